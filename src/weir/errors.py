@@ -1,0 +1,106 @@
+"""Every error Weir raises, in one tree.
+
+A message says where, what was wanted, what came and what to do. Foreign exceptions
+are mapped to these once, at the border. All of them pickle: they cross processes.
+
+    WeirError
+      ScriptError            the program's text is wrong (line, column, caret, hint)
+      PlanError              the program means something that cannot be run
+      InputError             a source's data is wrong (file, line, column)
+      RunError               a run failed
+        OperatorFailed       the user's own code failed (function, line, event, cause)
+        DeterminismViolation other rows under the same sequence numbers
+        SnapshotCorrupt      a snapshot that does not load
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+Position: TypeAlias = tuple[int, int]
+"""Line and column in a script, both from 1."""
+
+
+class WeirError(Exception):
+    """The root: catch this to catch everything Weir raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses take keyword arguments that Exception's own pickling would lose.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(
+    kind: type[WeirError], args: tuple[object, ...], fields: dict[str, object]
+) -> WeirError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
+
+
+class ScriptError(WeirError):
+    """The text of a program is wrong; nothing ran."""
+
+    def __init__(
+        self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
+    ) -> None:
+        self.message, self.line, self.column, self.hint = message, line, column, hint
+        lines = source.splitlines()
+        self.source_line = lines[line - 1] if 0 < line <= len(lines) else ""
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        text = f"line {self.line}, column {self.column}: {self.message}"
+        if self.source_line:
+            # Tabs stay tabs under the line, so that the caret stands where the eye looks.
+            indent = "".join(c if c == "\t" else " " for c in self.source_line[: self.column - 1])
+            text += f"\n  {self.source_line}\n  {indent}^"
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class PlanError(WeirError):
+    """A program that parses but cannot be planned; `position` where a script is the source."""
+
+    def __init__(self, message: str, *, position: Position | None = None, hint: str = "") -> None:
+        self.message, self.position, self.hint = message, position, hint
+        super().__init__(f"{message}; {hint}" if hint else message)
+
+
+class InputError(WeirError):
+    """A source's data is wrong: which file, line and column, and what stood there."""
+
+    def __init__(
+        self, message: str, *, file: str = "", line: int | None = None, column: str = ""
+    ) -> None:
+        self.message, self.file, self.line, self.column = message, file, line, column
+        place = ", ".join(
+            part
+            for part in (
+                file,
+                f"line {line}" if line is not None else "",
+                f"column {column}" if column else "",
+            )
+            if part
+        )
+        super().__init__(f"{place}: {message}" if place else message)
+
+
+class RunError(WeirError):
+    """A run failed after it began."""
+
+
+class OperatorFailed(RunError):
+    """The user's function raised: which one, where in its file, on which event, and why."""
+
+    def __init__(self, *, function: str, file: str, line: int, event: object, cause: str) -> None:
+        self.function, self.file, self.line = function, file, line
+        self.event, self.cause = event, cause
+        super().__init__(f"{function} ({file}:{line}) failed on event {event}: {cause}")
+
+
+class DeterminismViolation(RunError):
+    """A stream was written other rows under numbers it already had."""
+
+
+class SnapshotCorrupt(RunError):
+    """A snapshot lacks a table or does not fit the operator that loads it."""

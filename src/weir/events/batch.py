@@ -1,0 +1,97 @@
+"""A batch of events: lifetimes as NumPy arrays, payload as Arrow arrays.
+
+Contract
+1. `vs` and `ve` are int64 ticks of equal length, `vs < ve`; an open event has `ve == OPEN`.
+2. `origin` holds zero or more int64 columns, compared left to right: (source and partition
+   in one number, offset, then one column for each UNION branch or EXPLODE element on the
+   way). No columns means that the rows have no origin, or that nobody downstream asks.
+   A row without an origin among rows with one has `NO_ORIGIN` in the first column.
+3. `columns` are the payload, by position; names and types live in the plan's schema.
+4. Batches are immutable: nobody writes into an array that came out of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Int64s = npt.NDArray[np.int64]
+
+OPEN = np.iinfo(np.int64).max
+"""The end of an event that is still valid, and the CTI of a stream that has ended."""
+
+START = np.iinfo(np.int64).min
+"""The CTI before anything is known."""
+
+NO_ORIGIN = np.iinfo(np.int64).max
+
+_NONE: Int64s = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events in some order; see the module's contract."""
+
+    vs: Int64s
+    ve: Int64s
+    columns: tuple[pa.Array, ...]
+    origin: tuple[Int64s, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.vs)
+
+    def slice(self, start: int, stop: int) -> Batch:
+        return Batch(
+            self.vs[start:stop],
+            self.ve[start:stop],
+            tuple(c.slice(start, stop - start) for c in self.columns),
+            tuple(o[start:stop] for o in self.origin),
+        )
+
+    def take(self, rows: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Batch:
+        """The rows at these positions, or where the mask is true."""
+        if rows.dtype == np.bool_:
+            mask = pa.array(rows)
+            columns = tuple(c.filter(mask) for c in self.columns)
+        else:
+            index = pa.array(rows)
+            columns = tuple(c.take(index) for c in self.columns)
+        return Batch(self.vs[rows], self.ve[rows], columns, tuple(o[rows] for o in self.origin))
+
+
+def empty_batch(types: Sequence[pa.DataType], origins: int = 0) -> Batch:
+    """No events, with columns of these types."""
+    return Batch(_NONE, _NONE, tuple(pa.array([], t) for t in types), (_NONE,) * origins)
+
+
+def concat_batches(batches: Sequence[Batch]) -> Batch:
+    """One batch after the other; all have the same columns."""
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    return Batch(
+        np.concatenate([b.vs for b in batches]),
+        np.concatenate([b.ve for b in batches]),
+        tuple(pa.concat_arrays([b.columns[i] for b in batches]) for i in range(len(first.columns))),
+        tuple(np.concatenate([b.origin[i] for b in batches]) for i in range(len(first.origin))),
+    )
+
+
+def ticks(column: pa.Array) -> Int64s:
+    """A time column (BIGINT or TIMESTAMP) as ticks; NULL becomes `OPEN`."""
+    plain = column.cast(pa.int64())
+    if plain.null_count:
+        plain = pc.fill_null(plain, OPEN)
+    return np.asarray(plain.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def times(values: Int64s, dtype: pa.DataType) -> pa.Array:
+    """Ticks as a column of BIGINT or TIMESTAMP; `OPEN` becomes NULL."""
+    is_open = values == OPEN
+    plain = pa.array(values, mask=is_open) if is_open.any() else pa.array(values)
+    return plain if dtype == pa.int64() else plain.cast(dtype)

@@ -1,0 +1,127 @@
+"""Expressions as data.
+
+The same classes serve before and after binding: before, `type` is None and names are what
+the user wrote; after, every node has its type and every `Column` names a column of the
+operator's input (or `vs` / `ve`, the lifetime, which every input has).
+
+Equality ignores where in a script a node stood (`position`), so that a script and the
+fluent API make equal plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from weir.errors import Position
+
+if TYPE_CHECKING:
+    from weir.plan.user_code import ScalarFunction
+
+LIFETIME_NAMES = ("vs", "ve")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expr:
+    type: pa.DataType | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Expr):
+    """A column by name; `A.k` is one name, with the dot, once streams are joined."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    """A constant: None, bool, int, float, str, bytes, Decimal, or a list of these."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A built-in operator or function by its canonical name (`functions.py` lists them)."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """CAST (an error where the value does not fit) or TRY_CAST (NULL there) to `type`."""
+
+    arg: Expr
+    lenient: bool = False
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    """CASE WHEN condition THEN value … ELSE otherwise END; tried in order."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (*(e for branch in self.branches for e in branch), self.otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class UserCall(Expr):
+    """A call of the user's scalar function."""
+
+    function: ScalarFunction
+    args: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall(Expr):
+    """An aggregate in a select list or HAVING; never inside a plan node, which has columns.
+
+    `function` is the canonical lower-case name or the user's aggregate's name; `params` are
+    constants such as a quantile's p (kept as the decimal that was written).
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+    filter: Expr | None = None
+    distinct: bool = False
+    params: tuple[str, ...] = ()
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args if self.filter is None else (*self.args, self.filter)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The node and all below it, parents first."""
+    yield expr
+    for child in expr.children:
+        yield from walk(child)
+
+
+def columns_of(expr: Expr) -> frozenset[str]:
+    """Every column name that the expression reads, the lifetime's included."""
+    return frozenset(e.name for e in walk(expr) if isinstance(e, Column))

@@ -1,0 +1,67 @@
+"""The user's own code as plan data: scalar functions, aggregates, stateful operators.
+
+Contract
+1. All of it must be deterministic: the same arguments give the same result, in any process.
+2. Every object is identified by name and by what it wraps; it lives in the plan and is called
+   by kernels only. What it raises reaches the user as `OperatorFailed`.
+3. An operator's `emit` takes vs ≥ the current time. `on_time(t)` fires only for a t that was
+   registered, after all events with vs < t and before those at t, by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarFunction:
+    """`@weir.udf`: `vectorised` functions take and return Arrow arrays, others plain values."""
+
+    name: str
+    function: Callable[..., object]
+    args: tuple[pa.DataType, ...]
+    result: pa.DataType
+    vectorised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """`@weir.aggregate`: a class with zero, add, result and optionally remove and merge.
+
+    `zero() -> state`, `add(state, *values) -> state`, `remove(state, *values) -> state`,
+    `merge(state, state) -> state`, `result(state) -> value`. `remove` and `merge` are used only
+    when `exact` says that they give the very value that adding in order would.
+    """
+
+    name: str
+    implementation: type
+    args: tuple[pa.DataType, ...]
+    result: pa.DataType
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFunction:
+    """`@weir.operator`: a class with `on_event(self, event, ctx)` and optionally
+    `on_time(self, time, ctx)`; `columns` are what it emits. One instance per key; the
+    attributes named in `state` (with their types) are what a snapshot keeps of it."""
+
+    name: str
+    implementation: type
+    columns: tuple[tuple[str, pa.DataType], ...]
+    state: tuple[tuple[str, pa.DataType], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCall:
+    """`Op(30m)` in PROCESS, REDUCE or COMBINE: the operator and its constant arguments."""
+
+    operator: OperatorFunction
+    args: tuple[object, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return self.operator.columns
