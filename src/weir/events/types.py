@@ -6,7 +6,11 @@ which of them the language has and how they are called in a script.
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
+
+from weir.errors import PlanError
 
 BIGINT = pa.int64()
 INT = pa.int32()
@@ -63,3 +67,62 @@ def is_integer(dtype: pa.DataType) -> bool:
 
 def is_numeric(dtype: pa.DataType) -> bool:
     return is_integer(dtype) or dtype == DOUBLE or bool(pa.types.is_decimal(dtype))
+
+
+def parse_type(text: str) -> pa.DataType:
+    """The type that a script writes so; PlanError where there is none.
+
+    >>> parse_type("LIST(DECIMAL(10, 2))") == pa.list_(pa.decimal128(10, 2))
+    True
+    """
+    tokens = re.findall(r"\w+|\S", text)
+    try:
+        dtype = _read_type(tokens)
+    except IndexError:
+        dtype = None
+    if dtype is None or tokens:
+        raise PlanError(f"unknown type `{text}`", hint="as in BIGINT or LIST(DECIMAL(10, 2))")
+    return dtype
+
+
+_CLOSED_BY = {"(": ")", "<": ">"}
+
+
+def _read_type(tokens: list[str]) -> pa.DataType | None:
+    """The type at the front of the tokens, which are used up; IndexError when they run out."""
+    name = tokens.pop(0).upper()
+    if name not in ("DECIMAL", "LIST", "ARRAY", "STRUCT"):
+        return simple_type(name)
+    closing = _CLOSED_BY.get(tokens.pop(0))
+    if name == "DECIMAL":
+        dtype = _read_decimal(tokens)
+    elif name == "STRUCT":
+        dtype = _read_struct(tokens)
+    else:
+        element = _read_type(tokens)
+        dtype = None if element is None else pa.list_(element)
+    return dtype if tokens.pop(0) == closing else None
+
+
+def _read_decimal(tokens: list[str]) -> pa.DataType | None:
+    precision, scale = tokens.pop(0), "0"
+    if tokens[0] == ",":
+        tokens.pop(0)
+        scale = tokens.pop(0)
+    if not (re.fullmatch("[0-9]{1,2}", precision) and re.fullmatch("[0-9]{1,2}", scale)):
+        return None
+    fits = 1 <= int(precision) <= 38 and int(scale) <= int(precision)
+    return pa.decimal128(int(precision), int(scale)) if fits else None
+
+
+def _read_struct(tokens: list[str]) -> pa.DataType | None:
+    fields: dict[str, pa.DataType] = {}
+    while True:
+        name = tokens.pop(0)
+        dtype = _read_type(tokens)
+        if dtype is None or name in fields or not name.isidentifier():
+            return None
+        fields[name] = dtype
+        if tokens[0] != ",":
+            return pa.struct(list(fields.items()))
+        tokens.pop(0)

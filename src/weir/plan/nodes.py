@@ -15,8 +15,8 @@ What each operator means is in the reference (docs/reference/semantics.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, dataclass_transform
 
 import pyarrow as pa
 
@@ -48,6 +48,33 @@ class Schema:
 
     def index(self, name: str) -> int:
         return self.names.index(name)
+
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+def _node(cls: type[T]) -> type[T]:
+    """A frozen dataclass that remembers its hash and schema: plans share inputs, and walking
+    a shared input anew for every reader would take time exponential in their depth."""
+    made = dataclass(frozen=True)(cls)
+    fresh_hash = made.__hash__
+    names = tuple(f.name for f in fields(made))  # type: ignore[arg-type]
+
+    def remembered_hash(self: T) -> int:
+        known = self.__dict__.get("_hash")
+        if known is None:
+            known = fresh_hash(self)
+            object.__setattr__(self, "_hash", known)
+        return int(known)
+
+    def own_fields(self: T) -> dict[str, object]:
+        # Hashes differ from process to process: what is remembered is not pickled.
+        return {name: getattr(self, name) for name in names}
+
+    made.__hash__ = remembered_hash  # type: ignore[assignment, method-assign]
+    made.__getstate__ = own_fields  # type: ignore[attr-defined, method-assign]
+    return made
 
 
 # --- windows -------------------------------------------------------------------------------
@@ -163,7 +190,7 @@ class SourceOptions:
     bad: Literal["fail", "skip"] = "fail"
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Source:
     """A declared input. `declared` are the columns of the data; a column called `vs` or `ve`
     is consumed as the time and is not in the payload. `index` is its place among the
@@ -176,19 +203,19 @@ class Source:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Project:
     input: Node
     columns: tuple[tuple[str, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Filter:
     input: Node
     predicate: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Explode:
     """One event per element of the LIST column, which keeps its name and place."""
 
@@ -196,20 +223,20 @@ class Explode:
     column: str
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class AlterLifetime:
     input: Node
     change: LifetimeChange
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Chop:
     input: Node
     period: int
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Stitch:
     input: Node
 
@@ -231,7 +258,7 @@ class Aggregation:
     user: AggregateFunction | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Aggregate:
     """Rows are the key columns, then the aggregates."""
 
@@ -241,12 +268,12 @@ class Aggregate:
     window: Window
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Distinct:
     input: Node
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Top:
     """ORDER BY … LIMIT k: of each window (rows of equal lifetime) or of each instant."""
 
@@ -262,7 +289,7 @@ JoinKind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Join:
     """`keys` are pairs of (left column, right column) of equal type; none is a theta or cross
     join. `condition` reads both sides' columns (never bare `vs` / `ve`)."""
@@ -274,14 +301,14 @@ class Join:
     condition: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Union:
     """UNION ALL of two or more inputs with equal column types; names are the first's."""
 
     inputs: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Apply:
     """The user's own operator: PROCESS (no keys), REDUCE (keys), COMBINE (two inputs, keys).
 
@@ -293,7 +320,7 @@ class Apply:
     call: OperatorCall
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Partition:
     """PARTITION BY key INTO n AS 'uid': fixes how the stage that reads this is split."""
 
@@ -355,6 +382,14 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
 
 def schema(node: Node) -> Schema:
     """The payload columns of a node's rows and the type of its time columns."""
+    known: Schema | None = node.__dict__.get("_schema")
+    if known is None:
+        known = _schema(node)
+        object.__setattr__(node, "_schema", known)
+    return known
+
+
+def _schema(node: Node) -> Schema:
     match node:
         case Source():
             return _source_schema(node)

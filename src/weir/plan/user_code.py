@@ -10,8 +10,8 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -25,6 +25,9 @@ class ScalarFunction:
     args: tuple[pa.DataType, ...]
     result: pa.DataType
     vectorised: bool = False
+
+    def __call__(self, *values: object) -> object:
+        return self.function(*values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,10 @@ class OperatorFunction:
     columns: tuple[tuple[str, pa.DataType], ...]
     state: tuple[tuple[str, pa.DataType], ...]
 
+    def __call__(self, *args: object) -> OperatorCall:
+        """`Op(30m)`: the operator with its constants, for PROCESS, REDUCE and COMBINE."""
+        return OperatorCall(self, args)
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorCall:
@@ -65,3 +72,37 @@ class OperatorCall:
     @property
     def columns(self) -> tuple[tuple[str, pa.DataType], ...]:
         return self.operator.columns
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunctions:
+    """The user's own code that a program can call, by name."""
+
+    scalars: Mapping[str, ScalarFunction] = field(default_factory=dict)
+    aggregates: Mapping[str, AggregateFunction] = field(default_factory=dict)
+    operators: Mapping[str, OperatorFunction] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, objects: Iterable[object]) -> UserFunctions:
+        """Those among the objects that a decorator made; of equal names the last one counts.
+
+        >>> UserFunctions.of([1, "no function"]) == UserFunctions()
+        True
+        """
+        found = list(objects)
+        return cls(
+            {f.name: f for f in found if isinstance(f, ScalarFunction)},
+            {f.name: f for f in found if isinstance(f, AggregateFunction)},
+            {f.name: f for f in found if isinstance(f, OperatorFunction)},
+        )
+
+    def __or__(self, other: UserFunctions) -> UserFunctions:
+        """Both; of equal names the other's counts."""
+        return UserFunctions(
+            {**self.scalars, **other.scalars},
+            {**self.aggregates, **other.aggregates},
+            {**self.operators, **other.operators},
+        )
+
+
+NO_FUNCTIONS = UserFunctions()

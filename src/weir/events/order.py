@@ -1,0 +1,251 @@
+"""The total order of values and rows, as int64 codes.
+
+Contract
+1. `order_codes(column)` gives codes that compare as the values of *that array* compare: NULL
+   first, −0 = 0, NaN last and equal to itself, strings and binaries by their bytes, lists
+   element by element (a prefix first), structs field by field. Codes of two arrays mean
+   nothing to each other: concatenate first.
+2. `sort_rows(keys)` is a stable lexicographic sort; a later key is read only where all earlier
+   ones tie, so it costs nothing when the first key decides.
+3. `sort_batch` is the order of events: (vs, [origin,] ve, payload left to right). With `exact`
+   rows that are equal but not identical (−0 and 0, two NaNs) get a fixed order too, which
+   makes sorted files byte-identical whatever order their rows came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.events.batch import START, Batch, Int64s
+
+Rows = npt.NDArray[np.intp]
+KeyOf = Callable[[Rows | None], Int64s]
+"""A sort key of the rows at these positions; of all rows for None."""
+
+_MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_NAN_CODE = np.int64(0x7FF8_0000_0000_0000)
+
+
+def order_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
+    """Codes that compare as the values of the array do; `exact` tells −0 from 0.
+
+    >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
+    [2, 0, 1, 2]
+    """
+    dtype = column.type
+    if pa.types.is_floating(dtype):
+        return _nulls_first(column, _float_codes(column, exact))
+    if pa.types.is_decimal(dtype):
+        return _decimal_codes(column)
+    if _is_bytes(dtype):
+        return _bytes_codes(column)
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return _list_codes(column, exact)
+    if pa.types.is_struct(dtype):
+        return _struct_codes(column, exact)
+    if pa.types.is_null(dtype):
+        return np.zeros(len(column), dtype=np.int64)
+    return _nulls_first(column, _integer_codes(column))
+
+
+def sort_rows(keys: Sequence[Int64s]) -> Rows:
+    """Positions in order of the keys, left to right; equal rows keep their order.
+
+    >>> sort_rows([np.array([2, 1, 1]), np.array([0, 5, 4])]).tolist()
+    [2, 1, 0]
+    """
+    return _sort(len(keys[0]), [_key(key) for key in keys])
+
+
+def sort_batch(batch: Batch, by_origin: bool, *, exact: bool = False) -> Rows:
+    """Positions in the order of events, the origin left out unless `by_origin`."""
+    keys = [_key(batch.vs)]
+    if by_origin:
+        keys += [_key(origin) for origin in batch.origin]
+    keys.append(_key(batch.ve))
+    keys += [_payload_key(column, exact=False) for column in batch.columns]
+    if exact:
+        keys += [_payload_key(c, exact=True) for c in batch.columns if has_floats(c.type)]
+    return _sort(len(batch), keys)
+
+
+def dense_codes(keys: Sequence[Int64s]) -> Int64s:
+    """Ranks from 0 of the rows by these keys: equal rows have equal ranks."""
+    rows = sort_rows(keys)
+    fresh = np.zeros(len(rows), dtype=bool)
+    for key in keys:
+        ordered = key[rows]
+        fresh[1:] |= ordered[1:] != ordered[:-1]
+    ranks = np.empty(len(rows), dtype=np.int64)
+    ranks[rows] = np.cumsum(fresh)
+    return ranks
+
+
+def has_floats(dtype: pa.DataType) -> bool:
+    """Whether a float stands anywhere in values of this type."""
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return has_floats(dtype.value_type)
+    if pa.types.is_struct(dtype):
+        return any(has_floats(field.type) for field in dtype)
+    return bool(pa.types.is_floating(dtype))
+
+
+# --- sorting -------------------------------------------------------------------------------
+
+
+def _key(values: Int64s) -> KeyOf:
+    return lambda rows: values if rows is None else values[rows]
+
+
+def _payload_key(column: pa.Array, *, exact: bool) -> KeyOf:
+    def key(rows: Rows | None) -> Int64s:
+        return order_codes(column if rows is None else column.take(pa.array(rows)), exact=exact)
+
+    return key
+
+
+def _sort(count: int, keys: Sequence[KeyOf]) -> Rows:
+    order: Rows = np.arange(count, dtype=np.intp)
+    if count < 2:
+        return order
+    first = keys[0](None)
+    if (first[1:] < first[:-1]).any():
+        order = np.argsort(first, kind="stable")
+        first = first[order]
+    # `places` are the positions in `order` still tied with a neighbour; `groups` their tie.
+    places, groups = _ties(first, np.arange(count, dtype=np.intp))
+    for key in keys[1:]:
+        if not len(places):
+            break
+        rows = order[places]
+        values = key(None if len(places) == count and _is_identity(rows) else rows)
+        inner = np.lexsort((values, groups))
+        order[places] = rows[inner]
+        places, groups = _ties_within(groups, values[inner], places)
+    return order
+
+
+def _is_identity(rows: Rows) -> bool:
+    return bool((rows[1:] > rows[:-1]).all())
+
+
+def _ties(ordered: Int64s, places: Rows) -> tuple[Rows, Int64s]:
+    return _tied(ordered[1:] == ordered[:-1], places)
+
+
+def _ties_within(groups: Int64s, ordered: Int64s, places: Rows) -> tuple[Rows, Int64s]:
+    return _tied((ordered[1:] == ordered[:-1]) & (groups[1:] == groups[:-1]), places)
+
+
+def _tied(same: npt.NDArray[np.bool_], places: Rows) -> tuple[Rows, Int64s]:
+    if not same.any():
+        return places[:0], np.empty(0, dtype=np.int64)
+    tied = np.zeros(len(places), dtype=bool)
+    tied[1:] = same
+    tied[:-1] |= same
+    groups = np.zeros(len(places), dtype=np.int64)
+    np.cumsum(~same, out=groups[1:])
+    return places[tied], groups[tied]
+
+
+# --- codes by type -------------------------------------------------------------------------
+
+
+def _nulls_first(column: pa.Array, codes: Int64s) -> Int64s:
+    if not column.null_count:
+        return codes
+    nulls = np.asarray(column.is_null())
+    smallest = codes.min(where=~nulls, initial=0)
+    if smallest == START:  # no code is left below it: ranks have room
+        return dense_codes([np.where(nulls, 0, 1), np.where(nulls, 0, codes)])
+    return np.where(nulls, START, codes)
+
+
+def _integer_codes(column: pa.Array) -> Int64s:
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_date32(column.type):
+        column = column.view(pa.int32())
+    elif pa.types.is_temporal(column.type):
+        column = column.view(pa.int64())
+    if column.null_count:
+        column = pc.fill_null(column, 0)
+    return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
+
+
+def _float_codes(column: pa.Array, exact: bool) -> Int64s:
+    if column.null_count:
+        column = pc.fill_null(column, 0.0)
+    values = np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float64, copy=False)
+    if not exact:
+        values = values + 0.0  # makes −0 into 0
+    bits = values.view(np.int64)
+    codes = np.where(bits < 0, bits ^ _MAGNITUDE, bits)
+    if exact:
+        return codes
+    nan = np.isnan(values)
+    return np.where(nan, _NAN_CODE, codes) if nan.any() else codes
+
+
+def _is_bytes(dtype: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(dtype)
+        or pa.types.is_binary(dtype)
+        or pa.types.is_large_string(dtype)
+        or pa.types.is_large_binary(dtype)
+        or pa.types.is_fixed_size_binary(dtype)
+    )
+
+
+def _bytes_codes(column: pa.Array) -> Int64s:
+    encoded = column.dictionary_encode()
+    # Arrow compares strings by their bytes, which is what UTF-8 order means.
+    by_value = np.asarray(pc.sort_indices(encoded.dictionary))
+    ranks = np.empty(len(by_value) + 1, dtype=np.int64)
+    ranks[by_value] = np.arange(1, len(by_value) + 1)
+    ranks[-1] = 0  # NULL
+    indices = encoded.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices, len(by_value))
+    codes: Int64s = ranks[np.asarray(indices)]
+    return codes
+
+
+def _decimal_codes(column: pa.Array) -> Int64s:
+    wide = column.cast(pa.decimal128(38, column.type.scale))
+    data = wide.buffers()[1]
+    if data is None:
+        return np.zeros(len(column), dtype=np.int64)
+    words = np.frombuffer(data, dtype=np.int64)[2 * wide.offset : 2 * (wide.offset + len(wide))]
+    low, high = words[0::2], words[1::2]
+    if column.type.precision <= 18:  # fits the low word
+        return _nulls_first(column, np.where(np.asarray(column.is_null()), 0, low))
+    valid = np.asarray(column.is_valid())
+    unsigned_low = low ^ START  # flips the sign bit: signed codes that order as unsigned
+    return dense_codes([valid.astype(np.int64), high * valid, np.where(valid, unsigned_low, 0)])
+
+
+def _list_codes(column: pa.Array, exact: bool) -> Int64s:
+    # Row by row: lists are short and rare as sort keys, and no array code handles prefixes.
+    codes = order_codes(column.flatten(), exact=exact).tolist()
+    lengths = pc.fill_null(pc.list_value_length(column), -1).to_pylist()
+    rows: list[tuple[int, ...]] = []
+    start = 0
+    for length in lengths:
+        stop = start + max(length, 0)
+        rows.append((0,) if length < 0 else (1, *codes[start:stop]))
+        start = stop
+    ranks = {row: rank for rank, row in enumerate(sorted(set(rows)))}
+    return np.fromiter((ranks[row] for row in rows), dtype=np.int64, count=len(rows))
+
+
+def _struct_codes(column: pa.Array, exact: bool) -> Int64s:
+    valid = np.asarray(column.is_valid()).astype(np.int64)
+    fields = [order_codes(field, exact=exact) for field in column.flatten()]
+    # A NULL struct's fields are NULL too, so they tie among themselves.
+    return dense_codes([valid, *fields])

@@ -1,0 +1,178 @@
+"""File formats of outputs: each takes record batches in order and writes one file.
+
+The same batches give the same bytes. Text forms are those the readers take back: an open end
+and every NULL is null (JSON) or an empty field (CSV); see `jsonl.py` and `csv.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from weir.errors import PlanError
+from weir.events.text import format_timestamps
+from weir.events.types import BINARY, DATE, DOUBLE, STRING, TIMESTAMP
+from weir.kernels.casts import cast_array
+
+_SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+
+
+class Sink(Protocol):
+    """A file being written."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def sink_format(path: str) -> str:
+    """The ending that says the format; a folder of parts is Parquet."""
+    if path.endswith("/"):
+        return ".parquet"
+    for ending in SINKS:
+        if path.lower().endswith(ending):
+            return ending
+    raise PlanError(f"unknown output format in '{path}'", hint=f"endings are {', '.join(SINKS)}, /")
+
+
+class ParquetSink:
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        # All that decides about bytes is fixed here, not left to a default that may change.
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            version="2.6",
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=True,
+            data_page_version="1.0",
+            write_statistics=True,
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class ArrowSink:
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        self._writer = pa.ipc.new_file(path, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        # Through IPC slices keep their parent's padding bits: copy them to plain arrays.
+        columns = [pa.concat_arrays([c, c.slice(0, 0)]) for c in batch.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class JsonSink:
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115 - closed by `close`
+        self._names = schema.names
+        self._encoder = msgspec.json.Encoder()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [json_values(c) for c in batch.columns]
+        rows = [dict(zip(self._names, row, strict=True)) for row in zip(*columns, strict=True)]
+        self._file.write(self._encoder.encode_lines(rows))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class CsvSink:
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115 - closed by `close`
+        self._write_rows([[_quoted(name) for name in schema.names]])
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._write_rows(zip(*(_csv_fields(c) for c in batch.columns), strict=True))
+
+    def _write_rows(self, rows: Sequence[Sequence[str]] | zip[tuple[str, ...]]) -> None:
+        self._file.write("".join(",".join(row) + "\n" for row in rows).encode())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+SINKS: Mapping[str, Callable[[str, pa.Schema], Sink]] = {
+    ".parquet": ParquetSink,
+    ".arrow": ArrowSink,
+    ".jsonl": JsonSink,
+    ".csv": CsvSink,
+}
+
+
+# --- values as text ------------------------------------------------------------------------
+
+
+def json_values(column: pa.Array) -> list[object]:
+    """The values of a column as JSON has them."""
+    dtype = column.type
+    if dtype == DOUBLE:
+        values: list[object] = column.to_pylist()
+        if any(v in _NOT_FINITE or v != v for v in values):
+            values = [_SPECIAL.get(str(v), v) for v in values]
+        return values
+    if dtype == TIMESTAMP:
+        texts: list[object] = format_timestamps(column).to_pylist()
+        return texts
+    if dtype == DATE or pa.types.is_decimal(dtype):
+        plain: list[object] = cast_array(column, STRING).to_pylist()
+        return plain
+    if dtype == BINARY:
+        return [None if v is None else base64.b64encode(v).decode() for v in column.to_pylist()]
+    if pa.types.is_list(dtype):
+        return _json_lists(column)
+    if pa.types.is_struct(dtype):
+        return _json_structs(column)
+    others: list[object] = column.to_pylist()
+    return others
+
+
+_NOT_FINITE = frozenset((float("inf"), float("-inf")))
+
+
+def _json_lists(column: pa.Array) -> list[object]:
+    elements = iter(json_values(column.flatten()))
+    lengths = pa.compute.list_value_length(column).to_pylist()
+    return [None if n is None else [next(elements) for _ in range(n)] for n in lengths]
+
+
+def _json_structs(column: pa.Array) -> list[object]:
+    names = [f.name for f in column.type]
+    fields = [json_values(f) for f in column.flatten()]
+    rows = zip(*fields, strict=True)
+    present = column.is_valid().to_pylist()
+    return [
+        dict(zip(names, row, strict=True)) if here else None
+        for row, here in zip(rows, present, strict=True)
+    ]
+
+
+def _csv_fields(column: pa.Array) -> list[str]:
+    if column.type == BINARY or pa.types.is_nested(column.type):
+        values = json_values(column)
+        texts = [v if v is None or isinstance(v, str) else _json_text(v) for v in values]
+    else:
+        texts = cast_array(column, STRING).to_pylist()
+    return ["" if t is None else _quoted(t) for t in texts]
+
+
+def _json_text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _quoted(text: str) -> str:
+    if text and not any(c in text for c in ',"\r\n'):
+        return text
+    return '"' + text.replace('"', '""') + '"'

@@ -1,0 +1,211 @@
+"""The kernel of every windowed aggregation: groups, panes, measures and a windower.
+
+Tables of a snapshot: `panes` (key columns, interval, lanes), `groups` (key columns and what the
+windower keeps of a group) and one `values<i>` for each aggregate that keeps values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from weir.errors import SnapshotCorrupt
+from weir.events.batch import START, Batch, Int64s, empty_batch
+from weir.kernels.counter_windows import CountWindows, SessionWindows
+from weir.kernels.kernel import Tables, emitted
+from weir.kernels.lanes import ADDITIVE
+from weir.kernels.measures import DistinctMeasure, LaneMeasure, Measure
+from weir.kernels.ordered import CollectMeasure, OrderedMeasure
+from weir.kernels.panes import ENTER, Groups, Operations, Panes
+from weir.kernels.user_aggregate import UserMeasure
+from weir.kernels.windows import HoppingWindows, SnapshotWindows, Windower
+from weir.plan.nodes import (
+    Aggregate,
+    Aggregation,
+    CountWindow,
+    Hopping,
+    Schema,
+    Session,
+    Snapshot,
+    schema,
+)
+
+
+class AggregateKernel:
+    """See `kernel.Kernel` for the contract."""
+
+    def __init__(self, node: Aggregate) -> None:
+        below, self._schema = schema(node.input), schema(node)
+        keys = [below.index(k) for k in node.keys]
+        self._key_names = node.keys
+        self._groups = Groups(keys, [below.types[i] for i in keys])
+        self._panes = Panes()
+        self._windows = _windower(node, self._panes)
+        self._measures, self._order = _measures([a for _, a in node.aggregates], below)
+        self._arrivals = 0
+        self._cti = START
+
+    @property
+    def state_rows(self) -> int:
+        return max(len(self._groups), len(self._panes)) + sum(m.state_rows for m in self._measures)
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        (batch,) = slices
+        if len(batch):
+            self._take_in(batch)
+        due = self._windows.due(cti)
+        self._cti = cti
+        columns: list[pa.Array] = []
+        for measure in self._measures:
+            columns += measure.replay(due.operations)
+        rows = due.results
+        if not len(rows.vs):
+            self._let_go(due.gone)
+            return empty_batch(self._schema.types), self._windows.output_cti(cti)
+        groups = due.operations.groups[due.operations.kinds == 2]
+        payload = self._groups.keys(groups) + tuple(columns[i] for i in self._order)
+        if len(rows.emit) != len(groups):
+            index = pa.array(rows.emit)
+            payload = tuple(c.take(index) for c in payload)
+        result = emitted([(rows.final, Batch(rows.vs, rows.ve, payload))])
+        self._let_go(due.gone)
+        return result, self._windows.output_cti(cti)
+
+    def _take_in(self, batch: Batch) -> None:
+        groups = self._groups.encode(batch)
+        self._windows.grow(self._groups.capacity)
+        arrivals = np.arange(self._arrivals, self._arrivals + len(batch))
+        self._arrivals += len(batch)
+        starts, ends = self._windows.assign(batch, groups)
+        inside = starts < ends
+        if not inside.all():
+            self._forget(np.unique(groups[~inside]), but=groups[inside])
+            batch = batch.take(inside)
+            groups, arrivals = groups[inside], arrivals[inside]
+            starts, ends = starts[inside], ends[inside]
+        panes, new = self._panes.encode(groups, starts, ends)
+        np.add.at(self._groups.members, self._panes.group[new], 1)
+        for measure in self._measures:
+            measure.grow(self._panes.capacity, self._groups.capacity)
+            measure.put(batch, panes, groups, arrivals)
+        self._windows.opened(new)
+
+    def _let_go(self, gone: Int64s) -> None:
+        if not len(gone):
+            return
+        for measure in self._measures:
+            measure.drop(gone)
+        groups = self._panes.group[gone]
+        np.subtract.at(self._groups.members, groups, 1)
+        self._panes.release(gone)
+        self._forget(np.unique(groups), but=np.zeros(0, dtype=np.int64))
+
+    def _forget(self, groups: Int64s, but: Int64s) -> None:
+        empty = groups[self._groups.members[groups] == 0]
+        if len(but):
+            empty = np.setdiff1d(empty, but)
+        self._groups.release(empty[self._windows.forgets(empty)])
+
+    # --- snapshots ---------------------------------------------------------------------------
+
+    def snapshot(self) -> Tables:
+        panes, groups = self._panes.live(), self._groups.live()
+        tables = {"groups": self._keyed(groups, self._windows.group_state(groups), {})}
+        for i, measure in enumerate(self._measures):
+            at, columns = measure.values(panes)
+            owners = panes[at]
+            interval = {"start": self._panes.start[owners], "end": self._panes.end[owners]}
+            tables[f"values{i}"] = self._keyed(self._panes.group[owners], interval, columns)
+        progress = {"cti": [self._cti], "arrivals": [self._arrivals]}
+        tables["progress"] = pa.table({k: pa.array(v, pa.int64()) for k, v in progress.items()})
+        return tables
+
+    def _keyed(
+        self, groups: Int64s, numbers: Mapping[str, Int64s], columns: Mapping[str, pa.Array]
+    ) -> pa.Table:
+        arrays = [*self._groups.keys(groups), *map(pa.array, numbers.values()), *columns.values()]
+        extra = [f"${name}" for name in (*numbers, *columns)]
+        return pa.table(arrays, names=[*self._key_names, *extra])
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        missing = {"groups", "progress", "values0"} - set(tables)
+        if missing:
+            raise SnapshotCorrupt(f"an aggregate's snapshot lacks {sorted(missing)}")
+        progress = tables["progress"].to_pydict()
+        self._cti, self._arrivals = min(progress["cti"]), max(progress["arrivals"])
+        groups, state = self._load_groups(tables["groups"])
+        self._windows.grow(self._groups.capacity)
+        for i, measure in enumerate(self._measures):
+            self._load_measure(measure, tables[f"values{i}"])
+        panes = self._panes.live()
+        self._windows.restore(groups, state, panes, self._cti)
+        self._reenter(panes)
+
+    def _load_groups(self, table: pa.Table) -> tuple[Int64s, dict[str, Int64s]]:
+        keys, extra = self._split(table)
+        groups = self._groups.encode_keys(keys, table.num_rows)
+        numbers = {n: np.asarray(c.to_numpy(zero_copy_only=False)) for n, c in extra.items()}
+        return groups, numbers
+
+    def _load_measure(self, measure: Measure, table: pa.Table) -> None:
+        keys, extra = self._split(table)
+        groups = self._groups.encode_keys(keys, table.num_rows)
+        starts, ends = (
+            np.asarray(extra.pop(n).to_numpy(zero_copy_only=False)) for n in ("start", "end")
+        )
+        panes, new = self._panes.encode(groups, starts, ends)
+        np.add.at(self._groups.members, self._panes.group[new], 1)
+        measure.grow(self._panes.capacity, self._groups.capacity)
+        measure.restore(self._panes, panes, extra)
+
+    def _split(self, table: pa.Table) -> tuple[list[pa.Array], dict[str, pa.Array]]:
+        columns = [c.combine_chunks() for c in table.columns]
+        count = len(self._key_names)
+        names = [n[1:] for n in table.column_names[count:]]
+        return columns[:count], dict(zip(names, columns[count:], strict=True))
+
+    def _reenter(self, panes: Int64s) -> None:
+        """Panes that were in their windows before the snapshot are so again."""
+        entered = panes[self._windows.entered(panes)]
+        again = Operations(np.full_like(entered, ENTER), self._panes.group[entered], entered)
+        for measure in self._measures:
+            measure.grow(self._panes.capacity, self._groups.capacity)
+            measure.replay(again)
+
+
+def _windower(node: Aggregate, panes: Panes) -> Windower:
+    match node.window:
+        case Hopping():
+            return HoppingWindows(panes, node.window)
+        case Session():
+            return SessionWindows(panes, node.window.timeout)
+        case CountWindow():
+            return CountWindows(panes, node.window.n, node.window.step)
+        case Snapshot():
+            return SnapshotWindows(panes)
+
+
+def _measures(
+    aggregates: Sequence[Aggregation], below: Schema
+) -> tuple[list[Measure], list[int]]:
+    """The measures, and for each aggregate the place of its column among theirs."""
+    additive = [i for i, a in enumerate(aggregates) if a.function in ADDITIVE]
+    others = [i for i in range(len(aggregates)) if i not in additive]
+    measures: list[Measure] = [LaneMeasure([aggregates[i] for i in additive], below)]
+    measures += [_measure(aggregates[i], below) for i in others]
+    places = [*additive, *others]
+    return measures, [places.index(i) for i in range(len(aggregates))]
+
+
+def _measure(aggregation: Aggregation, below: Schema) -> Measure:
+    match aggregation.function:
+        case "count_distinct":
+            return DistinctMeasure(aggregation, below)
+        case "collect":
+            return CollectMeasure(aggregation, below)
+        case "user":
+            return UserMeasure(aggregation, below)
+        case _:
+            return OrderedMeasure(aggregation, below)

@@ -1,0 +1,165 @@
+"""What the evaluator and the built-in functions agree on.
+
+Contract
+1. A *builder* gets a `Site` (types and constants of one call) and returns a function over Arrow
+   data: arrays for columns, scalars for constants, at least one of them an array. The
+   result is an array of that length and of the site's type.
+2. A value that a function cannot take is `RowFailure(row, why)` or any `pa.ArrowInvalid`: the
+   evaluator finds the row of the latter. Neither leaves the package: `compile_expression`
+   turns them into an error that names the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Datum: TypeAlias = pa.Array | pa.Scalar
+ArrayFunction = Callable[..., pa.Array]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One call: what is known of it before any row is."""
+
+    function: str
+    type: pa.DataType
+    arg_types: tuple[pa.DataType, ...]
+    constants: tuple[pa.Scalar | None, ...]
+
+    def constant(self, place: int) -> object:
+        """The value of an argument that is always a literal."""
+        scalar = self.constants[place]
+        assert scalar is not None, f"{self.function}: argument {place + 1} is no constant"
+        value: object = scalar.as_py()
+        return value
+
+
+Builder = Callable[[Site], ArrayFunction]
+
+
+@dataclass(frozen=True, slots=True)
+class UserCode:
+    """Where the user's own code failed."""
+
+    function: str
+    file: str
+    line: int
+
+
+class RowFailure(Exception):
+    """A value of this row cannot be computed."""
+
+    def __init__(self, row: int, why: str, user_code: UserCode | None = None) -> None:
+        super().__init__(why)
+        self.row, self.why, self.user_code = row, why, user_code
+
+
+def plain(function: ArrayFunction) -> Builder:
+    """A builder for a function that needs to know nothing before."""
+    return lambda site: function
+
+
+def length_of(args: Sequence[Datum]) -> int:
+    return next(len(a) for a in args if isinstance(a, pa.Array))
+
+
+def as_array(datum: Datum, length: int) -> pa.Array:
+    if isinstance(datum, pa.Array):
+        return datum
+    if not datum.is_valid:
+        return pa.nulls(length, datum.type)
+    return pa.repeat(datum, length)
+
+
+def spread(function: ArrayFunction) -> ArrayFunction:
+    """A function that gets arrays only: constants are repeated."""
+
+    def run(*args: Datum) -> pa.Array:
+        length = length_of(args)
+        return function(*(as_array(a, length) for a in args))
+
+    return run
+
+
+def valid_rows(*columns: pa.Array) -> Bools | None:
+    """Where no column is NULL; None when that is everywhere."""
+    masks = [np.asarray(c.is_valid()) for c in columns if c.null_count]
+    return np.logical_and.reduce(masks) if masks else None
+
+
+def with_nulls(values: npt.NDArray[np.generic], valid: Bools | None) -> pa.Array:
+    return pa.array(values) if valid is None else pa.array(values, mask=~valid)
+
+
+def numbers(column: pa.Array) -> npt.NDArray[np.generic]:
+    """The values of a fixed-width column; whatever number where it is NULL."""
+    if column.null_count:
+        column = pc.fill_null(column, 0)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def fail_where(bad: Bools, valid: Bools | None, why: Callable[[int], str]) -> None:
+    """RowFailure for the first bad row that is not NULL."""
+    if valid is not None:
+        bad = bad & valid
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise RowFailure(row, why(row))
+
+
+def by_value(function: ArrayFunction) -> Builder:
+    """Make `function(array, *plain values)` take columns for the plain values too.
+
+    Rows are grouped by the values: such arguments are nearly always one constant.
+    """
+
+    def build(site: Site) -> ArrayFunction:
+        def run(column: Datum, *params: Datum) -> pa.Array:
+            if isinstance(column, pa.Array) and all(isinstance(p, pa.Scalar) for p in params):
+                return function(column, *(p.as_py() for p in params))
+            return _in_groups(function, (column, *params), site.type)
+
+        return run
+
+    return build
+
+
+def _in_groups(function: ArrayFunction, args: Sequence[Datum], dtype: pa.DataType) -> pa.Array:
+    length = length_of(args)
+    column, *params = (as_array(a, length) for a in args)
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for row, key in enumerate(zip(*(p.to_pylist() for p in params), strict=True)):
+        if None not in key:
+            groups.setdefault(key, []).append(row)
+    parts = []
+    for key, rows in groups.items():
+        try:
+            parts.append((rows, function(column.take(pa.array(rows)), *key)))
+        except RowFailure as failure:
+            raise RowFailure(rows[failure.row], failure.why) from None
+    return assemble(length, dtype, parts)
+
+
+def assemble(
+    length: int,
+    dtype: pa.DataType,
+    parts: Sequence[tuple[Sequence[int] | npt.NDArray[np.intp], pa.Array]],
+) -> pa.Array:
+    """One array from values for some of its rows each; NULL where no part has the row."""
+    places = np.full(length, -1, dtype=np.int64)
+    start = 0
+    for rows, values in parts:
+        places[rows] = np.arange(start, start + len(values))
+        start += len(values)
+    if not start:
+        return pa.nulls(length, dtype)
+    together = pa.concat_arrays([values.cast(dtype) for _, values in parts])
+    return together.take(pa.array(places, mask=places < 0))

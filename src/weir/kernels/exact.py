@@ -1,0 +1,203 @@
+"""Exact sums of doubles, as integers in limbs.
+
+A finite double is m·2^e with a 53-bit integer m. In units of 2^`unit` (−1074 for values,
+−2148 for squares) it is an integer, cut into 32-bit limbs; limb i is worth 2^(32·i). A lane is
+the int64 sum of one limb over many values, so adding and taking away a value is adding and
+taking away small integers: exact, in any order, for up to 2³¹ values. Rounding happens once,
+when a sum leaves (`round_quotient`), to the nearest double, ties to even.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from weir.events.batch import Int64s
+from weir.events.compiled import compiled
+
+VALUE_UNIT = -1074
+SQUARE_UNIT = -2148
+MAX_VALUES = 2**31
+
+Doubles = npt.NDArray[np.float64]
+
+
+@compiled
+def limb_range(bits, counted):  # type: ignore[no-untyped-def]
+    """The lowest limb, one past the highest, and whether a NaN or infinity was seen, of the
+    counted doubles (given as their bits); (0, 0) for the limbs when there is none."""
+    low, high, special = 1 << 30, 0, False
+    for row in range(len(bits)):
+        if not counted[row]:
+            continue
+        exponent = (bits[row] >> 52) & 0x7FF
+        if exponent == 0x7FF:
+            special = True
+        elif bits[row] << 1 != 0:
+            limb = max(exponent - 1, 0) >> 5
+            low = min(low, limb)
+            high = max(high, limb + 3)
+    if high == 0:
+        low = 0
+    return low, high, special
+
+
+@compiled
+def add_limbs(lanes, row, at, low, magnitude, negative, position):  # type: ignore[no-untyped-def]
+    """Add ±magnitude·2^position (magnitude below 2⁵⁴) to the lanes of limbs from `low` on."""
+    limb = (position >> 5) - low + at
+    shift = np.uint64(position & 31)
+    mask = np.uint64(0xFFFFFFFF)
+    low_part = (magnitude & mask) << shift
+    high_part = (magnitude >> np.uint64(32)) << shift
+    first = np.int64(low_part & mask)
+    second = np.int64((low_part >> np.uint64(32)) + (high_part & mask))
+    third = np.int64(high_part >> np.uint64(32))
+    sign = -1 if negative else 1
+    lanes[row, limb] += sign * first
+    lanes[row, limb + 1] += sign * second
+    lanes[row, limb + 2] += sign * third
+
+
+@compiled
+def split_double(bits):  # type: ignore[no-untyped-def]
+    """Magnitude m and position p: the double's absolute value is m·2^(p − 1074)."""
+    exponent = (bits >> 52) & 0x7FF
+    magnitude = np.uint64(bits & ((1 << 52) - 1))
+    if exponent == 0:
+        return magnitude, 0
+    return magnitude | (np.uint64(1) << np.uint64(52)), exponent - 1
+
+
+@compiled
+def encode_sums(bits, counted, lanes, at, low):  # type: ignore[no-untyped-def]
+    """Write each counted finite double into its row's lanes `at`, `at + 1`, …"""
+    for row in range(len(bits)):
+        if counted[row] and (bits[row] >> 52) & 0x7FF != 0x7FF and bits[row] << 1 != 0:
+            magnitude, position = split_double(bits[row])
+            add_limbs(lanes, row, at, low, magnitude, bits[row] < 0, position)
+
+
+@compiled
+def encode_squares(bits, counted, lanes, at, low):  # type: ignore[no-untyped-def]
+    """The same for the doubles' squares, in units of 2^−2148."""
+    half = np.uint64((1 << 27) - 1)
+    for row in range(len(bits)):
+        if counted[row] and (bits[row] >> 52) & 0x7FF != 0x7FF and bits[row] << 1 != 0:
+            magnitude, position = split_double(bits[row])
+            a, b = magnitude >> np.uint64(27), magnitude & half
+            add_limbs(lanes, row, at, low, a * a, False, 2 * position + 54)
+            add_limbs(lanes, row, at, low, a * b, False, 2 * position + 28)
+            add_limbs(lanes, row, at, low, b * b, False, 2 * position)
+
+
+@compiled
+def encode_specials(bits, counted, lanes, at):  # type: ignore[no-untyped-def]
+    """Count NaN, +∞ and −∞ in three lanes."""
+    for row in range(len(bits)):
+        if counted[row] and (bits[row] >> 52) & 0x7FF == 0x7FF:
+            if bits[row] & ((1 << 52) - 1):
+                lanes[row, at] += 1
+            elif bits[row] > 0:
+                lanes[row, at + 1] += 1
+            else:
+                lanes[row, at + 2] += 1
+
+
+@compiled
+def round_quotient(lanes, low, unit, divisors):  # type: ignore[no-untyped-def]
+    """Each row's sum over its divisor (1 ≤ divisor < 2³¹), rounded once, and a mask of the
+    rows that this fast path leaves to `exact_sum`: results in the subnormal range."""
+    rows, width = lanes.shape
+    result = np.zeros(rows)
+    left_over = np.zeros(rows, dtype=np.bool_)
+    digits = np.zeros(width + 5, dtype=np.int64)  # three fraction digits, limbs, two carries
+    for row in range(rows):
+        sign = _digits_of(lanes, row, digits)
+        remainder = np.int64(0)
+        for i in range(width + 4, -1, -1):
+            current = (remainder << 32) | digits[i]
+            digits[i] = current // divisors[row]
+            remainder = current - digits[i] * divisors[row]
+        top = width + 4
+        while top >= 0 and digits[top] == 0:
+            top -= 1
+        if top < 0:
+            continue
+        u, shift, sticky = _leading_bits(digits, top, remainder != 0)
+        exponent = 32 * (low + top - 3 - 1) - shift + unit
+        if exponent + 63 < -1022 and (divisors[row] != 1 or unit != -1074):
+            left_over[row] = True
+            continue
+        mantissa = u >> np.uint64(11)
+        rest = u & np.uint64(0x7FF)
+        if rest > 0x400 or (rest == 0x400 and (sticky or mantissa & np.uint64(1))):
+            mantissa += np.uint64(1)
+        result[row] = sign * math.ldexp(float(np.int64(mantissa)), exponent + 11)
+    return result, left_over
+
+
+@compiled
+def _digits_of(lanes, row, digits):  # type: ignore[no-untyped-def]
+    """The absolute value's base-2³² digits above three zero ones; the sign."""
+    width = lanes.shape[1]
+    for sign in (1, -1):
+        carry = np.int64(0)
+        for i in range(width):
+            total = sign * lanes[row, i] + carry
+            digits[i + 3] = total & 0xFFFFFFFF
+            carry = total >> 32
+        if carry >= 0:
+            digits[width + 3] = carry & 0xFFFFFFFF
+            digits[width + 4] = carry >> 32
+            digits[0] = digits[1] = digits[2] = 0
+            return sign
+    return 0
+
+
+@compiled
+def _leading_bits(digits, top, sticky):  # type: ignore[no-untyped-def]
+    """The 64 leading bits, how far they were shifted up, and whether anything is below."""
+    u = (np.uint64(digits[top]) << np.uint64(32)) | np.uint64(digits[top - 1] if top >= 1 else 0)
+    shift = 0
+    while not (u >> np.uint64(63)):
+        u <<= np.uint64(1)
+        shift += 1
+    third = np.uint64(digits[top - 2] if top >= 2 else 0)
+    if shift:
+        u |= third >> np.uint64(32 - shift)
+    if third & ((np.uint64(1) << np.uint64(32 - shift)) - np.uint64(1)):
+        sticky = True
+    for i in range(top - 2):
+        if digits[i]:
+            sticky = True
+    return u, shift, sticky
+
+
+def exact_sum(lanes: Int64s, low: int) -> int:
+    """One row's limbs as a Python integer, in its units."""
+    return sum(int(lane) << (32 * (low + i)) for i, lane in enumerate(lanes.tolist()))
+
+
+def nearest(value: Fraction) -> float:
+    """The nearest double, ties to even; beyond the range an infinity."""
+    try:
+        return value.numerator / value.denominator
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def nearest_root(value: Fraction) -> float:
+    """The double nearest to the square root of a value ≥ 0, rounded once."""
+    if value == 0:
+        return 0.0
+    # 2·70 extra bits give a root of at least 70 bits; an odd last bit stands for the rest.
+    scale = max(0, 140 - value.numerator.bit_length() + value.denominator.bit_length())
+    scale += scale & 1
+    quotient, remainder = divmod(value.numerator << scale, value.denominator)
+    root = math.isqrt(quotient)
+    inexact = remainder != 0 or root * root != quotient
+    return nearest(Fraction(2 * root + inexact, 1 << (scale // 2 + 1)))

@@ -1,0 +1,208 @@
+"""Operators without state: rows in, rows out, in the order they came.
+
+A `Transform` maps a batch to a batch and a CTI to a CTI; origins are kept (EXPLODE adds the
+element's number), so order means the same above and below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.events.batch import OPEN, START, Batch, Int64s, ticks
+from weir.kernels.expressions import compile_expression
+from weir.plan.nodes import (
+    AlterLifetime,
+    ClipDuration,
+    Duration,
+    Explode,
+    Extend,
+    Filter,
+    HopLifetime,
+    LifetimeChange,
+    Point,
+    PointAtEnd,
+    Project,
+    Quantize,
+    Schema,
+    SetLifetime,
+    Shift,
+    schema,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """What a stateless operator does to rows and to CTIs."""
+
+    rows: Callable[[Batch], Batch]
+    cti: Callable[[int], int]
+
+
+def make_transform(node: Project | Filter | Explode | AlterLifetime) -> Transform:
+    below = schema(node.input)
+    match node:
+        case Project():
+            return Transform(_project(node, below), _same)
+        case Filter():
+            return Transform(_filter(node, below), _same)
+        case Explode():
+            return Transform(_explode(below.index(node.column)), _same)
+        case AlterLifetime():
+            return _alter(node.change, below)
+
+
+def _same(cti: int) -> int:
+    return cti
+
+
+def _project(node: Project, below: Schema) -> Callable[[Batch], Batch]:
+    columns = [compile_expression(expr, below) for _, expr in node.columns]
+
+    def project(batch: Batch) -> Batch:
+        return Batch(batch.vs, batch.ve, tuple(c(batch) for c in columns), batch.origin)
+
+    return project
+
+
+def _filter(node: Filter, below: Schema) -> Callable[[Batch], Batch]:
+    predicate = compile_expression(node.predicate, below)
+
+    def keep(batch: Batch) -> Batch:
+        mask = predicate(batch)
+        if mask.null_count:
+            mask = pc.fill_null(mask, False)
+        if mask.true_count == len(batch):
+            return batch
+        return batch.take(np.asarray(mask.to_numpy(zero_copy_only=False), dtype=np.bool_))
+
+    return keep
+
+
+def _explode(at: int) -> Callable[[Batch], Batch]:
+    def explode(batch: Batch) -> Batch:
+        lists = batch.columns[at]
+        parents = pc.list_parent_indices(lists)
+        rows = np.asarray(parents.to_numpy(zero_copy_only=False), dtype=np.int64)
+        elements = pc.list_flatten(lists)
+        starts = np.searchsorted(rows, rows, side="left") if len(rows) else rows
+        number = np.arange(len(rows)) - starts
+        above = batch.take(rows)
+        columns = (*above.columns[:at], elements, *above.columns[at + 1 :])
+        origin = (*above.origin, number) if above.origin else ()
+        return Batch(above.vs, above.ve, columns, origin)
+
+    return explode
+
+
+def _alter(change: LifetimeChange, below: Schema) -> Transform:
+    match change:
+        case Duration(d):
+            return Transform(_ends(lambda vs, ve: vs + d), _same)
+        case Extend(d):
+            return Transform(_ends(lambda vs, ve: _moved(ve, d)), _same)
+        case ClipDuration(d):
+            return Transform(_ends(lambda vs, ve: np.where(ve - vs > d, vs + d, ve)), _same)
+        case Point():
+            return Transform(_ends(lambda vs, ve: vs + 1), _same)
+        case Shift(d):
+            return Transform(_lifetimes(lambda vs, ve: (vs + d, _moved(ve, d))), _shifted(d))
+        case PointAtEnd():
+            return Transform(_point_at_end, _same)
+        case SetLifetime(shift, end):
+            return Transform(_set_lifetime(shift, compile_expression(end, below)), _shifted(shift))
+        case Quantize(size, hop, offset):
+            down = _Grid(hop, offset)
+            return Transform(
+                _lifetimes(lambda vs, ve: (down.floor(vs), _quantized(vs, ve, size, down))),
+                lambda c: c if c in (OPEN, START) else max(int(down.floor_one(c)), START),
+            )
+        case HopLifetime(size, hop, offset):
+            grid = _Grid(hop, offset)
+            return Transform(
+                _hop_lifetime(size, grid),
+                lambda c: c if c in (OPEN, START) else -((offset - c) // hop) * hop + offset,
+            )
+
+
+def _moved(times: Int64s, by: int) -> Int64s:
+    return np.where(times == OPEN, OPEN, times + by)
+
+
+def _shifted(by: int) -> Callable[[int], int]:
+    def move(cti: int) -> int:
+        return cti if cti in (OPEN, START) else max(min(cti + by, OPEN - 1), START)
+
+    return move
+
+
+def _with_lifetimes(batch: Batch, vs: Int64s, ve: Int64s) -> Batch:
+    """The batch with other lifetimes; rows whose lifetime is empty are gone."""
+    moved = Batch(vs, ve, batch.columns, batch.origin)
+    kept = vs < ve
+    return moved if kept.all() else moved.take(kept)
+
+
+def _lifetimes(
+    change: Callable[[Int64s, Int64s], tuple[Int64s, Int64s]],
+) -> Callable[[Batch], Batch]:
+    def alter(batch: Batch) -> Batch:
+        return _with_lifetimes(batch, *change(batch.vs, batch.ve))
+
+    return alter
+
+
+def _ends(change: Callable[[Int64s, Int64s], Int64s]) -> Callable[[Batch], Batch]:
+    return _lifetimes(lambda vs, ve: (vs, change(vs, ve)))
+
+
+def _point_at_end(batch: Batch) -> Batch:
+    closed = batch if (batch.ve != OPEN).all() else batch.take(batch.ve != OPEN)
+    return Batch(closed.ve, closed.ve + 1, closed.columns, closed.origin)
+
+
+def _set_lifetime(
+    shift: int, end: Callable[[Batch], pa.Array]
+) -> Callable[[Batch], Batch]:
+    def alter(batch: Batch) -> Batch:
+        return _with_lifetimes(batch, batch.vs + shift, ticks(end(batch)))
+
+    return alter
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The points offset + k·hop."""
+
+    hop: int
+    offset: int
+
+    def floor(self, times: Int64s) -> Int64s:
+        return (times - self.offset) // self.hop * self.hop + self.offset
+
+    def floor_one(self, time: int) -> int:
+        return (time - self.offset) // self.hop * self.hop + self.offset
+
+    def ceil(self, times: Int64s) -> Int64s:
+        return -((self.offset - times) // self.hop) * self.hop + self.offset
+
+
+def _quantized(vs: Int64s, ve: Int64s, size: int, grid: _Grid) -> Int64s:
+    latest = np.maximum(np.where(ve == OPEN, 0, ve) + grid.hop - 1, vs + size)
+    ends = _Grid(grid.hop, grid.offset + size).floor(latest)
+    return np.where(ve == OPEN, OPEN, ends)
+
+
+def _hop_lifetime(size: int, grid: _Grid) -> Callable[[Batch], Batch]:
+    def alter(batch: Batch) -> Batch:
+        start = grid.ceil(batch.vs)
+        if grid.hop <= size:
+            return _with_lifetimes(batch, start, grid.ceil(batch.vs + size))
+        inside = start - batch.vs < size
+        return _with_lifetimes(batch, start, np.where(inside, start + size, start))
+
+    return alter

@@ -1,0 +1,210 @@
+"""Ordered multisets, one per group, in one pool of nodes: compiled loops over int64 arrays.
+
+Contract
+1. A node has a key; where two keys are equal the bytes of its sort key decide (none for plain
+   numbers), then its number. `roots[group]` is a group's tree, −1 when empty.
+2. Insert, remove, first, last and k-th cost O(log n) in the size of the group; the shape
+   (a treap with priorities hashed from node numbers) never shows in an answer.
+
+`nodes` is one int64 matrix with a row per node: key, left, right, size; `sort_keys` holds
+(starts, lengths, buffer) of byte keys, with an empty `lengths` for plain numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled
+
+KEY, LEFT, RIGHT, SIZE = 0, 1, 2, 3
+FIELDS = 4
+ENTER, EXIT, EMIT = 0, 1, 2
+FIRST, LAST, DISC, CONT, ALL = 0, 1, 2, 3, 4
+
+
+@compiled
+def _priority(node):  # type: ignore[no-untyped-def]
+    word = np.uint64(node + 1) * np.uint64(0x9E3779B97F4A7C15)
+    return word ^ (word >> np.uint64(29))
+
+
+@compiled
+def _before(nodes, a, b, starts, lengths, buffer):  # type: ignore[no-untyped-def]
+    """Whether node a stands before node b."""
+    if nodes[a, 0] != nodes[b, 0]:
+        return nodes[a, 0] < nodes[b, 0]
+    if len(lengths):
+        common = min(lengths[a], lengths[b])
+        for i in range(common):
+            x, y = buffer[starts[a] + i], buffer[starts[b] + i]
+            if x != y:
+                return x < y
+        if lengths[a] != lengths[b]:
+            return lengths[a] < lengths[b]
+    return a < b
+
+
+@compiled
+def _size(nodes, node):  # type: ignore[no-untyped-def]
+    return nodes[node, 3] if node >= 0 else 0
+
+
+@compiled
+def insert(nodes, roots, group, new, starts, lengths, buffer):  # type: ignore[no-untyped-def]
+    """Put node `new` into the group's tree."""
+    parent, side, node = -1, 0, roots[group]
+    priority = _priority(new)
+    while node >= 0 and _priority(node) > priority:
+        nodes[node, 3] += 1
+        parent = node
+        side = 1 if _before(nodes, new, node, starts, lengths, buffer) else 2
+        node = nodes[node, side]
+    # Split what hangs below into the nodes before and after the new one.
+    path = np.empty(256, dtype=np.int64)
+    depth = 0
+    left_hook, left_side, right_hook, right_side = new, 1, new, 2
+    while node >= 0:
+        path[depth] = node
+        depth += 1
+        if _before(nodes, node, new, starts, lengths, buffer):
+            nodes[left_hook, left_side] = node
+            left_hook, left_side = node, 2
+            node = nodes[node, 2]
+        else:
+            nodes[right_hook, right_side] = node
+            right_hook, right_side = node, 1
+            node = nodes[node, 1]
+    nodes[left_hook, left_side] = -1
+    nodes[right_hook, right_side] = -1
+    for i in range(depth - 1, -1, -1):
+        seen = path[i]
+        nodes[seen, 3] = 1 + _size(nodes, nodes[seen, 1]) + _size(nodes, nodes[seen, 2])
+    nodes[new, 3] = 1 + _size(nodes, nodes[new, 1]) + _size(nodes, nodes[new, 2])
+    if parent >= 0:
+        nodes[parent, side] = new
+    else:
+        roots[group] = new
+
+
+@compiled
+def remove(nodes, roots, group, old, starts, lengths, buffer):  # type: ignore[no-untyped-def]
+    """Take node `old` out of the group's tree."""
+    parent, side, node = -1, 0, roots[group]
+    while node != old:
+        nodes[node, 3] -= 1
+        parent = node
+        side = 1 if _before(nodes, old, node, starts, lengths, buffer) else 2
+        node = nodes[node, side]
+    a, b = nodes[old, 1], nodes[old, 2]
+    while True:
+        if a < 0 or b < 0:
+            joined = a if a >= 0 else b
+        elif _priority(a) > _priority(b):
+            joined = a
+        else:
+            joined = b
+        if parent >= 0:
+            nodes[parent, side] = joined
+        else:
+            roots[group] = joined
+        if a < 0 or b < 0:
+            break
+        if joined == a:
+            nodes[a, 3] += nodes[b, 3]
+            parent, side, a = a, 2, nodes[a, 2]
+        else:
+            nodes[b, 3] += nodes[a, 3]
+            parent, side, b = b, 1, nodes[b, 1]
+
+
+@compiled
+def kth(nodes, root, rank):  # type: ignore[no-untyped-def]
+    """The node with this many before it."""
+    node = root
+    while True:
+        before = _size(nodes, nodes[node, 1])
+        if rank < before:
+            node = nodes[node, 1]
+        elif rank == before:
+            return node
+        else:
+            rank -= before + 1
+            node = nodes[node, 2]
+
+
+@compiled
+def _in_order(nodes, root, out, at):  # type: ignore[no-untyped-def]
+    stack = np.empty(256, dtype=np.int64)
+    depth, node = 0, root
+    while node >= 0 or depth:
+        while node >= 0:
+            stack[depth] = node
+            depth += 1
+            node = nodes[node, 1]
+        depth -= 1
+        node = stack[depth]
+        out[at] = node
+        at += 1
+        node = nodes[node, 2]
+    return at
+
+
+@compiled
+def replay(kinds, groups, panes, heads, following, nodes, roots, query, p, q,
+           starts, lengths, buffer, out, rests):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Run window operations over the trees: a pane's nodes enter and leave its group's tree;
+    an EMIT answers the query (`out[i]`: node numbers, −1 for none; p/q is a quantile)."""
+    emitted = 0
+    for op in range(len(kinds)):
+        group = groups[op]
+        if kinds[op] == 2:
+            root = roots[group]
+            n = _size(nodes, root)
+            out[emitted, 0] = out[emitted, 1] = -1
+            if n:
+                if query == 0:
+                    out[emitted, 0] = kth(nodes, root, 0)
+                elif query == 1:
+                    out[emitted, 0] = kth(nodes, root, n - 1)
+                elif query == 2:
+                    out[emitted, 0] = kth(nodes, root, max((p * n + q - 1) // q, 1) - 1)
+                else:
+                    rank = p * (n - 1) // q
+                    rests[emitted] = p * (n - 1) - rank * q
+                    out[emitted, 0] = kth(nodes, root, rank)
+                    out[emitted, 1] = kth(nodes, root, rank + 1 if rests[emitted] else rank)
+            emitted += 1
+            continue
+        node = heads[panes[op]]
+        while node >= 0:
+            if kinds[op] == 0:
+                insert(nodes, roots, group, node, starts, lengths, buffer)
+            else:
+                remove(nodes, roots, group, node, starts, lengths, buffer)
+            node = following[node]
+
+
+@compiled
+def replay_all(kinds, groups, panes, heads, following, nodes, roots,
+               starts, lengths, buffer, counts):  # type: ignore[no-untyped-def]  # fmt: skip
+    """The same with the whole multiset in order at each EMIT: its size in `counts`, and all
+    node numbers one after the other."""
+    out = np.empty(1024, dtype=np.int64)
+    at = emitted = 0
+    for op in range(len(kinds)):
+        group = groups[op]
+        if kinds[op] == 2:
+            counts[emitted] = _size(nodes, roots[group])
+            if at + counts[emitted] > len(out):
+                out = np.concatenate((out, np.empty(len(out) + counts[emitted], dtype=np.int64)))
+            at = _in_order(nodes, roots[group], out, at)
+            emitted += 1
+            continue
+        node = heads[panes[op]]
+        while node >= 0:
+            if kinds[op] == 0:
+                insert(nodes, roots, group, node, starts, lengths, buffer)
+            else:
+                remove(nodes, roots, group, node, starts, lengths, buffer)
+            node = following[node]
+    return out[:at]

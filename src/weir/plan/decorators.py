@@ -1,0 +1,203 @@
+"""`@udf`, `@aggregate`, `@operator`: the user's Python becomes plan data.
+
+Types are written as in a script (`"BIGINT"`, `"LIST(STRING)"`) or come from the annotations:
+int BIGINT, float DOUBLE, str STRING, bool BOOLEAN, bytes BINARY. What is decorated is called by
+its own name in a program, and from Python it works as before.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, overload
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.types import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING, parse_type
+from weir.plan.projection import check_name
+from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
+
+TypeText: TypeAlias = "str | pa.DataType"
+
+_PYTHON = {int: BIGINT, float: DOUBLE, str: STRING, bool: BOOLEAN, bytes: BINARY}
+
+
+@overload
+def udf(function: Callable[..., object], /) -> ScalarFunction: ...
+@overload
+def udf(
+    *,
+    args: Sequence[TypeText] | None = None,
+    result: TypeText | None = None,
+    vectorised: bool = False,
+) -> Callable[[Callable[..., object]], ScalarFunction]: ...
+def udf(
+    function: Callable[..., object] | None = None,
+    /,
+    *,
+    args: Sequence[TypeText] | None = None,
+    result: TypeText | None = None,
+    vectorised: bool = False,
+) -> ScalarFunction | Callable[[Callable[..., object]], ScalarFunction]:
+    """A scalar function. A vectorised one takes and gives Arrow arrays, and must say its types.
+
+    >>> @udf
+    ... def double(x: int) -> int:
+    ...     return 2 * x
+    >>> double.result == BIGINT and double(4) == 8
+    True
+    """
+
+    def decorate(function: Callable[..., object]) -> ScalarFunction:
+        name = function.__name__
+        taken = _types(args) if args is not None else _parameters(function, name)
+        given = _type(result) if result is not None else _returned(function, name)
+        return ScalarFunction(name, function, taken, given, vectorised)
+
+    return decorate if function is None else decorate(function)
+
+
+@overload
+def aggregate(cls: type, /) -> AggregateFunction: ...
+@overload
+def aggregate(
+    *,
+    args: Sequence[TypeText] | None = None,
+    result: TypeText | None = None,
+    exact: bool = False,
+) -> Callable[[type], AggregateFunction]: ...
+def aggregate(
+    cls: type | None = None,
+    /,
+    *,
+    args: Sequence[TypeText] | None = None,
+    result: TypeText | None = None,
+    exact: bool = False,
+) -> AggregateFunction | Callable[[type], AggregateFunction]:
+    """An aggregate: a class with zero, add, result, and optionally remove and merge.
+
+    They are called on an instance. Without `args` the annotations of `add` after the state
+    count, without `result` those of `result`.
+
+    >>> @aggregate
+    ... class Longest:
+    ...     def zero(self) -> int: return 0
+    ...     def add(self, state: int, value: str) -> int: return max(state, len(value))
+    ...     def result(self, state: int) -> int: return state
+    >>> Longest.args == (STRING,) and Longest.result == BIGINT
+    True
+    """
+
+    def decorate(cls: type) -> AggregateFunction:
+        name = cls.__name__
+        _require(cls, "aggregate", ("zero", "add", "result"))
+        if exact:
+            _require(cls, "exact aggregate", ("remove", "merge"))
+        taken = _types(args) if args is not None else _added(cls)
+        given = _type(result) if result is not None else _returned(_method(cls, "result"), name)
+        return AggregateFunction(name, cls, taken, given, exact)
+
+    return decorate if cls is None else decorate(cls)
+
+
+def operator(
+    *,
+    columns: Mapping[str, TypeText],
+    state: Mapping[str, TypeText] | None = None,
+) -> Callable[[type], OperatorFunction]:
+    """A stateful operator: a class with `on_event(event, ctx)` and optionally `on_time`.
+
+    `columns` are what it emits; `state` the attributes that a snapshot keeps, by default those
+    that the class annotates.
+
+    >>> @operator(columns={"total": "BIGINT"})
+    ... class Totals:
+    ...     total: int = 0
+    ...     def on_event(self, event, ctx): ...
+    >>> Totals.state == (("total", BIGINT),)
+    True
+    """
+
+    def decorate(cls: type) -> OperatorFunction:
+        _require(cls, "operator", ("on_event",))
+        for name in columns:
+            check_name(name)
+        emitted = tuple((n, _type(t)) for n, t in columns.items())
+        kept = _annotated(cls) if state is None else {n: _type(t) for n, t in state.items()}
+        return OperatorFunction(cls.__name__, cls, emitted, tuple(kept.items()))
+
+    return decorate
+
+
+# --- types from annotations ----------------------------------------------------------------
+
+
+def _type(written: TypeText) -> pa.DataType:
+    return parse_type(written) if isinstance(written, str) else written
+
+
+def _types(written: Sequence[TypeText]) -> tuple[pa.DataType, ...]:
+    return tuple(_type(t) for t in written)
+
+
+def _annotation(hint: object, where: str) -> pa.DataType:
+    dtype = _known(hint)
+    if dtype is None:
+        raise PlanError(f"{where} has no type that Weir knows", hint="write it as text, 'BIGINT'")
+    return dtype
+
+
+def _known(hint: object) -> pa.DataType | None:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        element = _known(inner[0])
+        return None if element is None else pa.list_(element)
+    if origin in (typing.Union, types.UnionType):  # `int | None` is a BIGINT that may be NULL
+        real = [i for i in inner if i is not type(None)]
+        return _known(real[0]) if len(real) == 1 else None
+    return _PYTHON.get(hint) if isinstance(hint, type) else None
+
+
+def _hints(thing: Callable[..., object] | type) -> Mapping[str, object]:
+    try:
+        return typing.get_type_hints(thing)
+    except NameError as error:
+        raise PlanError(f"{thing.__qualname__}: {error}") from error
+
+
+def _parameters(function: Callable[..., object], name: str) -> tuple[pa.DataType, ...]:
+    hints = _hints(function)
+    names = inspect.signature(function).parameters
+    return tuple(_annotation(hints.get(n), f"argument `{n}` of {name}") for n in names)
+
+
+def _returned(function: Callable[..., object], name: str) -> pa.DataType:
+    return _annotation(_hints(function).get("return"), f"the result of {name}")
+
+
+def _added(cls: type) -> tuple[pa.DataType, ...]:
+    """The types of `add`'s values: what follows self (unless static) and the state."""
+    add = _method(cls, "add")
+    hints, names = _hints(add), list(inspect.signature(add).parameters)
+    skipped = 1 if isinstance(inspect.getattr_static(cls, "add"), staticmethod) else 2
+    values = names[skipped:]
+    return tuple(_annotation(hints.get(n), f"`{n}` of {cls.__name__}.add") for n in values)
+
+
+def _annotated(cls: type) -> dict[str, pa.DataType]:
+    hints = _hints(cls)
+    return {n: _annotation(h, f"`{n}` of {cls.__name__}") for n, h in hints.items()}
+
+
+def _method(cls: type, name: str) -> Callable[..., object]:
+    found: Callable[..., object] = getattr(cls, name)
+    return found
+
+
+def _require(cls: type, what: str, methods: Sequence[str]) -> None:
+    for name in methods:
+        if not callable(getattr(cls, name, None)):
+            raise PlanError(f"the {what} {cls.__name__} needs a method `{name}`")

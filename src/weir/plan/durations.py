@@ -1,0 +1,34 @@
+"""Durations as people write them, in ticks (1 tick = 1 µs)."""
+
+from __future__ import annotations
+
+import re
+
+from weir.errors import PlanError
+
+UNITS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+
+_DURATION = re.compile(r"(-?[0-9]+)([a-z]*)", re.ASCII)
+
+
+def parse_duration(value: str | int) -> int:
+    """The ticks of `250ms`, `5s`, `2m`, `1h`, `7d`, `10us`, or of a plain number.
+
+    >>> parse_duration("250ms"), parse_duration("-2m"), parse_duration(7)
+    (250000, -120000000, 7)
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or (match[2] and match[2] not in UNITS):
+        raise PlanError(
+            f"{value!r} is no duration", hint="as in 250ms, 5s, 2m, 1h, 7d, or a number of ticks"
+        )
+    return int(match[1]) * UNITS.get(match[2], 1)

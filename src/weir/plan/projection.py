@@ -1,0 +1,81 @@
+"""The payload of rows: projections, names that outputs may have, hidden columns.
+
+A hidden column has a name that starts with `$`. The builder adds them for what an operator
+needs and nobody selected, and takes them away before a query ends: no stream has any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from weir.errors import PlanError, Position
+from weir.plan.expressions import Call, Case, Cast, Column, Expr, UserCall
+from weir.plan.nodes import Node, Project, schema
+
+RESERVED = ("vs", "ve", "window_start", "window_end")
+
+
+def project(node: Node, columns: Sequence[tuple[str, Expr]]) -> Node:
+    """A `Project`, or the node itself where it would change nothing."""
+    if tuple(columns) == passed(node):
+        return node
+    return Project(node, tuple(columns))
+
+
+def passed(node: Node) -> tuple[tuple[str, Expr], ...]:
+    """All columns of a node as they are."""
+    return tuple((n, Column(n, type=t)) for n, t in schema(node).columns)
+
+
+def with_columns(node: Node, columns: Sequence[tuple[str, Expr]]) -> Node:
+    """The node's columns, then these."""
+    return project(node, (*passed(node), *columns))
+
+
+def keep_only(node: Node, names: Collection[str]) -> Node:
+    """The node's columns of these names, in their order."""
+    return project(node, tuple((n, e) for n, e in passed(node) if n in names))
+
+
+def check_name(name: str, position: Position | None = None) -> None:
+    """PlanError for a name that a payload column cannot have."""
+    if name in RESERVED:
+        raise PlanError(
+            f"a payload column cannot be called `{name}`",
+            position=position,
+            hint="give it another name with AS",
+        )
+    if name.startswith("$"):
+        raise PlanError(f"`{name}`: names with `$` in front are reserved", position=position)
+
+
+def check_distinct(names: Iterable[tuple[str, Position | None]]) -> None:
+    """PlanError when two columns have one name."""
+    seen: set[str] = set()
+    for name, position in names:
+        if name in seen:
+            raise PlanError(
+                f"two columns are called `{name}`", position=position, hint="rename one with AS"
+            )
+        seen.add(name)
+
+
+def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """The expression with its columns called otherwise."""
+
+    def again(part: Expr) -> Expr:
+        return renamed(part, names)
+
+    match expr:
+        case Column():
+            return replace(expr, name=names.get(expr.name, expr.name))
+        case Call() | UserCall():
+            return replace(expr, args=tuple(map(again, expr.args)))
+        case Cast():
+            return replace(expr, arg=again(expr.arg))
+        case Case():
+            branches = tuple((again(c), again(v)) for c, v in expr.branches)
+            return replace(expr, branches=branches, otherwise=again(expr.otherwise))
+        case _:
+            return expr

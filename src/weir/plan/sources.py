@@ -1,0 +1,63 @@
+"""STREAM from Python: a declared input with its columns and options checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.types import BIGINT, TIMESTAMP, parse_type, type_name
+from weir.plan.binder import unknown
+from weir.plan.nodes import Source, SourceOptions
+from weir.plan.projection import check_name
+
+
+def declare_source(
+    name: str,
+    columns: Mapping[str, str | pa.DataType],
+    path: str,
+    options: SourceOptions,
+    index: int,
+) -> Source:
+    """A source whose options fit its columns; PlanError where they do not."""
+    declared = {n: parse_type(t) if isinstance(t, str) else t for n, t in columns.items()}
+    for column in declared:
+        if column not in ("vs", "ve"):
+            check_name(column)
+    _check_time(declared, options)
+    _check_options(options)
+    return Source(name, tuple(declared.items()), path, options, index)
+
+
+def _check_time(columns: Mapping[str, pa.DataType], options: SourceOptions) -> None:
+    for option, column in (("vs", options.vs), ("ve", options.ve)):
+        if column is not None and column not in columns:
+            raise unknown("column", column, columns)
+        if option in columns and column != option:
+            raise PlanError(f"column `{option}` is the stream's `{option}`, not `{column}`")
+        if column is not None and columns[column] not in (BIGINT, TIMESTAMP):
+            found = type_name(columns[column])
+            raise PlanError(f"`{option}` must be BIGINT or TIMESTAMP, `{column}` is {found}")
+    if options.ve is not None and columns[options.vs] != columns[options.ve]:
+        raise PlanError("`vs` and `ve` must have one type")
+
+
+def _check_options(options: SourceOptions) -> None:
+    if options.ve is not None and options.lifetime is not None:
+        raise PlanError("a stream has `ve` or `lifetime`, not both")
+    least = (
+        ("lifetime", options.lifetime, 1),
+        ("delay", options.delay, 0),
+        ("idle", options.idle, 1),
+    )
+    for name, ticks, smallest in least:
+        if ticks is not None and ticks < smallest:
+            raise PlanError(f"`{name}` must be at least {smallest} tick(s), not {ticks}")
+    _check_choice("late", options.late, ("fail", "drop", "adjust"))
+    _check_choice("bad", options.bad, ("fail", "skip"))
+
+
+def _check_choice(name: str, value: str, choices: Iterable[str]) -> None:
+    if value not in choices:
+        raise PlanError(f"`{name}` is one of {', '.join(choices)}, not {value!r}")

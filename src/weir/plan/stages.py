@@ -1,0 +1,267 @@
+"""The plan cut into stages: what runs in one vertex, and how rows travel between vertices.
+
+A stage is a chain of operators between two exchanges; each of its vertices runs the whole chain
+over its share of the rows. The cut depends on the program alone; `parallelism` only sets how
+many vertices a keyed stage has.
+
+Rules
+1. A stateless operator joins the stage of its input. So does a stateful one whose input comes
+   from one stage, is read by nobody else, and is split by a subset of the operator's keys.
+2. Any other stateful operator begins a stage: each input is split by the hash of its key
+   columns, or, when rows of all keys may meet, goes to the stage's only vertex.
+3. UNION ALL is no operator at run time: whoever reads it reads all its branches. Stateless
+   operators above a union run in each branch.
+4. A node that several others read, or that is an output and read too, ends its stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from weir.errors import PlanError
+from weir.plan.expressions import Column
+from weir.plan.nodes import (
+    Chop,
+    Explode,
+    Node,
+    Output,
+    Partition,
+    Program,
+    Project,
+    Source,
+    Union,
+    inputs_of,
+)
+from weir.plan.properties import is_stateless, keys_of, origin_depths, walk_nodes
+
+Channel = Literal["forward", "hash", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Rows of a union's branch: its number goes into origins of this depth."""
+
+    depth: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How a stage reads another: `forward` (vertex i from vertex i), `hash` of these columns,
+    `all` (the only vertex from every vertex)."""
+
+    stage: int
+    channel: Channel
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One input of a stage's first operator."""
+
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`operators` in order; the first reads the ports (a source stage has none). `vertices` is
+    None for a source stage: one for each partition of its data."""
+
+    number: int
+    ports: tuple[Port, ...]
+    operators: tuple[Node | Branch, ...]
+    vertices: int | None
+    split_by: tuple[str, ...] | None
+    uid: str | None = None
+    why_single: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """An output and the stages that write it."""
+
+    output: Output
+    stages: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPlan:
+    stages: tuple[Stage, ...]
+    sinks: tuple[Sink, ...]
+    origins: dict[Node, int]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A stage in the making. `split_by`: the columns its rows are split by now (None: they are
+    not, `()` with one vertex: all in one place)."""
+
+    number: int
+    ports: tuple[Port, ...]
+    vertices: int | None
+    split_by: tuple[str, ...] | None
+    operators: list[Node | Branch] = field(default_factory=list)
+    uid: str | None = None
+    why_single: str = ""
+    closed: bool = False
+
+    @property
+    def single(self) -> bool:
+        return self.vertices == 1
+
+    def freeze(self) -> Stage:
+        return Stage(
+            self.number, self.ports, tuple(self.operators), self.vertices,
+            self.split_by, self.uid, self.why_single,
+        )  # fmt: skip
+
+
+def cut_stages(program: Program, parallelism: int = 1) -> StagedPlan:
+    """Cut a (rewritten) program into stages."""
+    if parallelism < 1:
+        raise PlanError(f"parallelism must be at least 1, not {parallelism}")
+    return _Cutter(program, parallelism).cut()
+
+
+class _Cutter:
+    def __init__(self, program: Program, parallelism: int) -> None:
+        self._program = program
+        self._parallelism = parallelism
+        self._drafts: list[_Draft] = []
+        self._placed: dict[Node, list[_Draft]] = {}
+        self._origins = origin_depths(program)
+        self._readers = self._count_readers()
+
+    def _count_readers(self) -> dict[Node, int]:
+        readers: dict[Node, int] = {}
+        outputs = {o.node: None for o in self._program.outputs if o.kind == "rows"}
+        for node in dict.fromkeys(n for o in outputs for n in walk_nodes(o)):
+            for below in inputs_of(node):
+                readers[below] = readers.get(below, 0) + 1
+        for node in outputs:
+            readers[node] = readers.get(node, 0) + 1
+        return readers
+
+    def cut(self) -> StagedPlan:
+        sinks = []
+        for output in self._program.outputs:
+            drafts = self._place(output.node) if output.kind == "rows" else []
+            if output.kind != "rows":
+                self._place(output.node)
+            sinks.append(Sink(output, tuple(d.number for d in drafts)))
+        return StagedPlan(tuple(d.freeze() for d in self._drafts), tuple(sinks), self._origins)
+
+    def _place(self, node: Node) -> list[_Draft]:
+        """The stages whose rows are the node's rows."""
+        if node not in self._placed:
+            # Deep plans would exceed Python's recursion: inputs first.
+            for below in walk_nodes(node):
+                if below not in self._placed:
+                    self._placed[below] = self._place_one(below)
+        return self._placed[node]
+
+    def _place_one(self, node: Node) -> list[_Draft]:
+        if isinstance(node, Source):
+            return [self._begin((), None, None, node)]
+        if isinstance(node, Union):
+            return self._place_union(node)
+        if is_stateless(node) or isinstance(node, Chop):
+            return [self._extended(d, node) for d in self._placed[inputs_of(node)[0]]]
+        return [self._place_stateful(node)]
+
+    def _place_union(self, node: Union) -> list[_Draft]:
+        depth = max(self._origins[i] for i in node.inputs)
+        drafts = []
+        for number, below in enumerate(node.inputs):
+            for draft in self._placed[below]:
+                drafts.append(self._extended(draft, Branch(depth, number), below))
+        return drafts
+
+    def _extended(self, draft: _Draft, step: Node | Branch, below: Node | None = None) -> _Draft:
+        """The stage with one more operator; a new one behind it if others read its rows."""
+        if below is None:
+            assert not isinstance(step, Branch)
+            below = inputs_of(step)[0]
+        if self._readers[below] > 1:
+            port = Port((Link(draft.number, "forward"),))
+            draft = self._begin((port,), draft.vertices, draft.split_by)
+            draft.why_single = ""
+        draft.operators.append(step)
+        draft.split_by = _carried(draft.split_by, step)
+        return draft
+
+    def _place_stateful(self, node: Node) -> _Draft:
+        keys = keys_of(node)
+        below = inputs_of(node)
+        feeding = [self._placed[i] for i in below]
+        if len(below) == 1 and len(feeding[0]) == 1 and self._readers[below[0]] == 1:
+            draft = feeding[0][0]
+            if self._suits(draft, keys):
+                draft.operators.append(node)
+                return draft
+        hint = _partition_hint(below[0])
+        if keys is None:
+            ports = tuple(Port(tuple(Link(d.number, "all") for d in ds)) for ds in feeding)
+            why = f"{type(node).__name__} without keys sees all rows together"
+            return self._begin(ports, 1, (), node, why_single=why)
+        split = [k for k in keys]
+        count, uid = self._parallelism, None
+        if hint is not None and set(hint.keys) <= set(keys[0]):
+            places = [keys[0].index(k) for k in hint.keys]
+            split = [tuple(k[p] for p in places) for k in keys]
+            count, uid = hint.count, hint.uid
+        ports = tuple(
+            Port(tuple(Link(d.number, "hash", split[i]) for d in ds))
+            for i, ds in enumerate(feeding)
+        )
+        return self._begin(ports, count, split[0], node, uid=uid)
+
+    @staticmethod
+    def _suits(draft: _Draft, keys: tuple[tuple[str, ...], ...] | None) -> bool:
+        if draft.vertices == 1 and not draft.uid:
+            return True
+        if keys is None or not draft.split_by:
+            return False
+        return set(draft.split_by) <= set(keys[0])
+
+    def _begin(
+        self,
+        ports: tuple[Port, ...],
+        vertices: int | None,
+        split_by: tuple[str, ...] | None,
+        node: Node | None = None,
+        *,
+        uid: str | None = None,
+        why_single: str = "",
+    ) -> _Draft:
+        draft = _Draft(
+            len(self._drafts), ports, vertices, split_by, uid=uid, why_single=why_single
+        )
+        if node is not None:
+            draft.operators.append(node)
+        self._drafts.append(draft)
+        return draft
+
+
+def _carried(split_by: tuple[str, ...] | None, step: Node | Branch) -> tuple[str, ...] | None:
+    """What the split columns are called above a stateless operator; None when one is lost."""
+    if split_by is None or isinstance(step, Branch):
+        return split_by
+    if isinstance(step, Explode) and step.column in split_by:
+        return None
+    if isinstance(step, Project):
+        renamed = {e.name: name for name, e in step.columns if isinstance(e, Column)}
+        if all(k in renamed for k in split_by):
+            return tuple(renamed[k] for k in split_by)
+        return None if split_by else ()
+    return split_by
+
+
+def _partition_hint(node: Node) -> Partition | None:
+    """The PARTITION BY below, through stateless operators."""
+    while is_stateless(node):
+        if isinstance(node, Partition):
+            return node
+        node = inputs_of(node)[0]
+    return None

@@ -1,0 +1,266 @@
+"""The fluent API: streams as Python objects.
+
+Every method writes the query that a script would, and gives it to the same builder: so
+`a.where(col("v") > 0).group_by("k").window(hopping("5s", "5s")).agg(n=count())` and the script
+that says the same make equal plans.
+
+A `Stream` is a plan. A `Selection` is a SELECT that still lacks its list: `select` or `agg` ends
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.plan.builder import apply, union
+from weir.plan.drafts import Draft, Named, both, draft, select_items, term
+from weir.plan.durations import parse_duration
+from weir.plan.lifetimes import BoundChange, change_lifetime
+from weir.plan.nodes import (
+    ClipDuration,
+    Distinct,
+    Duration,
+    Extend,
+    HopLifetime,
+    Node,
+    Point,
+    PointAtEnd,
+    Quantize,
+    Schema,
+    Shift,
+    SourceOptions,
+    Window,
+    schema,
+)
+from weir.plan.partitioning import checked
+from weir.plan.query import (
+    ChopChange,
+    JoinClause,
+    LifetimeClause,
+    NamedRelation,
+    PartitionClause,
+    StitchChange,
+)
+from weir.plan.selects import partition
+from weir.plan.sources import declare_source
+from weir.plan.terms import Term, explode
+from weir.plan.user_code import OperatorCall
+
+Ticks: TypeAlias = "str | int"
+JoinName: TypeAlias = Literal[
+    "inner", "left", "right", "full", "semi", "anti", "clip", "asof", "left_asof", "cross"
+]
+
+
+def stream(
+    name: str,
+    columns: Mapping[str, str | pa.DataType],
+    path: str,
+    *,
+    vs: str,
+    ve: str | None = None,
+    lifetime: Ticks | None = None,
+    delay: Ticks = 0,
+    late: Literal["fail", "drop", "adjust"] = "fail",
+    idle: Ticks | None = None,
+    bad: Literal["fail", "skip"] = "fail",
+    index: int = 0,
+) -> Stream:
+    """A declared input, as STREAM in a script; `index` is its place among a program's inputs.
+
+    >>> a = stream("A", {"At": "TIMESTAMP", "k": "STRING"}, "a.jsonl", vs="At", delay="10s")
+    >>> a.columns
+    ('At', 'k')
+    """
+    options = SourceOptions(
+        vs=vs,
+        ve="ve" if ve is None and "ve" in columns else ve,
+        lifetime=None if lifetime is None else parse_duration(lifetime),
+        delay=parse_duration(delay),
+        late=late,
+        idle=None if idle is None else parse_duration(idle),
+        bad=bad,
+    )
+    return Stream(declare_source(name, columns, path, options, index), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A SELECT without its list: joins, WHERE, GROUP BY, HAVING and a window so far."""
+
+    draft: Draft
+    keys: tuple[Term, ...] = ()
+
+    def join(self, other: Stream, on: Term | None = None, kind: JoinName = "inner") -> Selection:
+        """Another join; both sides' columns are then `A.k`, by the streams' names."""
+        if other.name is None:
+            raise PlanError("a stream in a join needs a name", hint='as_("…")')
+        condition = None if on is None else on.expr
+        clause = JoinClause(kind, NamedRelation(other.name), condition)
+        return replace(self, draft=self.draft.joined(clause, other.node))
+
+    def where(self, condition: Term) -> Selection:
+        select = self.draft.select
+        return self._with(where=both(select.where, condition.expr))
+
+    def group_by(self, *keys: Named) -> Selection:
+        terms = tuple(term(k) for k in keys)
+        return replace(self._with(group_by=tuple(t.expr for t in terms)), keys=terms)
+
+    def window(self, window: Window) -> Selection:
+        return self._with(with_clause=window)
+
+    def having(self, condition: Term) -> Selection:
+        changed = replace(self.draft.select, having=condition.expr)
+        return replace(self, draft=self.draft.changed(changed, [condition]))
+
+    def select(self, *items: Named, **named: Named) -> Stream:
+        """The rows; strings are columns' names, `*` all of them, keywords give names."""
+        terms = [term(t) for t in (*items, *named.values())]
+        changed = replace(self.draft.select, items=select_items(items, named))
+        done = self.draft.changed(changed, terms)
+        return Stream(done.planned(), draft=done)
+
+    def agg(self, *aggregates: Term, **named: Term) -> Stream:
+        """The group keys, then these aggregates."""
+        return self.select(*self.keys, *aggregates, **named)
+
+    def _with(self, **changes: object) -> Selection:
+        changed = replace(self.draft.select, **changes)  # type: ignore[arg-type]
+        return replace(self, draft=self.draft.changed(changed))
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A plan and the name its rows have in joins. Streams of equal plans are equal."""
+
+    node: Node
+    name: str | None = field(default=None, compare=False)
+    draft: Draft | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        return schema(self.node)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.schema.names
+
+    def as_(self, name: str) -> Stream:
+        """The stream under the name that its columns get in a join."""
+        return replace(self, name=name)
+
+    # --- payload -------------------------------------------------------------------------
+
+    def select(self, *items: Named, **named: Named) -> Stream:
+        return self._selection().select(*items, **named)
+
+    def where(self, condition: Term) -> Stream:
+        return self._keeping(self._selection().where(condition).select("*").node)
+
+    def explode(self, column: str) -> Stream:
+        """One row for each element of the column's list, in its place."""
+        items = [explode(n).as_(n) if n == column else n for n in self.columns]
+        if column not in self.columns:
+            items.append(explode(column).as_(column))
+        return self.select(*items)
+
+    def distinct(self) -> Stream:
+        return Stream(checked(Distinct(self.node)))
+
+    # --- windows, joins, unions ----------------------------------------------------------
+
+    def join(self, other: Stream, on: Term | None = None, kind: JoinName = "inner") -> Selection:
+        if self.name is None:
+            raise PlanError("a stream in a join needs a name", hint='as_("…")')
+        return self._selection().join(other, on, kind)
+
+    def group_by(self, *keys: Named) -> Selection:
+        return self._selection().group_by(*keys)
+
+    def window(self, window: Window) -> Selection:
+        return self._selection().window(window)
+
+    def agg(self, *aggregates: Term, **named: Term) -> Stream:
+        """Aggregates of the whole stream at every instant."""
+        return self._selection().agg(*aggregates, **named)
+
+    def top(self, k: int, by: Named | Sequence[Named] = (), *, ties: bool = False) -> Stream:
+        """ORDER BY … LIMIT k, of each window right after a hopping one, else of each instant."""
+        given = [by] if isinstance(by, str | Term) else by
+        before = self.draft or draft(self.node, self.name)
+        return Stream(before.ranked(k, [term(t) for t in given], ties).planned())
+
+    def union(self, *others: Stream) -> Stream:
+        return Stream(union([self.node, *(o.node for o in others)]))
+
+    def partition_by(self, *keys: str, into: int, uid: str) -> Stream:
+        """How the stage that reads this is split, and its name."""
+        clause = PartitionClause(tuple(term(k).expr for k in keys), into, uid)
+        return self._keeping(partition(self.node, clause))
+
+    # --- lifetimes -----------------------------------------------------------------------
+
+    def duration(self, d: Ticks) -> Stream:
+        return self._change(Duration(parse_duration(d)))
+
+    def shift(self, d: Ticks) -> Stream:
+        return self._change(Shift(parse_duration(d)))
+
+    def extend(self, d: Ticks) -> Stream:
+        return self._change(Extend(parse_duration(d)))
+
+    def clip_duration(self, d: Ticks) -> Stream:
+        return self._change(ClipDuration(parse_duration(d)))
+
+    def point(self) -> Stream:
+        return self._change(Point())
+
+    def point_at_end(self) -> Stream:
+        return self._change(PointAtEnd())
+
+    def quantize(self, size: Ticks, hop: Ticks, offset: Ticks = 0) -> Stream:
+        return self._change(Quantize(*map(parse_duration, (size, hop, offset))))
+
+    def hop_lifetime(self, size: Ticks, hop: Ticks, offset: Ticks = 0) -> Stream:
+        return self._change(HopLifetime(*map(parse_duration, (size, hop, offset))))
+
+    def chop(self, period: Ticks, offset: Ticks = 0) -> Stream:
+        return self._change(ChopChange(parse_duration(period), parse_duration(offset)))
+
+    def stitch(self) -> Stream:
+        return self._change(StitchChange())
+
+    def lifetime(self, start: Named, end: Named) -> Stream:
+        """`[start, end)`: start is `vs` moved by a constant, end any expression."""
+        clause = LifetimeClause(term(start).expr, term(end).expr)
+        changed = self._selection()._with(with_clause=clause)
+        return self._keeping(changed.select("*").node)
+
+    # --- the user's own operators --------------------------------------------------------
+
+    def process(self, using: OperatorCall) -> Stream:
+        return Stream(apply([self.node], [()], using))
+
+    def reduce(self, *keys: str, using: OperatorCall) -> Stream:
+        return Stream(apply([self.node], [keys], using))
+
+    def combine(self, other: Stream, *keys: str | tuple[str, str], using: OperatorCall) -> Stream:
+        """Two streams, by keys of one name in both or by pairs of names."""
+        pairs = [(k, k) if isinstance(k, str) else k for k in keys]
+        sides = [[left for left, _ in pairs], [right for _, right in pairs]]
+        return Stream(apply([self.node, other.node], sides, using))
+
+    def _selection(self) -> Selection:
+        return Selection(draft(self.node, self.name))
+
+    def _keeping(self, node: Node) -> Stream:
+        return Stream(node, self.name)
+
+    def _change(self, change: BoundChange) -> Stream:
+        return self._keeping(change_lifetime(self.node, change))

@@ -1,0 +1,272 @@
+"""Expressions of the fluent API: Python operators that write unbound `Expr` trees.
+
+A `Term` says what a script's expression says, and is bound by the same binder when a stream
+method takes it. Python values beside a term are literals: `col("v") > 3`, `col("k") == "x"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.types import TIMESTAMP, parse_type
+from weir.plan.expressions import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    UserCall,
+)
+from weir.plan.user_code import AggregateFunction, ScalarFunction
+
+Value: TypeAlias = "Term | bool | int | float | str | bytes | Decimal | list[object] | None"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """An expression to be; `alias` and `descending` where it stands in a list that has them.
+
+    >>> (col("v") + 1).as_("next").alias
+    'next'
+    """
+
+    expr: Expr
+    alias: str | None = None
+    descending: bool = False
+    aggregates: tuple[AggregateFunction, ...] = ()
+
+    def __bool__(self) -> bool:
+        raise TypeError("a term has no truth value: write & | ~ instead of and, or, not")
+
+    def as_(self, alias: str) -> Term:
+        """This column's name in a select list."""
+        return replace(self, alias=alias)
+
+    def desc(self) -> Term:
+        """Largest first, in `top`."""
+        return replace(self, descending=True)
+
+    def filter(self, condition: Term) -> Term:
+        """FILTER (WHERE …) of an aggregate."""
+        if not isinstance(self.expr, AggregateCall):
+            raise PlanError("FILTER belongs to an aggregate")
+        return replace(self, expr=replace(self.expr, filter=condition.expr))
+
+    def cast(self, dtype: str | pa.DataType) -> Term:
+        return replace(self, expr=Cast(self.expr, type=_type(dtype)))
+
+    def try_cast(self, dtype: str | pa.DataType) -> Term:
+        """NULL where the value does not fit."""
+        return replace(self, expr=Cast(self.expr, lenient=True, type=_type(dtype)))
+
+    # --- operators -----------------------------------------------------------------------
+
+    def __add__(self, other: Value) -> Term:
+        return call("add", self, other)
+
+    def __radd__(self, other: Value) -> Term:
+        return call("add", other, self)
+
+    def __sub__(self, other: Value) -> Term:
+        return call("sub", self, other)
+
+    def __rsub__(self, other: Value) -> Term:
+        return call("sub", other, self)
+
+    def __mul__(self, other: Value) -> Term:
+        return call("mul", self, other)
+
+    def __rmul__(self, other: Value) -> Term:
+        return call("mul", other, self)
+
+    def __truediv__(self, other: Value) -> Term:
+        return call("div", self, other)
+
+    def __rtruediv__(self, other: Value) -> Term:
+        return call("div", other, self)
+
+    def __floordiv__(self, other: Value) -> Term:
+        return call("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Value) -> Term:
+        return call("floordiv", other, self)
+
+    def __mod__(self, other: Value) -> Term:
+        return call("mod", self, other)
+
+    def __rmod__(self, other: Value) -> Term:
+        return call("mod", other, self)
+
+    def __neg__(self) -> Term:
+        return call("neg", self)
+
+    def __and__(self, other: Value) -> Term:
+        return call("and", self, other)
+
+    def __or__(self, other: Value) -> Term:
+        return call("or", self, other)
+
+    def __invert__(self) -> Term:
+        return call("not", self)
+
+    def __eq__(self, other: Value) -> Term:  # type: ignore[override]
+        return call("eq", self, other)
+
+    def __ne__(self, other: Value) -> Term:  # type: ignore[override]
+        return call("ne", self, other)
+
+    def __lt__(self, other: Value) -> Term:
+        return call("lt", self, other)
+
+    def __le__(self, other: Value) -> Term:
+        return call("le", self, other)
+
+    def __gt__(self, other: Value) -> Term:
+        return call("gt", self, other)
+
+    def __ge__(self, other: Value) -> Term:
+        return call("ge", self, other)
+
+    __hash__ = object.__hash__
+
+    def is_null(self) -> Term:
+        return call("is_null", self)
+
+    def is_not_null(self) -> Term:
+        return call("is_not_null", self)
+
+    def isin(self, *options: Value) -> Term:
+        return call("in", self, *options)
+
+    def between(self, low: Value, high: Value) -> Term:
+        return (self >= low) & (self <= high)
+
+    def like(self, pattern: str) -> Term:
+        return call("like", self, pattern)
+
+    # --- aggregates ----------------------------------------------------------------------
+
+    def count(self) -> Term:
+        return self._aggregate("count")
+
+    def count_distinct(self) -> Term:
+        return self._aggregate("count_distinct")
+
+    def sum(self) -> Term:
+        return self._aggregate("sum")
+
+    def avg(self) -> Term:
+        return self._aggregate("avg")
+
+    def min(self) -> Term:
+        return self._aggregate("min")
+
+    def max(self) -> Term:
+        return self._aggregate("max")
+
+    def stddev(self) -> Term:
+        return self._aggregate("stddev")
+
+    def variance(self) -> Term:
+        return self._aggregate("variance")
+
+    def first(self) -> Term:
+        return self._aggregate("first")
+
+    def last(self) -> Term:
+        return self._aggregate("last")
+
+    def median(self) -> Term:
+        return self._aggregate("median")
+
+    def quantile_disc(self, p: str | float) -> Term:
+        """The element number ⌈p·n⌉; write `p` as text where its digits matter."""
+        return self._aggregate("quantile_disc", str(p))
+
+    def quantile_cont(self, p: str | float) -> Term:
+        return self._aggregate("quantile_cont", str(p))
+
+    def collect(self) -> Term:
+        return self._aggregate("collect")
+
+    def _aggregate(self, function: str, *params: str) -> Term:
+        return replace(self, expr=AggregateCall(function, (self.expr,), params=params))
+
+
+def col(name: str) -> Term:
+    """A column by name, `A.k` in joins; `vs` and `ve` are the lifetime.
+
+    >>> col("v").expr
+    Column(type=None, name='v')
+    """
+    return Term(Column(name))
+
+
+def lit(value: Value | datetime) -> Term:
+    """A constant.
+
+    >>> lit(1).expr
+    Literal(type=None, value=1)
+    """
+    if isinstance(value, Term):
+        return value
+    if isinstance(value, datetime):
+        return Term(Cast(Literal(value.isoformat()), type=TIMESTAMP))
+    return Term(Literal(value))
+
+
+def count() -> Term:
+    """COUNT(*)."""
+    return Term(AggregateCall("count_star", ()))
+
+
+def explode(values: Term | str) -> Term:
+    """EXPLODE(list): one row for each element."""
+    return call("explode", col(values) if isinstance(values, str) else values)
+
+
+def call(function: str | ScalarFunction | AggregateFunction, *args: Value) -> Term:
+    """A built-in function by its name in a script, or the user's own.
+
+    >>> call("lower", col("k")).expr.function
+    'lower'
+    """
+    terms = [lit(a) for a in args]
+    exprs = tuple(t.expr for t in terms)
+    carried = _carried(terms)
+    if isinstance(function, ScalarFunction):
+        return Term(UserCall(function, exprs), aggregates=carried)
+    if isinstance(function, AggregateFunction):
+        return Term(AggregateCall(function.name, exprs), aggregates=(*carried, function))
+    return Term(Call(function.lower(), exprs), aggregates=carried)
+
+
+def case(*branches: tuple[Term, Value], otherwise: Value = None) -> Term:
+    """CASE WHEN condition THEN value … ELSE otherwise END.
+
+    >>> case((col("v") > 3, "big"), otherwise="small").expr.otherwise.value
+    'small'
+    """
+    pairs = [(condition, lit(value)) for condition, value in branches]
+    default = lit(otherwise)
+    carried = _carried([*(t for pair in pairs for t in pair), default])
+    exprs = tuple((c.expr, v.expr) for c, v in pairs)
+    return Term(Case(exprs, default.expr), aggregates=carried)
+
+
+def _carried(terms: Iterable[Term]) -> tuple[AggregateFunction, ...]:
+    # An `AggregateCall` has the user's function by name only; the term has to bring it along.
+    return tuple(dict.fromkeys(f for t in terms for f in t.aggregates))
+
+
+def _type(dtype: str | pa.DataType) -> pa.DataType:
+    return parse_type(dtype) if isinstance(dtype, str) else dtype

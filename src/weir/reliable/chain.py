@@ -1,0 +1,190 @@
+"""The operators of a stage as one vertex runs them: merges, kernels and transforms in a row.
+
+`push` hands rows and a CTI of one input stream in; `pull` gives what came out since and the
+CTI of the output. Which kernel runs an operator is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.batch import START, Batch, concat_batches, empty_batch
+from weir.kernels.aggregate import AggregateKernel
+from weir.kernels.apply import ApplyKernel
+from weir.kernels.asof import AsofKernel
+from weir.kernels.chop import ChopKernel
+from weir.kernels.clip import ClipKernel
+from weir.kernels.distinct import DistinctKernel
+from weir.kernels.joins import JoinKernel
+from weir.kernels.kernel import Kernel, Tables
+from weir.kernels.merge import Merge, PortShape, with_branch, with_depth
+from weir.kernels.stateless import Transform, make_transform
+from weir.kernels.stitch import StitchKernel
+from weir.kernels.top import TopOfInstant, TopOfWindow
+from weir.plan.nodes import (
+    Aggregate,
+    AlterLifetime,
+    Apply,
+    Chop,
+    Distinct,
+    Explode,
+    Filter,
+    Join,
+    Node,
+    Partition,
+    Project,
+    Source,
+    Stitch,
+    Top,
+    inputs_of,
+    schema,
+)
+from weir.plan.properties import order_sensitive
+from weir.plan.stages import Branch, Stage
+
+
+def make_kernel(node: Node) -> Kernel:
+    """The one kernel of a stateful operator."""
+    match node:
+        case Aggregate():
+            return AggregateKernel(node)
+        case Join(kind="clip"):
+            return ClipKernel(node)
+        case Join(kind="asof" | "left_asof"):
+            return AsofKernel(node)
+        case Join():
+            return JoinKernel(node)
+        case Distinct():
+            return DistinctKernel(node)
+        case Stitch():
+            return StitchKernel(node)
+        case Chop():
+            return ChopKernel(node)
+        case Top():
+            return TopOfWindow(node) if node.scope == "window" else TopOfInstant(node)
+        case Apply():
+            return ApplyKernel(node)
+        case _:
+            raise PlanError(f"{type(node).__name__} has no kernel of its own")
+
+
+class Chain:
+    """See the module's docstring."""
+
+    def __init__(
+        self, stage: Stage, origins: Mapping[Node, int], streams: Sequence[int]
+    ) -> None:
+        """`streams[i]` is the port that input stream i belongs to."""
+        self._steps: list[_Stateful | _Stateless] = []
+        last: Node | None = None
+        for place, operator in enumerate(stage.operators):
+            self._steps += _steps(operator, origins, streams if place == 0 else (0,))
+            last = operator if not isinstance(operator, Branch) else last
+        self._types = () if last is None else schema(last).types
+        self._out: list[Batch] = []
+        self._cti = START
+
+    @property
+    def state_rows(self) -> int:
+        return sum(s.state_rows for s in self._steps)
+
+    def push(self, stream: int, rows: Batch, cti: int) -> None:
+        for place, step in enumerate(self._steps):
+            out = step.advance(stream if place == 0 else 0, rows, cti)
+            if out is None:
+                return
+            rows, cti = out
+        if len(rows):
+            self._out.append(rows)
+        self._cti = max(self._cti, cti)
+
+    def pull(self) -> tuple[Batch | None, int]:
+        """What came out since the last call (None: no rows) and the output CTI."""
+        out, self._out = self._out, []
+        return (concat_batches(out) if out else None), self._cti
+
+    def snapshot(self) -> Tables:
+        progress = pa.table({"cti": pa.array([self._cti], pa.int64())})
+        tables = {"progress": progress}
+        for i, step in enumerate(self._steps):
+            tables |= {f"{i}.{name}": table for name, table in step.snapshot().items()}
+        return tables
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        self._cti = tables["progress"].column(0)[0].as_py()
+        for i, step in enumerate(self._steps):
+            prefix = f"{i}."
+            step.load({n.removeprefix(prefix): t for n, t in tables.items() if n.startswith(prefix)})
+
+    def empty(self) -> Batch:
+        return empty_batch(self._types)
+
+
+class _Stateless:
+    """A transform, or a bare adjustment of origins."""
+
+    state_rows = 0
+
+    def __init__(self, transform: Transform | None, depth: int, branch: Branch | None) -> None:
+        self._transform, self._depth, self._branch = transform, depth, branch
+
+    def advance(self, stream: int, rows: Batch, cti: int) -> tuple[Batch, int]:
+        if self._transform is not None:
+            rows = self._transform.rows(rows) if len(rows) else self._transform.rows(rows)
+            cti = self._transform.cti(cti)
+        if self._branch is not None:
+            return with_branch(rows, self._branch.depth, self._branch.number), cti
+        return (with_depth(rows, 0) if self._depth == 0 else rows), cti
+
+    def snapshot(self) -> Tables:
+        return {}
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        pass
+
+
+class _Stateful:
+    """A merge and the kernel behind it."""
+
+    def __init__(self, merge: Merge, kernel: Kernel) -> None:
+        self._merge, self._kernel = merge, kernel
+
+    @property
+    def state_rows(self) -> int:
+        return self._merge.state_rows + self._kernel.state_rows
+
+    def advance(self, stream: int, rows: Batch, cti: int) -> tuple[Batch, int] | None:
+        self._merge.push(stream, rows, cti)
+        released = self._merge.release()
+        return None if released is None else self._kernel.step(*released)
+
+    def snapshot(self) -> Tables:
+        tables = {f"merge.{n}": t for n, t in self._merge.snapshot().items()}
+        return tables | {f"kernel.{n}": t for n, t in self._kernel.snapshot().items()}
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        for name, part in (("merge.", self._merge), ("kernel.", self._kernel)):
+            part.load({n.removeprefix(name): t for n, t in tables.items() if n.startswith(name)})
+
+
+def _steps(
+    operator: Node | Branch, origins: Mapping[Node, int], streams: Sequence[int]
+) -> list[_Stateful | _Stateless]:
+    match operator:
+        case Branch():
+            return [_Stateless(None, operator.depth, operator)] if operator.depth else []
+        case Partition():
+            return []
+        case Source():
+            return [_Stateless(None, origins[operator], None)]
+        case Project() | Filter() | Explode() | AlterLifetime():
+            return [_Stateless(make_transform(operator), origins[operator], None)]
+        case _:
+            shapes = [
+                PortShape(schema(below), origins[below], order_sensitive(operator, port))
+                for port, below in enumerate(inputs_of(operator))
+            ]
+            return [_Stateful(Merge(shapes, streams), make_kernel(operator))]

@@ -1,0 +1,72 @@
+"""Fingerprints of rows: the order-free digest of an output, the ordered checksum of a stream.
+
+Both are built from the 128-bit hash of a row (vs, ve, payload). The digest is the sum of the
+rows' hashes modulo 2¹²⁸ and their count: any order, any split, any number of partial digests
+give the same. The checksum folds the hashes one after the other, so it also fixes the order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from weir.events.batch import Batch
+from weir.events.compiled import compiled
+from weir.events.hashing import UInt64s, hash_rows
+
+_MODULUS = 2**128
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The sum of row hashes modulo 2¹²⁸, and the count.
+
+    >>> Digest(1, 1) + Digest(2, 3)
+    Digest(total=3, count=4)
+    """
+
+    total: int = 0
+    count: int = 0
+
+    def __add__(self, other: Digest) -> Digest:
+        return Digest((self.total + other.total) % _MODULUS, self.count + other.count)
+
+    def __str__(self) -> str:
+        return f"{self.total:032x}-{self.count}"
+
+
+def row_hashes(batch: Batch) -> tuple[UInt64s, UInt64s]:
+    """Two words for each row, over its lifetime and payload."""
+    columns = [pa.array(batch.vs), pa.array(batch.ve), *batch.columns]
+    return hash_rows(columns, len(batch))
+
+
+def digest(batch: Batch) -> Digest:
+    first, second = row_hashes(batch)
+    return Digest(((_exact_sum(first) << 64) + _exact_sum(second)) % _MODULUS, len(batch))
+
+
+def _exact_sum(words: UInt64s) -> int:
+    """The sum of unsigned words, without overflow: halves are summed apart."""
+    low = int((words & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
+    high = int((words >> np.uint64(32)).sum(dtype=np.uint64))
+    return (high << 32) + low
+
+
+def checksum(batch: Batch, seed: tuple[int, int] = (0, 0)) -> tuple[int, int]:
+    """The running checksum after these rows; begins with (0, 0)."""
+    first, second = row_hashes(batch)
+    a, b = _fold_rows(first, second, np.uint64(seed[0]), np.uint64(seed[1]))
+    return int(a), int(b)
+
+
+@compiled
+def _fold_rows(first, second, a, b):  # type: ignore[no-untyped-def]
+    for row in range(len(first)):
+        a = (a ^ first[row]) * np.uint64(0x9E3779B97F4A7C15)
+        a ^= a >> np.uint64(32)
+        b = (b + second[row]) * np.uint64(0xC2B2AE3D27D4EB4F)
+        b ^= b >> np.uint64(29)
+    return a, b

@@ -1,0 +1,159 @@
+"""rStream: a numbered sequence of rows that writers write and readers read at their own speed.
+
+Rules (StreamScope §3.1)
+1. Rows are numbered from 0 without gaps. An entry is some rows under consecutive numbers and a
+   CTI: a claim, from behind its last row on, that nothing with vs < cti follows.
+2. Unique: the first write of a number wins. Rows written again are dropped; with `check` other
+   rows under the same numbers are a `DeterminismViolation`.
+3. A claim is never lost to rule 2: it holds from any later position as well.
+4. Valid: a reader gets just the rows that were written, each once, in order of number.
+5. Reliable: what was written stays readable until `collect(seq)` says that nobody will ask for
+   a number below seq again. Registering again at an earlier number rewinds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from weir.errors import DeterminismViolation, RunError
+from weir.events.batch import START, Batch
+from weir.reliable.digest import checksum, row_hashes
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Rows from number `seq` on, then the claim `cti`."""
+
+    seq: int
+    rows: Batch
+    cti: int
+
+    @property
+    def end(self) -> int:
+        """The number of the next row."""
+        return self.seq + len(self.rows)
+
+
+class RStream(Protocol):
+    """What every implementation of a stream offers; see the module's rules."""
+
+    def write(self, entry: Entry) -> None: ...
+    def register(self, reader: Hashable, seq: int) -> None: ...
+    def read_next(self, reader: Hashable) -> Entry | None: ...
+    def collect(self, seq: int) -> None: ...
+
+
+class MemoryStream:
+    """An rStream in memory."""
+
+    def __init__(self, name: str = "", *, check: bool = False) -> None:
+        self.name = name
+        self._check = check
+        self._entries: list[Entry] = []
+        self._seqs: list[int] = []  # of the entries, for search
+        self._end = 0
+        self._cti = START
+        self._collected = 0
+        self._readers: dict[Hashable, tuple[int, int]] = {}  # next number, last CTI given
+        self._checksum = (0, 0)
+
+    @property
+    def end(self) -> int:
+        """The number that the next new row will have."""
+        return self._end
+
+    @property
+    def cti(self) -> int:
+        return self._cti
+
+    @property
+    def ordered_checksum(self) -> str:
+        """The checksum of all rows so far, in order; kept with `check`."""
+        return f"{self._checksum[0]:016x}{self._checksum[1]:016x}-{self._end}"
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What is still held, in order."""
+        return tuple(self._entries)
+
+    @property
+    def held_rows(self) -> int:
+        return sum(len(e.rows) for e in self._entries)
+
+    def write(self, entry: Entry) -> None:
+        if entry.seq > self._end:
+            raise RunError(f"stream {self.name}: row {entry.seq} written before row {self._end}")
+        known = min(self._end - entry.seq, len(entry.rows))
+        if known and self._check:
+            self._compare(entry, known)
+        rows = entry.rows.slice(known, len(entry.rows)) if known else entry.rows
+        if not len(rows) and entry.cti <= self._cti:
+            return
+        if len(rows) and self._check:
+            self._checksum = checksum(rows, self._checksum)
+        self._cti = max(self._cti, entry.cti)
+        self._entries.append(Entry(self._end, rows, self._cti))
+        self._seqs.append(self._end)
+        self._end += len(rows)
+
+    def _compare(self, entry: Entry, known: int) -> None:
+        """Rows written again must be the rows that are here (as far as they still are)."""
+        for kept in self._entries:
+            start, stop = max(kept.seq, entry.seq), min(kept.end, entry.seq + known)
+            if start >= stop:
+                continue
+            mine = row_hashes(kept.rows.slice(start - kept.seq, stop - kept.seq))
+            theirs = row_hashes(entry.rows.slice(start - entry.seq, stop - entry.seq))
+            differs = np.flatnonzero((mine[0] != theirs[0]) | (mine[1] != theirs[1]))
+            if len(differs):
+                raise DeterminismViolation(
+                    f"stream {self.name}: other rows under the same numbers, first at row "
+                    f"{start + int(differs[0])}; is a user function not deterministic?"
+                )
+
+    def register(self, reader: Hashable, seq: int) -> None:
+        if seq < self._collected:
+            raise RunError(f"stream {self.name}: row {seq} was collected, {self._collected} is kept")
+        if seq > self._end:
+            raise RunError(f"stream {self.name}: row {seq} is not written yet")
+        self._readers[reader] = (seq, START)
+
+    def read_next(self, reader: Hashable) -> Entry | None:
+        """The next rows and the claim behind them; None when there is nothing new."""
+        seq, cti = self._readers[reader]
+        at = max(bisect_right(self._seqs, seq) - 1, 0)
+        for entry in self._entries[at:]:
+            if entry.end > seq:
+                rows = entry.rows.slice(seq - entry.seq, len(entry.rows)) if seq > entry.seq else entry.rows
+                self._readers[reader] = (entry.end, entry.cti)
+                return Entry(seq, rows, entry.cti)
+            if entry.end == seq and entry.cti > cti:
+                self._readers[reader] = (seq, entry.cti)
+                return Entry(seq, entry.rows.slice(0, 0), entry.cti)
+        return None
+
+    def position(self, reader: Hashable) -> int:
+        return self._readers[reader][0]
+
+    def collect(self, seq: int) -> None:
+        """Forget rows below this number; whole entries at a time."""
+        keep = 0
+        while keep < len(self._entries) - 1 and self._entries[keep].end <= seq:
+            keep += 1
+        # The last entry stays: its claim is what a reader at the end still asks for.
+        if keep < len(self._entries) and self._entries[keep].end <= seq and len(self._entries[keep].rows):
+            last = self._entries[keep]
+            self._entries[keep] = Entry(last.end, last.rows.slice(0, 0), last.cti)
+            self._seqs[keep] = last.end
+        del self._entries[:keep], self._seqs[:keep]
+        self._collected = max(self._collected, min(seq, self._end))
+
+    def collect_read(self) -> None:
+        """Forget what every registered reader has read."""
+        if self._readers:
+            self.collect(min(seq for seq, _ in self._readers.values()))

@@ -1,0 +1,126 @@
+"""rVertex: a deterministic computation over numbered streams, in steps.
+
+Rules (StreamScope §3.2)
+1. `execute` takes the next entry of each input, runs the chain and writes what came out. What
+   is written, and under which numbers, depends on the inputs alone.
+2. `snapshot` = (input positions, output positions, state as Arrow tables), at any step.
+3. `load` of a snapshot makes the vertex go on from there: it reads its inputs from those
+   positions and writes the same rows under the same numbers as before.
+4. A hash split sends a row to part (hash of its key columns) mod parts; every part is a stream
+   of its own, with its own numbers and the chain's CTI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from weir.events.batch import START, Batch
+from weir.events.hashing import hash_rows
+from weir.kernels.kernel import Tables
+from weir.reliable.chain import Chain
+from weir.reliable.stream import Entry, RStream
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Where a vertex stands: next numbers of its inputs and outputs, and its state."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    tables: Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """Where a vertex writes: one stream, or one for each part of a hash split by `keys`
+    (positions of the key columns)."""
+
+    streams: tuple[RStream, ...]
+    keys: tuple[int, ...] | None = None
+
+
+class Vertex:
+    """See the module's rules."""
+
+    def __init__(
+        self, name: str, chain: Chain, inputs: Sequence[RStream], outlets: Sequence[Outlet]
+    ) -> None:
+        self.name = name
+        self._chain = chain
+        self._inputs = tuple(inputs)
+        self._outlets = tuple(outlets)
+        self._read = [0] * len(inputs)
+        self._written = [0] * sum(len(o.streams) for o in outlets)
+        self._cti = START
+        for stream in self._inputs:
+            stream.register(self.name, 0)
+
+    @property
+    def cti(self) -> int:
+        return self._cti
+
+    @property
+    def state_rows(self) -> int:
+        return self._chain.state_rows
+
+    def execute(self) -> bool:
+        """One step; whether there was anything to do."""
+        progressed = False
+        for i, stream in enumerate(self._inputs):
+            entry = stream.read_next(self.name)
+            if entry is not None:
+                progressed = True
+                self._read[i] = entry.end
+                self._chain.push(i, entry.rows, entry.cti)
+        if progressed:
+            self._write()
+        return progressed
+
+    def feed(self, rows: Batch, cti: int) -> None:
+        """A step of a vertex that reads the outside world: rows that ingress accepted."""
+        self._chain.push(0, rows, cti)
+        self._write()
+
+    def _write(self) -> None:
+        rows, cti = self._chain.pull()
+        if rows is None and cti <= self._cti:
+            return
+        self._cti = max(self._cti, cti)
+        at = 0
+        for outlet in self._outlets:
+            parts = self._parts(outlet, rows if rows is not None else self._chain.empty())
+            for stream, part in zip(outlet.streams, parts, strict=True):
+                stream.write(Entry(self._written[at], part, self._cti))
+                self._written[at] += len(part)
+                at += 1
+
+    @staticmethod
+    def _parts(outlet: Outlet, rows: Batch) -> list[Batch]:
+        count = len(outlet.streams)
+        if outlet.keys is None or count == 1:
+            return [rows]
+        part = parts_of(rows, outlet.keys, count)
+        return [rows.take(part == i) for i in range(count)]
+
+    def snapshot(self) -> Snapshot:
+        tables = self._chain.snapshot()
+        tables["$vertex"] = pa.table({"cti": pa.array([self._cti], pa.int64())})
+        return Snapshot(tuple(self._read), tuple(self._written), tables)
+
+    def load(self, snapshot: Snapshot) -> None:
+        self._chain.load({n: t for n, t in snapshot.tables.items() if n != "$vertex"})
+        self._cti = snapshot.tables["$vertex"].column(0)[0].as_py()
+        self._read, self._written = list(snapshot.inputs), list(snapshot.outputs)
+        for stream, seq in zip(self._inputs, self._read, strict=True):
+            stream.register(self.name, seq)
+
+
+def parts_of(rows: Batch, keys: Sequence[int], count: int) -> np.ndarray:  # type: ignore[type-arg]
+    """The part of each row under a hash split: stable across processes and releases."""
+    _, second = hash_rows([rows.columns[k] for k in keys], len(rows))
+    # The upper half: kernels use the lower bits of the first word for their own tables.
+    return ((second >> np.uint64(32)) % np.uint64(count)).astype(np.int64)

@@ -1,0 +1,269 @@
+"""Constants: numbers, strings, durations, typed literals, lists and parameters.
+
+A duration is a BIGINT in ticks (µs). A TIMESTAMP literal's value is its ticks since 1970, a
+DATE's its days, both as plain ints under their own type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+
+import pyarrow as pa
+from sqlglot import exp
+
+from weir.errors import ScriptError
+from weir.events.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    type_name,
+)
+from weir.plan.coercion import coerce, common_type_of, widens
+from weir.plan.expressions import Literal
+from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.script.cursor import offset_of
+from weir.script.source import Source, did_you_mean
+from weir.script.tree import DurationLiteral, TypedLiteral
+
+UNIT_TICKS = {
+    "ms": 1_000,
+    "s": 10**6,
+    "m": 60 * 10**6,
+    "h": 3600 * 10**6,
+    "d": 86400 * 10**6,
+}
+_MIN, _MAX = -(2**63), 2**63 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A declared parameter: its typed value, and the digits as they were written."""
+
+    literal: Literal
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a statement may name besides streams, and the text it stands in."""
+
+    source: Source
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    functions: UserFunctions = NO_FUNCTIONS
+
+    def error(self, message: str, node: exp.Expr, hint: str = "") -> ScriptError:
+        return self.source.error(message, offset_of(node), hint)
+
+
+def literal(node: exp.Expr, scope: Scope) -> Literal | None:
+    """The value of a constant, or None when the node is something else."""
+    position = scope.source.position(offset_of(node))
+    match node:
+        case exp.Literal(is_string=True):
+            return Literal(node.name, type=STRING, position=position)
+        case exp.Literal():
+            value = _number(node, scope, 1)
+        case DurationLiteral():
+            value = _duration(node, scope, 1)
+        case exp.Neg(this=exp.Literal(is_string=False) as inner):
+            value = _number(inner, scope, -1)
+        case exp.Neg(this=DurationLiteral() as inner):
+            value = _duration(inner, scope, -1)
+        case exp.Null():
+            return Literal(None, type=NULL, position=position)
+        case exp.Boolean():
+            return Literal(bool(node.this), type=BOOLEAN, position=position)
+        case TypedLiteral():
+            return _typed(node, scope)
+        case exp.Array():
+            return _list(node, scope)
+        case exp.Parameter():
+            found = parameter(node, scope).literal
+            return Literal(found.value, type=found.type, position=position)
+        case _:
+            return None
+    dtype = DOUBLE if isinstance(value, float) else BIGINT
+    return Literal(value, type=dtype, position=position)
+
+
+def _number(node: exp.Expr, scope: Scope, sign: int) -> int | float:
+    text = node.name
+    if text.isdigit():
+        # Python refuses to convert thousands of digits; 19 are enough for BIGINT.
+        if len(text.lstrip("0")) > 19 or not _MIN <= sign * int(text) <= _MAX:
+            raise scope.error(f"{text} does not fit BIGINT", node, "write it with a dot for DOUBLE")
+        return sign * int(text)
+    try:
+        value = sign * float(text)
+    except ValueError:
+        raise scope.error(f"`{text}` is not a number", node) from None
+    if math.isinf(value):
+        raise scope.error(f"{text} does not fit DOUBLE", node)
+    return value
+
+
+def _duration(node: exp.Expr, scope: Scope, sign: int) -> int:
+    amount, unit = str(node.this), str(node.args["unit"])
+    ticks = int(amount) * UNIT_TICKS[unit] if len(amount) <= 19 else _MAX + 1
+    if ticks > _MAX:
+        raise scope.error(f"{amount}{unit} is longer than BIGINT ticks can say", node)
+    return sign * ticks
+
+
+def _typed(node: exp.Expr, scope: Scope) -> Literal:
+    text = node.args["expression"]
+    dtype = TIMESTAMP if node.this == "TIMESTAMP" else DATE
+    try:
+        value = moment(text.name, dtype)
+    except ValueError:
+        example = "2024-01-31T08:00:00Z" if dtype == TIMESTAMP else "2024-01-31"
+        raise scope.error(
+            f"'{text.name}' is not a {node.this}", text, f"write it as in '{example}'"
+        ) from None
+    return Literal(value, type=dtype, position=scope.source.position(offset_of(node)))
+
+
+def moment(text: str, dtype: pa.DataType) -> int:
+    """ISO 8601 to ticks (TIMESTAMP, UTC unless it has an offset) or days (DATE); ValueError.
+
+    >>> moment("1970-01-01T00:00:01Z", TIMESTAMP)
+    1000000
+    """
+    if dtype == DATE:
+        return date.fromisoformat(text).toordinal() - _EPOCH.toordinal()
+    parsed = datetime.fromisoformat(text)
+    aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def _list(node: exp.Expr, scope: Scope) -> Literal:
+    elements = []
+    for item in node.expressions:
+        element = literal(item, scope)
+        if element is None:
+            raise scope.error("a list takes constants only", item)
+        elements.append(element)
+    dtype = common_type_of(e.type for e in elements if e.type is not None)
+    if dtype is None:
+        raise scope.error("the elements of a list must have one type", node)
+    values = [coerce(e, dtype) for e in elements]
+    position = scope.source.position(offset_of(node))
+    plain = [v.value for v in values if isinstance(v, Literal)]
+    return Literal(plain, type=pa.list_(dtype), position=position)
+
+
+# --- parameters ----------------------------------------------------------------------------
+
+
+def parameter(node: exp.Expr, scope: Scope) -> Parameter:
+    found = scope.parameters.get(node.name)
+    if found is None:
+        hint = did_you_mean(node.name, scope.parameters) or "DECLARE it before its first use"
+        raise scope.error(f"unknown parameter `@{node.name}`", node, hint)
+    return found
+
+
+def declared(node: exp.Expr, dtype: pa.DataType, scope: Scope) -> Parameter:
+    """The parameter that DECLARE makes of the value `node`."""
+    value = literal(node, scope)
+    if value is None or value.type is None:
+        raise scope.error("DECLARE takes a constant", node)
+    text = node.name if isinstance(node, exp.Literal) else str(value.value)
+    if pa.types.is_decimal(dtype) and isinstance(node, exp.Literal | exp.Neg):
+        return Parameter(_from_digits(node, dtype, scope), text)
+    if dtype == INT and value.type == BIGINT and _fits_int(value.value):
+        return Parameter(Literal(value.value, type=INT), text)
+    if not widens(value.type, dtype):
+        hint = "write TIMESTAMP '…' or DATE '…'" if dtype in (TIMESTAMP, DATE) else ""
+        wanted, found = type_name(dtype), type_name(value.type)
+        raise scope.error(f"wanted a {wanted}, found a {found}", node, hint)
+    typed = coerce(value, dtype)
+    assert isinstance(typed, Literal)
+    return Parameter(typed, text)
+
+
+def _from_digits(node: exp.Expr, dtype: pa.DataType, scope: Scope) -> Literal:
+    inner, sign = (node.this, "-") if isinstance(node, exp.Neg) else (node, "")
+    value = converted(sign + inner.name, dtype)
+    if value is None:
+        raise scope.error(f"{sign}{inner.name} does not fit {type_name(dtype)}", node)
+    return Literal(value, type=dtype)
+
+
+def overridden(text: str, dtype: pa.DataType) -> Parameter | None:
+    """The parameter that `--param name=text` makes, or None when the text does not fit.
+
+    >>> overridden("5s", BIGINT).literal.value
+    5000000
+    """
+    value = converted(text.strip() if dtype != STRING else text, dtype)
+    return None if value is None else Parameter(Literal(value, type=dtype), text.strip())
+
+
+def converted(text: str, dtype: pa.DataType) -> object:
+    """The text as a value of the type, or None."""
+    try:
+        if dtype in (BIGINT, INT):
+            return _integer(text, dtype)
+        if dtype == DOUBLE:
+            return float(text)
+        if dtype in (TIMESTAMP, DATE):
+            return moment(text, dtype)
+        if pa.types.is_decimal(dtype):
+            value = Decimal(text)
+            pa.scalar(value, dtype)
+            return value
+    except (ValueError, OverflowError, InvalidOperation, pa.ArrowException):
+        return None
+    if dtype == BOOLEAN:
+        return {"true": True, "false": False}.get(text.lower())
+    return text if dtype == STRING else None
+
+
+def _integer(text: str, dtype: pa.DataType) -> int | None:
+    unit = next((u for u in UNIT_TICKS if text.endswith(u) and text[: -len(u)].isdigit()), "")
+    value = int(text.removesuffix(unit)) * UNIT_TICKS.get(unit, 1)
+    fits = _fits_int(value) if dtype == INT else _MIN <= value <= _MAX
+    return value if fits else None
+
+
+def _fits_int(value: object) -> bool:
+    return isinstance(value, int) and -(2**31) <= value < 2**31
+
+
+# --- constants of a wanted kind ------------------------------------------------------------
+
+
+def integer(node: exp.Expr, scope: Scope, what: str) -> int:
+    """A whole number (a duration is none)."""
+    found = None if isinstance(node, DurationLiteral) else literal(node, scope)
+    if found is None or found.type not in (BIGINT, INT) or not isinstance(found.value, int):
+        raise scope.error(f"{what} must be a whole number", node)
+    return found.value
+
+
+def ticks(node: exp.Expr, scope: Scope, what: str) -> int:
+    """A duration, or a plain number of ticks."""
+    found = literal(node, scope)
+    if found is None or found.type not in (BIGINT, INT) or not isinstance(found.value, int):
+        raise scope.error(
+            f"{what} must be a duration", node, "as in 5s, 250ms or a number of ticks"
+        )
+    return found.value
+
+
+def string(node: exp.Expr, scope: Scope, what: str) -> str:
+    found = literal(node, scope)
+    if found is None or not isinstance(found.value, str):
+        raise scope.error(f"{what} must be a string", node)
+    return found.value

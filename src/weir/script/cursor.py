@@ -1,0 +1,176 @@
+"""sqlglot's parser, reduced to a cursor over our tokens.
+
+Contract
+1. Words are not tokens of their own: every unquoted word is a VAR, and the grammar matches
+   words where it expects them. So `count`, `all` or `first` name columns freely, and only
+   the words in RESERVED do not.
+2. The grammar never goes back: one token decides, at most two are looked at. Parsing takes
+   time linear in the text, and MAX_NESTING bounds its depth.
+3. Whatever is wrong is a `ScriptError` at the token that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from sqlglot import exp
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from weir.script.source import Source
+
+_RESERVED = """SELECT FROM WHERE GROUP HAVING WITH ORDER LIMIT UNION JOIN INNER LEFT RIGHT FULL
+CROSS CLIP ASOF ON AS PARTITION CASE WHEN THEN ELSE END AND OR NOT IN IS NULL TRUE FALSE LIKE RLIKE
+BETWEEN DISTINCT"""
+RESERVED = frozenset(_RESERVED.split())
+# 64 levels of parentheses or sub-selects; the tree's walkers use a few frames for each, and
+# Python allows a thousand.
+MAX_NESTING = 64
+
+NodeT = TypeVar("NodeT", bound=exp.Expr)
+T = TypeVar("T")
+
+
+class Cursor(Parser):
+    """A place in the tokens, and the moves the grammar makes from there."""
+
+    def start(self, tokens: list[Token], text: str) -> None:
+        self.reset()
+        self.sql = text
+        self._tokens = tokens
+        self._tokens_size = len(tokens)
+        self._index = -1
+        self._advance()
+
+    # sqlglot counts nodes in `_node_count`; we count how deep we are.
+    def nested(self, parse: Callable[[], T]) -> T:
+        self._node_count += 1
+        if self._node_count > MAX_NESTING:
+            self.fail(
+                f"nested more than {MAX_NESTING} levels deep",
+                hint="name the inner parts as streams of their own",
+            )
+        result = parse()
+        self._node_count -= 1
+        return result
+
+    @property
+    def token(self) -> Token:
+        """The current token; a false one at the end."""
+        return self._curr
+
+    @property
+    def following(self) -> Token:
+        return self._next
+
+    @property
+    def word(self) -> str:
+        """The current token in upper case if it is an unquoted word, else ''."""
+        return _upper(self._curr)
+
+    @property
+    def next_word(self) -> str:
+        return _upper(self._next)
+
+    def comes(self, kind: TokenType) -> bool:
+        """Whether the current token is of this kind."""
+        return self._curr.token_type == kind
+
+    def advance(self) -> Token:
+        self._advance()
+        return self._prev
+
+    def take(self, kind: TokenType) -> bool:
+        """Step over a token of this kind, if that is what comes."""
+        if self._curr.token_type != kind:
+            return False
+        self._advance()
+        return True
+
+    def take_word(self, *words: str) -> bool:
+        """Step over these words, if the first of them comes; the others must follow then."""
+        if self.word != words[0]:
+            return False
+        self._advance()
+        for word in words[1:]:
+            self.expect_word(word, f"after {words[0]}")
+        return True
+
+    def expect(self, kind: TokenType, what: str) -> Token:
+        if self._curr.token_type != kind:
+            self.unexpected(what)
+        return self.advance()
+
+    def expect_word(self, word: str, where: str = "") -> Token:
+        if self.word != word:
+            self.unexpected(f"{word} {where}".rstrip())
+        return self.advance()
+
+    def name(self, what: str) -> exp.Identifier:
+        """A name: quoted, or an unreserved word."""
+        token = self._curr
+        quoted = token.token_type == TokenType.IDENTIFIER
+        if not quoted and not is_name(token):
+            self.unexpected(what, hint=self._reserved_hint())
+        if quoted and (not token.text or "." in token.text):
+            self.fail("a name is not empty and has no dot in it")
+        self._advance()
+        return self.at(exp.Identifier(this=token.text, quoted=quoted), token)
+
+    def _reserved_hint(self) -> str:
+        if self.word not in RESERVED:
+            return ""
+        if self._prev.token_type == TokenType.COMMA:
+            return "is there a comma too many before it?"
+        return f'`{self._curr.text}` is reserved: quote it, as in "{self._curr.text}"'
+
+    def list_of(self, parse: Callable[[Cursor], NodeT]) -> list[NodeT]:
+        """One or more, with commas between."""
+        items = [parse(self)]
+        while self.take(TokenType.COMMA):
+            items.append(parse(self))
+        return items
+
+    def at(self, node: NodeT, place: Token | exp.Expr) -> NodeT:
+        """The node, with the place where it began."""
+        node.meta["start"] = place.start if isinstance(place, Token) else offset_of(place)
+        return node
+
+    def unexpected(self, wanted: str, hint: str = "") -> NoReturn:
+        came = f"`{self._curr.text}`" if self._curr else "the end of the program"
+        if self._curr.token_type == TokenType.STRING:
+            came = f"'{self._curr.text}'"
+        self.fail(f"expected {wanted}, found {came}", hint=hint)
+
+    def fail(self, message: str, place: Token | exp.Expr | None = None, hint: str = "") -> NoReturn:
+        raise Source(self.sql).error(message, self._offset(place), hint)
+
+    def _offset(self, place: Token | exp.Expr | None) -> int:
+        if isinstance(place, exp.Expr):
+            return offset_of(place)
+        token = place or self._curr
+        if token:
+            return token.start
+        return self._prev.end + 1 if self._prev else len(self.sql)
+
+
+def _upper(token: Token) -> str:
+    # Not beyond ASCII, where upper() makes an I of a dotless i.
+    is_word = token.token_type == TokenType.VAR and token.text.isascii()
+    return token.text.upper() if is_word else ""
+
+
+def is_name(token: Token) -> bool:
+    """Whether the token is a word that may name something without quotes."""
+    return (
+        token.token_type == TokenType.VAR
+        and token.text.isidentifier()
+        and _upper(token) not in RESERVED
+    )
+
+
+def offset_of(node: exp.Expr) -> int:
+    start = node.meta_get("start", 0)
+    assert isinstance(start, int)
+    return start

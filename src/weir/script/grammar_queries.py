@@ -1,0 +1,249 @@
+"""The grammar of queries.
+
+    query  := select {UNION ALL select} [ORDER BY …] [LIMIT k [WITH TIES]]
+    select := SELECT [DISTINCT] items FROM relation [PARTITION BY … INTO n AS 'uid'] {join}
+              [WHERE …] [GROUP BY …] [HAVING …] [WITH window or lifetime]  |  ( query )
+
+WITH belongs to its SELECT; ORDER BY and LIMIT to the whole UNION. An alias needs AS: without
+it `A SEMI JOIN B` would be an inner join of an `A` called SEMI.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from weir.script.cursor import Cursor, is_name
+from weir.script.grammar_expressions import expression, parameter
+from weir.script.source import did_you_mean
+from weir.script.tree import PartitionClause, QueryExpression, SelectClause, WithClause
+
+# The words that may stand before JOIN, and the kind of join they make.
+_JOINS = {
+    ("JOIN",): "inner",
+    ("INNER", "JOIN"): "inner",
+    ("LEFT", "JOIN"): "left",
+    ("LEFT", "OUTER", "JOIN"): "left",
+    ("RIGHT", "JOIN"): "right",
+    ("RIGHT", "OUTER", "JOIN"): "right",
+    ("FULL", "JOIN"): "full",
+    ("FULL", "OUTER", "JOIN"): "full",
+    ("LEFT", "SEMI", "JOIN"): "semi",
+    ("LEFT", "ANTI", "JOIN"): "anti",
+    ("LEFT", "ANTI", "SEMI", "JOIN"): "anti",
+    ("CLIP", "JOIN"): "clip",
+    ("ASOF", "JOIN"): "asof",
+    ("LEFT", "ASOF", "JOIN"): "left_asof",
+    ("CROSS", "JOIN"): "cross",
+}
+_JOIN_STARTS = frozenset(words[0] for words in _JOINS)
+_JOIN_WORDS = frozenset(word for words in _JOINS for word in words)
+_CLAUSES = (
+    "FROM",
+    "PARTITION",
+    "JOIN",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "WITH",
+    "ORDER",
+    "LIMIT",
+)
+_CLAUSE_ORDER = "FROM, PARTITION BY, joins, WHERE, GROUP BY, HAVING, WITH, ORDER BY, LIMIT"
+_STATEMENT_WORDS = frozenset({"STREAM", "IMPORT", "OUTPUT", "DECLARE", "SET"})
+_OTHER_SET_OPERATIONS = frozenset({"EXCEPT", "INTERSECT", "MINUS"})
+
+
+def query(p: Cursor) -> QueryExpression:
+    return p.nested(lambda: _query(p))
+
+
+def _query(p: Cursor) -> QueryExpression:
+    start = p.token
+    parts = [_operand(p)]
+    while p.word == "UNION":
+        p.advance()
+        if p.word != "ALL":
+            p.unexpected("ALL after UNION", hint="UNION ALL, then SELECT DISTINCT over it")
+        p.advance()
+        parts.append(_operand(p))
+    if p.word in _OTHER_SET_OPERATIONS:
+        p.fail(f"there is no {p.word}", hint="see LEFT SEMI JOIN and LEFT ANTI JOIN")
+    order = p.list_of(_order_item) if p.take_word("ORDER", "BY") else None
+    limit = _count(p, "the k of LIMIT") if p.take_word("LIMIT") else None
+    ties = limit is not None and p.take_word("WITH", "TIES")
+    if p.word in _CLAUSES:
+        _misplaced(p)
+    return p.at(QueryExpression(expressions=parts, order=order, limit=limit, ties=ties), start)
+
+
+def _operand(p: Cursor) -> exp.Expr:
+    """A SELECT, or a query in parentheses."""
+    if p.take(TokenType.L_PAREN):
+        inner = query(p)
+        p.expect(TokenType.R_PAREN, "`)` after a sub-select")
+        return inner
+    return _select(p)
+
+
+def _misplaced(p: Cursor) -> None:
+    word = f"{p.word} BY" if p.word in ("GROUP", "ORDER", "PARTITION") else p.word
+    hint = f"the order is {_CLAUSE_ORDER}"
+    if p.word == "WITH" and p.next_word == "TIES":
+        hint = "WITH TIES follows LIMIT k"
+    p.fail(f"{word} comes too late here, or twice", hint=hint)
+
+
+def _select(p: Cursor) -> SelectClause:
+    start = p.expect_word("SELECT")
+    distinct = p.take_word("DISTINCT")
+    items = p.list_of(_item)
+    if p.word != "FROM":
+        p.unexpected("`,` or FROM after the select list", hint=_stray_hint(p))
+    p.advance()
+    relation = _relation(p)
+    node = SelectClause(
+        expressions=items,
+        distinct=distinct,
+        relation=relation,
+        partition=_partition(p) if p.word == "PARTITION" else None,
+        joins=_joins(p),
+        where=expression(p) if p.take_word("WHERE") else None,
+        group=p.list_of(expression) if p.take_word("GROUP", "BY") else None,
+        having=expression(p) if p.take_word("HAVING") else None,
+        lifetime=_with(p) if p.word == "WITH" else None,
+    )
+    return p.at(node, start)
+
+
+def _item(p: Cursor) -> exp.Expr:
+    """`*`, `A.*`, or an expression and its alias."""
+    token = p.token
+    if p.take(TokenType.STAR):
+        return p.at(exp.Star(), token)
+    value = expression(p)
+    if p.take_word("AS"):
+        return p.at(exp.Alias(this=value, alias=p.name("an alias after AS")), value)
+    return value
+
+
+def _stray_hint(p: Cursor) -> str:
+    """What a name is likely meant to be where none can stand; '' when it is no name."""
+    if not (is_name(p.token) or p.comes(TokenType.IDENTIFIER)):
+        return ""
+    if p.following.token_type == TokenType.EQ or p.word in _STATEMENT_WORDS:
+        return "does the statement before it lack its `;`?"
+    if p.word in _JOIN_WORDS and p.next_word in _JOIN_WORDS:
+        return f"write LEFT {p.word} JOIN"
+    close = did_you_mean(p.word, _CLAUSES)
+    return close or f"an alias needs AS: write `AS {p.token.text}`"
+
+
+def _order_item(p: Cursor) -> exp.Expr:
+    value = expression(p)
+    descending = p.take_word("DESC")
+    if not descending:
+        p.take_word("ASC")
+    return p.at(exp.Ordered(this=value, desc=descending), value)
+
+
+def _count(p: Cursor, what: str) -> exp.Expr:
+    """A whole number, or a parameter."""
+    if p.comes(TokenType.PARAMETER):
+        return parameter(p)
+    token = p.expect(TokenType.NUMBER, f"a number, {what}")
+    return p.at(exp.Literal.number(token.text), token)
+
+
+# --- FROM ----------------------------------------------------------------------------------
+
+
+def _relation(p: Cursor) -> exp.Expr:
+    """A stream's name or a query in parentheses, and its alias."""
+    token = p.token
+    node: exp.Expr
+    if p.take(TokenType.L_PAREN):
+        inner = query(p)
+        p.expect(TokenType.R_PAREN, "`)` after a sub-select")
+        node = exp.Subquery(this=inner, alias=_alias(p))
+    else:
+        node = exp.Table(this=p.name("a stream's name or a sub-select"), alias=_alias(p))
+    if p.comes(TokenType.COMMA):
+        p.fail("FROM takes one stream", hint="join others to it: JOIN … ON, or CROSS JOIN")
+    return p.at(node, token)
+
+
+def _alias(p: Cursor) -> exp.Identifier | None:
+    if p.take_word("AS"):
+        return p.name("an alias after AS")
+    if hint := _stray_hint(p):
+        p.unexpected("a join or the next clause", hint=hint)
+    return None
+
+
+def _partition(p: Cursor) -> PartitionClause:
+    token = p.advance()
+    p.expect_word("BY", "after PARTITION")
+    keys = p.list_of(expression)
+    p.expect_word("INTO", "after the keys of PARTITION BY")
+    count = _count(p, "how many partitions")
+    p.expect_word("AS", "and the stage's name, as in AS 'uid'")
+    uid = text(p, "the stage's name, a string")
+    return p.at(PartitionClause(expressions=keys, count=count, uid=uid), token)
+
+
+def text(p: Cursor, what: str) -> exp.Expr:
+    """A string, or a parameter."""
+    if p.comes(TokenType.PARAMETER):
+        return parameter(p)
+    token = p.expect(TokenType.STRING, what)
+    return p.at(exp.Literal.string(token.text), token)
+
+
+def _joins(p: Cursor) -> list[exp.Expr]:
+    joins = []
+    while p.word in _JOIN_STARTS:
+        joins.append(_join(p))
+    return joins
+
+
+def _join(p: Cursor) -> exp.Expr:
+    start = p.token
+    words: tuple[str, ...] = ()
+    while p.word in _JOIN_WORDS and "JOIN" not in words:
+        words += (p.word,)
+        p.advance()
+    kind = _JOINS.get(words)
+    if kind is None:
+        kinds = sorted({" ".join(w) for w in _JOINS if w[0] == words[0]})
+        p.fail(
+            f"there is no {' '.join(words)} here",
+            start,
+            hint=f"write {' or '.join(kinds)}",
+        )
+    relation = _relation(p)
+    condition = None
+    if p.word == "USING":
+        p.fail("a join has no USING", hint="write ON A.key == B.key")
+    if kind != "cross":
+        p.expect_word("ON", f"and the condition of {' '.join(words)}")
+        condition = expression(p)
+    elif p.word == "ON":
+        p.fail("CROSS JOIN takes no ON", hint="write INNER JOIN")
+    return p.at(exp.Join(this=relation, kind=kind, on=condition), start)
+
+
+# --- WITH ----------------------------------------------------------------------------------
+
+
+def _with(p: Cursor) -> WithClause:
+    """WITH NAME or WITH NAME(arguments)."""
+    p.advance()
+    token = p.token
+    name = p.name("a window or a lifetime after WITH")
+    arguments: list[exp.Expr] = []
+    if p.take(TokenType.L_PAREN):
+        if not p.comes(TokenType.R_PAREN):
+            arguments = p.list_of(expression)
+        p.expect(TokenType.R_PAREN, f"`,` or `)` in the arguments of {name.name}")
+    return p.at(WithClause(this=name.name.upper(), expressions=arguments), token)

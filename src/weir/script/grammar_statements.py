@@ -1,0 +1,163 @@
+"""The grammar of statements: one function for each, chosen by the first word.
+
+`name = …` is a definition whatever the name, so `stream = SELECT …` defines a stream called
+`stream`.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from weir.script.cursor import Cursor, is_name
+from weir.script.grammar_expressions import call, expression, parameter
+from weir.script.grammar_queries import query, text
+from weir.script.grammar_types import column_definition, data_type
+from weir.script.source import did_you_mean
+from weir.script.tree import (
+    DeclareStatement,
+    Definition,
+    ImportStatement,
+    OperatorUse,
+    Option,
+    OutputStatement,
+    SetStatement,
+    StreamStatement,
+)
+
+
+def program(p: Cursor) -> list[exp.Expr]:
+    """Statements, each ended by `;`."""
+    statements = []
+    while p.token:
+        if p.take(TokenType.SEMICOLON):
+            continue
+        statements.append(_statement(p))
+        p.expect(TokenType.SEMICOLON, "`;` at the end of the statement")
+    return statements
+
+
+def _statement(p: Cursor) -> exp.Expr:
+    start = p.token
+    if p.following.token_type == TokenType.EQ:
+        return p.at(_definition(p), start)
+    parse = _STATEMENTS.get(p.word)
+    if parse is None:
+        hint = did_you_mean(p.word, _STATEMENTS) if p.word else ""
+        p.unexpected(
+            "a statement",
+            hint=hint or f"one of {', '.join(_STATEMENTS)}, or `Name = SELECT …`",
+        )
+    p.advance()
+    return p.at(parse(p), start)
+
+
+def _definition(p: Cursor) -> exp.Expr:
+    name = p.name("a stream's name")
+    p.expect(TokenType.EQ, "`=`")
+    word, inputs = p.word, _OPERATOR_INPUTS.get(p.word)
+    start = p.token
+    if inputs is not None:
+        p.advance()
+        body: exp.Expr = p.at(inputs(p, word), start)
+    elif word == "SELECT" or start.token_type == TokenType.L_PAREN:
+        body = query(p)
+    else:
+        p.unexpected("SELECT, PROCESS, REDUCE or COMBINE")
+    return Definition(this=name, expression=body)
+
+
+# --- PROCESS, REDUCE, COMBINE --------------------------------------------------------------
+
+
+def _process(p: Cursor, kind: str) -> exp.Expr:
+    inputs = [p.name("a stream's name")]
+    return OperatorUse(this=kind, inputs=inputs, keys=[], call=_using(p))
+
+
+def _reduce(p: Cursor, kind: str) -> exp.Expr:
+    inputs = [p.name("a stream's name")]
+    return OperatorUse(this=kind, inputs=inputs, keys=_keys(p), call=_using(p))
+
+
+def _combine(p: Cursor, kind: str) -> exp.Expr:
+    left = p.name("a stream's name")
+    p.expect_word("WITH", "and the second stream")
+    inputs = [left, p.name("a stream's name")]
+    return OperatorUse(this=kind, inputs=inputs, keys=_keys(p), call=_using(p))
+
+
+def _keys(p: Cursor) -> list[exp.Expr]:
+    p.expect_word("ON", "and the keys")
+    return p.list_of(expression)
+
+
+def _using(p: Cursor) -> exp.Expr:
+    p.expect_word("USING", "and the operator")
+    return call(p)
+
+
+_OPERATOR_INPUTS = {"PROCESS": _process, "REDUCE": _reduce, "COMBINE": _combine}
+
+# --- the other statements ------------------------------------------------------------------
+
+
+def _stream(p: Cursor) -> exp.Expr:
+    name = p.name("a stream's name")
+    p.expect(TokenType.L_PAREN, "`(` and the columns")
+    columns = p.list_of(column_definition)
+    p.expect(TokenType.R_PAREN, "`,` or `)` after a column")
+    p.expect_word("FROM", "and where the data is")
+    path = text(p, "a path or URL, a string")
+    return StreamStatement(this=name, expressions=columns, path=path, options=_options(p))
+
+
+def _options(p: Cursor) -> list[exp.Expr]:
+    if not p.take_word("WITH"):
+        return []
+    p.expect(TokenType.L_PAREN, "`(` after WITH")
+    options = p.list_of(_option)
+    p.expect(TokenType.R_PAREN, "`,` or `)` after an option")
+    return options
+
+
+def _option(p: Cursor) -> exp.Expr:
+    name = p.name("an option's name")
+    p.expect(TokenType.EQ, f"`=` after {name.name}")
+    return p.at(Option(this=name, expression=expression(p)), name)
+
+
+def _import(p: Cursor) -> exp.Expr:
+    return ImportStatement(this=text(p, "a Python file's path, a string"))
+
+
+def _output(p: Cursor) -> exp.Expr:
+    kind = "rows"
+    if p.word in ("LATE", "BAD") and p.next_word == "OF":
+        kind = p.advance().text.lower()
+        p.advance()
+    name = p.name("a stream's name")
+    p.expect_word("TO", "and a path")
+    return OutputStatement(this=name, path=text(p, "a path or URL, a string"), kind=kind)
+
+
+def _declare(p: Cursor) -> exp.Expr:
+    name = parameter(p)
+    kind = data_type(p)
+    p.expect(TokenType.EQ, "`=` and the value")
+    return DeclareStatement(this=name, kind=kind, expression=expression(p))
+
+
+def _set(p: Cursor) -> exp.Expr:
+    if not is_name(p.token):
+        p.unexpected("a setting's name")
+    return SetStatement(this=_option(p))
+
+
+_STATEMENTS = {
+    "STREAM": _stream,
+    "IMPORT": _import,
+    "OUTPUT": _output,
+    "DECLARE": _declare,
+    "SET": _set,
+}

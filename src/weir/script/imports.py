@@ -1,0 +1,69 @@
+"""IMPORT: the user's Python file, run once, and what its decorators made.
+
+Whatever the file raises is a `ScriptError` at the IMPORT. The file is run under a name that is
+gone from `sys.modules` afterwards, so that its functions are pickled by value: another
+process has no such file.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from sqlglot import exp
+
+from weir.errors import ScriptError
+from weir.plan.functions import FUNCTIONS
+from weir.plan.user_code import UserFunctions
+from weir.script.constants import Scope, string
+from weir.script.translate_expressions import AGGREGATES
+
+_TAKEN = frozenset((*FUNCTIONS, *AGGREGATES, "explode", "cast", "try_cast", "count_star"))
+
+
+def imported(node: exp.Expr, directory: Path, scope: Scope) -> UserFunctions:
+    """The user's functions in the file that IMPORT names, relative to `directory`."""
+    written = string(node.this, scope, "the file of IMPORT")
+    path = directory / written
+    if path.suffix != ".py" or not _is_file(path):
+        hint = "IMPORT takes a .py file, relative to the program's folder"
+        raise scope.error(f"no Python file '{written}' in {directory}", node.this, hint)
+    functions = UserFunctions.of(_run(path, written, node, scope))
+    for name in (*functions.scalars, *functions.aggregates):
+        if name.lower() in _TAKEN:
+            raise scope.error(f"'{written}' defines `{name}`, which is built in", node.this)
+    return functions
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long, or not a path at all
+        return False
+
+
+def _run(path: Path, written: str, node: exp.Expr, scope: Scope) -> list[object]:
+    name = f"weir_import_{path.stem}"
+    spec = spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise _failed(error, path, written, node, scope) from error
+    finally:
+        sys.modules.pop(name, None)
+    return list(vars(module).values())
+
+
+def _failed(
+    error: BaseException, path: Path, written: str, node: exp.Expr, scope: Scope
+) -> ScriptError:
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
+    where = "" if line is None else f", line {line}"
+    message = f"'{written}'{where}: {type(error).__name__}: {error}"
+    return scope.error(message, node.this)

@@ -1,0 +1,85 @@
+"""PROCESS, REDUCE and COMBINE: the user's stateful operators over named streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from weir.plan.builder import apply
+from weir.plan.nodes import Node, schema
+from weir.plan.user_code import OperatorCall
+from weir.script.constants import Scope, literal
+from weir.script.cursor import offset_of
+from weir.script.source import did_you_mean
+
+
+def find_stream(node: exp.Expr, streams: Mapping[str, Node], scope: Scope) -> Node:
+    """The stream that a name stands for; ScriptError, with the nearest name, when none has it."""
+    if node.name not in streams:
+        hint = did_you_mean(node.name, streams)
+        raise scope.error(f"unknown stream `{node.name}`", node, hint)
+    return streams[node.name]
+
+
+def apply_node(node: exp.Expr, streams: Mapping[str, Node], scope: Scope) -> Node:
+    """The node of a parsed PROCESS, REDUCE or COMBINE."""
+    names = list(node.args["inputs"])
+    inputs = tuple(find_stream(name, streams, scope) for name in names)
+    call = _operator_call(node.args["call"], scope)
+    pairs = [_pair(key, names, scope) for part in node.args["keys"] for key in _conjuncts(part)]
+    for pair in pairs:
+        _check_columns(pair, inputs, scope)
+    keys = [[pair[i].name for pair in pairs] for i in range(len(inputs))]
+    return apply(inputs, keys, call, scope.source.position(offset_of(node)))
+
+
+def _operator_call(node: exp.Expr, scope: Scope) -> OperatorCall:
+    operators = scope.functions.operators
+    if not isinstance(node, exp.Anonymous) or node.name not in operators:
+        hint = did_you_mean(node.name, operators) or "IMPORT the file that defines it"
+        raise scope.error(f"unknown operator `{node.name}`", node, hint)
+    arguments = []
+    for argument in node.expressions:
+        value = literal(argument, scope)
+        if value is None:
+            raise scope.error("an operator takes constants", argument)
+        arguments.append(value.value)
+    return OperatorCall(operators[node.name], tuple(arguments))
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    parts: list[exp.Expr] = []
+    while isinstance(node, exp.And):
+        parts.append(node.args["expression"])
+        node = node.this
+    return [node, *reversed(parts)]
+
+
+def _pair(key: exp.Expr, names: list[exp.Expr], scope: Scope) -> tuple[exp.Expr, ...]:
+    """One key: `k`, the same in every input, or `A.k == B.j` for two inputs."""
+    if isinstance(key, exp.Column) and isinstance(key.this, exp.Identifier):
+        return tuple(key for _ in names)
+    if isinstance(key, exp.EQ) and len(names) == 2:
+        sides = [key.this, key.args["expression"]]
+        owners = [_owner(s) for s in sides]
+        wanted = [n.name for n in names]
+        if owners == wanted[::-1] and wanted[0] != wanted[1]:
+            sides.reverse()
+        if sorted(owners) == sorted(wanted):
+            return tuple(s.args["expression"] for s in sides)
+    hint = "write k, or A.k == B.j" if len(names) == 2 else "write the names of columns"
+    raise scope.error("this is no key", key, hint)
+
+
+def _owner(node: exp.Expr) -> str:
+    qualified = isinstance(node, exp.Dot) and isinstance(node.this, exp.Column)
+    return node.this.name if qualified else ""
+
+
+def _check_columns(pair: tuple[exp.Expr, ...], inputs: tuple[Node, ...], scope: Scope) -> None:
+    for key, stream in zip(pair, inputs, strict=True):
+        columns = schema(stream).names
+        if key.name not in columns:
+            hint = did_you_mean(key.name, columns)
+            raise scope.error(f"unknown column `{key.name}`", key, hint)

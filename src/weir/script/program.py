@@ -1,0 +1,206 @@
+"""A program's text to a checked `Program`: the one function that others call.
+
+Contract
+1. `parse_program` gives a Program or raises ScriptError, for any text at all. Nothing of the
+   program has run then, except the Python files it IMPORTs.
+2. Statements count in order: a stream, a parameter, an import is there for those after it.
+3. Paths of STREAM and OUTPUT stay as written; IMPORT is relative to the program's folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqlglot import exp
+
+from weir.errors import PlanError, ScriptError
+from weir.events.types import BOOLEAN, STRING, type_name
+from weir.plan.builder import build_query
+from weir.plan.nodes import Node, Output, Program
+from weir.plan.nodes import Source as SourceNode
+from weir.plan.query import Query
+from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.script.constants import (
+    Parameter,
+    Scope,
+    declared,
+    literal,
+    overridden,
+    string,
+)
+from weir.script.cursor import offset_of
+from weir.script.dialect import parse_statements
+from weir.script.imports import imported
+from weir.script.operators import apply_node, find_stream
+from weir.script.source import Source, did_you_mean
+from weir.script.streams import source_node
+from weir.script.translate import partition_clauses, translate_query
+from weir.script.tree import (
+    DeclareStatement,
+    Definition,
+    ImportStatement,
+    OperatorUse,
+    OutputStatement,
+    SetStatement,
+    StreamStatement,
+)
+from weir.script.type_names import arrow_type
+
+_SETTINGS = {"strategy": STRING, "allow_unbounded": BOOLEAN}
+
+
+def parse_program(
+    text: str,
+    *,
+    params: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+    name: str = "",
+) -> Program:
+    """The checked program.
+
+    `params` override DECLAREs (`--param`), `directory` is where IMPORT looks (the working
+    directory by default), `name` is put before the message of an error.
+
+    >>> program = parse_program("STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';")
+    >>> program.sources[0].name
+    'A'
+    """
+    source = Source(text)
+    try:
+        trees = parse_statements(source)
+        checker = _Checker(source, dict(params or {}), directory or Path())
+        return checker.check(trees)
+    except RecursionError:
+        hint = "name the inner parts as streams of their own, or use IN for long lists"
+        raise source.error("an expression is too long or too deep", 0, hint) from None
+    except ScriptError as error:
+        if not name:
+            raise
+        raise _named(error, name, source) from error.__cause__
+
+
+def _named(error: ScriptError, name: str, source: Source) -> ScriptError:
+    return source.error_at(f"{name}: {error.message}", (error.line, error.column), error.hint)
+
+
+class _Checker:
+    """The program so far: what the statements before have declared and defined."""
+
+    def __init__(self, source: Source, params: Mapping[str, str], directory: Path) -> None:
+        self._source, self._params, self._directory = source, params, directory
+        self._functions: UserFunctions = NO_FUNCTIONS
+        self._parameters: dict[str, Parameter] = {}
+        self._streams: dict[str, Node] = {}
+        self._sources: list[SourceNode] = []
+        self._outputs: list[Output] = []
+        self._settings: dict[str, object] = {}
+        self._stages: set[str] = set()
+
+    @property
+    def _scope(self) -> Scope:
+        return Scope(self._source, self._parameters, self._functions)
+
+    def check(self, trees: list[exp.Expr]) -> Program:
+        if not trees:
+            raise self._source.error("the program has no statements", 0)
+        self._check_params([t.this.name for t in trees if isinstance(t, DeclareStatement)])
+        for tree in trees:
+            self._statement(tree)
+        inputs = {source.name for source in self._sources}
+        return Program(
+            tuple(self._sources),
+            tuple((n, node) for n, node in self._streams.items() if n not in inputs),
+            tuple(self._outputs),
+            tuple(self._settings.items()),
+        )
+
+    def _check_params(self, names: list[str]) -> None:
+        for name in self._params:
+            if name not in names:
+                hint = did_you_mean(name, names) or "the program must DECLARE it"
+                raise self._source.error(f"unknown parameter `{name}`", 0, hint)
+
+    def _statement(self, tree: exp.Expr) -> None:
+        match tree:
+            case StreamStatement():
+                node = source_node(tree, len(self._sources), self._scope)
+                self._name(tree.this, node)
+                self._sources.append(node)
+            case Definition():
+                self._define(tree)
+            case ImportStatement():
+                found = imported(tree, self._directory, self._scope)
+                self._functions = self._functions | found
+            case OutputStatement():
+                self._output(tree)
+            case DeclareStatement():
+                self._declare(tree)
+            case SetStatement():
+                self._set(tree.this)
+            case _:
+                raise AssertionError(f"no such statement: {type(tree).__name__}")
+
+    def _name(self, name: exp.Expr, node: Node) -> None:
+        if name.name in self._streams:
+            raise self._scope.error(f"stream `{name.name}` is there twice", name)
+        self._streams[name.name] = node
+
+    def _define(self, tree: exp.Expr) -> None:
+        body = tree.args["expression"]
+        try:
+            if isinstance(body, OperatorUse):
+                node = apply_node(body, self._streams, self._scope)
+            else:
+                query = translate_query(body, self._scope)
+                self._check_stages(query)
+                node = build_query(query, self._streams, self._functions)
+        except PlanError as error:
+            position = error.position or self._source.position(offset_of(tree))
+            raise self._source.error_at(error.message, position, error.hint) from error
+        self._name(tree.this, node)
+
+    def _check_stages(self, query: Query) -> None:
+        for clause in partition_clauses(query):
+            if clause.uid in self._stages:
+                message = f"two stages are called '{clause.uid}'"
+                raise self._source.error_at(message, clause.position or (1, 1))
+            self._stages.add(clause.uid)
+
+    def _output(self, tree: exp.Expr) -> None:
+        kind, path_node = tree.args["kind"], tree.args["path"]
+        node = find_stream(tree.this, self._streams, self._scope)
+        # By name: a `B = SELECT * FROM A` may well be A's own node.
+        if kind != "rows" and all(source.name != tree.name for source in self._sources):
+            message = f"`{tree.name}` is no input: only a STREAM has {kind} rows"
+            raise self._scope.error(message, tree.this)
+        path = string(path_node, self._scope, "the path of OUTPUT")
+        if any(o.path == path for o in self._outputs):
+            raise self._scope.error(f"'{path}' is written twice", path_node)
+        self._outputs.append(Output(tree.name, node, path, kind))
+
+    def _declare(self, tree: exp.Expr) -> None:
+        name = tree.this.name
+        if name in self._parameters:
+            raise self._scope.error(f"parameter `@{name}` is there twice", tree.this)
+        dtype = arrow_type(tree.args["kind"], self._source)
+        value: Parameter | None = declared(tree.args["expression"], dtype, self._scope)
+        if name in self._params:
+            value = overridden(self._params[name], dtype)
+        if value is None:
+            message = f"--param {name}={self._params[name]} is no {type_name(dtype)}"
+            raise self._scope.error(message, tree.this)
+        self._parameters[name] = value
+
+    def _set(self, option: exp.Expr) -> None:
+        key = option.name.lower()
+        if key not in _SETTINGS:
+            hint = did_you_mean(key, _SETTINGS) or f"the settings are {', '.join(_SETTINGS)}"
+            raise self._scope.error(f"unknown setting `{option.name}`", option, hint)
+        if key in self._settings:
+            raise self._scope.error(f"setting `{key}` is there twice", option)
+        value = literal(option.args["expression"], self._scope)
+        if value is None or value.type != _SETTINGS[key]:
+            wanted = type_name(_SETTINGS[key])
+            raise self._scope.error(f"`{key}` is a {wanted}", option.args["expression"])
+        self._settings[key] = value.value

@@ -1,0 +1,55 @@
+"""The text of a program: where things stand in it, and errors that point there.
+
+A place is an offset into the text, from 0, until it leaves this package as a position:
+line and column, both from 1. Lines are those of `str.splitlines`, as in `ScriptError`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from weir.errors import Position, ScriptError
+
+
+@dataclass(frozen=True)
+class Source:
+    text: str
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        lengths = (len(line) for line in self.text.splitlines(keepends=True))
+        return [0, *accumulate(lengths)]
+
+    def position(self, offset: int) -> Position:
+        """Line and column of an offset; one past the end stands after the last character.
+
+        >>> Source("a\\nbc").position(3)
+        (2, 2)
+        """
+        starts = self._line_starts
+        line = max(1, min(bisect_right(starts, offset), len(starts) - 1))
+        return line, offset - starts[line - 1] + 1
+
+    def error(self, message: str, offset: int, hint: str = "") -> ScriptError:
+        return self.error_at(message, self.position(offset), hint)
+
+    def error_at(self, message: str, position: Position, hint: str = "") -> ScriptError:
+        line, column = position
+        return ScriptError(message, line=line, column=column, source=self.text, hint=hint)
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """A hint that names the closest candidate, or nothing when none is close.
+
+    >>> did_you_mean("Alret", ["Alert", "Process"])
+    'did you mean `Alert`?'
+    """
+    known = sorted(set(candidates))
+    same = [c for c in known if c.lower() == name.lower()]
+    close = same or difflib.get_close_matches(name, known, n=1)
+    return f"did you mean `{close[0]}`?" if close else ""

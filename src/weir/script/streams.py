@@ -1,0 +1,150 @@
+"""STREAM: a declared input, its columns and options checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+from sqlglot import exp
+
+from weir.events.types import BIGINT, TIMESTAMP, type_name
+from weir.plan.nodes import Source as SourceNode
+from weir.plan.nodes import SourceOptions
+from weir.script.constants import Scope, literal, string, ticks
+from weir.script.source import did_you_mean
+from weir.script.type_names import arrow_type
+
+Columns: TypeAlias = Mapping[str, pa.DataType]
+
+_OPTIONS = ("vs", "ve", "lifetime", "delay", "late", "idle", "bad")
+_CHOICES = {"late": ("fail", "drop", "adjust"), "bad": ("fail", "skip")}
+_SHORTEST = {"lifetime": 1, "delay": 0, "idle": 1}
+_TAKEN = ("window_start", "window_end")
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """The statement, its columns, and its options by name."""
+
+    node: exp.Expr
+    columns: Columns
+    options: Mapping[str, exp.Expr]
+    scope: Scope
+
+    def place(self, option: str) -> exp.Expr:
+        """Where to point for an option: its value, or the stream's name when it has none."""
+        name: exp.Expr = self.node.this
+        return self.options.get(option, name)
+
+
+def source_node(node: exp.Expr, index: int, scope: Scope) -> SourceNode:
+    """The source that a STREAM statement declares; `index` is its place among them."""
+    statement = _Statement(node, _columns(node, scope), _options(node, scope), scope)
+    return SourceNode(
+        name=node.name,
+        declared=tuple(statement.columns.items()),
+        path=string(node.args["path"], scope, "the path of a STREAM"),
+        options=_source_options(statement),
+        index=index,
+    )
+
+
+def _columns(node: exp.Expr, scope: Scope) -> Columns:
+    columns: dict[str, pa.DataType] = {}
+    for column in node.expressions:
+        if column.name in columns:
+            raise scope.error(f"column `{column.name}` is there twice", column)
+        if column.name in _TAKEN:
+            raise scope.error(f"a column cannot be called `{column.name}`", column)
+        columns[column.name] = arrow_type(column.args["kind"], scope.source)
+    return columns
+
+
+def _options(node: exp.Expr, scope: Scope) -> Mapping[str, exp.Expr]:
+    options: dict[str, exp.Expr] = {}
+    for option in node.args["options"]:
+        name = option.name.lower()
+        if name not in _OPTIONS:
+            hint = did_you_mean(name, _OPTIONS) or f"the options are {', '.join(_OPTIONS)}"
+            raise scope.error(f"unknown option `{option.name}`", option, hint)
+        if name in options:
+            raise scope.error(f"option `{name}` is there twice", option)
+        options[name] = option.args["expression"]
+    return options
+
+
+def _source_options(s: _Statement) -> SourceOptions:
+    vs = _time_column(s, "vs")
+    if vs is None:
+        hint = "add WITH (vs = column), the column with the start of validity"
+        raise s.scope.error(f"stream `{s.node.name}` has no `vs`", s.node.this, hint)
+    ve, lifetime = _time_column(s, "ve"), _ticks(s, "lifetime")
+    if ve is not None and lifetime is not None:
+        raise s.scope.error("a stream has `ve` or `lifetime`, not both", s.place("lifetime"))
+    if ve is not None and s.columns[ve] != s.columns[vs]:
+        both = f"{type_name(s.columns[vs])} and {type_name(s.columns[ve])}"
+        raise s.scope.error(f"`vs` and `ve` must have one type, not {both}", s.place("ve"))
+    delay = _ticks(s, "delay")
+    return SourceOptions(
+        vs=vs,
+        ve=ve,
+        lifetime=lifetime,
+        delay=0 if delay is None else delay,
+        late=_choice(s, "late"),  # type: ignore[arg-type]
+        idle=_ticks(s, "idle"),
+        bad=_choice(s, "bad"),  # type: ignore[arg-type]
+    )
+
+
+def _time_column(s: _Statement, option: str) -> str | None:
+    """The column that an option names; a column called like the option is that by itself."""
+    name = _word(s, option) if option in s.options else None
+    if option in s.columns and name not in (None, option):
+        raise s.scope.error(
+            f"column `{option}` is the stream's `{option}`, so `{name}` cannot be",
+            s.place(option),
+        )
+    name = option if option in s.columns else name
+    if name is None:
+        return None
+    if name not in s.columns:
+        hint = did_you_mean(name, s.columns)
+        raise s.scope.error(f"unknown column `{name}`", s.place(option), hint)
+    if s.columns[name] not in (BIGINT, TIMESTAMP):
+        raise s.scope.error(
+            f"`{option}` must be BIGINT or TIMESTAMP, `{name}` is {type_name(s.columns[name])}",
+            s.place(option),
+        )
+    return name
+
+
+def _word(s: _Statement, option: str) -> str:
+    """A bare word or a string."""
+    value = s.options[option]
+    if isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
+        return value.name
+    found = literal(value, s.scope)
+    if found is None or not isinstance(found.value, str):
+        raise s.scope.error(f"`{option}` must be a name", value)
+    return found.value
+
+
+def _ticks(s: _Statement, option: str) -> int | None:
+    if option not in s.options:
+        return None
+    value = ticks(s.options[option], s.scope, f"`{option}`")
+    if value < _SHORTEST[option]:
+        wanted = "negative" if _SHORTEST[option] == 0 else "zero or negative"
+        raise s.scope.error(f"`{option}` cannot be {wanted}", s.place(option))
+    return value
+
+
+def _choice(s: _Statement, option: str) -> str:
+    choices = _CHOICES[option]
+    value = _word(s, option) if option in s.options else choices[0]
+    if value not in choices:
+        listed = ", ".join(f"'{c}'" for c in choices)
+        raise s.scope.error(f"`{option}` is one of {listed}, not '{value}'", s.place(option))
+    return value

@@ -1,0 +1,99 @@
+"""Type names of a script to Arrow types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from weir.events.types import simple_type
+from weir.script.cursor import offset_of
+from weir.script.source import Source, did_you_mean
+
+_SIMPLE = (
+    "BIGINT",
+    "INT",
+    "DOUBLE",
+    "BOOLEAN",
+    "STRING",
+    "BINARY",
+    "TIMESTAMP",
+    "DATE",
+)
+_NESTED = ("DECIMAL", "LIST", "STRUCT")
+# What other dialects call our types.
+_ELSEWHERE = {
+    **dict.fromkeys(("INTEGER", "INT32", "SMALLINT", "TINYINT"), "INT"),
+    **dict.fromkeys(("LONG", "INT64", "INT8"), "BIGINT"),
+    **dict.fromkeys(("FLOAT", "REAL", "FLOAT64"), "DOUBLE"),
+    **dict.fromkeys(("VARCHAR", "TEXT", "CHAR"), "STRING"),
+    **dict.fromkeys(("BYTES", "BLOB", "VARBINARY"), "BINARY"),
+    **dict.fromkeys(("DATETIME", "TIMESTAMPTZ"), "TIMESTAMP"),
+    **dict.fromkeys(("NUMERIC", "NUMBER"), "DECIMAL(p, s)"),
+    "BOOL": "BOOLEAN",
+}
+MAX_PRECISION = 38
+
+
+def arrow_type(node: exp.Expr, source: Source) -> pa.DataType:
+    """The Arrow type of a parsed type name; ScriptError where there is none."""
+    name, parameters = str(node.args.get("kind")), list(node.expressions)
+    match name:
+        case "DECIMAL":
+            return _decimal(node, parameters, source)
+        case "LIST" | "ARRAY":
+            if len(parameters) != 1 or not isinstance(parameters[0], exp.DataType):
+                raise _error(
+                    f"{name} takes the type of its elements",
+                    node,
+                    source,
+                    "LIST(BIGINT)",
+                )
+            return pa.list_(arrow_type(parameters[0], source))
+        case "STRUCT":
+            return _struct(node, parameters, source)
+    dtype = simple_type(name)
+    if dtype is None:
+        raise _unknown(name, node, source)
+    if parameters:
+        raise source.error(f"{name} takes no parameters", offset_of(node))
+    return dtype
+
+
+def _unknown(name: str, node: exp.Expr, source: Source) -> Exception:
+    hint = f"write {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+    hint = hint or did_you_mean(name, (*_SIMPLE, *_NESTED))
+    hint = hint or f"the types are {', '.join((*_SIMPLE, *_NESTED))}"
+    return source.error(f"unknown type {name}", offset_of(node), hint)
+
+
+def _error(message: str, node: exp.Expr, source: Source, example: str) -> Exception:
+    return source.error(message, offset_of(node), f"as in {example}")
+
+
+def _decimal(node: exp.Expr, parameters: list[exp.Expr], source: Source) -> pa.DataType:
+    digits = [p.name for p in parameters if isinstance(p, exp.Literal)]
+    if len(digits) not in (1, 2) or len(digits) != len(parameters):
+        raise _error("DECIMAL takes a precision and a scale", node, source, "DECIMAL(10, 2)")
+    if not all(d.isascii() and d.isdigit() and len(d) <= 2 for d in digits):
+        raise _error("a DECIMAL has 1 to 38 digits", node, source, "DECIMAL(10, 2)")
+    precision, scale = int(digits[0]), int(digits[1]) if len(digits) == 2 else 0
+    if not 1 <= precision <= MAX_PRECISION or scale > precision:
+        raise _error(
+            "a DECIMAL has 1 to 38 digits, and its scale is at most its precision",
+            node,
+            source,
+            "DECIMAL(10, 2)",
+        )
+    return pa.decimal128(precision, scale)
+
+
+def _struct(node: exp.Expr, parameters: list[exp.Expr], source: Source) -> pa.DataType:
+    if not parameters:
+        raise _error("STRUCT takes its fields", node, source, "STRUCT(a BIGINT, b STRING)")
+    fields: dict[str, pa.DataType] = {}
+    for field in parameters:
+        name = field.name
+        if name in fields:
+            raise source.error(f"field `{name}` is there twice", offset_of(field))
+        fields[name] = arrow_type(field.args["kind"], source)
+    return pa.struct(list(fields.items()))

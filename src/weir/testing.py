@@ -1,0 +1,141 @@
+"""Run programs on rows in memory: for the tests of Weir and of programs written for it.
+
+>>> text = '''
+...     STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';
+...     Out = SELECT SUM(v) AS total FROM A WITH TUMBLING(10);
+... '''
+>>> run(text, {"A": [[{"vs": 1, "v": 2}, {"vs": 4, "v": 5}]]}).rows
+[{'vs': 0, 've': 10, 'total': 7}]
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from weir.errors import PlanError
+from weir.events.batch import OPEN, START, Batch
+from weir.io.memory import MemoryPartition
+from weir.local.runner import LocalRun, output_schema
+from weir.plan.nodes import Output, Program, Schema
+from weir.reliable.stream import Entry, MemoryStream
+from weir.script import parse_program
+
+Items = Sequence[Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came out of one stream: rows in order, digest, the ordered checksums of all streams
+    of the run, and the most rows that were held at once."""
+
+    rows: list[dict[str, object]]
+    digest: str
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    most_state_rows: int = 0
+
+
+def run(
+    text: str,
+    inputs: Mapping[str, Sequence[Items]],
+    *,
+    stream: str = "Out",
+    cut: int | None = None,
+    parallelism: int = 1,
+    snapshot_at: int | None = None,
+    duplicate_writes: int | None = None,
+    optimise: bool = True,
+) -> Result:
+    """Run a program whose inputs are given as partitions of rows.
+
+    `snapshot_at`: after this step every vertex is replaced by a fresh one that loads its
+    snapshot. `duplicate_writes`: a seed by which vertices are taken back to earlier snapshots,
+    so that they write rows again, and entries are written again to every stream.
+    """
+    program = with_output(parse_program(text), stream)
+    return run_program(
+        program, inputs, cut=cut, parallelism=parallelism, snapshot_at=snapshot_at,
+        duplicate_writes=duplicate_writes, optimise=optimise,
+    )  # fmt: skip
+
+
+def with_output(program: Program, stream: str) -> Program:
+    """The program with this stream as its only output."""
+    named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
+    if stream not in named:
+        raise PlanError(f"the program has no stream `{stream}`")
+    return replace(program, outputs=(Output(stream, named[stream], ""),))
+
+
+def run_program(
+    program: Program,
+    inputs: Mapping[str, Sequence[Items]],
+    *,
+    cut: int | None = None,
+    parallelism: int = 1,
+    snapshot_at: int | None = None,
+    duplicate_writes: int | None = None,
+    optimise: bool = True,
+    check: bool = True,
+) -> Result:
+    """The same for a program that is parsed already and has one output."""
+    partitions = {
+        s.name: [
+            MemoryPartition(f"{s.name}[{i}]", items, s.declared)
+            for i, items in enumerate(inputs[s.name])
+        ]
+        for s in program.sources
+    }
+    batches: list[Batch] = []
+    local = LocalRun(
+        program, partitions, [lambda _, rows: batches.append(rows)],
+        cut=cut, parallelism=parallelism, check=check, optimise=optimise,
+        keep=snapshot_at is not None or duplicate_writes is not None,
+    )  # fmt: skip
+    chance = random.Random(duplicate_writes)
+    number = most = 0
+    while local.step():
+        most = max(most, local.state_rows)
+        if number == snapshot_at or (duplicate_writes is not None and chance.random() < 0.3):
+            restart_vertices(local)
+        if duplicate_writes is not None:
+            write_again(list(local.streams.values()), chance)
+            local.work_off()
+        number += 1
+    shape = output_schema(program.outputs[0])
+    rows = [row for batch in batches for row in batch_rows(batch, shape)]
+    return Result(rows, str(local.egress[0].digest), local.checksums if check else {}, most)
+
+
+def restart_vertices(run: LocalRun) -> None:
+    """Replace every vertex by a fresh one that loads its snapshot."""
+    for stage in run.plan.stages:
+        for index, old in enumerate(run.vertices[stage.number]):
+            fresh = run.make_vertex(stage, index)
+            fresh.load(old.snapshot())
+            run.vertices[stage.number][index] = fresh
+            for source in run.sources:
+                if source.vertex is old:
+                    source.rewind(fresh, source.ingress.snapshot())
+
+
+def write_again(streams: Iterable[MemoryStream], chance: random.Random) -> None:
+    """Write some of what every stream holds once more, cut elsewhere."""
+    for stream in streams:
+        for entry in stream.entries:
+            if chance.random() < 0.3:
+                start = chance.randint(0, len(entry.rows))
+                stop = chance.randint(start, len(entry.rows))
+                claim = entry.cti if stop == len(entry.rows) else START
+                stream.write(Entry(entry.seq + start, entry.rows.slice(start, stop), claim))
+
+
+def batch_rows(batch: Batch, shape: Schema) -> list[dict[str, object]]:
+    """Events as plain dicts: vs, ve (None while open), payload."""
+    columns = {n: c.to_pylist() for n, c in zip(shape.names, batch.columns, strict=True)}
+    rows = []
+    for i, (vs, ve) in enumerate(zip(batch.vs.tolist(), batch.ve.tolist(), strict=True)):
+        values = {name: column[i] for name, column in columns.items()}
+        rows.append({"vs": vs, "ve": None if ve == OPEN else ve, **values})
+    return rows

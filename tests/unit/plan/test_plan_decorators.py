@@ -1,0 +1,143 @@
+"""The user's functions: types from text and annotations, the registry."""
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from weir.errors import PlanError
+from weir.events.types import BIGINT, BOOLEAN, DOUBLE, STRING
+from weir.plan.decorators import aggregate, operator, udf
+from weir.plan.durations import parse_duration
+from weir.plan.user_code import OperatorCall, UserFunctions
+
+
+@udf
+def score(amount: float, country: str | None) -> bool:
+    return amount > 1 and country is not None
+
+
+@udf(args=["LIST(STRING)"], result="DECIMAL(4, 1)", vectorised=True)
+def vector(values):
+    return values
+
+
+@aggregate(exact=True)
+class Total:
+    def zero(self) -> int:
+        return 0
+
+    def add(self, state: int, value: int) -> int:
+        return state + value
+
+    def remove(self, state: int, value: int) -> int:
+        return state - value
+
+    def merge(self, state: int, other: int) -> int:
+        return state + other
+
+    def result(self, state: int) -> float:
+        return float(state)
+
+
+@aggregate(args=["STRING", "BIGINT"], result="LIST(STRING)")
+class Static:
+    @staticmethod
+    def zero():
+        return []
+
+    @staticmethod
+    def add(state, text, n):
+        return state
+
+    @staticmethod
+    def result(state):
+        return state
+
+
+@operator(columns={"id": "BIGINT", "tags": "LIST(STRING)"})
+class Chain:
+    last: int
+    seen: list[str]
+
+    def on_event(self, event, ctx):
+        pass
+
+
+def test_udf_types() -> None:
+    assert (score.name, score.args, score.result) == ("score", (DOUBLE, STRING), BOOLEAN)
+    assert score(2.0, "x") is True
+    assert vector.args == (pa.list_(STRING),)
+    assert vector.vectorised
+    assert vector.result == pa.decimal128(4, 1)
+
+
+def test_aggregate_types() -> None:
+    assert (Total.args, Total.result, Total.exact) == ((BIGINT,), DOUBLE, True)
+    assert Total.implementation().add(1, 2) == 3
+    assert Static.args == (STRING, BIGINT)
+
+
+def test_operator_types_and_call() -> None:
+    assert Chain.columns == (("id", BIGINT), ("tags", pa.list_(STRING)))
+    assert Chain.state == (("last", BIGINT), ("seen", pa.list_(STRING)))
+    assert Chain(5) == OperatorCall(Chain, (5,))
+
+
+def test_registry() -> None:
+    found = UserFunctions.of([score, Total, Chain, 1])
+    assert found.scalars == {"score": score}
+    assert found.aggregates == {"Total": Total}
+    assert found.operators == {"Chain": Chain}
+    assert (found | UserFunctions.of([vector])).scalars == {"score": score, "vector": vector}
+
+
+def test_what_lacks_a_type_or_a_method() -> None:
+    with pytest.raises(PlanError, match="argument `x` of f"):
+
+        @udf
+        def f(x) -> int:
+            return 1
+
+    with pytest.raises(PlanError, match="result of g"):
+
+        @udf
+        def g(x: int):
+            return 1
+
+    with pytest.raises(PlanError, match="needs a method `zero`"):
+
+        @aggregate
+        class NoZero:
+            pass
+
+    with pytest.raises(PlanError, match="needs a method `remove`"):
+        aggregate(exact=True)(Static.implementation)
+
+    with pytest.raises(PlanError, match="cannot be called `vs`"):
+        operator(columns={"vs": "BIGINT"})(Chain.implementation)
+
+
+@pytest.mark.parametrize(
+    ("text", "ticks"),
+    [
+        ("250ms", 250_000),
+        ("5s", 5_000_000),
+        ("2m", 120_000_000),
+        ("1h", 3_600_000_000),
+        ("7d", 604_800_000_000),
+        ("10us", 10),
+        ("12", 12),
+        (-3, -3),
+        ("-4s", -4_000_000),
+    ],
+)
+def test_durations(text: str | int, ticks: int) -> None:
+    assert parse_duration(text) == ticks
+
+
+@pytest.mark.parametrize("text", ["", "5 s", "s", "5w", "1.5s", "5S", True, "٣s"])
+def test_no_durations(text: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        parse_duration(text)
+    assert "is no duration" in str(pickle.loads(pickle.dumps(caught.value)))

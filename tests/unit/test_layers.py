@@ -1,0 +1,103 @@
+"""Imports go up the list of packages, and each library stays in its own.
+
+Read from the syntax trees, imports for type checkers included: a name that a layer cannot see
+when it runs it should not know of either.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src"
+
+LAYERS = (
+    "events",
+    "plan",
+    "script",
+    "handlers",
+    "kernels",
+    "reliable",
+    "job",
+    "local",
+    "spark",
+    "io",
+)
+EVERYWHERE = {"errors"}
+# Three ways into and out of the plan, which know nothing of each other.
+NOT_SIDEWAYS = {"script", "handlers", "kernels"}
+# The local runner reads and writes files itself; spark's tasks do too.
+ALSO = {("local", "io"), ("spark", "io")}
+# Only the command line and what users import may reach for anything.
+TOP = {"__init__", "cli", "testing", "errors"}
+
+LIBRARIES = {
+    "sqlglot": {"script"},
+    "pyspark": {"spark"},
+    "numba": {"kernels", "events"},
+}
+
+
+def modules() -> list[Path]:
+    return sorted((SRC / "weir").rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that a file imports, by its full name."""
+    package = path.relative_to(SRC).with_suffix("").parts
+    package = package if path.name == "__init__.py" else package[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = [*package[: len(package) - node.level + 1]] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def layer(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if parts[0] == "weir" and len(parts) > 1 else ""
+
+
+def allowed(here: str, there: str) -> bool:
+    if there == here or there in EVERYWHERE or (here, there) in ALSO:
+        return True
+    if {here, there} <= NOT_SIDEWAYS:
+        return False
+    return there in LAYERS and LAYERS.index(there) < LAYERS.index(here)
+
+
+def test_every_package_has_a_place() -> None:
+    packages = {p.name for p in (SRC / "weir").iterdir() if p.is_dir() and p.name[0] != "_"}
+    assert packages <= set(LAYERS)
+    files = {p.stem for p in (SRC / "weir").glob("*.py")}
+    assert files <= TOP
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SRC / "weir")))
+def test_imports_go_up(path: Path) -> None:
+    here = layer(".".join(path.relative_to(SRC).with_suffix("").parts))
+    if here in TOP:
+        return
+    reached = {layer(module) for module in imported(path)} - {""}
+    assert not {there for there in reached if not allowed(here, there)}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SRC / "weir")))
+def test_libraries_stay_at_home(path: Path) -> None:
+    here = layer(".".join(path.relative_to(SRC).with_suffix("").parts))
+    used = {module.split(".")[0] for module in imported(path)}
+    assert not {name for name, homes in LIBRARIES.items() if name in used and here not in homes}
+
+
+def test_the_rule_itself() -> None:
+    assert allowed("kernels", "plan")
+    assert allowed("plan", "events")
+    assert allowed("local", "io")
+    assert not allowed("plan", "script")
+    assert not allowed("kernels", "script")
+    assert not allowed("script", "kernels")
+    assert not allowed("events", "plan")
