@@ -6,7 +6,7 @@ random bytes, one by one (`fuzz_one_input`); a failing one is then handed to hyp
 shrinks and reports it.
 
 By default the examples are the same on every run, so that a red build is the change's fault.
-With `HYPOTHESIS_PROFILE=long` there are 20 times as many, of a seed that is printed, or of
+With `HYPOTHESIS_PROFILE=long` there are 20 times as many, of a seed that a failure names, or of
 `--hypothesis-seed=N`.
 """
 
@@ -43,8 +43,8 @@ def check_examples(test: Callable[..., None], count: int, request: pytest.Fixtur
     while done < count * (20 if LONG else 1):
         try:
             done += shrinking.hypothesis.fuzz_one_input(random.randbytes(BYTES)) is not None
-        except Exception:
-            print(f"--hypothesis-seed={seed}")
+        except Exception as error:
+            error.add_note(f"--hypothesis-seed={seed}")
             shrinking()
             raise
 

@@ -56,14 +56,16 @@ def _check(example: Example, data: st.DataObject) -> None:
     plain = run(text, inputs)
     _same_as_oracle(example, plain)
     cut, parallelism = data.draw(_cuts, "cut"), data.draw(_parallelisms, "parallelism")
-    _same_order(example, plain, run(text, inputs, cut=cut))
+    whole = run(text, inputs, cut=cut)
+    _same_streams(example, plain, whole)
+    assert _ordered(whole.rows) == _ordered(plain.rows), _report(example, f"cut {cut}: order")
     split = run(text, inputs, cut=cut, parallelism=parallelism)
     _same_rows(example, plain, split)
     step, seed = data.draw(_steps, "snapshot at"), data.draw(_seeds, "duplicates")
     resumed = run(text, inputs, cut=cut, parallelism=parallelism, snapshot_at=step)
-    _same_order(example, split, resumed)
+    _same_streams(example, split, resumed)
     again = run(text, inputs, cut=cut, parallelism=parallelism, duplicate_writes=seed)
-    _same_order(example, split, again)
+    _same_streams(example, split, again)
 
 
 def _same_as_oracle(example: Example, found: Outcome) -> None:
@@ -84,12 +86,10 @@ def _same_rows(example: Example, one: Outcome, other: Outcome) -> None:
     assert one.digest == other.digest, _report(example, "equal rows, other digests")
 
 
-def _same_order(example: Example, one: Outcome, other: Outcome) -> None:
+def _same_streams(example: Example, one: Outcome, other: Outcome) -> None:
+    """Every stream inside carried the same rows in the same order."""
     _same_rows(example, one, other)
-    if one.error is None:
-        orders = [_ordered(one.rows), _ordered(other.rows)]
-        assert orders[0] == orders[1], _report(example, f"other order:\n{orders[0]}\n{orders[1]}")
-        assert one.checksums == other.checksums, _report(example, "other checksums")
+    assert one.checksums == other.checksums, _report(example, "other checksums")
 
 
 def _ordered(rows: list[Row]) -> list[object]:

@@ -24,7 +24,7 @@ class Chained:
         return ""
 
     def add(self, state: str, value: str) -> str:
-        return f"{state}{value}|"
+        return state if value is None else f"{state}{value}|"
 
     def result(self, state: str) -> str:
         return state
@@ -38,10 +38,10 @@ class Evens:
         return 0
 
     def add(self, state: int, value: int) -> int:
-        return state + (value % 2 == 0)
+        return state + (value is not None and value % 2 == 0)
 
     def remove(self, state: int, value: int) -> int:
-        return state - (value % 2 == 0)
+        return state - (value is not None and value % 2 == 0)
 
     def merge(self, state: int, other: int) -> int:
         return state + other

@@ -21,6 +21,7 @@ from weir.events.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, type
 from weir.io.chunks import CHUNK_ROWS, BadRow, Chunk, shown
 from weir.io.texts import Columns
 from weir.kernels.casts import convert_what_fits
+from weir.kernels.evaluation import shown_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +179,8 @@ def _bad_rows(
             first + row,
             None,
             name,
-            shown(repr(batch.slice(row, 1).to_pylist()[0])),
-            f"wanted {type_name(dtype)}, came {batch.column(name)[row]}",
+            shown(repr({n: shown_value(batch.column(n)[row]) for n in batch.schema.names})),
+            f"wanted {type_name(dtype)}, came {shown_value(batch.column(name)[row])}",
         )
         for row in rows
     ]

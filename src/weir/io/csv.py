@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from weir.errors import InputError
 from weir.events.types import BINARY, STRING, type_name
 from weir.io.chunks import CHUNK_ROWS, NO_TIMES, Chunk
 from weir.io.jsonl import values_as
-from weir.io.texts import Columns, Misfits, Record, Typed, cast_texts, grouped, text_chunk
+from weir.io.texts import Columns, Misfits, Records, Typed, cast_texts, text_chunk
 
 Fields = list[str | None]
 
@@ -37,41 +38,60 @@ class CsvFile:
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with open(self.name, "rb") as file:
-            lines = _joined(enumerate(file, start=1))
-            header = next(lines, None)
-            if header is None:
-                raise InputError("an empty file, without a header row", file=self.name, line=1)
-            names = _split(header[1])
+            groups = _record_groups(file, size)
+            names = _header(groups, self.name)
             places = _places(names, self.columns, self.name)
             seen = 0
-            for group in grouped(lines, size):
-                records = [_record(number, text, len(names or ())) for number, text in group]
+            for numbers, texts in groups:
+                records = _records(numbers, texts, len(names))
                 skipped = min(max(start - seen, 0), len(records))
                 seen += len(records)
                 if len(records) > skipped:
-                    yield _chunk(self.columns, places, records[skipped:], seen)
+                    yield _chunk(self.columns, places, records.since(skipped), seen)
 
 
-def _joined(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Records: lines joined while a quote is open; empty lines left out."""
-    held, first = b"", 0
+def _record_groups(file: Iterable[bytes], size: int) -> Iterator[tuple[Sequence[int], list[bytes]]]:
+    """Records with the numbers of their first lines: the header alone, then groups."""
+    lines = enumerate(file, start=1)
+    size_now = 1
+    while group := list(islice(lines, size_now)):
+        # With all quotes closed, the next line begins a record.
+        open_quotes = sum(line.count(b'"') for _, line in group) % 2
+        while open_quotes and (following := next(lines, None)) is not None:
+            group.append(following)
+            open_quotes ^= following[1].count(b'"') % 2
+        numbers, texts = _joined(group)
+        if texts:
+            yield numbers, texts
+            size_now = size
+
+
+def _joined(lines: Sequence[tuple[int, bytes]]) -> tuple[list[int], list[bytes]]:
+    """Records: lines joined while a quote is open; blank lines between records left out."""
+    numbers: list[int] = []
+    texts: list[bytes] = []
+    is_open = False
     for number, line in lines:
-        if not held and not line.strip():
-            continue
-        if not held:
-            first = number
-            line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-        held += line
-        if held.count(b'"') % 2 == 0:
-            yield first, held
-            held = b""
-    if held:
-        yield first, held
+        if is_open:
+            texts[-1] += line
+        elif not line.isspace():
+            numbers.append(number)
+            texts.append(line)
+        is_open ^= bool(line.count(b'"') % 2)
+    return numbers, texts
 
 
-def _split(text: bytes) -> Fields | None:
+def _header(groups: Iterator[tuple[Sequence[int], list[bytes]]], file: str) -> Fields:
+    _, [text] = next(groups, ((), [b""]))
+    names = _split(text.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
+    if not text or names is None:
+        raise InputError("no readable header row", file=file, line=1)
+    return names
+
+
+def _split(text: str) -> Fields | None:
     """The fields of a record, or None when its quotes are wrong."""
-    line = text.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    line = text.removesuffix("\n").removesuffix("\r")
     if '"' not in line:
         return [field or None for field in line.split(",")]
     fields: Fields = []
@@ -87,37 +107,44 @@ def _split(text: bytes) -> Fields | None:
             return fields
 
 
-def _record(number: int, text: bytes, width: int) -> Record[Fields]:
-    try:
-        fields = _split(text)
-    except UnicodeDecodeError as error:
-        return Record(number, text, None, reason=f"not UTF-8: {error}")
+def _records(numbers: Sequence[int], texts: list[bytes], width: int) -> Records[Fields]:
+    rows: list[Fields] = []
+    faults: dict[int, tuple[str, str]] = {}
+    for row, text in enumerate(texts):
+        try:
+            fields = _split(text.decode())
+        except UnicodeDecodeError as error:
+            fields, reason = [], f"not UTF-8: {error}"
+        else:
+            reason = _misshape(fields, width)
+        if reason:
+            faults[row] = ("", reason)
+        rows.append(fields or [])
+    return Records(numbers, texts, rows, faults)
+
+
+def _misshape(fields: Fields | None, width: int) -> str:
     if fields is None:
-        return Record(number, text, None, reason="a quote that does not fit: torn row")
-    if len(fields) != width:
-        reason = f"wanted {width} fields, came {len(fields)}"
-        return Record(number, text, None, reason=reason)
-    return Record(number, text, fields)
+        return "a quote that does not fit: torn row"
+    return "" if len(fields) == width else f"wanted {width} fields, came {len(fields)}"
 
 
-def _places(names: Fields | None, columns: Columns, file: str) -> list[int]:
+def _places(names: Fields, columns: Columns, file: str) -> list[int]:
     places = []
     for name, dtype in columns:
         if pa.types.is_nested(dtype):
             message = f"CSV has no form for {type_name(dtype)}"
             raise InputError(message, file=file, line=1, column=name)
-        count = names.count(name) if names is not None else 0
-        if count != 1 or names is None:
+        count = names.count(name)
+        if count != 1:
             message = f"the header has this name {count} times, not once"
             raise InputError(message, file=file, line=1, column=name)
         places.append(names.index(name))
     return places
 
 
-def _chunk(
-    columns: Columns, places: Sequence[int], records: Sequence[Record[Fields]], stop: int
-) -> Chunk:
-    rows = [r.row for r in records if r.row is not None]
+def _chunk(columns: Columns, places: Sequence[int], records: Records[Fields], stop: int) -> Chunk:
+    rows = records.readable()
     parts = [
         _values([row[place] for row in rows], dtype)
         for place, (_, dtype) in zip(places, columns, strict=True)

@@ -26,6 +26,7 @@ from weir.errors import InputError
 from weir.events.batch import OPEN, START, Batch, Int64s, empty_batch, ticks
 from weir.events.types import BIGINT, STRING
 from weir.io.chunks import BadRow, Chunk, shown
+from weir.kernels.evaluation import shown_value
 from weir.plan.nodes import Schema, Source, schema
 
 Bools = npt.NDArray[np.bool_]
@@ -136,7 +137,8 @@ class Ingress:
 
     def _bad_row(self, chunk: Chunk, row: int, no_start: bool) -> BadRow:
         options = self.source.options
-        values = chunk.rows.slice(row, 1).to_pylist()[0]
+        names = chunk.rows.schema.names
+        values = {n: shown_value(chunk.rows.column(n)[row]) for n in names}
         if no_start:
             column, reason = options.vs, f"a start must be a time, came {values[options.vs]}"
         elif options.ve is not None:

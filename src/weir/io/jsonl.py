@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import attrgetter
 from typing import Annotated, Literal
 
 import msgspec
@@ -37,10 +38,20 @@ from weir.events.types import (
     TIMESTAMP,
     type_name,
 )
-from weir.io.chunks import CHUNK_ROWS, NO_TIMES, Chunk
-from weir.io.texts import Columns, Misfits, Record, Typed, cast_texts, grouped, text_chunk
+from weir.io.chunks import CHUNK_ROWS, Chunk
+from weir.io.texts import (
+    Columns,
+    Misfits,
+    Records,
+    Typed,
+    cast_texts,
+    line_groups,
+    text_chunk,
+    without_blanks,
+)
 
 _CTI = "$cti"
+_cti_of = attrgetter("cti")
 _PLACE = re.compile(r" - at `\$\.([^`]*)`$")
 _DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _FORMS: dict[pa.DataType, object] = {
@@ -66,62 +77,83 @@ class JsonLines:
         decoder = msgspec.json.Decoder(_form(self.columns, cti=True))
         seen = 0
         with open(self.name, "rb") as file:
-            for lines in grouped(enumerate(file, start=1), size):
-                records, ctis = _records(decoder, lines, self.columns)
+            for numbers, lines in line_groups(file, size):
+                numbers, lines = without_blanks(numbers, lines)
+                records, ctis = _records(decoder, numbers, lines, self.columns)
                 skipped = min(max(start - seen, 0), len(records))
+                kept = [(time, at - skipped) for time, at in ctis if seen + at >= start]
                 seen += len(records)
-                kept = [(t, place - skipped) for t, place in ctis if place >= skipped]
                 if len(records) > skipped or kept:
-                    yield _chunk(self.columns, records[skipped:], kept, seen)
+                    yield _chunk(self.columns, records.since(skipped), kept, seen)
 
 
 def _chunk(
     columns: Columns,
-    records: Sequence[Record[msgspec.Struct]],
+    records: Records[msgspec.Struct],
     ctis: Sequence[tuple[int, int]],
     stop: int,
 ) -> Chunk:
-    rows = [r.row for r in records if r.row is not None]
-    parts = [values_as(_field(rows, i), dtype) for i, (_, dtype) in enumerate(columns)]
+    rows = records.readable()
+    parts = [
+        values_as(list(map(attrgetter(f"f{i}"), rows)), dtype)
+        for i, (_, dtype) in enumerate(columns)
+    ]
     typed = Typed([p[0] for p in parts], [p[1] for p in parts])
     times = np.array(ctis, dtype=np.int64).reshape(-1, 2)
-    cti_columns = (times[:, 0], times[:, 1]) if ctis else (NO_TIMES, NO_TIMES)
-    return text_chunk(columns, records, typed, stop - len(records), cti_columns)
+    return text_chunk(columns, records, typed, stop - len(records), (times[:, 0], times[:, 1]))
 
 
 # --- lines ---------------------------------------------------------------------------------
 
+Decoder = msgspec.json.Decoder[msgspec.Struct]
+Ctis = list[tuple[int, int]]
+"""Times, each with the number of data rows before it."""
+
 
 def _records(
-    decoder: msgspec.json.Decoder[msgspec.Struct],
-    lines: Sequence[tuple[int, bytes]],
-    columns: Columns,
-) -> tuple[list[Record[msgspec.Struct]], list[tuple[int, int]]]:
-    """The data rows, and the CTIs with the number of data rows before each."""
-    records: list[Record[msgspec.Struct]] = []
-    ctis: list[tuple[int, int]] = []
-    decode = decoder.decode
-    for number, line in lines:
+    decoder: Decoder, numbers: Sequence[int], lines: list[bytes], columns: Columns
+) -> tuple[Records[msgspec.Struct], Ctis]:
+    try:
+        rows = list(map(decoder.decode, lines))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _one_by_one(decoder, numbers, lines, columns)
+    if any(cti is not msgspec.UNSET for cti in map(_cti_of, rows)):
+        return _one_by_one(decoder, numbers, lines, columns)
+    return Records(numbers, lines, rows), []
+
+
+def _one_by_one(
+    decoder: Decoder, numbers: Sequence[int], lines: list[bytes], columns: Columns
+) -> tuple[Records[msgspec.Struct], Ctis]:
+    data: list[tuple[int, bytes, msgspec.Struct]] = []
+    faults: dict[int, tuple[str, str]] = {}
+    ctis: Ctis = []
+    nothing = decoder.decode(b"{}")
+    for number, line in zip(numbers, lines, strict=True):
+        row = nothing
         try:
-            row = decode(line)
+            row = decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            if line.strip():
-                records.append(_unreadable(number, line, error, columns))
-            continue
-        cti = row.cti  # type: ignore[attr-defined]
+            faults[len(data)] = _fault(error, columns)
+        cti = _cti_of(row)
         if cti is msgspec.UNSET:
-            records.append(Record(number, line, row))
+            data.append((number, line, row))
         elif (time := _cti_time(cti)) is not None:
-            ctis.append((time, len(records)))
+            ctis.append((time, len(data)))
         else:
-            reason = f"wanted ticks or an ISO 8601 time, came {cti!r}"
-            records.append(Record(number, line, None, _CTI, reason))
+            faults[len(data)] = (_CTI, f"wanted ticks or an ISO 8601 time, came {cti!r}")
+            data.append((number, line, nothing))
+    records = Records(
+        [number for number, _, _ in data],
+        [line for _, line, _ in data],
+        [row for _, _, row in data],
+        faults,
+    )
     return records, ctis
 
 
-def _unreadable(
-    number: int, line: bytes, error: Exception, columns: Columns
-) -> Record[msgspec.Struct]:
+def _fault(error: Exception, columns: Columns) -> tuple[str, str]:
+    """The column and the reason of a line that could not be decoded."""
     message = str(error)
     found = _PLACE.search(message)
     path = found[1] if found else ""
@@ -129,20 +161,18 @@ def _unreadable(
     names = [n for n, _ in columns if path == n or path.startswith((f"{n}.", f"{n}["))]
     name = max(names, key=len, default=path)
     wanted = type_name(dict(columns)[name]) if names else "a row"
-    detail = _PLACE.sub("", message)
-    return Record(number, line, None, name, f"wanted {wanted}: {detail}")
+    return name, f"wanted {wanted}: {_PLACE.sub('', message)}"
 
 
-def _cti_time(value: int | float | str | None) -> int | None:
+def _cti_time(value: object) -> int | None:
     if isinstance(value, str):
-        texts = pa.array([value])
         try:
-            return int(ticks(parse_timestamps(texts))[0])
+            return int(ticks(parse_timestamps(pa.array([value])))[0])
         except pa.ArrowInvalid:
             return None
-    if value is None or value != value or value not in range(-(2**63), 2**63):
+    if not isinstance(value, int | float) or not -(2**63) <= value < 2**63:
         return None
-    return int(value)
+    return int(value) if value == int(value) else None
 
 
 # --- values --------------------------------------------------------------------------------
@@ -158,7 +188,7 @@ def _form(columns: Columns, *, cti: bool = False) -> type[msgspec.Struct]:
     if cti:
         fields.append(("cti", int | float | str | None | msgspec.UnsetType, msgspec.UNSET))
         names["cti"] = _CTI
-    return msgspec.defstruct("Row", fields, rename=names, gc=False)  # type: ignore[arg-type]
+    return msgspec.defstruct("Row", fields, rename=names, gc=False)
 
 
 def _value_form(dtype: pa.DataType) -> object:
@@ -189,9 +219,16 @@ def values_as(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfi
         return _lists(values, dtype)
     if pa.types.is_struct(dtype):
         return _structs(values, dtype)
-    if dtype == DOUBLE and any(isinstance(v, str) for v in values):
-        values = [_DOUBLES[v] if isinstance(v, str) else v for v in values]
+    if dtype == DOUBLE:
+        return _doubles(values), {}
     return pa.array(values, dtype), {}
+
+
+def _doubles(values: list[object]) -> pa.Array:
+    try:
+        return pa.array(values, DOUBLE)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # NaN and infinities are texts
+        return pa.array([_DOUBLES[v] if isinstance(v, str) else v for v in values], DOUBLE)
 
 
 def _decimals(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfits]:

@@ -7,11 +7,12 @@ and every NULL is null (JSON) or an empty field (CSV); see `jsonl.py` and `csv.p
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from weir.errors import PlanError
@@ -92,13 +93,12 @@ class JsonSink:
 class CsvSink:
     def __init__(self, path: str, schema: pa.Schema) -> None:
         self._file = open(path, "wb")  # noqa: SIM115 - closed by `close`
-        self._write_rows([[_quoted(name) for name in schema.names]])
+        names = _quoted(pa.array(schema.names, STRING)).to_pylist()
+        self._file.write((",".join(names) + "\n").encode())
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._write_rows(zip(*(_csv_fields(c) for c in batch.columns), strict=True))
-
-    def _write_rows(self, rows: Sequence[Sequence[str]] | zip[tuple[str, ...]]) -> None:
-        self._file.write("".join(",".join(row) + "\n" for row in rows).encode())
+        lines = pc.binary_join_element_wise(*(_csv_fields(c) for c in batch.columns), ",")
+        self._file.write(("\n".join(lines.to_pylist()) + "\n").encode())
 
     def close(self) -> None:
         self._file.close()
@@ -120,7 +120,7 @@ def json_values(column: pa.Array) -> list[object]:
     dtype = column.type
     if dtype == DOUBLE:
         values: list[object] = column.to_pylist()
-        if any(v in _NOT_FINITE or v != v for v in values):
+        if pc.all(pc.is_finite(column)).as_py() is False:
             values = [_SPECIAL.get(str(v), v) for v in values]
         return values
     if dtype == TIMESTAMP:
@@ -139,12 +139,9 @@ def json_values(column: pa.Array) -> list[object]:
     return others
 
 
-_NOT_FINITE = frozenset((float("inf"), float("-inf")))
-
-
 def _json_lists(column: pa.Array) -> list[object]:
     elements = iter(json_values(column.flatten()))
-    lengths = pa.compute.list_value_length(column).to_pylist()
+    lengths = pc.list_value_length(column).to_pylist()
     return [None if n is None else [next(elements) for _ in range(n)] for n in lengths]
 
 
@@ -159,20 +156,22 @@ def _json_structs(column: pa.Array) -> list[object]:
     ]
 
 
-def _csv_fields(column: pa.Array) -> list[str]:
+def _csv_fields(column: pa.Array) -> pa.Array:
     if column.type == BINARY or pa.types.is_nested(column.type):
         values = json_values(column)
         texts = [v if v is None or isinstance(v, str) else _json_text(v) for v in values]
-    else:
-        texts = cast_array(column, STRING).to_pylist()
-    return ["" if t is None else _quoted(t) for t in texts]
+        column = pa.array(texts, STRING)
+    return pc.fill_null(_quoted(cast_array(column, STRING)), "")
 
 
 def _json_text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _quoted(text: str) -> str:
-    if text and not any(c in text for c in ',"\r\n'):
-        return text
-    return '"' + text.replace('"', '""') + '"'
+def _quoted(texts: pa.Array) -> pa.Array:
+    """Texts with quotes where they need them; the empty text does: without them it is NULL."""
+    special = pc.match_substring_regex(texts, r'[,"\r\n]|^$')
+    if not pc.any(special).as_py():
+        return texts
+    doubled = pc.replace_substring(texts, '"', '""')
+    return pc.if_else(special, pc.binary_join_element_wise('"', doubled, '"', ""), texts)

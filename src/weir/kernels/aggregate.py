@@ -15,6 +15,7 @@ from weir.errors import SnapshotCorrupt
 from weir.events.batch import START, Batch, Int64s, empty_batch
 from weir.kernels.counter_windows import CountWindows, SessionWindows
 from weir.kernels.kernel import Tables, emitted
+from weir.kernels.keys import count_down, count_up
 from weir.kernels.lanes import ADDITIVE
 from weir.kernels.measures import DistinctMeasure, LaneMeasure, Measure
 from weir.kernels.ordered import CollectMeasure, OrderedMeasure
@@ -81,12 +82,14 @@ class AggregateKernel:
         starts, ends = self._windows.assign(batch, groups)
         inside = starts < ends
         if not inside.all():
-            self._forget(np.unique(groups[~inside]), but=groups[inside])
+            outside = np.unique(groups[~inside])
             batch = batch.take(inside)
             groups, arrivals = groups[inside], arrivals[inside]
             starts, ends = starts[inside], ends[inside]
+            outside = np.setdiff1d(outside, groups)
+            self._forget(outside[self._groups.members[outside] == 0])
         panes, new = self._panes.encode(groups, starts, ends)
-        np.add.at(self._groups.members, self._panes.group[new], 1)
+        count_up(self._panes.group[new], self._groups.members)
         for measure in self._measures:
             measure.grow(self._panes.capacity, self._groups.capacity)
             measure.put(batch, panes, groups, arrivals)
@@ -97,16 +100,13 @@ class AggregateKernel:
             return
         for measure in self._measures:
             measure.drop(gone)
-        groups = self._panes.group[gone]
-        np.subtract.at(self._groups.members, groups, 1)
+        emptied = count_down(self._panes.group[gone], self._groups.members)
         self._panes.release(gone)
-        self._forget(np.unique(groups), but=np.zeros(0, dtype=np.int64))
+        self._forget(emptied)
 
-    def _forget(self, groups: Int64s, but: Int64s) -> None:
-        empty = groups[self._groups.members[groups] == 0]
-        if len(but):
-            empty = np.setdiff1d(empty, but)
-        self._groups.release(empty[self._windows.forgets(empty)])
+    def _forget(self, groups: Int64s) -> None:
+        """Forget groups without panes, as far as the windows do not ask for them."""
+        self._groups.release(groups[self._windows.forgets(groups)])
 
     # --- snapshots ---------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class AggregateKernel:
             np.asarray(extra.pop(n).to_numpy(zero_copy_only=False)) for n in ("start", "end")
         )
         panes, new = self._panes.encode(groups, starts, ends)
-        np.add.at(self._groups.members, self._panes.group[new], 1)
+        count_up(self._panes.group[new], self._groups.members)
         measure.grow(self._panes.capacity, self._groups.capacity)
         measure.restore(self._panes, panes, extra)
 

@@ -62,7 +62,8 @@ class AsofKernel:
         )  # fmt: skip
         if self._condition is not None:
             found = self._search(left, found)
-        result = emitted([(left.vs + 1, self._matched(left, found))])
+        rows = self._matched(left, found)
+        result = emitted([(rows.vs + 1, rows)])
         self._keys.left(groups)
         self._keys.left(self._group_of[replaced])
         self._rows.free(replaced)

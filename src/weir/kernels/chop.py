@@ -47,9 +47,7 @@ class ChopKernel:
         numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         cell = self._offset + (first[rows] + numbers) * self._period
         vs = np.maximum(cell, starts[rows])
-        ve = np.where(
-            ends[rows] - cell < self._period, ends[rows], cell + self._period
-        )
+        ve = np.minimum(ends[rows], cell + self._period)
         batch = Batch(vs, ve, self._rows.columns(slots[rows]))
         result = emitted([(vs + 1, batch)])
         self._go_on(slots, self._offset + (first + counts) * self._period)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from weir.events.batch import OPEN, Batch, Int64s
 from weir.events.compiled import compiled
 from weir.kernels.expressions import compile_expression
-from weir.kernels.joins import JoinKeys, Side, link, unlink, unlink_all
+from weir.kernels.joins import JoinKeys, Side, link, link_all, unlink, unlink_all
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.keys import grown
 from weir.kernels.time_queue import Holds
@@ -49,9 +49,8 @@ class ClipKernel:
         self._keys.joined(groups)
         side.head = grown(side.head, self._keys.capacity, -1)
         clipped, rows = _clips(
-            slots, side.rows.vs, side.rows.ve, side.group, side.next, side.prev, side.head,
-            right.vs, groups, self._condition is None,
-        )  # fmt: skip
+            slots, left.vs, side.links, side.head, right.vs, groups, self._condition is None
+        )
         if self._condition is not None:
             clipped, rows = self._first_matches(clipped, rows, right)
         starts = right.vs[rows]
@@ -92,8 +91,8 @@ class ClipKernel:
     def _forget(self, slots: Int64s) -> None:
         side = self._left
         self._held[slots] = OPEN
-        unlink_all(slots, side.group, side.next, side.prev, side.head)
-        self._keys.left(side.group[slots])
+        unlink_all(slots, side.links, side.head)
+        self._keys.left(side.groups(slots))
         side.drop(slots)
 
     def snapshot(self) -> Tables:
@@ -104,29 +103,27 @@ class ClipKernel:
         side = self._left
         slots = self._hold(batch)
         side.head = grown(side.head, self._keys.capacity, -1)
-        for slot in slots.tolist():
-            if side.group[slot] >= 0:
-                link(slot, side.group[slot], side.next, side.prev, side.head)
+        link_all(slots, side.links, side.head, False)
 
 
 @compiled
-def _clips(slots, vs, ve, group_of, following, previous, head, right_vs, right_groups, at_once):  # type: ignore[no-untyped-def]
+def _clips(slots, vs, links, head, right_vs, right_groups, at_once):  # type: ignore[no-untyped-def]
     """Walk new left rows and right rows in order of vs, right ones first: (left slot, right
     row) wherever a right row starts inside a left row; `at_once` takes a left row out."""
     left = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
     right = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
     count = i = j = 0
     while i < len(slots) or j < len(right_vs):
-        if i < len(slots) and (j == len(right_vs) or vs[slots[i]] < right_vs[j]):
-            if group_of[slots[i]] >= 0:
-                link(slots[i], group_of[slots[i]], following, previous, head)
+        if i < len(slots) and (j == len(right_vs) or vs[i] < right_vs[j]):
+            if links[slots[i], 3] >= 0:
+                link(slots[i], links[slots[i], 3], links, head)
             i += 1
             continue
         group = right_groups[j]
         slot = head[group] if group >= 0 else -1
         while slot >= 0:
-            after = following[slot]
-            ends = ve[slot] <= right_vs[j]
+            after = links[slot, 0]
+            ends = links[slot, 2] <= right_vs[j]
             if not ends:
                 if count == len(left):
                     left = np.concatenate((left, np.empty_like(left)))
@@ -135,7 +132,7 @@ def _clips(slots, vs, ve, group_of, following, previous, head, right_vs, right_g
                 right[count] = j
                 count += 1
             if ends or at_once:
-                unlink(slot, group, following, previous, head)
+                unlink(slot, group, links, head)
             slot = after
         j += 1
     return left[:count], right[:count]

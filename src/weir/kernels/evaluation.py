@@ -62,6 +62,16 @@ class RowFailure(Exception):
         self.row, self.why, self.user_code = row, why, user_code
 
 
+def shown_value(scalar: pa.Scalar) -> object:
+    """A value as messages show it."""
+    try:
+        value: object = scalar.as_py()
+    except (ValueError, OverflowError):  # a time that Python has no date for
+        nested = pa.types.is_nested(scalar.type)
+        return f"<{scalar.type}>" if nested else scalar.cast(pa.string()).as_py()
+    return value
+
+
 def plain(function: ArrayFunction) -> Builder:
     """A builder for a function that needs to know nothing before."""
     return lambda site: function

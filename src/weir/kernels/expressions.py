@@ -38,6 +38,7 @@ from weir.kernels.evaluation import (
     RowFailure,
     Site,
     as_array,
+    shown_value,
 )
 from weir.kernels.user_calls import build_user_call
 from weir.plan.expressions import (
@@ -92,7 +93,7 @@ def event_at(batch: Batch, schema: Schema, row: int) -> dict[str, object]:
     ve = int(batch.ve[row])
     event: dict[str, object] = {"vs": int(batch.vs[row]), "ve": None if ve == OPEN else ve}
     for name, column in zip(schema.names, batch.columns, strict=True):
-        event[name] = column[row].as_py()
+        event[name] = shown_value(column[row])
     return event
 
 
@@ -208,9 +209,7 @@ def _located(
             high = middle
         else:
             low = middle
-    shown = ", ".join(
-        repr(v.as_py() if isinstance(v, pa.Scalar) else v[low].as_py()) for v in values
-    )
+    shown = ", ".join(repr(shown_value(v if isinstance(v, pa.Scalar) else v[low])) for v in values)
     return RowFailure(low, f"{name}({shown}): {error}")
 
 

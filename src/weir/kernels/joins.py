@@ -23,10 +23,12 @@ from weir.events.hashing import hash_rows
 from weir.kernels.coverage import Coverage
 from weir.kernels.expressions import compile_expression
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.keys import KeyIndex, grown
+from weir.kernels.keys import KeyIndex, count_down, count_up, grown
 from weir.kernels.rows import RowStore
 from weir.kernels.time_queue import TimeQueue
 from weir.plan.nodes import Join, Schema, schema
+
+GROUP = 3  # the column of `Side.links` that holds the group
 
 
 class JoinKeys:
@@ -55,44 +57,43 @@ class JoinKeys:
 
     def joined(self, groups: Int64s) -> None:
         self._members = grown(self._members, self.capacity)
-        np.add.at(self._members, groups[groups >= 0], 1)
+        count_up(groups, self._members)
 
     def left(self, groups: Int64s) -> None:
         """These rows are gone, one group each; groups without rows are forgotten."""
-        groups = groups[groups >= 0]
-        self._members = grown(self._members, self.capacity)
-        np.subtract.at(self._members, groups, 1)
-        groups = np.unique(groups)
-        self._index.release(groups[self._members[groups] == 0])
+        self._index.release(count_down(groups, self._members))
 
 
 class Side:
-    """The held rows of one input, linked by group, with a queue of their ends."""
+    """The held rows of one input, linked by group, with a queue of their ends.
+
+    `links` has a row for each slot: the next and the previous slot of its group (−1 for none,
+    next −2 when it is not linked), its end and its group, side by side because a walk reads
+    them together. `head` is the first slot of each group.
+    """
 
     def __init__(self, shape: Schema, keys: Sequence[int]) -> None:
         self.names = shape.names
         self.keys = tuple(keys)
         self.rows = RowStore(shape.types)
         self.ends = TimeQueue()
-        self.group = np.full(0, -1, dtype=np.int64)  # by slot
-        self.next = np.full(0, -1, dtype=np.int64)  # by slot; −2: not linked
-        self.prev = np.full(0, -1, dtype=np.int64)  # by slot
-        self.head = np.full(0, -1, dtype=np.int64)  # by group
+        self.links = np.full((0, 4), -2, dtype=np.int64)
+        self.head = np.full(0, -1, dtype=np.int64)
 
     def add(self, batch: Batch, groups: Int64s) -> Int64s:
         slots = self.rows.add(batch)
-        self.group = grown(self.group, self.rows.capacity, -1)
-        self.next = grown(self.next, self.rows.capacity, -2)
-        self.prev = grown(self.prev, self.rows.capacity, -1)
-        self.group[slots] = groups
-        self.next[slots] = -2
+        self.links = grown(self.links, self.rows.capacity, -2)
+        _place(slots, batch.ve, groups, self.links)
         self.ends.add(batch.ve, slots)
         return slots
+
+    def groups(self, slots: Int64s) -> Int64s:
+        return self.links[slots, GROUP]
 
     def ended(self, cti: int) -> Int64s:
         """The slots of rows that end at or before this CTI, taken out of their lists."""
         _, slots = self.ends.pop(cti)
-        unlink_all(slots, self.group, self.next, self.prev, self.head)
+        unlink_all(slots, self.links, self.head)
         return slots
 
     def drop(self, slots: Int64s) -> None:
@@ -153,13 +154,11 @@ class JoinKernel:
         """Hold the new rows; the slots of all pairs whose lifetimes meet, in order of time."""
         a = self._hold(self._left, self._left_cover, left)
         b = self._hold(self._right, self._right_cover, right)
-        one, other = self._left, self._right
-        for side in (one, other):
+        for side in (self._left, self._right):
             side.head = grown(side.head, self._keys.capacity, -1)
         return _meet(
-            a, one.rows.vs, one.rows.ve, one.group, one.next, one.prev, one.head,
-            b, other.rows.vs, other.rows.ve, other.group, other.next, other.prev, other.head,
-            self._presence,
+            a, left.vs, self._left.links, self._left.head,
+            b, right.vs, self._right.links, self._right.head, self._presence,
         )  # fmt: skip
 
     def _paired(self, left: Int64s, right: Int64s) -> Batch:
@@ -197,7 +196,7 @@ class JoinKernel:
             slots = side.ended(cti)
             if cover is not None:
                 cover.ended(slots)
-            self._keys.left(side.group[slots])
+            self._keys.left(side.groups(slots))
             side.drop(slots)
 
     def _output_cti(self, cti: int) -> int:
@@ -224,7 +223,7 @@ class JoinKernel:
                 cover.restore(slots, extra)
             side.head = grown(side.head, self._keys.capacity, -1)
             only_last = self._presence and name == "right"
-            _link_all(slots, side.rows.ve, side.group, side.next, side.prev, side.head, only_last)
+            link_all(slots, side.links, side.head, only_last)
 
     def _sides(self) -> tuple[tuple[str, Side, Coverage | None], ...]:
         return (
@@ -234,75 +233,85 @@ class JoinKernel:
 
 
 @compiled
-def link(slot, group, following, previous, head):  # type: ignore[no-untyped-def]
-    following[slot] = head[group]
-    previous[slot] = -1
-    if head[group] >= 0:
-        previous[head[group]] = slot
+def _place(slots, ve, groups, links):  # type: ignore[no-untyped-def]
+    for i in range(len(slots)):
+        row = links[slots[i]]
+        row[0], row[1], row[2], row[3] = -2, -1, ve[i], groups[i]
+
+
+@compiled
+def link(slot, group, links, head):  # type: ignore[no-untyped-def]
+    """Put a slot in front of its group's list."""
+    first = head[group]
+    links[slot, 0] = first
+    links[slot, 1] = -1
+    if first >= 0:
+        links[first, 1] = slot
     head[group] = slot
 
 
 @compiled
-def unlink(slot, group, following, previous, head):  # type: ignore[no-untyped-def]
-    if previous[slot] >= 0:
-        following[previous[slot]] = following[slot]
+def unlink(slot, group, links, head):  # type: ignore[no-untyped-def]
+    """Take a linked slot out of its group's list."""
+    following, previous = links[slot, 0], links[slot, 1]
+    if previous >= 0:
+        links[previous, 0] = following
     else:
-        head[group] = following[slot]
-    if following[slot] >= 0:
-        previous[following[slot]] = previous[slot]
-    following[slot] = -2
+        head[group] = following
+    if following >= 0:
+        links[following, 1] = previous
+    links[slot, 0] = -2
 
 
 @compiled
-def unlink_all(slots, group, following, previous, head):  # type: ignore[no-untyped-def]
+def unlink_all(slots, links, head):  # type: ignore[no-untyped-def]
     for slot in slots:
-        if following[slot] != -2:
-            unlink(slot, group[slot], following, previous, head)
+        if links[slot, 0] != -2:
+            unlink(slot, links[slot, 3], links, head)
 
 
 @compiled
-def _link_all(slots, ve, group, following, previous, head, only_last):  # type: ignore[no-untyped-def]
+def link_all(slots, links, head, only_last):  # type: ignore[no-untyped-def]
+    """Link slots; with `only_last` just the one of each group that ends last."""
     for slot in slots:
-        if group[slot] >= 0:
-            rival = head[group[slot]]
+        group = links[slot, 3]
+        if group >= 0:
+            rival = head[group]
             if only_last and rival >= 0:
-                if ve[rival] >= ve[slot]:
+                if links[rival, 2] >= links[slot, 2]:
                     continue
-                unlink(rival, group[slot], following, previous, head)
-            link(slot, group[slot], following, previous, head)
+                unlink(rival, group, links, head)
+            link(slot, group, links, head)
 
 
 @compiled
-def _meet(a, a_vs, a_ve, a_group, a_next, a_prev, a_head,
-          b, b_vs, b_ve, b_group, b_next, b_prev, b_head, presence):  # type: ignore[no-untyped-def]  # fmt: skip
+def _meet(a, a_vs, a_links, a_head, b, b_vs, b_links, b_head, presence):  # type: ignore[no-untyped-def]
     """Walk both sides' new rows in order of vs; each meets the live rows of the other side."""
     left = np.empty(len(a) + len(b) + 16, dtype=np.int64)
     right = np.empty(len(a) + len(b) + 16, dtype=np.int64)
     count = i = j = 0
     while i < len(a) or j < len(b):
-        from_left = i < len(a) and (j == len(b) or a_vs[a[i]] <= b_vs[b[j]])
+        from_left = i < len(a) and (j == len(b) or a_vs[i] <= b_vs[j])
         if from_left:
-            slot, group, now = a[i], a_group[a[i]], a_vs[a[i]]
+            slot, now, mine, my_head, theirs, their_head = a[i], a_vs[i], a_links, a_head, b_links, b_head
             i += 1
         else:
-            slot, group, now = b[j], b_group[b[j]], b_vs[b[j]]
+            slot, now, mine, my_head, theirs, their_head = b[j], b_vs[j], b_links, b_head, a_links, a_head
             j += 1
+        group = mine[slot, 3]
         if group < 0:
             continue
         if presence and not from_left:
             rival = b_head[group]
             if rival >= 0:
-                if b_ve[rival] >= b_ve[slot]:
+                if b_links[rival, 2] >= b_links[slot, 2]:
                     continue
-                unlink(rival, group, b_next, b_prev, b_head)
-        other = b_head[group] if from_left else a_head[group]
+                unlink(rival, group, b_links, b_head)
+        other = their_head[group]
         while other >= 0:
-            after = b_next[other] if from_left else a_next[other]
-            if (b_ve[other] if from_left else a_ve[other]) <= now:
-                if from_left:
-                    unlink(other, group, b_next, b_prev, b_head)
-                else:
-                    unlink(other, group, a_next, a_prev, a_head)
+            after = theirs[other, 0]
+            if theirs[other, 2] <= now:
+                unlink(other, group, theirs, their_head)
             else:
                 if count == len(left):
                     left = np.concatenate((left, np.empty_like(left)))
@@ -311,8 +320,5 @@ def _meet(a, a_vs, a_ve, a_group, a_next, a_prev, a_head,
                 right[count] = other if from_left else slot
                 count += 1
             other = after
-        if from_left:
-            link(slot, group, a_next, a_prev, a_head)
-        else:
-            link(slot, group, b_next, b_prev, b_head)
+        link(slot, group, mine, my_head)
     return left[:count], right[:count]

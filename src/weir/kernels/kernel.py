@@ -51,12 +51,12 @@ def emitted(parts: Sequence[tuple[Int64s, Batch]]) -> Batch:
 
 
 def rows_table(batch: Batch, names: Sequence[str], **extra: Int64s) -> pa.Table:
-    """Held rows as a table: `vs`, `ve`, origins, extra int64 columns (`$name`), payload."""
+    """Held rows as a table: `vs`, `ve`, origins, extra int64 columns (`@name`), payload."""
     arrays = [pa.array(batch.vs), pa.array(batch.ve)]
     arrays += [pa.array(o) for o in batch.origin]
     arrays += [pa.array(values) for values in extra.values()]
-    labels = ["vs", "ve", *(f"$origin{i}" for i in range(len(batch.origin)))]
-    labels += [f"${name}" for name in extra]
+    labels = ["vs", "ve", *(f"@origin{i}" for i in range(len(batch.origin)))]
+    labels += [f"@{name}" for name in extra]
     return pa.table([*arrays, *batch.columns], names=[*labels, *names])
 
 
@@ -67,10 +67,10 @@ def table_rows(table: pa.Table) -> tuple[Batch, dict[str, Int64s]]:
     }
     if "vs" not in columns or "ve" not in columns:
         raise SnapshotCorrupt(f"a table of held rows lacks vs or ve: {table.column_names}")
-    special = {n: _numbers(c) for n, c in columns.items() if n.startswith("$") or n in ("vs", "ve")}
-    origin = tuple(v for n, v in special.items() if n.startswith("$origin"))
+    special = {n: _numbers(c) for n, c in columns.items() if n.startswith("@") or n in ("vs", "ve")}
+    origin = tuple(v for n, v in special.items() if n.startswith("@origin"))
     payload = tuple(c for n, c in columns.items() if n not in special)
-    extra = {n[1:]: v for n, v in special.items() if n[:1] == "$" and not n.startswith("$origin")}
+    extra = {n[1:]: v for n, v in special.items() if n[:1] == "@" and not n.startswith("@origin")}
     return Batch(special["vs"], special["ve"], payload, origin), extra
 
 

@@ -158,3 +158,25 @@ def grown(array: npt.NDArray[np.generic], capacity: int, fill: int = 0) -> npt.N
         return array
     shape = (max(capacity, 2 * len(array)) - len(array), *array.shape[1:])
     return np.concatenate([array, np.full(shape, fill, dtype=array.dtype)])
+
+
+@compiled
+def count_up(numbers, counts):  # type: ignore[no-untyped-def]
+    """One more for each number; negative ones are nobody's."""
+    for number in numbers:
+        if number >= 0:
+            counts[number] += 1
+
+
+@compiled
+def count_down(numbers, counts):  # type: ignore[no-untyped-def]
+    """One less for each number; those that have none left, each once."""
+    emptied = np.empty(len(numbers), dtype=np.int64)
+    found = 0
+    for number in numbers:
+        if number >= 0:
+            counts[number] -= 1
+            if counts[number] == 0:
+                emptied[found] = number
+                found += 1
+    return emptied[:found]

@@ -20,7 +20,7 @@ import pyarrow as pa
 from weir.events.batch import Batch, Int64s
 from weir.events.compiled import compiled
 from weir.events.hashing import hash_rows
-from weir.kernels.keys import KeyIndex, grown
+from weir.kernels.keys import KeyIndex, count_down, grown
 from weir.kernels.lanes import Lanes, counted_rows, relaid
 from weir.kernels.panes import Operations, Panes, pair_hashes
 from weir.kernels.rows import RowStore
@@ -172,7 +172,7 @@ class DistinctMeasure:
         self._entries.release(entries)
         self._number_of[entries] = -1
         self._heads[panes] = -1
-        unused = _release_uses(numbers, self._uses)
+        unused = count_down(numbers, self._uses)
         self._values.free(self._slots[unused])
         self._slots[unused] = -1
         self._numbers.release(unused)
@@ -226,19 +226,6 @@ def _replay_distinct(kinds, groups, panes, heads, following, number_of, live, di
                 if live[number] == 0:
                     distinct[group] -= 1
             entry = following[entry]
-
-
-@compiled
-def _release_uses(numbers, uses):  # type: ignore[no-untyped-def]
-    """Count down; the numbers that nobody uses any more."""
-    unused = np.empty(len(numbers), dtype=np.int64)
-    count = 0
-    for number in numbers:
-        uses[number] -= 1
-        if uses[number] == 0:
-            unused[count] = number
-            count += 1
-    return unused[:count]
 
 
 @compiled

@@ -106,7 +106,7 @@ def _alter(change: LifetimeChange, below: Schema) -> Transform:
         case Extend(d):
             return Transform(_ends(lambda vs, ve: _moved(ve, d)), _same)
         case ClipDuration(d):
-            return Transform(_ends(lambda vs, ve: np.where(ve - vs > d, vs + d, ve)), _same)
+            return Transform(_ends(lambda vs, ve: np.minimum(ve, vs + d)), _same)
         case Point():
             return Transform(_ends(lambda vs, ve: vs + 1), _same)
         case Shift(d):

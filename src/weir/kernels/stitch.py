@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir.events.batch import OPEN, Batch, Int64s
 from weir.events.compiled import compiled
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.keys import grown
+from weir.kernels.keys import count_down, count_up, grown
 from weir.kernels.panes import Groups
 from weir.kernels.rows import RowStore
 from weir.kernels.time_queue import Holds, TimeQueue
@@ -79,16 +79,13 @@ class StitchKernel:
         self._began[slots] = np.arange(self._counter, self._counter + len(slots))
         self._counter += len(slots)
         self._group[slots], self._start[slots], self._next[slots] = groups, batch.vs, -1
-        np.add.at(self._groups.members, groups, 1)
+        count_up(groups, self._groups.members)
         self._holds.push(batch.vs, slots, self._start)
         return slots
 
     def _drop(self, chains: Int64s) -> None:
         self._start[chains] = OPEN
-        groups = self._group[chains]
-        np.subtract.at(self._groups.members, groups, 1)
-        groups = np.unique(groups)
-        self._groups.release(groups[self._groups.members[groups] == 0])
+        self._groups.release(count_down(self._group[chains], self._groups.members))
         self._chains.free(chains)
 
     def snapshot(self) -> Tables:

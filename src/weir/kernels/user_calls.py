@@ -60,8 +60,8 @@ def _row_by_row(function: ScalarFunction) -> UserFunction:
 
     def run(length: int, *args: pa.Array) -> pa.Array:
         results: list[object] = []
-        rows = zip(*(a.to_pylist() for a in args), strict=True) if args else [()] * length
         try:
+            rows = zip(*(a.to_pylist() for a in args), strict=True) if args else [()] * length
             for values in rows:
                 results.append(call(*values))
         except Exception as error:

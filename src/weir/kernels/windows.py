@@ -26,7 +26,7 @@ from weir.errors import RunError
 from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.events.compiled import compiled
 from weir.kernels.keys import grown
-from weir.kernels.panes import Operations, Panes
+from weir.kernels.panes import EMIT, Operations, Panes
 from weir.kernels.time_queue import Holds, TimeQueue
 from weir.plan.nodes import Hopping
 
@@ -150,7 +150,7 @@ class SnapshotWindows(_Sliding):
         # A cell that an end closes is known at that end; one that only a start closes is known
         # once the row with that start is.
         final = cells[:, 1] + (cells[:, 2] == 0)
-        touched = np.unique(operations.groups)
+        touched = operations.groups[operations.kinds != EMIT]
         touched = touched[self._inside[touched] > 0]
         self._holds.push(self._cut[touched], touched, self._cut)
         numbers = np.arange(len(cells))

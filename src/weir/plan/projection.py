@@ -46,8 +46,8 @@ def check_name(name: str, position: Position | None = None) -> None:
             position=position,
             hint="give it another name with AS",
         )
-    if name.startswith("$"):
-        raise PlanError(f"`{name}`: names with `$` in front are reserved", position=position)
+    if name.startswith(("$", "@")):
+        raise PlanError(f"`{name}`: names with `$` or `@` in front are reserved", position=position)
 
 
 def check_distinct(names: Iterable[tuple[str, Position | None]]) -> None:

@@ -9,7 +9,7 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sqlglot import exp
@@ -56,11 +56,13 @@ def parse_program(
     params: Mapping[str, str] | None = None,
     directory: Path | None = None,
     name: str = "",
+    sources: Sequence[SourceNode] = (),
 ) -> Program:
     """The checked program.
 
     `params` override DECLAREs (`--param`), `directory` is where IMPORT looks (the working
-    directory by default), `name` is put before the message of an error.
+    directory by default), `name` is put before the message of an error. `sources` are inputs
+    that are there before the first statement, numbered in order.
 
     >>> program = parse_program("STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';")
     >>> program.sources[0].name
@@ -69,7 +71,7 @@ def parse_program(
     source = Source(text)
     try:
         trees = parse_statements(source)
-        checker = _Checker(source, dict(params or {}), directory or Path())
+        checker = _Checker(source, dict(params or {}), directory or Path(), sources)
         return checker.check(trees)
     except RecursionError:
         hint = "name the inner parts as streams of their own, or use IN for long lists"
@@ -87,12 +89,18 @@ def _named(error: ScriptError, name: str, source: Source) -> ScriptError:
 class _Checker:
     """The program so far: what the statements before have declared and defined."""
 
-    def __init__(self, source: Source, params: Mapping[str, str], directory: Path) -> None:
+    def __init__(
+        self,
+        source: Source,
+        params: Mapping[str, str],
+        directory: Path,
+        sources: Sequence[SourceNode],
+    ) -> None:
         self._source, self._params, self._directory = source, params, directory
         self._functions: UserFunctions = NO_FUNCTIONS
         self._parameters: dict[str, Parameter] = {}
-        self._streams: dict[str, Node] = {}
-        self._sources: list[SourceNode] = []
+        self._streams: dict[str, Node] = {s.name: s for s in sources}
+        self._sources: list[SourceNode] = list(sources)
         self._outputs: list[Output] = []
         self._settings: dict[str, object] = {}
         self._stages: set[str] = set()

@@ -215,7 +215,7 @@ def test_floats_compare_in_the_total_order(pairs, constant):
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         compare = getattr(__import__("operator"), name)
 
-        def expected(rows):
+        def expected(rows, compare=compare):
             return [None if a is None or c is None else compare(key(a), key(c)) for a, c in rows]
 
         check(call(name, x, y), expected(pairs), x=left, y=right)
@@ -511,7 +511,7 @@ def test_split_part():
     for place in (1, 2, 3, 4, 5, -1, -4, -5):
         index = place - 1 if place > 0 else place
 
-        def part(text):
+        def part(text, index=index):
             parts = text.split(",")
             return parts[index] if -len(parts) <= index < len(parts) else ""
 
@@ -560,6 +560,14 @@ TIMES = pa.array(MOMENTS, TIMESTAMP)
 
 def moments(function):
     return [None if m is None else function(m) for m in MOMENTS]
+
+
+def test_messages_show_times_that_python_has_no_date_for():
+    far = pa.array([2**62], TIMESTAMP)
+    with pytest.raises(RunError, match="overflow"):
+        values(call("add", x, 2**62), x=far)
+    with pytest.raises(OperatorFailed):
+        values(user(half, Cast(x, type=TIMESTAMP), types=(TIMESTAMP,)), x=far)
 
 
 def test_extract():
@@ -720,8 +728,8 @@ def half(value):
     return None if value is None else value // 2
 
 
-def user(function, *args, result=BIGINT, vectorised=False):
-    types = (BIGINT,) * len(args)
+def user(function, *args, result=BIGINT, vectorised=False, types=None):
+    types = types or (BIGINT,) * len(args)
     return UserCall(ScalarFunction(function.__name__, function, types, result, vectorised), args)
 
 

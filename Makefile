@@ -1,0 +1,61 @@
+# Each command makes .venv if there is none and installs what it needs: uv when it is there,
+# else Python's own venv and pip.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help install test lint types unit property conformance coverage demo bench fuzz clean
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(INSTALLED): pyproject.toml
+	@if command -v uv >/dev/null 2>&1; then \
+	  [ -x $(BIN)/python ] || uv venv --python $(PYTHON) $(VENV); \
+	  uv pip install --quiet --python $(BIN)/python --editable '.[dev]'; \
+	else \
+	  [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'; \
+	fi
+	@touch $@
+
+install: $(INSTALLED)  ## .venv with the weir command and the development tools
+
+test: lint types  ## everything that must hold: lint, types, all tests
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+lint: $(INSTALLED)  ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(INSTALLED)  ## mypy, strict
+	@$(BIN)/mypy
+
+unit: $(INSTALLED)  ## the fast tests alone
+	@$(BIN)/python -m pytest -q -n $(WORKERS) tests/unit src/weir
+
+property: $(INSTALLED)  ## kernels against the oracle, random programs, cuts and restarts
+	@$(BIN)/python -m pytest -q -n $(WORKERS) tests/property
+
+conformance: $(INSTALLED)  ## the cases with known answers, by the command line
+	@$(BIN)/weir conform tests/conformance/*.jsonl --cut 1,3,none --parallelism 1,3
+
+coverage: $(INSTALLED)  ## all tests, with the lines of src that none of them reached
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term
+
+demo: $(INSTALLED)  ## StreamScope's Figure 1 program on bundled data
+	@sh examples/figure1/demo.sh $(CURDIR)/$(BIN)/weir
+
+bench: $(INSTALLED)  ## kernels side by side with Polars and DuckDB
+	@$(BIN)/python -m benchmarks
+
+fuzz: $(INSTALLED)  ## 100 000 mutated programs through the parser
+	@$(BIN)/python -m pytest -q -n $(WORKERS) tests/property/test_script_fuzz.py
+
+clean:  ## remove what the tools left behind, .venv included
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
+	@find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

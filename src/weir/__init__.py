@@ -1,0 +1,87 @@
+"""Weir: a reliable temporal stream engine. One program, one answer.
+
+Everything a program in Python needs is here; `weir.testing` runs programs on rows in memory.
+Names are loaded when they are first used, so that `import weir` and `weir --help` cost little.
+
+>>> import weir
+>>> clicks = weir.stream("Clicks", {"At": "TIMESTAMP", "User": "STRING"}, "c.jsonl", vs="At")
+>>> clicks.group_by("User").window(weir.tumbling("1m")).agg(n=weir.count()).columns
+('User', 'n')
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weir.errors import (
+        InputError,
+        OperatorFailed,
+        PlanError,
+        RunError,
+        ScriptError,
+        WeirError,
+    )
+    from weir.local.run import collect, run
+    from weir.plan.decorators import aggregate, operator, udf
+    from weir.plan.stream import Stream, stream
+    from weir.plan.terms import call, case, col, count, explode, lit
+    from weir.plan.windows import count_window, hopping, session, snapshot, tumbling
+    from weir.script.program import parse_program
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "InputError",
+    "OperatorFailed",
+    "PlanError",
+    "RunError",
+    "ScriptError",
+    "Stream",
+    "WeirError",
+    "__version__",
+    "aggregate",
+    "call",
+    "case",
+    "col",
+    "collect",
+    "count",
+    "count_window",
+    "explode",
+    "hopping",
+    "lit",
+    "operator",
+    "parse_program",
+    "run",
+    "session",
+    "snapshot",
+    "stream",
+    "tumbling",
+    "udf",
+]
+
+_HOMES = {
+    "weir.errors": (
+        "InputError", "OperatorFailed", "PlanError", "RunError", "ScriptError", "WeirError",
+    ),
+    "weir.local.run": ("collect", "run"),
+    "weir.plan.decorators": ("aggregate", "operator", "udf"),
+    "weir.plan.stream": ("Stream", "stream"),
+    "weir.plan.terms": ("call", "case", "col", "count", "explode", "lit"),
+    "weir.plan.windows": ("count_window", "hopping", "session", "snapshot", "tumbling"),
+    "weir.script.program": ("parse_program",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'weir' has no attribute '{name}'")
+    found: object = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,265 @@
+"""Conformance cases: programs with known answers, run under every cut and parallelism asked for.
+
+A case is one line of JSON (docs/reference/cli.md, conform). It passes when, in every run,
+1. the rows of `Out` are the expected ones as a multiset, or the expected error came;
+2. the digest of `Out` is the same in all runs;
+3. at equal parallelism the ordered checksum of every stream is the same for all cuts.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+from weir.errors import InputError, PlanError, WeirError
+from weir.events.batch import Batch
+from weir.events.types import BIGINT
+from weir.io.memory import CTI_KEY, MemoryPartition
+from weir.local.case_rows import (
+    Item,
+    Row,
+    came_rows,
+    column_types,
+    shown_rows,
+    typed_rows,
+    wanted_rows,
+)
+from weir.local.runner import LocalRun, output_schema
+from weir.plan.nodes import Output, Program, Source
+from weir.plan.sources import declare_source
+from weir.script.program import parse_program
+
+COMPARED = "Out"
+"""The stream whose rows are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case as it was read; an input is a list of partitions."""
+
+    id: str
+    program: str
+    inputs: Mapping[str, Sequence[Sequence[Item]]]
+    options: Mapping[str, str]
+    expected: Sequence[Item] | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a case; `reason` is empty when it passed."""
+
+    id: str
+    reason: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What came of one run: rows and fingerprints, or an error."""
+
+    where: str
+    rows: Counter[Row]
+    digest: str = ""
+    checksums: Mapping[str, str] | None = None
+    error: str | None = None
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def read_cases(path: str | Path) -> Iterator[Case]:
+    """The cases of a file; InputError for a line that is none."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", file=str(path)) from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield _case(json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                message = f"not a case: {type(error).__name__}: {error}"
+                raise InputError(message, file=str(path), line=number) from error
+
+
+def _case(raw: Mapping[str, object]) -> Case:
+    inputs, options, expected = raw["inputs"], raw.get("options") or {}, raw.get("expected")
+    if not isinstance(inputs, dict) or not isinstance(options, dict):
+        raise TypeError("inputs and options are objects")
+    error = raw.get("error")
+    if (expected is None) == (error is None):
+        raise ValueError("a case has either `expected` or `error`")
+    if not isinstance(expected, list | None):
+        raise TypeError("expected is a list")
+    return Case(
+        str(raw["id"]),
+        str(raw["program"]),
+        {name: _partitions(given) for name, given in inputs.items()},
+        options,
+        expected,
+        None if error is None else str(error),
+    )
+
+
+def _partitions(given: object) -> list[list[Item]]:
+    partitions = given["partitions"] if isinstance(given, dict) else [given]
+    if not all(isinstance(item, dict) for items in partitions for item in items):
+        raise TypeError("an input is a list of rows")
+    return [list(items) for items in partitions]
+
+
+# --- one case --------------------------------------------------------------------------------
+
+
+def check_case(
+    case: Case, cuts: Sequence[int | None] = (None,), parallelisms: Sequence[int] = (1,)
+) -> Verdict:
+    """Run a case with every cut and every parallelism and judge it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a theta join is allowed here too
+            program = case_program(case)
+        partitions = _memory(case, program)
+    except WeirError as error:
+        return Verdict(case.id, _judge_error(case, str(error)))
+    first: _Outcome | None = None
+    by_parallelism: dict[int, _Outcome] = {}
+    for parallelism, cut in product(parallelisms, cuts):
+        outcome = _run(program, partitions, cut, parallelism)
+        reason = _judge(case, program, outcome)
+        first = first or outcome
+        reason = reason or _compare(first, by_parallelism.setdefault(parallelism, outcome), outcome)
+        if reason:
+            return Verdict(case.id, reason)
+    return Verdict(case.id)
+
+
+def case_program(case: Case) -> Program:
+    """The checked program with `Out` as its only output."""
+    sources = [_source(case, name, index) for index, name in enumerate(case.inputs)]
+    program = parse_program(case.program, sources=sources)
+    named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
+    if COMPARED not in named:
+        raise PlanError(f"the program has no stream `{COMPARED}`")
+    return replace(program, outputs=(Output(COMPARED, named[COMPARED], ""),))
+
+
+def _source(case: Case, name: str, index: int) -> Source:
+    """The input's declaration: columns from its rows, options as a script reads them."""
+    rows = _events(case.inputs[name])
+    times = {"vs": BIGINT, **({"ve": BIGINT} if _has_ends(rows) else {})}
+    columns = {**times, **column_types(rows)}
+    # A script cannot write the type of a column of nulls; for the options any type will do.
+    written = ", ".join(f"{_quoted(n)} BIGINT" for n in columns)
+    options = case.options.get(name, "")
+    text = f"STREAM {_quoted(name)} ({written}) FROM '-'{f' WITH ({options})' if options else ''};"
+    declared = parse_program(text).sources[0]
+    return declare_source(name, columns, name, declared.options, index)
+
+
+def _events(partitions: Iterable[Sequence[Item]]) -> list[Item]:
+    return [item for items in partitions for item in items if CTI_KEY not in item]
+
+
+def _has_ends(rows: Iterable[Item]) -> bool:
+    """Whether any row says its end; where none does, all are points or have a `lifetime`."""
+    return any("ve" in row for row in rows)
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _memory(case: Case, program: Program) -> dict[str, list[MemoryPartition]]:
+    memory = {}
+    for source in program.sources:
+        if source.name not in case.inputs:
+            raise InputError(f"the case has no input `{source.name}`")
+        given = case.inputs[source.name]
+        types = dict(source.declared)
+        memory[source.name] = [
+            MemoryPartition(f"{source.name}[{i}]", rows, source.declared)
+            for i, rows in enumerate(_explicit(typed_rows(items, types)) for items in given)
+        ]
+    return memory
+
+
+def _explicit(items: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """Rows that say no end are points, also among rows that do."""
+    return [_as_point(i) if CTI_KEY not in i and "ve" not in i else i for i in items]
+
+
+def _as_point(item: dict[str, object]) -> dict[str, object]:
+    start = item.get("vs")
+    return {**item, "ve": start + 1 if isinstance(start, int) else None}
+
+
+def _run(
+    program: Program,
+    partitions: Mapping[str, Sequence[MemoryPartition]],
+    cut: int | None,
+    parallelism: int,
+) -> _Outcome:
+    where = f"cut {cut or 'none'}, parallelism {parallelism}"
+    batches: list[Batch] = []
+    try:
+        run = LocalRun(
+            program, partitions, [lambda _, rows: batches.append(rows)],
+            cut=cut, parallelism=parallelism, check=True,
+        )  # fmt: skip
+        run.run()
+    except WeirError as error:
+        return _Outcome(where, Counter(), error=str(error))
+    rows = came_rows(batches, output_schema(program.outputs[0]))
+    return _Outcome(where, rows, str(run.egress[0].digest), run.checksums)
+
+
+# --- judging ---------------------------------------------------------------------------------
+
+
+def _judge(case: Case, program: Program, outcome: _Outcome) -> str:
+    if outcome.error is not None:
+        return _judge_error(case, outcome.error, outcome.where)
+    shape = output_schema(program.outputs[0])
+    wanted = wanted_rows(case.expected or (), shape)
+    if case.error is not None:
+        came = shown_rows(outcome.rows, shape.names) or "no rows"
+        return f"({outcome.where}) wanted an error with {case.error!r}, came {came}"
+    missing, unexpected = wanted - outcome.rows, outcome.rows - wanted
+    if not missing and not unexpected:
+        return ""
+    return (
+        f"({outcome.where}) missing [{shown_rows(missing, shape.names)}], "
+        f"unexpected [{shown_rows(unexpected, shape.names)}]"
+    )
+
+
+def _judge_error(case: Case, message: str, where: str = "") -> str:
+    place = f"({where}) " if where else ""
+    told = " ".join(message.split())
+    if case.error is None:
+        return f"{place}wanted {len(case.expected or ())} rows, came an error: {told}"
+    if case.error.lower() not in message.lower():
+        return f"{place}wanted an error with {case.error!r}, came: {told}"
+    return ""
+
+
+def _compare(first: _Outcome, of_parallelism: _Outcome, now: _Outcome) -> str:
+    """The fingerprints across runs."""
+    if now.digest != first.digest:
+        return f"digest {first.digest} ({first.where}), but {now.digest} ({now.where})"
+    if now.checksums == of_parallelism.checksums:
+        return ""
+    before, after = of_parallelism.checksums or {}, now.checksums or {}
+    name = next(n for n in sorted({*before, *after}) if before.get(n) != after.get(n))
+    return f"other rows in {name}: ({of_parallelism.where}) and ({now.where}) differ"

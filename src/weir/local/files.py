@@ -1,0 +1,178 @@
+"""A program run from files to files.
+
+Contract
+1. Every output is checked before a file is touched: a path without a known format, or a program
+   without an OUTPUT, is a PlanError.
+2. All or nothing: outputs are put in their places when all of them are whole. A run that fails
+   leaves what stood there before.
+3. Inputs that no output needs are not opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from weir.errors import DeterminismViolation, PlanError
+from weir.events.batch import Batch
+from weir.io.chunks import CHUNK_ROWS, Partition
+from weir.io.readers import open_source
+from weir.io.sinks import sink_format
+from weir.io.writers import OutputWriter
+from weir.local.runner import Emit, LocalRun, Progress, output_schema
+from weir.plan.nodes import Output, Program, Source
+from weir.plan.properties import walk_nodes
+
+Partitions = Mapping[str, Sequence[Partition]]
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class InputReport:
+    """What was read of one source: its partitions, and how many rows were turned away."""
+
+    name: str
+    partitions: int
+    late: int
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputReport:
+    """What was written of one output."""
+
+    name: str
+    kind: Literal["rows", "late", "bad"]
+    path: str
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run read and wrote. `events` counts those that were admitted."""
+
+    events: int
+    inputs: tuple[InputReport, ...]
+    outputs: tuple[OutputReport, ...]
+
+
+def run_files(
+    program: Program,
+    *,
+    directory: str | Path = ".",
+    cut: int | None = None,
+    parallelism: int = 1,
+    check: bool = False,
+    report: Report | None = None,
+) -> RunReport:
+    """Run a program on the files it names; relative paths start at `directory`.
+
+    `check` runs it a second time, cut elsewhere, before the outputs are put in their places: if
+    any stream then has other rows, a DeterminismViolation says which.
+    """
+    _check_outputs(program)
+    partitions = open_partitions(program, directory)
+    writers: list[OutputWriter] = []
+    emits = [_emit_to(writers, i) for i in range(len(program.outputs))]
+    run = LocalRun(program, partitions, emits, cut=cut, parallelism=parallelism, check=check)
+    with ExitStack() as aborting:
+        for sink in run.plan.sinks:
+            vertices = sum(len(run.vertices[stage]) for stage in sink.stages)
+            writers.append(_writer(sink.output, Path(directory), max(1, vertices)))
+            aborting.callback(writers[-1].abort)
+        run.run(report)
+        if check:
+            check_again(program, partitions, run, cut=cut, parallelism=parallelism)
+        # From here on nothing is undone: each writer puts its output in place by itself.
+        aborting.pop_all()
+        _close_all(writers)
+    return _run_report(run, directory)
+
+
+def open_partitions(program: Program, directory: str | Path) -> Partitions:
+    """The files of every source that an output needs."""
+    nodes = (node for output in program.outputs for node in walk_nodes(output.node))
+    sources = dict.fromkeys(node for node in nodes if isinstance(node, Source))
+    return {source.name: open_source(source, directory) for source in sources}
+
+
+def check_again(
+    program: Program, partitions: Partitions, first: LocalRun, *, cut: int | None, parallelism: int
+) -> None:
+    """Run once more with another cut; the ordered checksums of all streams must be the same."""
+    other = max(1, (cut or CHUNK_ROWS) // 3)
+    nowhere: list[Emit] = [lambda vertex, rows: None for _ in program.outputs]
+    again = LocalRun(program, partitions, nowhere, cut=other, parallelism=parallelism, check=True)
+    again.run()
+    before, after = first.checksums, again.checksums
+    for name in sorted(before):
+        if before[name] != after.get(name):
+            raise DeterminismViolation(
+                f"{name}: a second run gave other rows ({before[name]}, then {after.get(name)}); "
+                "is a user function not deterministic?"
+            )
+
+
+def _check_outputs(program: Program) -> None:
+    if not program.outputs:
+        raise PlanError("the program has no OUTPUT", hint="add OUTPUT … TO 'path';")
+    for output in program.outputs:
+        sink_format(output.path)
+
+
+def _emit_to(writers: Sequence[OutputWriter], number: int) -> Emit:
+    # The writers are opened when the plan says how many vertices each output has.
+    def emit(vertex: int, rows: Batch) -> None:
+        writers[number].write(vertex, rows)
+
+    return emit
+
+
+def _writer(output: Output, directory: Path, vertices: int) -> OutputWriter:
+    shape = output_schema(output)
+    return OutputWriter(
+        f"{directory / output.path}{'/' if output.path.endswith('/') else ''}",
+        shape,
+        vertices,
+        lifetime=output.kind != "bad",
+    )
+
+
+def _close_all(writers: Sequence[OutputWriter]) -> None:
+    """Close the writers; when one fails, those behind it leave nothing."""
+    for number, writer in enumerate(writers):
+        try:
+            writer.close()
+        except BaseException:
+            for other in writers[number:]:
+                other.abort()
+            raise
+
+
+def _run_report(run: LocalRun, directory: str | Path) -> RunReport:
+    inputs: dict[str, InputReport] = {}
+    for vertex in run.sources:
+        ingress = vertex.ingress
+        name = ingress.source.name
+        known = inputs.get(name, InputReport(name, 0, 0, 0))
+        inputs[name] = InputReport(
+            name,
+            known.partitions + 1,
+            known.late + ingress.late_count,
+            known.bad + ingress.bad_count,
+        )
+    outputs = tuple(
+        OutputReport(
+            egress.sink.output.name,
+            egress.sink.output.kind,
+            str(Path(directory) / egress.sink.output.path),
+            egress.digest.count,
+            str(egress.digest),
+        )
+        for egress in run.egress
+    )
+    return RunReport(run.events, tuple(inputs.values()), outputs)

@@ -1,0 +1,245 @@
+"""What a program will do, for people and for machines.
+
+`explain` shows the logical plan with its named streams, the stages with their vertices, ports
+and keys, what each vertex keeps, how long each operator can hold rows back, and the outputs.
+As text, as a Graphviz graph (`explain_dot.py`) or as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from weir.events.types import type_name
+from weir.plan.explain_dot import dot_of
+from weir.plan.holds import NONE, Hold, kept, longest_holds
+from weir.plan.nodes import Node, Output, Program, Source, Union, inputs_of, schema
+from weir.plan.render import render_detail
+from weir.plan.stages import Branch, Link, Port, Stage, StagedPlan
+from weir.plan.traversal import ordered_nodes, reader_counts, row_outputs
+
+Format = Literal["text", "dot", "json"]
+
+_WIDTH = 96
+_BLANK = "\N{NO-BREAK SPACE}"
+
+
+def explain(program: Program, staged: StagedPlan, format: Format = "text") -> str:
+    """The plan in one of three forms; `staged` is the program cut into stages."""
+    if format == "dot":
+        return dot_of(staged)
+    view = _View.of(program, staged)
+    return _json(view) if format == "json" else "\n".join(_text(view)) + "\n"
+
+
+def guarantee(output: Output) -> str:
+    """How often a row of the output reaches its sink when vertices fail and run again."""
+    scheme = output.path.partition(":")[0]
+    return "at least once" if scheme in ("console", "callback") else "exactly once"
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The program with a number and a hold for every operator, and labels for those that the
+    text shows by themselves: named streams, inputs, outputs, whatever several read."""
+
+    program: Program
+    staged: StagedPlan
+    numbers: dict[Node, int]
+    holds: dict[Node, Hold]
+    labels: dict[Node, str]
+
+    @classmethod
+    def of(cls, program: Program, staged: StagedPlan) -> _View:
+        planned = ordered_nodes(row_outputs(program))
+        running = [n for s in staged.stages for n in s.operators if not isinstance(n, Branch)]
+        nodes = ordered_nodes([*planned, *running])
+        numbers = {node: number for number, node in enumerate(nodes)}
+        names: dict[Node, list[str]] = {n: [n.name] for n in planned if isinstance(n, Source)}
+        for name, node in (*program.streams, *((o.name, o.node) for o in program.outputs)):
+            known = names.setdefault(node, [])
+            if node in numbers and name not in known:
+                known.append(name)
+        labels = {node: ", ".join(found) for node, found in names.items() if node in numbers}
+        for node, count in reader_counts(program, planned).items():
+            if count > 1:
+                labels.setdefault(node, f"#{numbers[node]}")
+        return cls(program, staged, numbers, longest_holds(nodes), labels)
+
+
+# --- text ----------------------------------------------------------------------------------
+
+
+def _text(view: _View) -> Iterator[str]:
+    yield "Plan"
+    for node in ordered_nodes(row_outputs(view.program)):
+        if node in view.labels:
+            yield ""
+            yield f"  {view.labels[node]} ="
+            yield from _tree(node, view, 4)
+    yield ""
+    yield "Stages"
+    for stage in view.staged.stages:
+        yield ""
+        yield from _stage(stage, view)
+    yield ""
+    yield "Outputs"
+    yield ""
+    for sink in view.staged.sinks:
+        yield from _wrapped(_sink_line(sink.output, sink.stages), 2)
+
+
+def _tree(root: Node, view: _View, indent: int) -> Iterator[str]:
+    """An operator and what it reads, down to what has a label of its own."""
+    stack = [(root, indent)]
+    while stack:
+        node, depth = stack.pop()
+        if node in view.labels and node is not root:
+            yield " " * depth + view.labels[node]
+            continue
+        for line in _wrapped(f"{_operator(node)} {_held(view.holds[node])}", depth):
+            yield line.replace(_BLANK, " ")
+        stack.extend((i, depth + 2) for i in reversed(inputs_of(node)))
+
+
+def _operator(node: Node | Branch) -> str:
+    if isinstance(node, Branch):
+        return f"Branch {node.number} of a union"
+    detail = render_detail(node)
+    return f"{type(node).__name__} {detail}" if detail else type(node).__name__
+
+
+def _held(hold: Hold) -> str:
+    # Not to be broken over two lines.
+    return "" if hold == NONE else f" [holds rows: {hold}]".replace(" ", _BLANK)
+
+
+def _stage(stage: Stage, view: _View) -> Iterator[str]:
+    yield from _wrapped(f"stage {stage.number}: {_vertices(stage, view.staged)}", 2)
+    for number, port in enumerate(stage.ports):
+        yield from _field(f"port {number}", [_link(link) for link in port.links])
+    nodes = [n for n in stage.operators if not isinstance(n, Branch)]
+    yield from _field("runs", [_operator(o) for o in stage.operators])
+    kept_here = [f"{type(n).__name__}: {kept(n)}" for n in nodes if kept(n)]
+    yield from _field("keeps", kept_here or ["nothing"])
+    holds = [f"{type(n).__name__}: {view.holds[n]}" for n in nodes if view.holds[n] != NONE]
+    yield from _field("holds", holds or ["no row back"])
+
+
+def _vertices(stage: Stage, staged: StagedPlan) -> str:
+    if stage.vertices is None:
+        first = stage
+        while first.ports:
+            first = staged.stages[first.ports[0].links[0].stage]
+        source = first.operators[0]
+        assert isinstance(source, Source)
+        text = f"a vertex for each partition of {source.name}"
+    else:
+        text = "1 vertex" if stage.vertices == 1 else f"{stage.vertices} vertices"
+    if stage.split_by:
+        text += f", split by {', '.join(stage.split_by)}"
+    if stage.uid is not None:
+        text += f", called '{stage.uid}'"
+    return f"{text} ({stage.why_single})" if stage.why_single else text
+
+
+def _link(link: Link) -> str:
+    match link.channel:
+        case "hash":
+            return f"stage {link.stage}, by hash of {', '.join(link.keys)}"
+        case "all":
+            return f"stage {link.stage}, all vertices"
+        case _:
+            return f"stage {link.stage}, vertex by vertex"
+
+
+def _sink_line(output: Output, stages: Sequence[int]) -> str:
+    what = output.name if output.kind == "rows" else f"{output.kind} rows of {output.name}"
+    target = f" to '{output.path}'" if output.path else ""
+    written = [str(n) for n in stages]
+    where = f", from stage {' and '.join(written)}" if written else ", from its ingress"
+    return f"{what}{target}{where}; {guarantee(output)}"
+
+
+def _field(name: str, entries: Sequence[str]) -> Iterator[str]:
+    for place, entry in enumerate(entries):
+        label = name if place == 0 else ""
+        yield from textwrap.wrap(
+            entry,
+            _WIDTH,
+            initial_indent=f"    {label:<8}",
+            subsequent_indent=" " * 16,
+        )
+
+
+def _wrapped(line: str, indent: int) -> list[str]:
+    # Deep trees keep half a line for what they say.
+    width = max(_WIDTH, indent + _WIDTH // 2)
+    margin = " " * indent
+    return textwrap.wrap(line, width, initial_indent=margin, subsequent_indent=margin + "    ")
+
+
+# --- JSON ----------------------------------------------------------------------------------
+
+
+def _json(view: _View) -> str:
+    document = {
+        "plan": [_node_entry(node, view) for node in view.numbers],
+        "streams": {
+            name: view.numbers[node] for name, node in view.program.streams if node in view.numbers
+        },
+        "stages": [_stage_entry(stage, view) for stage in view.staged.stages],
+        "outputs": [
+            {
+                "name": sink.output.name,
+                "kind": sink.output.kind,
+                "path": sink.output.path,
+                "node": view.numbers.get(sink.output.node),
+                "stages": list(sink.stages),
+                "guarantee": guarantee(sink.output),
+            }
+            for sink in view.staged.sinks
+        ],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _node_entry(node: Node, view: _View) -> dict[str, object]:
+    return {
+        "id": view.numbers[node],
+        "op": type(node).__name__,
+        "inputs": [view.numbers[i] for i in inputs_of(node)],
+        "columns": [{"name": n, "type": type_name(t)} for n, t in schema(node).columns],
+        "detail": render_detail(node),
+        "keeps": kept(node),
+        "hold": str(view.holds[node]),
+    }
+
+
+def _stage_entry(stage: Stage, view: _View) -> dict[str, object]:
+    nodes = [n for n in stage.operators if not isinstance(n, Branch)]
+    holds = [view.holds[n] for n in nodes if not isinstance(n, Union)]
+    return {
+        "number": stage.number,
+        "vertices": stage.vertices,
+        "why_single": stage.why_single,
+        "uid": stage.uid,
+        "split_by": None if stage.split_by is None else list(stage.split_by),
+        "ports": [_port_entry(port) for port in stage.ports],
+        "operators": [
+            {"branch": o.number} if isinstance(o, Branch) else {"node": view.numbers[o]}
+            for o in stage.operators
+        ],
+        "keeps": [kept(n) for n in nodes if kept(n)],
+        "hold": str(max(holds, default=NONE)),
+    }
+
+
+def _port_entry(port: Port) -> list[dict[str, object]]:
+    return [
+        {"stage": link.stage, "channel": link.channel, "keys": list(link.keys)}
+        for link in port.links
+    ]

@@ -1,0 +1,238 @@
+"""Outputs: sorted, complete, byte-identical, and never half written."""
+
+import json
+import math
+import os
+from datetime import date
+from decimal import Decimal as D
+from functools import cmp_to_key
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weir.errors import PlanError
+from weir.events.batch import OPEN, Batch
+from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from weir.io import runs, writers
+from weir.io.readers import open_source
+from weir.io.writers import OutputWriter
+from weir.plan.nodes import Schema, Source, SourceOptions
+
+SCHEMA = Schema((("x", DOUBLE), ("s", STRING)), BIGINT)
+ENDINGS = ("jsonl", "csv", "parquet", "arrow")
+
+rows_of = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from([5, 6, OPEN]),
+        st.one_of(st.none(), st.sampled_from([0.0, -0.0, math.nan, math.inf, 1.5])),
+        st.one_of(st.none(), st.sampled_from(["", "a", "é", 'b,"\n', "z"])),
+    ),
+    max_size=30,
+)
+
+
+def batch_of(rows):
+    return Batch(
+        np.array([r[0] for r in rows], np.int64),
+        np.array([r[1] for r in rows], np.int64),
+        (pa.array([r[2] for r in rows], DOUBLE), pa.array([r[3] for r in rows], STRING)),
+    )
+
+
+def compare(a, b):
+    for p, q in zip(a, b, strict=True):
+        if p is None or q is None:
+            c = (p is not None) - (q is not None)
+        elif isinstance(p, float):
+            left, right = (math.isnan(p), p if p == p else 0), (math.isnan(q), q if q == q else 0)
+            c = (left > right) - (left < right)
+        else:
+            p, q = (p.encode(), q.encode()) if isinstance(p, str) else (p, q)
+            c = (p > q) - (p < q)
+        if c:
+            return c
+    return 0
+
+
+def plain(rows):
+    """Comparable: NaN as text, −0 apart from 0."""
+    return [tuple(repr(v) for v in row) for row in rows]
+
+
+def read_back(path):
+    time = [("vs", BIGINT), ("ve", BIGINT)]
+    [partition] = open_source(
+        Source("A", (*time, *SCHEMA.columns), str(path), SourceOptions(vs="vs"), 0)
+    )
+    rows = []
+    for chunk in partition.chunks():
+        assert not chunk.bad
+        for row in chunk.rows.to_pylist():
+            end = OPEN if row["ve"] is None else row["ve"]
+            rows.append((row["vs"], end, row["x"], row["s"]))
+    return rows
+
+
+def write(path, parts, memory=1 << 30, schema=SCHEMA):
+    with OutputWriter(path, schema, len(parts), memory=memory) as writer:
+        for vertex, batches in enumerate(parts):
+            for rows in batches:
+                writer.write(vertex, batch_of(rows))
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows_of, st.data())
+def test_files_are_sorted_and_do_not_depend_on_arrival(tmp_path_factory, rows, data):
+    folder = tmp_path_factory.mktemp("out")
+    shuffled = data.draw(st.permutations(rows))
+    cut = data.draw(st.integers(0, len(rows)))
+    memory = data.draw(st.sampled_from([0, 200, 1 << 30]))
+    expected = sorted(rows, key=cmp_to_key(compare))
+    for ending in ENDINGS:
+        write(folder / f"one.{ending}", [[rows]])
+        write(folder / f"two.{ending}", [[shuffled[:cut]], [shuffled[cut:], []]], memory)
+        got = read_back(folder / f"one.{ending}")
+        assert [compare(g, e) for g, e in zip(got, expected, strict=True)] == [0] * len(rows)
+        assert sorted(plain(got)) == sorted(plain(rows))
+        same = (folder / f"two.{ending}").read_bytes()
+        assert (folder / f"one.{ending}").read_bytes() == same
+    assert sorted(os.listdir(folder)) == sorted(f"{n}.{e}" for n in ("one", "two") for e in ENDINGS)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_spilled_runs_merge_block_by_block(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(runs, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(writers, "GROUP_ROWS", 50)
+    random = np.random.default_rng(3)
+    rows = [
+        (int(t), int(t) + 1, float(x), f"k{x}")
+        for t, x in zip(random.integers(0, 90, 1203), random.integers(0, 5, 1203), strict=True)
+    ]
+    parts = [[rows[i : i + 37] for i in range(begin, 1203, 111)] for begin in (0, 37, 74)]
+    write(tmp_path / f"small.{kind}", parts, memory=5_000)
+    write(tmp_path / f"large.{kind}", [[rows]])
+    assert (tmp_path / f"small.{kind}").read_bytes() == (tmp_path / f"large.{kind}").read_bytes()
+    assert read_back(tmp_path / f"small.{kind}") == sorted(rows)
+    if kind == "parquet":
+        file = pq.ParquetFile(tmp_path / "small.parquet").metadata
+        groups = [file.row_group(i).num_rows for i in range(file.num_row_groups)]
+    else:
+        reader = pa.ipc.open_file(tmp_path / "small.arrow")
+        groups = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
+    assert groups == [50] * 24 + [3]
+
+
+def test_merging_holds_some_blocks_only(monkeypatch):
+    monkeypatch.setattr(runs, "BLOCK_ROWS", 10)
+
+    def run(first):
+        for start in range(first, 3000, 30):
+            vs = np.arange(start, start + 30, 3, dtype=np.int64)
+            drawn.append(start)
+            yield Batch(vs, vs + 1, ())
+
+    drawn: list[int] = []
+    seen = 0
+    for batch in runs.merge_runs([run(0), run(1), run(2)]):
+        assert batch.vs.tolist() == list(range(seen, seen + len(batch)))
+        seen += len(batch)
+        assert 10 * len(drawn) - seen <= 60
+    assert seen == 3000
+
+
+def test_text_forms(tmp_path):
+    schema = Schema(
+        (
+            ("t", TIMESTAMP),
+            ("d", DATE),
+            ("n", pa.decimal128(20, 10)),
+            ("x", BINARY),
+            ("b", BOOLEAN),
+            ("l", pa.list_(DOUBLE)),
+            ("r", pa.struct([("p", TIMESTAMP), ("q", BIGINT)])),
+            ("f", DOUBLE),
+        ),
+        TIMESTAMP,
+    )
+    columns = [
+        pa.array([0, None], TIMESTAMP),
+        pa.array([date(2020, 2, 29), None]),
+        pa.array([D("0.0000000001"), None], pa.decimal128(20, 10)),
+        pa.array([b"hi", None]),
+        pa.array([True, None]),
+        pa.array([[1.0, math.nan, None], None]),
+        pa.array([{"p": 5, "q": 6}, None], schema.type_of("r")),
+        pa.array([-math.inf, None]),
+    ]
+    batch = Batch(np.array([1, 2]), np.array([2, OPEN]), tuple(columns))
+    for ending in ("jsonl", "csv"):
+        with OutputWriter(tmp_path / f"a.{ending}", schema) as writer:
+            writer.write(0, batch)
+    first, second = (json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines())
+    assert list(first) == ["vs", "ve", *schema.names]
+    assert first == {
+        "vs": "1970-01-01T00:00:00.000001Z",
+        "ve": "1970-01-01T00:00:00.000002Z",
+        "t": "1970-01-01T00:00:00.000000Z",
+        "d": "2020-02-29",
+        "n": "0.0000000001",
+        "x": "aGk=",
+        "b": True,
+        "l": [1.0, "NaN", None],
+        "r": {"p": "1970-01-01T00:00:00.000005Z", "q": 6},
+        "f": "-Infinity",
+    }
+    assert second == {**dict.fromkeys(first), "vs": "1970-01-01T00:00:00.000002Z"}
+    header, line, empty = (tmp_path / "a.csv").read_text().splitlines()
+    assert header == "vs,ve,t,d,n,x,b,l,r,f"
+    assert line == (
+        "1970-01-01T00:00:00.000001Z,1970-01-01T00:00:00.000002Z,1970-01-01T00:00:00.000000Z,"
+        '2020-02-29,0.0000000001,aGk=,true,"[1.0,""NaN"",null]",'
+        '"{""p"":""1970-01-01T00:00:00.000005Z"",""q"":6}",-Infinity'
+    )
+    assert empty == "1970-01-01T00:00:00.000002Z,,,,,,,,,"
+
+
+def test_a_folder_has_a_sorted_part_for_each_vertex(tmp_path):
+    one, two = [(3, 5, 1.0, "a"), (1, 5, 1.0, "a")], [(2, 5, 1.0, "a")]
+    for _ in range(2):  # the second time it replaces the first
+        write(f"{tmp_path}/out/", [[one], [two], []])
+    assert sorted(os.listdir(tmp_path)) == ["out"]
+    names = [f"part-0000{i}.parquet" for i in range(3)]
+    assert sorted(os.listdir(tmp_path / "out")) == names
+    parts = [pq.read_table(tmp_path / "out" / n)["vs"].to_pylist() for n in names]
+    assert parts == [[1, 3], [2], []]
+
+
+def test_nothing_is_seen_before_the_end(tmp_path):
+    path = tmp_path / "deep" / "a.jsonl"
+    writer = OutputWriter(path, SCHEMA, memory=0)
+    writer.write(0, batch_of([(1, 2, 1.0, "a")]))
+    assert not path.exists()
+    writer.close()
+    before = path.read_bytes()
+    second = OutputWriter(path, SCHEMA)
+    second.write(0, batch_of([(7, 8, 1.0, "b")]))
+    second.abort()
+    with pytest.raises(ZeroDivisionError), OutputWriter(path, SCHEMA):
+        raise ZeroDivisionError
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == ["a.jsonl"]
+
+
+def test_rows_without_a_lifetime(tmp_path):
+    with OutputWriter(tmp_path / "bad.jsonl", SCHEMA, lifetime=False) as writer:
+        writer.write(0, batch_of([(2, 3, 1.0, "b"), (1, 2, 2.0, "a")]))
+    lines = (tmp_path / "bad.jsonl").read_text().splitlines()
+    assert lines == ['{"x":2.0,"s":"a"}', '{"x":1.0,"s":"b"}']
+
+
+def test_unknown_endings_are_refused(tmp_path):
+    with pytest.raises(PlanError, match="format"):
+        OutputWriter(tmp_path / "a.xls", SCHEMA)
+    assert not os.listdir(tmp_path)
