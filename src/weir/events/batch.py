@@ -56,11 +56,9 @@ class Batch:
     def take(self, rows: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Batch:
         """The rows at these positions, or where the mask is true."""
         if rows.dtype == np.bool_:
-            mask = pa.array(rows)
-            columns = tuple(c.filter(mask) for c in self.columns)
-        else:
-            index = pa.array(rows)
-            columns = tuple(c.take(index) for c in self.columns)
+            rows = np.flatnonzero(rows)
+        index = pa.array(rows)
+        columns = tuple(c.take(index) for c in self.columns)
         return Batch(self.vs[rows], self.ve[rows], columns, tuple(o[rows] for o in self.origin))
 
 

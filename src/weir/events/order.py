@@ -119,7 +119,8 @@ def _sort(count: int, keys: Sequence[KeyOf]) -> Rows:
         order = np.argsort(first, kind="stable")
         first = first[order]
     # `places` are the positions in `order` still tied with a neighbour; `groups` their tie.
-    places, groups = _ties(first, np.arange(count, dtype=np.intp))
+    everything = np.zeros(count, dtype=np.int64)
+    places, groups = _ties(everything, first, np.arange(count, dtype=np.intp))
     for key in keys[1:]:
         if not len(places):
             break
@@ -127,7 +128,7 @@ def _sort(count: int, keys: Sequence[KeyOf]) -> Rows:
         values = key(None if len(places) == count and _is_identity(rows) else rows)
         inner = _sort_within(groups, values)
         order[places] = rows[inner]
-        places, groups = _ties_within(groups, values[inner], places)
+        places, groups = _ties(groups, values[inner], places)
     return order
 
 
@@ -158,23 +159,22 @@ def _is_identity(rows: Rows) -> bool:
     return bool((rows[1:] > rows[:-1]).all())
 
 
-def _ties(ordered: Int64s, places: Rows) -> tuple[Rows, Int64s]:
-    return _tied(ordered[1:] == ordered[:-1], places)
-
-
-def _ties_within(groups: Int64s, ordered: Int64s, places: Rows) -> tuple[Rows, Int64s]:
-    return _tied((ordered[1:] == ordered[:-1]) & (groups[1:] == groups[:-1]), places)
-
-
-def _tied(same: npt.NDArray[np.bool_], places: Rows) -> tuple[Rows, Int64s]:
-    if not same.any():
-        return places[:0], np.empty(0, dtype=np.int64)
-    tied = np.zeros(len(places), dtype=bool)
-    tied[1:] = same
-    tied[:-1] |= same
-    groups = np.zeros(len(places), dtype=np.int64)
-    np.cumsum(~same, out=groups[1:])
-    return places[tied], groups[tied]
+@compiled
+def _ties(groups, ordered, places):  # type: ignore[no-untyped-def]
+    """Of places in order, with the tie each was in: those still tied, and their new ties."""
+    kept = np.empty_like(places)
+    ties = np.empty(len(places), dtype=np.int64)
+    count = start = 0
+    for at in range(1, len(places) + 1):
+        if at < len(places) and groups[at] == groups[start] and ordered[at] == ordered[start]:
+            continue
+        if at - start > 1:
+            for i in range(start, at):
+                kept[count] = places[i]
+                ties[count] = start
+                count += 1
+        start = at
+    return kept[:count], ties[:count]
 
 
 # --- codes by type -------------------------------------------------------------------------

@@ -47,7 +47,9 @@ class CsvFile:
                 skipped = min(max(start - seen, 0), len(records))
                 seen += len(records)
                 if len(records) > skipped:
-                    yield _chunk(self.columns, places, records.since(skipped), seen)
+                    kept = records.since(skipped)
+                    texts_of = _text_columns(kept, places, len(names))
+                    yield _chunk(self.columns, texts_of, kept, seen)
 
 
 def _record_groups(file: Iterable[bytes], size: int) -> Iterator[tuple[Sequence[int], list[bytes]]]:
@@ -91,7 +93,7 @@ def _header(groups: Iterator[tuple[Sequence[int], list[bytes]]], file: str) -> F
 
 def _split(text: str) -> Fields | None:
     """The fields of a record, or None when its quotes are wrong."""
-    line = text.removesuffix("\n").removesuffix("\r")
+    line = text.rstrip("\r\n")
     if '"' not in line:
         return [field or None for field in line.split(",")]
     fields: Fields = []
@@ -108,6 +110,8 @@ def _split(text: str) -> Fields | None:
 
 
 def _records(numbers: Sequence[int], texts: list[bytes], width: int) -> Records[Fields]:
+    if _is_plain(texts, width):
+        return Records(numbers, texts, ())  # read column by column, see _text_columns
     rows: list[Fields] = []
     faults: dict[int, tuple[str, str]] = {}
     for row, text in enumerate(texts):
@@ -121,6 +125,27 @@ def _records(numbers: Sequence[int], texts: list[bytes], width: int) -> Records[
             faults[row] = ("", reason)
         rows.append(fields or [])
     return Records(numbers, texts, rows, faults)
+
+
+def _is_plain(texts: list[bytes], width: int) -> bool:
+    """No quotes, no torn rows, nothing that is not UTF-8: commas are all there is to see."""
+    together = b"".join(texts)
+    if b'"' in together or any(text.count(b",") != width - 1 for text in texts):
+        return False
+    try:
+        together.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _text_columns(records: Records[Fields], places: Sequence[int], width: int) -> list[Fields]:
+    if records.rows or records.faults:
+        rows = records.readable()
+        return [[row[place] for row in rows] for place in places]
+    # Plain rows: all fields in one list, of which a column is every so many.
+    fields = b",".join([text.rstrip(b"\r\n") for text in records.texts]).decode().split(",")
+    return [[field or None for field in fields[place::width]] for place in places]
 
 
 def _misshape(fields: Fields | None, width: int) -> str:
@@ -143,12 +168,8 @@ def _places(names: Fields, columns: Columns, file: str) -> list[int]:
     return places
 
 
-def _chunk(columns: Columns, places: Sequence[int], records: Records[Fields], stop: int) -> Chunk:
-    rows = records.readable()
-    parts = [
-        _values([row[place] for row in rows], dtype)
-        for place, (_, dtype) in zip(places, columns, strict=True)
-    ]
+def _chunk(columns: Columns, texts: Sequence[Fields], records: Records[Fields], stop: int) -> Chunk:
+    parts = [_values(t, dtype) for t, (_, dtype) in zip(texts, columns, strict=True)]
     typed = Typed([p[0] for p in parts], [p[1] for p in parts])
     return text_chunk(columns, records, typed, stop - len(records), (NO_TIMES, NO_TIMES))
 

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.batch import OPEN, Batch, Int64s
+from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.events.compiled import compiled
+from weir.kernels.buckets import insert, live
 from weir.kernels.expressions import compile_expression
-from weir.kernels.joins import JoinKeys, Side, link, link_all, unlink, unlink_all
+from weir.kernels.joins import JoinKeys, Side
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.keys import grown
 from weir.kernels.time_queue import Holds
@@ -47,22 +48,24 @@ class ClipKernel:
         # The right rows join their groups while this step looks at them.
         groups = self._keys.encode(right, self._right_keys)
         self._keys.joined(groups)
-        side.head = grown(side.head, self._keys.capacity, -1)
-        clipped, rows = _clips(
-            slots, left.vs, side.links, side.head, right.vs, groups, self._condition is None
-        )
+        side.live.grow(self._keys.capacity)
+        clipped, rows, side.live.arena = _clips(
+            slots, left.vs, left.ve, side.groups(slots),
+            side.live.arena, side.live.spans, side.live.free,
+            right.vs, groups, self._condition is None,
+        )  # fmt: skip
         if self._condition is not None:
             clipped, rows = self._first_matches(clipped, rows, right)
         starts = right.vs[rows]
         parts = [(starts + 1, self._ended(clipped, starts))]
         self._forget(clipped)
-        _, due = side.ends.pop(cti)
+        due = side.due(cti)
         # A row that was clipped is gone; its slot may hold another by now.
         due = np.unique(due[(self._held[due] != OPEN) & (side.rows.ve[due] <= cti)])
         ends = side.rows.ve[due]
         parts.append((ends, self._ended(due, ends)))
         self._forget(due)
-        self._keys.left(groups)
+        side.live.release(self._keys.left(groups))
         return emitted(parts), min(cti, self._holds.minimum(self._held))
 
     def _hold(self, batch: Batch) -> Int64s:
@@ -91,9 +94,10 @@ class ClipKernel:
     def _forget(self, slots: Int64s) -> None:
         side = self._left
         self._held[slots] = OPEN
-        unlink_all(slots, side.links, side.head)
-        self._keys.left(side.groups(slots))
-        side.drop(slots)
+        groups = side.groups(slots)
+        side.live.remove(groups, slots)
+        side.live.release(self._keys.left(groups))
+        side.rows.free(slots)
 
     def snapshot(self) -> Tables:
         return {"left": rows_table(self._left.rows.take(self._left.rows.held()), self._left.names)}
@@ -102,37 +106,34 @@ class ClipKernel:
         batch, _ = table_rows(tables["left"])
         side = self._left
         slots = self._hold(batch)
-        side.head = grown(side.head, self._keys.capacity, -1)
-        link_all(slots, side.links, side.head, False)
+        side.live.grow(self._keys.capacity)
+        side.live.insert_all(side.groups(slots), slots, batch.ve, START, False)
 
 
 @compiled
-def _clips(slots, vs, links, head, right_vs, right_groups, at_once):  # type: ignore[no-untyped-def]
+def _clips(slots, vs, ve, groups, arena, spans, free, right_vs, right_groups, at_once):  # type: ignore[no-untyped-def]
     """Walk new left rows and right rows in order of vs, right ones first: (left slot, right
-    row) wherever a right row starts inside a left row; `at_once` takes a left row out."""
+    row) wherever a right row starts inside a left row; `at_once` takes the left row out."""
     left = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
     right = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
     count = i = j = 0
     while i < len(slots) or j < len(right_vs):
         if i < len(slots) and (j == len(right_vs) or vs[i] < right_vs[j]):
-            if links[slots[i], 3] >= 0:
-                link(slots[i], links[slots[i], 3], links, head)
+            if groups[i] >= 0:
+                while not insert(groups[i], slots[i], ve[i], vs[i], arena, spans, free):
+                    arena = np.concatenate((arena, np.empty_like(arena)))
             i += 1
             continue
         group = right_groups[j]
-        slot = head[group] if group >= 0 else -1
-        while slot >= 0:
-            after = links[slot, 0]
-            ends = links[slot, 2] <= right_vs[j]
-            if not ends:
-                if count == len(left):
-                    left = np.concatenate((left, np.empty_like(left)))
-                    right = np.concatenate((right, np.empty_like(right)))
-                left[count] = slot
-                right[count] = j
-                count += 1
-            if ends or at_once:
-                unlink(slot, group, links, head)
-            slot = after
+        if group >= 0:
+            more = live(group, right_vs[j], arena, spans, left, count)
+            while more < 0:
+                left = np.concatenate((left, np.empty_like(left)))
+                right = np.concatenate((right, np.empty_like(right)))
+                more = live(group, right_vs[j], arena, spans, left, count)
+            right[count:more] = j
+            count = more
+            if at_once:
+                spans[group, 1] = 0
         j += 1
-    return left[:count], right[:count]
+    return left[:count], right[:count], arena

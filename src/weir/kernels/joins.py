@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.batch import Batch, Int64s, empty_batch
+from weir.events.batch import START, Batch, Int64s, empty_batch
 from weir.events.compiled import compiled
 from weir.events.hashing import hash_rows
+from weir.kernels.buckets import Buckets, insert, live
 from weir.kernels.coverage import Coverage
 from weir.kernels.expressions import compile_expression
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
@@ -27,8 +28,6 @@ from weir.kernels.keys import KeyIndex, count_down, count_up, grown
 from weir.kernels.rows import RowStore
 from weir.kernels.time_queue import TimeQueue
 from weir.plan.nodes import Join, Schema, schema
-
-GROUP = 3  # the column of `Side.links` that holds the group
 
 
 class JoinKeys:
@@ -59,45 +58,37 @@ class JoinKeys:
         self._members = grown(self._members, self.capacity)
         count_up(groups, self._members)
 
-    def left(self, groups: Int64s) -> None:
-        """These rows are gone, one group each; groups without rows are forgotten."""
-        self._index.release(count_down(groups, self._members))
+    def left(self, groups: Int64s) -> Int64s:
+        """These rows are gone, one group each; the groups without rows, which are forgotten."""
+        emptied = count_down(groups, self._members)
+        self._index.release(emptied)
+        return emptied
 
 
 class Side:
-    """The held rows of one input, linked by group, with a queue of their ends.
-
-    `links` has a row for each slot: the next and the previous slot of its group (−1 for none,
-    next −2 when it is not linked), its end and its group, side by side because a walk reads
-    them together. `head` is the first slot of each group.
-    """
+    """The held rows of one input: by slot, by group while they are live, and by end."""
 
     def __init__(self, shape: Schema, keys: Sequence[int]) -> None:
         self.names = shape.names
         self.keys = tuple(keys)
         self.rows = RowStore(shape.types)
-        self.ends = TimeQueue()
-        self.links = np.full((0, 4), -2, dtype=np.int64)
-        self.head = np.full(0, -1, dtype=np.int64)
+        self.live = Buckets()
+        self._group = np.full(0, -1, dtype=np.int64)  # by slot
+        self._ends = TimeQueue()
 
     def add(self, batch: Batch, groups: Int64s) -> Int64s:
         slots = self.rows.add(batch)
-        self.links = grown(self.links, self.rows.capacity, -2)
-        _place(slots, batch.ve, groups, self.links)
-        self.ends.add(batch.ve, slots)
+        self._group = grown(self._group, self.rows.capacity, -1)
+        self._group[slots] = groups
+        self._ends.add(batch.ve, slots)
         return slots
 
     def groups(self, slots: Int64s) -> Int64s:
-        return self.links[slots, GROUP]
+        return self._group[slots]
 
-    def ended(self, cti: int) -> Int64s:
-        """The slots of rows that end at or before this CTI, taken out of their lists."""
-        _, slots = self.ends.pop(cti)
-        unlink_all(slots, self.links, self.head)
-        return slots
-
-    def drop(self, slots: Int64s) -> None:
-        self.rows.free(slots)
+    def due(self, cti: int) -> Int64s:
+        """The slots of rows that end at or before this CTI."""
+        return self._ends.pop(cti)[1]
 
 
 class JoinKernel:
@@ -154,12 +145,15 @@ class JoinKernel:
         """Hold the new rows; the slots of all pairs whose lifetimes meet, in order of time."""
         a = self._hold(self._left, self._left_cover, left)
         b = self._hold(self._right, self._right_cover, right)
-        for side in (self._left, self._right):
-            side.head = grown(side.head, self._keys.capacity, -1)
-        return _meet(
-            a, left.vs, self._left.links, self._left.head,
-            b, right.vs, self._right.links, self._right.head, self._presence,
+        one, other = self._left.live, self._right.live
+        one.grow(self._keys.capacity)
+        other.grow(self._keys.capacity)
+        pairs_left, pairs_right, one.arena, other.arena = _meet(
+            a, left.vs, left.ve, self._left.groups(a), one.arena, one.spans, one.free,
+            b, right.vs, right.ve, self._right.groups(b), other.arena, other.spans, other.free,
+            self._presence,
         )  # fmt: skip
+        return pairs_left, pairs_right
 
     def _paired(self, left: Int64s, right: Int64s) -> Batch:
         """Pairs as rows of both sides' columns, valid while both are."""
@@ -193,11 +187,13 @@ class JoinKernel:
 
     def _end(self, cti: int) -> None:
         for side, cover in ((self._left, self._left_cover), (self._right, self._right_cover)):
-            slots = side.ended(cti)
+            slots = side.due(cti)
             if cover is not None:
                 cover.ended(slots)
-            self._keys.left(side.groups(slots))
-            side.drop(slots)
+            emptied = self._keys.left(side.groups(slots))
+            self._left.live.release(emptied)
+            self._right.live.release(emptied)
+            side.rows.free(slots)
 
     def _output_cti(self, cti: int) -> int:
         for cover in (self._left_cover, self._right_cover):
@@ -221,9 +217,10 @@ class JoinKernel:
             slots = self._hold(side, cover, batch)
             if cover is not None:
                 cover.restore(slots, extra)
-            side.head = grown(side.head, self._keys.capacity, -1)
+            self._left.live.grow(self._keys.capacity)
+            self._right.live.grow(self._keys.capacity)
             only_last = self._presence and name == "right"
-            link_all(slots, side.links, side.head, only_last)
+            side.live.insert_all(side.groups(slots), slots, batch.ve, START, only_last)
 
     def _sides(self) -> tuple[tuple[str, Side, Coverage | None], ...]:
         return (
@@ -233,92 +230,54 @@ class JoinKernel:
 
 
 @compiled
-def _place(slots, ve, groups, links):  # type: ignore[no-untyped-def]
-    for i in range(len(slots)):
-        row = links[slots[i]]
-        row[0], row[1], row[2], row[3] = -2, -1, ve[i], groups[i]
-
-
-@compiled
-def link(slot, group, links, head):  # type: ignore[no-untyped-def]
-    """Put a slot in front of its group's list."""
-    first = head[group]
-    links[slot, 0] = first
-    links[slot, 1] = -1
-    if first >= 0:
-        links[first, 1] = slot
-    head[group] = slot
-
-
-@compiled
-def unlink(slot, group, links, head):  # type: ignore[no-untyped-def]
-    """Take a linked slot out of its group's list."""
-    following, previous = links[slot, 0], links[slot, 1]
-    if previous >= 0:
-        links[previous, 0] = following
-    else:
-        head[group] = following
-    if following >= 0:
-        links[following, 1] = previous
-    links[slot, 0] = -2
-
-
-@compiled
-def unlink_all(slots, links, head):  # type: ignore[no-untyped-def]
-    for slot in slots:
-        if links[slot, 0] != -2:
-            unlink(slot, links[slot, 3], links, head)
-
-
-@compiled
-def link_all(slots, links, head, only_last):  # type: ignore[no-untyped-def]
-    """Link slots; with `only_last` just the one of each group that ends last."""
-    for slot in slots:
-        group = links[slot, 3]
-        if group >= 0:
-            rival = head[group]
-            if only_last and rival >= 0:
-                if links[rival, 2] >= links[slot, 2]:
-                    continue
-                unlink(rival, group, links, head)
-            link(slot, group, links, head)
-
-
-@compiled
-def _meet(a, a_vs, a_links, a_head, b, b_vs, b_links, b_head, presence):  # type: ignore[no-untyped-def]
+def _meet(a, a_vs, a_ve, a_groups, a_arena, a_spans, a_free,
+          b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free, presence):  # type: ignore[no-untyped-def]  # fmt: skip
     """Walk both sides' new rows in order of vs; each meets the live rows of the other side."""
-    left = np.empty(len(a) + len(b) + 16, dtype=np.int64)
-    right = np.empty(len(a) + len(b) + 16, dtype=np.int64)
+    found = np.empty(len(a) + len(b) + 16, dtype=np.int64)  # the other side of each pair
+    ends = np.empty(len(a) + len(b), dtype=np.int64)  # by row in order: where its pairs end
+    rows = np.empty(len(a) + len(b), dtype=np.int64)  # its slot, or ~slot of a right row
     count = i = j = 0
-    while i < len(a) or j < len(b):
-        from_left = i < len(a) and (j == len(b) or a_vs[i] <= b_vs[j])
-        if from_left:
-            slot, now, mine, my_head, theirs, their_head = a[i], a_vs[i], a_links, a_head, b_links, b_head
+    for row in range(len(ends)):
+        if i < len(a) and (j == len(b) or a_vs[i] <= b_vs[j]):
+            slot, group = a[i], a_groups[i]
+            rows[row] = slot
+            if group >= 0:
+                more = live(group, a_vs[i], b_arena, b_spans, found, count)
+                while more < 0:
+                    found = np.concatenate((found, np.empty_like(found)))
+                    more = live(group, a_vs[i], b_arena, b_spans, found, count)
+                count = more
+                while not insert(group, slot, a_ve[i], a_vs[i], a_arena, a_spans, a_free):
+                    a_arena = np.concatenate((a_arena, np.empty_like(a_arena)))
             i += 1
         else:
-            slot, now, mine, my_head, theirs, their_head = b[j], b_vs[j], b_links, b_head, a_links, a_head
+            slot, group = b[j], b_groups[j]
+            rows[row] = ~slot
+            rival = presence and group >= 0 and b_spans[group, 1] > 0
+            if group >= 0 and not (rival and b_arena[b_spans[group, 0], 0] >= b_ve[j]):
+                more = live(group, b_vs[j], a_arena, a_spans, found, count)
+                while more < 0:
+                    found = np.concatenate((found, np.empty_like(found)))
+                    more = live(group, b_vs[j], a_arena, a_spans, found, count)
+                count = more
+                if rival:
+                    b_spans[group, 1] = 0
+                while not insert(group, slot, b_ve[j], b_vs[j], b_arena, b_spans, b_free):
+                    b_arena = np.concatenate((b_arena, np.empty_like(b_arena)))
             j += 1
-        group = mine[slot, 3]
-        if group < 0:
-            continue
-        if presence and not from_left:
-            rival = b_head[group]
-            if rival >= 0:
-                if b_links[rival, 2] >= b_links[slot, 2]:
-                    continue
-                unlink(rival, group, b_links, b_head)
-        other = their_head[group]
-        while other >= 0:
-            after = theirs[other, 0]
-            if theirs[other, 2] <= now:
-                unlink(other, group, theirs, their_head)
-            else:
-                if count == len(left):
-                    left = np.concatenate((left, np.empty_like(left)))
-                    right = np.concatenate((right, np.empty_like(right)))
-                left[count] = slot if from_left else other
-                right[count] = other if from_left else slot
-                count += 1
-            other = after
-        link(slot, group, mine, my_head)
-    return left[:count], right[:count]
+        ends[row] = count
+    left, right = _as_pairs(rows, ends, found, count)
+    return left, right, a_arena, b_arena
+
+
+@compiled
+def _as_pairs(rows, ends, found, count):  # type: ignore[no-untyped-def]
+    left = np.empty(count, dtype=np.int64)
+    right = np.empty(count, dtype=np.int64)
+    at = 0
+    for row in range(len(rows)):
+        while at < ends[row]:
+            left[at] = rows[row] if rows[row] >= 0 else found[at]
+            right[at] = found[at] if rows[row] >= 0 else ~rows[row]
+            at += 1
+    return left, right

@@ -20,7 +20,9 @@ from weir.kernels.moments import Mask, Moment, make_moment
 from weir.kernels.rows import valid_mask
 from weir.plan.nodes import Aggregation, Schema
 
-ADDITIVE = frozenset({"count_star", "count", "sum", "avg", "stddev", "variance"})
+_SQUARES = frozenset({"stddev", "variance"})
+_SUMS = frozenset({"sum", "avg"}) | _SQUARES
+ADDITIVE = frozenset({"count_star", "count"}) | _SUMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class _Column:
     filter: int | None
 
 
+_ALL_ROWS = _Column(None, None)
+"""What lane 0 counts: COUNT(*) without a filter needs no moment of its own."""
+
+
 class Lanes:
     """See the module's contract."""
 
@@ -38,20 +44,11 @@ class Lanes:
         self._moments: dict[_Column, Moment] = {}
         self._results: list[tuple[str, _Column, pa.DataType]] = []
         columns = [self._column(a, schema) for a in aggregates]
-        squared = {
-            c
-            for a, c in zip(aggregates, columns, strict=True)
-            if a.function in ("stddev", "variance")
-        }
+        summed = {c for a, c in zip(aggregates, columns, strict=True) if a.function in _SUMS}
+        squared = {c for a, c in zip(aggregates, columns, strict=True) if a.function in _SQUARES}
         for aggregation, column in zip(aggregates, columns, strict=True):
-            summed = {
-                c
-                for a, c in zip(aggregates, columns, strict=True)
-                if a.function in ("sum", "avg", "stddev", "variance")
-            }
-            if column not in self._moments:
-                is_summed = column.arg is not None and column in summed
-                dtype = schema.types[column.arg] if is_summed and column.arg is not None else None
+            if column not in self._moments and column != _ALL_ROWS:
+                dtype = schema.types[column.arg] if column in summed else None  # type: ignore[index]
                 self._moments[column] = make_moment(dtype, column in squared)
             function = "count" if aggregation.function == "count_star" else aggregation.function
             self._results.append((function, column, aggregation.type))
@@ -101,7 +98,9 @@ class Lanes:
             starts[column] = at
             at += len(moment.lane_names)
         return [
-            self._moments[c].result(
+            pa.array(np.ascontiguousarray(matrix[:, 0]))
+            if c == _ALL_ROWS
+            else self._moments[c].result(
                 function, matrix[:, starts[c] : starts[c] + len(self._moments[c].lane_names)], dtype
             )
             for function, c, dtype in self._results

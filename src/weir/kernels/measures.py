@@ -53,6 +53,9 @@ class LaneMeasure:
         self._running = grown(self._running, groups)
 
     def put(self, batch: Batch, panes: Int64s, groups: Int64s, arrivals: Int64s) -> None:
+        if self._lanes.width == 1:
+            _count_rows(self._panes, panes)
+            return
         shares, moved = self._lanes.encode(batch.columns, len(batch))
         if moved is not None:
             self._panes = relaid(self._panes, moved, self._lanes.width)
@@ -84,6 +87,12 @@ class LaneMeasure:
         self._running = np.zeros((len(self._running), self._lanes.width), dtype=np.int64)
         for name, column in columns.items():
             self._panes[panes, at[name]] = column.to_numpy(zero_copy_only=False)
+
+
+@compiled
+def _count_rows(lanes, panes):  # type: ignore[no-untyped-def]
+    for pane in panes:
+        lanes[pane, 0] += 1
 
 
 @compiled

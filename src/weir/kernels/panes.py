@@ -87,6 +87,7 @@ class Panes:
         self.group = np.full(0, -1, dtype=np.int64)
         self.start = np.zeros(0, dtype=np.int64)
         self.end = np.zeros(0, dtype=np.int64)
+        self._recent = np.full(0, -1, dtype=np.int64)  # by group: the pane it used last
 
     def __len__(self) -> int:
         return len(self._index)
@@ -97,15 +98,25 @@ class Panes:
 
     def encode(self, groups: Int64s, starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
         """The pane of each row, and the panes made by this call, in order of appearance."""
-        panes = self._index.encode(*_pane_hashes(groups, starts, ends))
+        if len(groups):
+            self._recent = grown(self._recent, int(groups.max()) + 1, -1)
+        panes, missing = _recent_panes(
+            groups, starts, ends, self._recent, self.group, self.start, self.end
+        )
+        if not len(missing):
+            return panes, missing
+        groups, starts, ends = groups[missing], starts[missing], ends[missing]
+        found = self._index.encode(*_pane_hashes(groups, starts, ends))
         self.group = grown(self.group, self.capacity, -1)
         self.start = grown(self.start, self.capacity)
         self.end = grown(self.end, self.capacity)
-        fresh = _first_of_new(panes, self.group)
-        new = panes[fresh]
+        fresh = _first_of_new(found, self.group)
+        new = found[fresh]
         self.group[new] = groups[fresh]
         self.start[new] = starts[fresh]
         self.end[new] = ends[fresh]
+        self._recent[groups] = found
+        panes[missing] = found
         return panes, new
 
     def find(self, groups: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
@@ -132,6 +143,28 @@ def _first_of_new(numbers, known):  # type: ignore[no-untyped-def]
     for i in range(count):
         known[numbers[rows[i]]] = -1
     return rows[:count]
+
+
+@compiled
+def _recent_panes(groups, starts, ends, recent, group_of, start_of, end_of):  # type: ignore[no-untyped-def]
+    """Each row's pane where it is the one its group used last, −1 elsewhere; the rows left."""
+    panes = np.empty(len(groups), dtype=np.int64)
+    missing = np.empty(len(groups), dtype=np.int64)
+    count = 0
+    for row in range(len(groups)):
+        pane = recent[groups[row]]
+        if (
+            pane >= 0
+            and start_of[pane] == starts[row]
+            and end_of[pane] == ends[row]
+            and group_of[pane] == groups[row]
+        ):
+            panes[row] = pane
+        else:
+            panes[row] = -1
+            missing[count] = row
+            count += 1
+    return panes, missing[:count]
 
 
 @compiled

@@ -136,29 +136,36 @@ def raw_values(column: pa.Array) -> npt.NDArray[np.generic]:
 
 
 class _FixedColumn:
-    """Numbers, times, booleans, decimals: their bits in one NumPy array."""
+    """Numbers, times, booleans, decimals: their bits in one NumPy array; which of them are NULL
+    in another, from the first NULL on."""
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._type = dtype
         is_bool = pa.types.is_boolean(dtype)
         self._values = np.zeros(0, dtype=np.uint8 if is_bool else _STORAGE[dtype.bit_width // 8])
-        self._valid = np.zeros(0, dtype=np.bool_)
+        self._null: npt.NDArray[np.bool_] | None = None
 
     def grow(self, capacity: int) -> None:
         values = np.zeros(capacity, dtype=self._values.dtype)
         values[: len(self._values)] = self._values
-        self._values, self._valid = values, grown(self._valid, capacity)
+        self._values = values
+        if self._null is not None:
+            self._null = grown(self._null, capacity)
 
     def put(self, slots: Int64s, column: pa.Array) -> None:
         self._values[slots] = raw_values(column)
-        self._valid[slots] = valid_mask(column)
+        if column.null_count and self._null is None:
+            self._null = np.zeros(len(self._values), dtype=np.bool_)
+        if self._null is not None:
+            self._null[slots] = ~valid_mask(column)
 
     def take(self, slots: Int64s) -> pa.Array:
-        values, valid = self._values[slots], self._valid[slots]
+        values = self._values[slots]
+        null = None if self._null is None else self._null[slots]
         if pa.types.is_boolean(self._type):
-            return pa.array(values.astype(np.bool_), mask=~valid)
-        buffers = [bitmap(valid), pa.py_buffer(np.ascontiguousarray(values))]
-        return pa.Array.from_buffers(self._type, len(slots), buffers)
+            return pa.array(values.astype(np.bool_), mask=null)
+        validity = None if null is None else bitmap(~null)
+        return pa.Array.from_buffers(self._type, len(slots), [validity, pa.py_buffer(values)])
 
     def drop(self, slots: Int64s) -> None:
         pass

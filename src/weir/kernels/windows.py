@@ -187,9 +187,7 @@ class HoppingWindows(_Sliding):
 
     def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]:
         w = self._window
-        first = (batch.vs - (w.offset + w.size)) // w.hop + 1
-        end = np.where(batch.ve == OPEN, OPEN, -((w.offset - batch.ve) // w.hop))
-        return first, end
+        return _window_numbers(batch.vs, batch.ve, w.size, w.hop, w.offset)
 
     def due(self, cti: int) -> Due:
         last = self._last_closed(cti)
@@ -249,3 +247,29 @@ class HoppingWindows(_Sliding):
 
     def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:
         return self._panes.start[panes] <= self._last_closed(self._restored_at)
+
+
+@compiled
+def _window_numbers(vs, ve, size, hop, offset):  # type: ignore[no-untyped-def]
+    """The first window that each lifetime meets and one past the last. Neighbours mostly have
+    the same, so the divisions are skipped while a time stays in the same step of the grid."""
+    none = np.iinfo(np.int64).max
+    starts = np.empty(len(vs), dtype=np.int64)
+    ends = np.empty(len(vs), dtype=np.int64)
+    start = end = 0
+    start_from = start_until = end_from = end_until = np.int64(0)
+    for row in range(len(vs)):
+        if not start_from <= vs[row] < start_until:
+            start = (vs[row] - offset - size) // hop + 1
+            start_from = (start - 1) * hop + offset + size
+            start_until = start_from + hop
+        starts[row] = start
+        if ve[row] == none:
+            ends[row] = none
+            continue
+        if not end_from < ve[row] <= end_until:
+            end = -((offset - ve[row]) // hop)
+            end_until = end * hop + offset
+            end_from = end_until - hop
+        ends[row] = end
+    return starts, ends

@@ -81,7 +81,8 @@ def read_cases(path: str | Path) -> Iterator[Case]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", file=str(path)) from error
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"cannot be read: {why}", file=str(path)) from error
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
@@ -111,10 +112,12 @@ def _case(raw: Mapping[str, object]) -> Case:
 
 
 def _partitions(given: object) -> list[list[Item]]:
-    partitions = given["partitions"] if isinstance(given, dict) else [given]
+    partitions: object = given["partitions"] if isinstance(given, dict) else [given]
+    if not isinstance(partitions, list) or not all(isinstance(p, list) for p in partitions):
+        raise TypeError("an input is a list of rows, or has a list of such lists as `partitions`")
     if not all(isinstance(item, dict) for items in partitions for item in items):
-        raise TypeError("an input is a list of rows")
-    return [list(items) for items in partitions]
+        raise TypeError("a row of an input is an object")
+    return partitions
 
 
 # --- one case --------------------------------------------------------------------------------

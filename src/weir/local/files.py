@@ -97,7 +97,9 @@ def open_partitions(program: Program, directory: str | Path) -> Partitions:
     """The files of every source that an output needs."""
     nodes = (node for output in program.outputs for node in walk_nodes(output.node))
     sources = dict.fromkeys(node for node in nodes if isinstance(node, Source))
-    return {source.name: open_source(source, directory) for source in sources}
+    # "" and not ".": messages and LATE rows then show paths as the program wrote them.
+    start = "" if Path(directory) == Path() else directory
+    return {source.name: open_source(source, start) for source in sources}
 
 
 def check_again(

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -93,7 +94,7 @@ def _sources(node: Node) -> tuple[Source, ...]:
     """The plan's sources in order of declaration; two with one number would have no order."""
     found = {n.name: n for n in walk_nodes(node) if isinstance(n, Source)}
     ordered = sorted(found.values(), key=lambda s: s.index)
-    for one, other in zip(ordered, ordered[1:], strict=False):
+    for one, other in pairwise(ordered):
         if one.index == other.index:
             hint = "stream(…, index=0), stream(…, index=1), in order of declaration"
             raise PlanError(f"inputs {one.name} and {other.name} have the same index", hint=hint)

@@ -161,6 +161,14 @@ def test_a_loaded_ingress_goes_on_where_the_other_stopped(items, data):
     assert now == whole.now
 
 
+def test_adjusting_drops_what_has_nothing_left():
+    ingress = Ingress(make(late="adjust", ve="until"), 2, "a.jsonl")
+    items = [("row", 9, None, 1), ("row", 3, 9, 2), ("row", 3, 10, 3)]
+    rows, late, _, _ = feed(ingress, items)
+    assert [r[:2] for r in rows] == [(9, OPEN), (9, 10)]
+    assert late == [(3, 1)]
+
+
 def test_the_end_is_a_cti_at_infinity():
     ingress = Ingress(make(), 0, "a.jsonl")
     assert feed(ingress, [("row", 5, None, 1)])[3] == 5

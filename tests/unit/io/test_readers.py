@@ -219,6 +219,24 @@ def test_csv_reads_quotes_nulls_and_line_ends(tmp_path):
     ]
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(["1,2", '"1",2', "1,", "x,1", "1", '3,"4\n"', "", "5,6\r"])),
+    st.integers(1, 4),
+    st.integers(0, 5),
+)
+def test_csv_chunks_do_not_change_what_is_read(tmp_path_factory, lines, size, start):
+    path = csv(tmp_path_factory.mktemp("c"), "\n".join(["vs,s", *lines]))
+    columns = {"vs": BIGINT, "s": STRING}
+    rows, bad, _ = read(path, **columns)
+    again = read(path, size, start, **columns)
+    assert again[0] == [r for r in rows if r[0] >= start]
+    assert again[1] == [b for b in bad if b.offset >= start]
+    texts = {"1,2": "2", '"1",2': "2", "1,": None, '3,"4\n"': "4\n", "5,6\r": "6"}
+    assert [row["s"] for _, _, row in rows] == [texts[line] for line in lines if line in texts]
+    assert len(bad) == sum(line in ("x,1", "1") for line in lines)
+
+
 def test_csv_values(tmp_path):
     path = csv(
         tmp_path, "vs,f,t,n,b,d\n2020-01-01,NaN,2020-01-01T00:00:00+01:00,1.5,true,2020-01-02\n"

@@ -6,6 +6,7 @@ import os
 from datetime import date
 from decimal import Decimal as D
 from functools import cmp_to_key
+from itertools import permutations
 
 import numpy as np
 import pyarrow as pa
@@ -102,6 +103,17 @@ def test_files_are_sorted_and_do_not_depend_on_arrival(tmp_path_factory, rows, d
         same = (folder / f"two.{ending}").read_bytes()
         assert (folder / f"one.{ending}").read_bytes() == same
     assert sorted(os.listdir(folder)) == sorted(f"{n}.{e}" for n in ("one", "two") for e in ENDINGS)
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 30])
+def test_equal_rows_that_are_not_identical_have_one_order(tmp_path, memory):
+    rows = [(1, 2, -0.0, "a"), (1, 2, 0.0, "a"), (1, 2, -0.0, "b"), (1, 2, 0.0, "b")]
+    seen = set()
+    for i, arrival in enumerate(permutations(rows)):
+        write(tmp_path / f"{i}.jsonl", [[arrival[:2]], [arrival[2:]]], memory)
+        seen.add((tmp_path / f"{i}.jsonl").read_bytes())
+    write(tmp_path / "one.jsonl", [[rows[::-1]]], memory)
+    assert seen == {(tmp_path / "one.jsonl").read_bytes()}
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

@@ -1,0 +1,397 @@
+"""The command line: `weir run`, `weir explain`, `weir conform`.
+
+Exit codes: 0 done; 1 the run failed; 2 the program or the command line is wrong, nothing ran;
+130 interrupted. Results go to stdout, everything else to stderr. Heavy imports wait until a
+command needs them, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.progress import track
+from rich.text import Text
+
+from weir import __version__
+from weir.errors import InputError, PlanError, ScriptError, WeirError
+
+if TYPE_CHECKING:
+    from weir.local.conform import Case, Verdict
+    from weir.local.files import RunReport
+    from weir.local.runner import Progress
+    from weir.plan.nodes import Program
+
+DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+QUIET_SECONDS = 2.0
+"""Nothing is said about progress before this."""
+LINE_SECONDS = 10.0
+"""How often a line comes where there is no terminal."""
+
+app = typer.Typer(
+    name="weir",
+    help="A reliable temporal stream engine: one program, one answer.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+class Runner(StrEnum):
+    local = "local"
+    offline = "offline"
+    live = "live"
+
+
+class Form(StrEnum):
+    text = "text"
+    dot = "dot"
+    json = "json"
+
+
+ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.")]
+RunnerOption = Annotated[Runner, typer.Option(help="Where it runs: `local` is this process.")]
+ParallelismOption = Annotated[
+    int, typer.Option(min=1, help="Vertices of each stage that is split by keys.")
+]
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="Override a DECLARE; may be repeated."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+# --- commands --------------------------------------------------------------------------------
+
+
+@app.callback()
+def weir(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    if version:
+        typer.echo(f"weir {__version__}")
+        raise typer.Exit(DONE)
+
+
+@app.command()
+def run(
+    program: ProgramFile,
+    runner: RunnerOption = Runner.local,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark's master (offline, live).")
+    ] = None,
+    parallelism: ParallelismOption = 1,
+    cut: Annotated[
+        int | None,
+        typer.Option(min=1, help="Hand the input over N events at a time; changes no result."),
+    ] = None,
+    param: ParamOption = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where a live run keeps its state.")
+    ] = None,
+    directory: Annotated[
+        Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
+    ] = Path(),
+    check: Annotated[
+        bool, typer.Option("--check", help="Run twice, and fail where any stream differs.")
+    ] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Run a program from its inputs to its outputs.
+
+    Example: [bold]weir run counts.weir --param threshold=0.95 --parallelism 4[/bold]
+
+    Prints the path, the rows and the digest of every output. Runs that agree have
+    equal digests and byte-identical files.
+    """
+    with _clean_errors(debug):
+        _check_runner(runner, master=master, store=store)
+        from weir.local.files import run_files
+
+        checked = _program(program, param)
+        meter = _Meter(Console(stderr=True), in_time=_is_calendar(checked))
+        with meter:
+            report = run_files(
+                checked, directory=directory, cut=cut, parallelism=parallelism, check=check,
+                report=meter.take,
+            )  # fmt: skip
+        _print_report(report, meter.elapsed, as_json)
+
+
+@app.command()
+def explain(
+    program: ProgramFile,
+    form: Annotated[Form, typer.Option("--format", help="How to show it.")] = Form.text,
+    parallelism: ParallelismOption = 1,
+    param: ParamOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show the plan: operators, stages, partitions, what each vertex keeps and for how long.
+
+    Example: [bold]weir explain counts.weir --format dot | dot -Tsvg > plan.svg[/bold]
+    """
+    with _clean_errors(debug):
+        from weir.plan.explain import explain as shown
+        from weir.plan.rewrites import rewrite
+        from weir.plan.stages import cut_stages
+
+        rewritten = rewrite(_with_outputs(_program(program, param)))
+        staged = cut_stages(rewritten, parallelism)
+        typer.echo(shown(rewritten, staged, "json" if as_json else form.value).rstrip("\n"))
+
+
+@app.command()
+def conform(
+    cases: Annotated[list[Path], typer.Argument(metavar="CASES.jsonl…", help="Files of cases.")],
+    runner: RunnerOption = Runner.local,
+    cut: Annotated[
+        str, typer.Option(metavar="N,…", help="Cuts to run each case with; `none` is no cut.")
+    ] = "none",
+    parallelism: Annotated[
+        str, typer.Option(metavar="N,…", help="Numbers of vertices to run each case with.")
+    ] = "1",
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Run programs with known answers and compare.
+
+    Example: [bold]weir conform cases/*.jsonl --cut 1,3,none --parallelism 1,3[/bold]
+
+    A line for each case that fails, then `N passed, M failed` alone on the last line.
+    """
+    with _clean_errors(debug):
+        _check_runner(runner)
+        cuts = [None if n == "none" else _number(n, "--cut") for n in cut.split(",")]
+        parallelisms = [_number(n, "--parallelism") for n in parallelism.split(",")]
+        from weir.local.conform import check_case
+
+        read = _read_cases(cases)
+        verdicts = [check_case(case, cuts, parallelisms) for case in _tracked(read)]
+        _print_verdicts(verdicts, as_json)
+    raise typer.Exit(DONE if all(v.passed for v in verdicts) else FAILED)
+
+
+def main() -> None:
+    """The `weir` command."""
+    app()
+
+
+# --- the command line and the program --------------------------------------------------------
+
+
+def _check_runner(runner: Runner, *, master: str | None = None, store: str | None = None) -> None:
+    if runner is not Runner.local:
+        raise _Usage(f"the {runner.value} runner is not available in this version; local is")
+    if store is not None:
+        raise _Usage("--store belongs to --runner live")
+    if master is not None:
+        raise _Usage("--master belongs to --runner offline or live")
+
+
+def _number(text: str, option: str) -> int:
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise _Usage(f"{option} takes numbers from 1 on, not {text!r}")
+    return int(text)
+
+
+def _program(path: Path, given: Sequence[str] | None) -> Program:
+    """The checked program; warnings are printed."""
+    from weir.script.program import parse_program
+
+    params = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise _Usage(f"--param takes NAME=VALUE, not {text!r}")
+        params[name] = value
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _Usage(f"cannot read the program {path}: {_why(error)}") from error
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        program = parse_program(source, params=params, directory=path.parent, name=str(path))
+    for warning in told:
+        typer.echo(f"weir: warning: {warning.message}", err=True)
+    return program
+
+
+def _with_outputs(program: Program) -> Program:
+    """The program; without an OUTPUT, every stream that no other reads counts as one."""
+    from weir.plan.nodes import Output
+    from weir.plan.properties import walk_nodes
+
+    if program.outputs:
+        return program
+    read = {below for _, node in program.streams for below in walk_nodes(node) if below != node}
+    ends = [(name, node) for name, node in program.streams if node not in read]
+    ends = ends or [(source.name, source) for source in program.sources]
+    return replace(program, outputs=tuple(Output(name, node, "-") for name, node in ends))
+
+
+def _why(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def _read_cases(paths: Sequence[Path]) -> list[Case]:
+    from weir.local.conform import read_cases
+
+    try:
+        return [case for path in paths for case in read_cases(path)]
+    except InputError as error:
+        raise _Usage(str(error)) from error
+
+
+# --- errors ----------------------------------------------------------------------------------
+
+
+class _Usage(Exception):
+    """The command line is wrong."""
+
+
+@contextmanager
+def _clean_errors(debug: bool) -> Iterator[None]:
+    """Errors as one clean message and an exit code."""
+    try:
+        yield
+    except (_Usage, ScriptError, PlanError) as error:
+        raise _exit(error, WRONG, debug) from None
+    except (WeirError, OSError) as error:
+        raise _exit(error, FAILED, debug) from None
+    except KeyboardInterrupt:
+        typer.echo("weir: interrupted; no output was written", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _exit(error: Exception, code: int, debug: bool) -> typer.Exit:
+    if debug:
+        traceback.print_exception(error)
+    typer.echo(f"weir: error: {error}", err=True)
+    return typer.Exit(code)
+
+
+# --- what is printed -------------------------------------------------------------------------
+
+
+def _print_report(report: RunReport, seconds: float, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({**asdict(report), "seconds": round(seconds, 3)}))
+        return
+    for output in report.outputs:
+        name = output.name if output.kind == "rows" else f"{output.kind} rows of {output.name}"
+        typer.echo(f"{name} -> {output.path}: {_rows(output.rows)}, digest {output.digest}")
+    for source in report.inputs:
+        if source.late or source.bad:
+            typer.echo(f"{source.name}: {source.late:,} late, {source.bad:,} bad")
+    typer.echo(f"{report.events:,} events in {seconds:.1f} s", err=True)
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def _print_verdicts(verdicts: Sequence[Verdict], as_json: bool) -> None:
+    failed = [v for v in verdicts if not v.passed]
+    passed = len(verdicts) - len(failed)
+    if as_json:
+        failures = [{"id": v.id, "reason": v.reason} for v in failed]
+        counts = {"passed": passed, "failed": len(failed)}
+        typer.echo(json.dumps({**counts, "failures": failures}))
+        return
+    for verdict in failed:
+        typer.echo(f"{verdict.id}: {verdict.reason}")
+    typer.echo(f"{passed} passed, {len(failed)} failed")
+
+
+def _tracked(cases: Sequence[Case]) -> Iterator[Case]:
+    console = Console(stderr=True)
+    yield from track(
+        cases, "cases", console=console, transient=True, disable=not console.is_terminal
+    )
+
+
+# --- progress --------------------------------------------------------------------------------
+
+
+def _is_calendar(program: Program) -> bool:
+    from weir.events.types import TIMESTAMP
+    from weir.plan.nodes import schema
+
+    return all(schema(source).time == TIMESTAMP for source in program.sources)
+
+
+class _Meter:
+    """Says how far a run is: a line that changes on a terminal, else a line now and then."""
+
+    def __init__(self, console: Console, *, in_time: bool) -> None:
+        self._console, self._in_time = console, in_time
+        self._started = self._said = time.monotonic()
+        self._first: int | None = None
+        self._live: Live | None = None
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._started
+
+    def __enter__(self) -> None:
+        self._started = self._said = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def take(self, progress: Progress) -> None:
+        if self._first is None and abs(progress.reached) < 2**63 - 1:
+            self._first = progress.reached
+        now = time.monotonic()
+        if now - self._started < QUIET_SECONDS:
+            return
+        if self._console.is_terminal:
+            if self._live is None:
+                self._live = Live(console=self._console, transient=True, refresh_per_second=4)
+                self._live.start()
+            if now - self._said >= 0.25:
+                self._said = now
+                self._live.update(Text(self._line(progress)))
+        elif now - self._said >= LINE_SECONDS:
+            self._said = now
+            typer.echo(self._line(progress), err=True)
+
+    def _line(self, progress: Progress) -> str:
+        seconds = max(self.elapsed, 1e-9)
+        line = f"{progress.events:,} events, {progress.events / seconds:,.0f} events/s"
+        if self._first is None or abs(progress.reached) >= 2**63 - 1:
+            return line
+        times = (progress.reached - self._first) / 1e6 / seconds
+        return f"{line}, at {self._shown(progress.reached)}, {times:,.1f} × real time"
+
+    def _shown(self, ticks: int) -> str:
+        if not self._in_time:
+            return f"tick {ticks:,}"
+        try:
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks)
+        except OverflowError:
+            return f"tick {ticks:,}"
+        return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+
+
+if __name__ == "__main__":
+    main()

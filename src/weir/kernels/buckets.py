@@ -1,0 +1,151 @@
+"""Live rows by group: each group's (end, slot) pairs lie side by side.
+
+A probe reads one stretch of memory, however many rows a group has. Blocks come in powers of two
+from one arena; a block that a group outgrew goes to the free list of its size.
+
+Contract
+1. `insert` appends to a group; rows that have ended by then may be dropped to make room.
+2. A reader at time `now` passes over pairs whose end is ≤ now and drops them: nobody has to
+   remove a row that ends. `remove` takes out rows that go before their end.
+3. The arena is at most a small multiple of the most pairs that were ever held together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.batch import Int64s
+from weir.events.compiled import compiled
+from weir.kernels.keys import grown
+
+_CLASSES = 48
+
+
+class Buckets:
+    """See the module's contract. The arrays are public for the compiled walks of the joins."""
+
+    def __init__(self) -> None:
+        self.arena = np.zeros((256, 2), dtype=np.int64)
+        # By group: where its block starts, pairs in it, room in it.
+        self.spans = np.zeros((0, 3), dtype=np.int64)
+        # The first free block of each size; last: the first unused place of the arena.
+        self.free = np.full(_CLASSES + 1, -1, dtype=np.int64)
+        self.free[_CLASSES] = 0
+
+    def grow(self, groups: int) -> None:
+        self.spans = grown(self.spans, groups)
+
+    def remove(self, groups: Int64s, slots: Int64s) -> None:
+        """Take rows out before their end."""
+        _remove(groups, slots, self.arena, self.spans)
+
+    def release(self, groups: Int64s) -> None:
+        """Give back the blocks of groups that are forgotten."""
+        _release(groups, self.arena, self.spans, self.free)
+
+    def insert_all(self, groups: Int64s, slots: Int64s, ends: Int64s, now: int, last: bool) -> None:
+        """Insert rows; with `last` a group keeps only the pair that ends last."""
+        self.arena = _insert_all(groups, slots, ends, now, last, self.arena, self.spans, self.free)
+
+
+@compiled
+def _class_of(room):  # type: ignore[no-untyped-def]
+    size = 0
+    while (1 << size) < room:
+        size += 1
+    return size
+
+
+@compiled
+def insert(group, slot, end, now, arena, spans, free):  # type: ignore[no-untyped-def]
+    """Append a pair; False when the arena is full and must grow first."""
+    span = spans[group]
+    if span[1] == span[2]:
+        kept = 0
+        for i in range(span[0], span[0] + span[1]):
+            if arena[i, 0] > now:
+                arena[span[0] + kept] = arena[i]
+                kept += 1
+        span[1] = kept
+        if 2 * kept >= span[2]:
+            room = max(2 * span[2], 2)
+            size = _class_of(room)
+            block = free[size]
+            if block >= 0:
+                free[size] = arena[block, 0]
+            elif free[48] + room > len(arena):
+                return False
+            else:
+                block = free[48]
+                free[48] += room
+            for i in range(kept):
+                arena[block + i] = arena[span[0] + i]
+            if span[2]:
+                old = _class_of(span[2])
+                arena[span[0], 0] = free[old]
+                free[old] = span[0]
+            span[0], span[2] = block, room
+    at = span[0] + span[1]
+    arena[at, 0] = end
+    arena[at, 1] = slot
+    span[1] += 1
+    return True
+
+
+@compiled
+def live(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
+    """Append the group's slots that are live at `now` to `out`; how many there are then, or −1
+    when `out` is too short (nothing has happened then)."""
+    span = spans[group]
+    if count + span[1] > len(out):
+        return -1
+    kept = 0
+    for i in range(span[0], span[0] + span[1]):
+        if arena[i, 0] > now:
+            if i != span[0] + kept:
+                arena[span[0] + kept] = arena[i]
+            out[count] = arena[i, 1]
+            kept += 1
+            count += 1
+    span[1] = kept
+    return count
+
+
+@compiled
+def _insert_all(groups, slots, ends, now, last, arena, spans, free):  # type: ignore[no-untyped-def]
+    for i in range(len(groups)):
+        group = groups[i]
+        if group < 0:
+            continue
+        if last and spans[group, 1]:
+            rival = spans[group, 0]
+            if arena[rival, 0] < ends[i]:
+                arena[rival, 0], arena[rival, 1] = ends[i], slots[i]
+            continue
+        while not insert(group, slots[i], ends[i], now, arena, spans, free):
+            arena = np.concatenate((arena, np.empty_like(arena)))
+    return arena
+
+
+@compiled
+def _remove(groups, slots, arena, spans):  # type: ignore[no-untyped-def]
+    for i in range(len(groups)):
+        if groups[i] < 0:
+            continue
+        span = spans[groups[i]]
+        for at in range(span[0], span[0] + span[1]):
+            if arena[at, 1] == slots[i]:
+                arena[at] = arena[span[0] + span[1] - 1]
+                span[1] -= 1
+                break
+
+
+@compiled
+def _release(groups, arena, spans, free):  # type: ignore[no-untyped-def]
+    for group in groups:
+        span = spans[group]
+        if span[2]:
+            size = _class_of(span[2])
+            arena[span[0], 0] = free[size]
+            free[size] = span[0]
+        span[0] = span[1] = span[2] = 0

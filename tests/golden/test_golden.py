@@ -1,0 +1,53 @@
+"""One program for each clause: its outputs byte for byte, straight, cut, and split otherwise.
+
+A program `programs/x.weir` reads `data/`, and each OUTPUT is compared with the file of that name
+in `expected/x/`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from weir.local.files import run_files
+from weir.plan.nodes import Node, Program
+from weir.plan.properties import walk_nodes
+from weir.script.program import parse_program
+
+FOLDER = Path(__file__).parent
+PROGRAMS = sorted((FOLDER / "programs").glob("*.weir"))
+
+
+def parsed(path: Path) -> Program:
+    return parse_program(path.read_text(encoding="utf-8"), directory=path.parent)
+
+
+@pytest.mark.parametrize("cut", [None, 1, 3])
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
+def test_outputs(path: Path, cut: int | None, parallelism: int, tmp_path: Path) -> None:
+    program = parsed(path)
+    outputs = [replace(o, path=str(tmp_path / o.path)) for o in program.outputs]
+    run_files(
+        replace(program, outputs=tuple(outputs)),
+        directory=FOLDER,
+        cut=cut,
+        parallelism=parallelism,
+    )
+    for output in program.outputs:
+        came = (tmp_path / output.path).read_text(encoding="utf-8").replace(str(FOLDER), "")
+        wanted = (FOLDER / "expected" / path.stem / output.path).read_text(encoding="utf-8")
+        assert came == wanted
+
+
+def test_every_operator_has_a_program() -> None:
+    nodes = {
+        type(node)
+        for path in PROGRAMS
+        for output in parsed(path).outputs
+        for node in walk_nodes(output.node)
+    }
+    assert nodes == set(get_args(Node))

@@ -1,0 +1,54 @@
+"""The names that users may rely on."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import weir
+
+SURFACE = """
+    InputError OperatorFailed PlanError RunError ScriptError Stream WeirError __version__
+    aggregate call case col collect count count_window explode hopping lit operator parse_program
+    run session snapshot stream tumbling udf
+""".split()
+
+
+def test_the_surface_is_pinned() -> None:
+    assert sorted(weir.__all__) == sorted(SURFACE)
+    assert set(dir(weir)) == set(SURFACE)
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_every_name_is_there_and_documented(name: str) -> None:
+    found = getattr(weir, name)
+    assert name == "__version__" or found.__doc__
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = weir.no_such_name
+
+
+def test_type_checkers_see_what_runs() -> None:
+    """The imports for type checkers say the same as the table that is used at run time."""
+    tree = ast.parse(Path(weir.__file__).read_text(encoding="utf-8"))
+    imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    seen = {a.name: i.module for i in imports for a in i.names if (i.module or "").startswith("weir")}
+    assert seen == weir._HOME_OF
+
+
+def test_importing_weir_loads_nothing_heavy() -> None:
+    code = "import sys, weir, weir.cli; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(Path(weir.__file__).parents[1])},
+    ).stdout.split()
+    assert not {"numba", "pyarrow", "numpy", "polars", "sqlglot", "pyspark", "pandas"} & set(loaded)
