@@ -78,15 +78,20 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback o
 # --- commands --------------------------------------------------------------------------------
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"weir {__version__}")
+        raise typer.Exit(DONE)
+
+
 @app.callback()
 def weir(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="The version."),
     ] = False,
 ) -> None:
-    if version:
-        typer.echo(f"weir {__version__}")
-        raise typer.Exit(DONE)
+    """A reliable temporal stream engine: one program, one answer."""
 
 
 @app.command()

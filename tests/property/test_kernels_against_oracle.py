@@ -1,9 +1,10 @@
 """Every operator, alone and composed, gives the oracle's rows, however it is run.
 
 For each random program and input: the rows are the oracle's (a multiset, exact, NaN equal to
-NaN); their order and every stream's checksum do not depend on where the input is cut; the
+NaN); every stream inside carries the same rows in the same order wherever the input is cut; the
 multiset does not depend on parallelism; nothing depends on a snapshot and load at any step, nor
-on entries that are written again.
+on entries that are written again. (A stateless chain over several partitions gives several
+streams, and the order between streams means nothing: so order is compared by checksums.)
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle import Row, canonical
-from oracle.rows import payload_key
+from oracle import canonical
 from property.engine import run
 from property.examples import check_examples
 from property.reference import Outcome, oracle_run
@@ -22,9 +22,9 @@ from property.strategies import OPERATORS, Example, programs
 pytestmark = pytest.mark.filterwarnings("ignore:.*a join without an equality")
 
 _cuts = st.sampled_from((1, 1, 2, 3, 5, 7))
-_steps = st.integers(0, 12)
-_seeds = st.integers(0, 2**16)
-_parallelisms = st.integers(2, 4)
+_steps = st.none() | st.integers(0, 12)
+_seeds = st.none() | st.integers(0, 2**16)
+_parallelisms = st.integers(1, 4)
 
 
 @st.composite
@@ -55,17 +55,20 @@ def _check(example: Example, data: st.DataObject) -> None:
     text, inputs = example.text, example.inputs
     plain = run(text, inputs)
     _same_as_oracle(example, plain)
-    cut, parallelism = data.draw(_cuts, "cut"), data.draw(_parallelisms, "parallelism")
-    whole = run(text, inputs, cut=cut)
-    _same_streams(example, plain, whole)
-    assert _ordered(whole.rows) == _ordered(plain.rows), _report(example, f"cut {cut}: order")
-    split = run(text, inputs, cut=cut, parallelism=parallelism)
-    _same_rows(example, plain, split)
-    step, seed = data.draw(_steps, "snapshot at"), data.draw(_seeds, "duplicates")
-    resumed = run(text, inputs, cut=cut, parallelism=parallelism, snapshot_at=step)
-    _same_streams(example, split, resumed)
-    again = run(text, inputs, cut=cut, parallelism=parallelism, duplicate_writes=seed)
-    _same_streams(example, split, again)
+    cut = data.draw(_cuts, "cut")
+    _same_streams(example, plain, run(text, inputs, cut=cut))
+    parallelism = data.draw(_parallelisms, "parallelism")
+    disturbed = run(
+        text,
+        inputs,
+        cut=cut,
+        parallelism=parallelism,
+        snapshot_at=data.draw(_steps, "snapshot at"),
+        duplicate_writes=data.draw(_seeds, "duplicates"),
+    )
+    if parallelism == 1:
+        _same_streams(example, plain, disturbed)
+    _same_rows(example, plain, disturbed)
 
 
 def _same_as_oracle(example: Example, found: Outcome) -> None:
@@ -90,10 +93,6 @@ def _same_streams(example: Example, one: Outcome, other: Outcome) -> None:
     """Every stream inside carried the same rows in the same order."""
     _same_rows(example, one, other)
     assert one.checksums == other.checksums, _report(example, "other checksums")
-
-
-def _ordered(rows: list[Row]) -> list[object]:
-    return [(r.vs, r.ve, payload_key(r.payload)) for r in rows]
 
 
 def _difference(wanted: Outcome, found: Outcome) -> str:

@@ -15,7 +15,7 @@ SURFACE = """
     InputError OperatorFailed PlanError RunError ScriptError Stream WeirError __version__
     aggregate call case col collect count count_window explode hopping lit operator parse_program
     run session snapshot stream tumbling udf
-""".split()
+""".split()  # noqa: SIM905
 
 
 def test_the_surface_is_pinned() -> None:
@@ -38,7 +38,9 @@ def test_type_checkers_see_what_runs() -> None:
     """The imports for type checkers say the same as the table that is used at run time."""
     tree = ast.parse(Path(weir.__file__).read_text(encoding="utf-8"))
     imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-    seen = {a.name: i.module for i in imports for a in i.names if (i.module or "").startswith("weir")}
+    seen = {
+        a.name: i.module for i in imports for a in i.names if (i.module or "").startswith("weir")
+    }
     assert seen == weir._HOME_OF
 
 

@@ -78,7 +78,7 @@ def _filter(node: Filter, below: Schema) -> Callable[[Batch], Batch]:
             mask = pc.fill_null(mask, False)
         if mask.true_count == len(batch):
             return batch
-        return batch.take(pc.indices_nonzero(mask).to_numpy())
+        return batch.take(pc.indices_nonzero(mask).to_numpy().view(np.int64))
 
     return keep
 

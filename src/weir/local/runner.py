@@ -16,7 +16,7 @@ from weir.io.ingress import Admitted, Ingress, bad_schema, late_schema
 from weir.plan.nodes import Output, Program, Schema, Source, schema
 from weir.plan.properties import SOURCE_ORIGIN_DEPTH
 from weir.plan.rewrites import rewrite
-from weir.plan.stages import Branch, Link, Sink, Stage, StagedPlan, cut_stages
+from weir.plan.stages import Link, Sink, Stage, StagedPlan, cut_stages, stage_schema
 from weir.reliable.chain import Chain
 from weir.reliable.digest import Digest, digest
 from weir.reliable.stream import MemoryStream
@@ -254,11 +254,6 @@ class LocalRun:
     def checksums(self) -> dict[str, str]:
         """The ordered checksum of every stream."""
         return {stream.name: stream.ordered_checksum for stream in self.streams.values()}
-
-
-def stage_schema(stage: Stage) -> Schema:
-    """The columns of a stage's rows."""
-    return schema([o for o in stage.operators if not isinstance(o, Branch)][-1])
 
 
 def output_schema(output: Output) -> Schema:

@@ -24,14 +24,17 @@ from weir.plan.expressions import Column
 from weir.plan.nodes import (
     Chop,
     Explode,
+    Join,
     Node,
     Output,
     Partition,
     Program,
     Project,
+    Schema,
     Source,
     Union,
     inputs_of,
+    schema,
 )
 from weir.plan.properties import is_stateless, keys_of, origin_depths, walk_nodes
 
@@ -42,6 +45,7 @@ Channel = Literal["forward", "hash", "all"]
 class Branch:
     """Rows of a union's branch: its number goes into origins of this depth."""
 
+    input: Node
     depth: int
     number: int
 
@@ -146,10 +150,9 @@ class _Cutter:
     def cut(self) -> StagedPlan:
         sinks = []
         for output in self._program.outputs:
-            drafts = self._place(output.node) if output.kind == "rows" else []
-            if output.kind != "rows":
-                self._place(output.node)
-            sinks.append(Sink(output, tuple(d.number for d in drafts)))
+            drafts = self._place(output.node)  # late and bad rows come with their source's stage
+            numbers = tuple(d.number for d in drafts) if output.kind == "rows" else ()
+            sinks.append(Sink(output, numbers))
         return StagedPlan(tuple(d.freeze() for d in self._drafts), tuple(sinks), self._origins)
 
     def _place(self, node: Node) -> list[_Draft]:
@@ -175,14 +178,12 @@ class _Cutter:
         drafts = []
         for number, below in enumerate(node.inputs):
             for draft in self._placed[below]:
-                drafts.append(self._extended(draft, Branch(depth, number), below))
+                drafts.append(self._extended(draft, Branch(below, depth, number)))
         return drafts
 
-    def _extended(self, draft: _Draft, step: Node | Branch, below: Node | None = None) -> _Draft:
+    def _extended(self, draft: _Draft, step: Node | Branch) -> _Draft:
         """The stage with one more operator; a new one behind it if others read its rows."""
-        if below is None:
-            assert not isinstance(step, Branch)
-            below = inputs_of(step)[0]
+        below = step.input if isinstance(step, Branch) else inputs_of(step)[0]
         if self._readers[below] > 1:
             port = Port((Link(draft.number, "forward"),))
             draft = self._begin((port,), draft.vertices, draft.split_by)
@@ -195,17 +196,17 @@ class _Cutter:
         keys = keys_of(node)
         below = inputs_of(node)
         feeding = [self._placed[i] for i in below]
+        hint = _partition_hint(below[0])
         if len(below) == 1 and len(feeding[0]) == 1 and self._readers[below[0]] == 1:
             draft = feeding[0][0]
-            if self._suits(draft, keys):
+            if self._suits(draft, keys) and (hint is None or hint.uid == draft.uid):
                 draft.operators.append(node)
                 return draft
-        hint = _partition_hint(below[0])
         if keys is None:
             ports = tuple(Port(tuple(Link(d.number, "all") for d in ds)) for ds in feeding)
             why = f"{type(node).__name__} without keys sees all rows together"
             return self._begin(ports, 1, (), node, why_single=why)
-        split = [k for k in keys]
+        split = list(keys)
         count, uid = self._parallelism, None
         if hint is not None and set(hint.keys) <= set(keys[0]):
             places = [keys[0].index(k) for k in hint.keys]
@@ -215,7 +216,7 @@ class _Cutter:
             Port(tuple(Link(d.number, "hash", split[i]) for d in ds))
             for i, ds in enumerate(feeding)
         )
-        return self._begin(ports, count, split[0], node, uid=uid)
+        return self._begin(ports, count, _split_of_result(node, split), node, uid=uid)
 
     @staticmethod
     def _suits(draft: _Draft, keys: tuple[tuple[str, ...], ...] | None) -> bool:
@@ -242,6 +243,20 @@ class _Cutter:
             draft.operators.append(node)
         self._drafts.append(draft)
         return draft
+
+
+def _split_of_result(node: Node, split: list[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The columns that a stateful operator's rows are split by: an outer join's unmatched rows
+    have NULL in the other side's keys, so those say nothing of the vertex a row is in."""
+    if isinstance(node, Join) and node.kind in ("right", "full"):
+        return split[1] if node.kind == "right" else None
+    return split[0]
+
+
+def stage_schema(stage: Stage) -> Schema:
+    """The columns of a stage's rows."""
+    last = stage.operators[-1]
+    return schema(last.input if isinstance(last, Branch) else last)
 
 
 def _carried(split_by: tuple[str, ...] | None, step: Node | Branch) -> tuple[str, ...] | None:

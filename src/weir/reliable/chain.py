@@ -43,7 +43,7 @@ from weir.plan.nodes import (
     schema,
 )
 from weir.plan.properties import order_sensitive
-from weir.plan.stages import Branch, Stage
+from weir.plan.stages import Branch, Stage, stage_schema
 
 
 def make_kernel(node: Node) -> Kernel:
@@ -79,11 +79,9 @@ class Chain:
     ) -> None:
         """`streams[i]` is the port that input stream i belongs to."""
         self._steps: list[_Stateful | _Stateless] = []
-        last: Node | None = None
         for place, operator in enumerate(stage.operators):
             self._steps += _steps(operator, origins, streams if place == 0 else (0,))
-            last = operator if not isinstance(operator, Branch) else last
-        self._types = () if last is None else schema(last).types
+        self._types = stage_schema(stage).types
         self._out: list[Batch] = []
         self._cti = START
 
@@ -133,7 +131,7 @@ class _Stateless:
 
     def advance(self, stream: int, rows: Batch, cti: int) -> tuple[Batch, int]:
         if self._transform is not None:
-            rows = self._transform.rows(rows) if len(rows) else self._transform.rows(rows)
+            rows = self._transform.rows(rows)
             cti = self._transform.cti(cti)
         if self._branch is not None:
             return with_branch(rows, self._branch.depth, self._branch.number), cti

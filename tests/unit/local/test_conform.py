@@ -64,7 +64,9 @@ def test_explicit_ctis() -> None:
     program = "Out = SELECT v FROM A;"
     assert verdict(program, {"A": rows}, error="late").passed
     rows[2]["vs"] = 5
-    assert verdict(program, {"A": rows}, expected=[{"vs": 1, "ve": 2, "v": 1}, {"vs": 5, "ve": 6, "v": 2}]).passed
+    assert verdict(
+        program, {"A": rows}, expected=[{"vs": 1, "ve": 2, "v": 1}, {"vs": 5, "ve": 6, "v": 2}]
+    ).passed
 
 
 def test_a_column_of_nulls_fits_every_type() -> None:
@@ -147,7 +149,9 @@ def test_types_come_from_the_values() -> None:
         {"vs": 1, "i": 1, "f": 1, "b": True, "s": "NaN", "l": [], "n": None, "d": {"a": 1}},
         {"vs": 2, "i": None, "f": 2.5, "l": [0.5], "d": {"b": "x"}},
     ]
-    declared = dict(case_program(case("Out = SELECT i FROM A;", {"A": rows}, expected=[])).sources[0].declared)
+    declared = dict(
+        case_program(case("Out = SELECT i FROM A;", {"A": rows}, expected=[])).sources[0].declared
+    )
     assert declared == {
         "vs": BIGINT, "i": BIGINT, "f": DOUBLE, "b": BOOLEAN, "s": STRING,
         "l": pa.list_(DOUBLE), "n": NULL, "d": pa.struct([("a", BIGINT), ("b", STRING)]),
@@ -157,7 +161,12 @@ def test_types_come_from_the_values() -> None:
 def test_values_without_one_type() -> None:
     with pytest.raises(InputError, match="int, str"):
         type_of([1, "x"])
-    assert "no one type" in verdict("Out = SELECT v FROM A;", {"A": [{"vs": 1, "v": 1}, {"vs": 2, "v": "x"}]}, expected=[]).reason
+    assert (
+        "no one type"
+        in verdict(
+            "Out = SELECT v FROM A;", {"A": [{"vs": 1, "v": 1}, {"vs": 2, "v": "x"}]}, expected=[]
+        ).reason
+    )
 
 
 def test_decimals_compare_by_value() -> None:

@@ -38,7 +38,9 @@ def test_figure_1(cut: int | None, parallelism: int, tmp_path: Path) -> None:
     text = (FIGURE_1 / "figure1.weir").read_text(encoding="utf-8")
     program = parse_program(text)
     report = run_files(program, directory=tmp_path, cut=cut, parallelism=parallelism)
-    assert (tmp_path / "out/counts.jsonl").read_bytes() == (FIGURE_1 / "expected.jsonl").read_bytes()
+    assert (tmp_path / "out/counts.jsonl").read_bytes() == (
+        FIGURE_1 / "expected.jsonl"
+    ).read_bytes()
     assert [(o.kind, o.rows) for o in report.outputs] == [("rows", 12), ("late", 1)]
 
 
@@ -63,7 +65,10 @@ def test_a_folder_of_parts(folder: Path) -> None:
 
 def test_a_failed_run_leaves_what_was_there(folder: Path) -> None:
     (folder / "out.jsonl").write_text("before", encoding="utf-8")
-    text = STREAM + "B = SELECT v // (v - 3) AS w FROM A; OUTPUT A TO 'a.csv'; OUTPUT B TO 'out.jsonl';"
+    text = (
+        STREAM
+        + "B = SELECT v // (v - 3) AS w FROM A; OUTPUT A TO 'a.csv'; OUTPUT B TO 'out.jsonl';"
+    )
     with pytest.raises(weir.RunError, match="zero"):
         run_files(parse_program(text), directory=folder, cut=1)
     assert sorted(p.name for p in folder.iterdir()) == ["a.jsonl", "out.jsonl"]
@@ -135,7 +140,7 @@ def test_check_finds_user_code_that_is_not_deterministic(rules: Path) -> None:
 
 
 def test_failing_user_code_is_named(rules: Path) -> None:
-    with pytest.raises(OperatorFailed, match="broken.*no luck"):
+    with pytest.raises(OperatorFailed, match=r"broken.*no luck"):
         run_files(program_with("broken", rules), directory=rules)
 
 
@@ -143,7 +148,10 @@ def test_failing_user_code_is_named(rules: Path) -> None:
 
 
 def test_run_takes_texts_paths_and_programs(folder: Path) -> None:
-    text = STREAM + "DECLARE @least BIGINT = 2; B = SELECT v FROM A WHERE v > @least; OUTPUT B TO 'b.jsonl';"
+    text = (
+        STREAM
+        + "DECLARE @least BIGINT = 2; B = SELECT v FROM A WHERE v > @least; OUTPUT B TO 'b.jsonl';"
+    )
     path = folder / "p.weir"
     path.write_text(text, encoding="utf-8")
     for program in (text, path, parse_program(text)):

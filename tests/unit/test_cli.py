@@ -1,0 +1,271 @@
+"""The command line: what it prints where, and the exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+import weir
+from weir import cli
+from weir.local import files
+from weir.local.runner import Progress
+
+PROGRAM = """
+STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl' WITH (late = 'drop');
+DECLARE @least BIGINT = 0;
+Big = SELECT v FROM A WHERE v > @least;
+OUTPUT Big TO 'big.jsonl';
+OUTPUT LATE OF A TO 'late.jsonl';
+"""
+
+Weir = Callable[..., Result]
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Weir:
+    """`command("run", "p.weir")` in a folder with a program and its input."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.weir").write_text(PROGRAM, encoding="utf-8")
+    rows = [{"vs": 5, "v": 1}, {"vs": 3, "v": 2}, {"vs": 7, "v": 3}]
+    Path("a.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+
+    def call(*args: str) -> Result:
+        return CliRunner().invoke(cli.app, list(args))
+
+    return call
+
+
+def program(text: str) -> str:
+    Path("q.weir").write_text(text, encoding="utf-8")
+    return "q.weir"
+
+
+# --- run -------------------------------------------------------------------------------------
+
+
+def test_run_prints_path_rows_digest_and_what_was_turned_away(command: Weir) -> None:
+    result = command("run", "p.weir")
+    assert result.exit_code == 0
+    big, late, turned_away = result.stdout.splitlines()
+    assert re.fullmatch(r"Big -> big\.jsonl: 2 rows, digest [0-9a-f]{32}-2", big)
+    assert re.fullmatch(r"late rows of A -> late\.jsonl: 1 row, digest [0-9a-f]{32}-1", late)
+    assert turned_away == "A: 1 late, 0 bad"
+    assert re.fullmatch(r"2 events in [0-9.]+ s\n", result.stderr)
+
+
+def test_run_as_json(command: Weir) -> None:
+    result = command("run", "p.weir", "--json", "--param", "least=2")
+    report = json.loads(result.stdout)
+    assert report["events"] == 2
+    assert report["inputs"] == [{"name": "A", "partitions": 1, "late": 1, "bad": 0}]
+    assert [o["rows"] for o in report["outputs"]] == [1, 1]
+    assert result.stderr == ""
+
+
+def test_cut_parallelism_and_check_change_nothing(command: Weir) -> None:
+    plain = command("run", "p.weir").stdout
+    written = Path("big.jsonl").read_bytes()
+    for options in (["--cut", "1"], ["--parallelism", "3"], ["--check"]):
+        assert command("run", "p.weir", *options).stdout == plain
+        assert Path("big.jsonl").read_bytes() == written
+
+
+def test_the_directory_of_relative_paths(command: Weir) -> None:
+    Path("sub").mkdir()
+    Path("a.jsonl").rename("sub/a.jsonl")
+    assert command("run", "p.weir").exit_code == 1
+    assert command("run", "p.weir", "--directory", "sub").exit_code == 0
+    assert Path("sub/big.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["run", "nowhere.weir"], "cannot read the program nowhere.weir: No such file"),
+        (["run", "p.weir", "--runner", "live"], "the live runner is not available in this version"),
+        (["run", "p.weir", "--runner", "offline"], "not available in this version"),
+        (["run", "p.weir", "--store", "d"], "--store belongs to --runner live"),
+        (["run", "p.weir", "--master", "local"], "--master belongs to"),
+        (["run", "p.weir", "--param", "least"], "--param takes NAME=VALUE, not 'least'"),
+        (["run", "p.weir", "--param", "most=1"], "unknown parameter `most`"),
+        (["run", "p.weir", "--param", "least=x"], "--param least=x is no BIGINT"),
+        (["run", "p.weir", "--cut", "0"], "--cut"),
+        (["run", "p.weir", "--nonsense"], "No such option"),
+        (["conform", "nowhere.jsonl"], "nowhere.jsonl: cannot be read"),
+        (["conform", "p.weir"], "p.weir, line 2: not a case"),
+        (["conform", "a.jsonl", "--cut", "1,x"], "--cut takes numbers from 1 on, not 'x'"),
+        (["conform", "a.jsonl", "--parallelism", "0"], "--parallelism takes numbers"),
+        (["conform", "a.jsonl", "--runner", "live"], "not available in this version"),
+        (["explain", "nowhere.weir"], "cannot read the program"),
+    ],
+)
+def test_a_wrong_command_line_is_2_and_nothing_runs(
+    command: Weir, args: list[str], message: str
+) -> None:
+    result = command(*args)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert not Path("big.jsonl").exists()
+
+
+def test_a_wrong_program_is_2_with_a_caret(command: Weir) -> None:
+    text = "STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';\nB = SELECT vv FROM A;"
+    result = command("run", program(text))
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "weir: error: line 2, column 12: q.weir: unknown column `vv`",
+        "  B = SELECT vv FROM A;",
+        "             ^",
+        "  hint: did you mean `v`?",
+    ]
+
+
+def test_a_program_without_outputs_is_2(command: Weir) -> None:
+    result = command("run", program("STREAM A (vs BIGINT) FROM 'a.jsonl';"))
+    assert result.exit_code == 2
+    assert "the program has no OUTPUT" in result.stderr
+
+
+def test_a_failed_run_is_1_without_a_traceback(command: Weir) -> None:
+    name = program(PROGRAM.replace("late = 'drop'", "late = 'fail'"))
+    result = command("run", name)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("weir: error: a.jsonl, line 2, column vs: late")
+    assert "Traceback" not in result.stderr
+    assert not Path("big.jsonl").exists()
+    assert "Traceback" in command("run", name, "--debug").stderr
+
+
+def test_an_output_that_cannot_be_written_is_1(command: Weir) -> None:
+    Path("file").write_text("", encoding="utf-8")
+    result = command("run", program(PROGRAM.replace("'big.jsonl'", "'file/big.jsonl'")))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("weir: error: ")
+
+
+def test_ctrl_c_is_130_and_leaves_nothing(command: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files.LocalRun, "run", interrupted)
+    result = command("run", "p.weir")
+    assert result.exit_code == 130
+    assert result.stderr == "weir: interrupted; no output was written\n"
+    assert sorted(p.name for p in Path().iterdir()) == ["a.jsonl", "p.weir"]
+
+
+def test_warnings_are_told(command: Weir) -> None:
+    text = "B = SELECT A.v AS v FROM A INNER JOIN A AS C ON A.v < C.v; OUTPUT B TO 'b.csv';"
+    result = command("run", program(PROGRAM + text))
+    assert result.exit_code == 0
+    assert "weir: warning: line 7: a join without an equality" in result.stderr
+
+
+# --- explain ---------------------------------------------------------------------------------
+
+
+def test_explain_in_three_forms(command: Weir) -> None:
+    assert "Filter v > 0" in command("explain", "p.weir").stdout
+    assert command("explain", "p.weir", "--format", "dot").stdout.startswith("digraph")
+    as_json = command("explain", "p.weir", "--format", "json").stdout
+    assert json.loads(as_json)
+    assert command("explain", "p.weir", "--json").stdout == as_json
+
+
+def test_explain_shows_programs_without_outputs(command: Weir) -> None:
+    text = "STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';"
+    assert "Source A" in command("explain", program(text)).stdout
+    text += "B = SELECT v FROM A WHERE v > 1; C = SELECT v FROM B WHERE v < 9;"
+    shown = command("explain", program(text)).stdout
+    assert "C to" in shown and "B to" not in shown
+
+
+# --- conform ---------------------------------------------------------------------------------
+
+GOOD = {
+    "id": "good",
+    "program": "Out = SELECT v FROM A;",
+    "inputs": {"A": [{"vs": 1, "v": 2}]},
+    "expected": [{"vs": 1, "ve": 2, "v": 2}],
+}
+BAD = {**GOOD, "id": "bad", "expected": [{"vs": 1, "ve": 2, "v": 3}]}
+
+
+def test_conform_ends_with_the_counts(command: Weir) -> None:
+    Path("good.jsonl").write_text(f"{json.dumps(GOOD)}\n{json.dumps(GOOD)}\n", encoding="utf-8")
+    Path("bad.jsonl").write_text(json.dumps(BAD), encoding="utf-8")
+    result = command("conform", "good.jsonl")
+    assert (result.exit_code, result.stdout) == (0, "2 passed, 0 failed\n")
+    result = command("conform", "good.jsonl", "bad.jsonl", "--cut", "1,3", "--parallelism", "1,3")
+    assert result.exit_code == 1
+    failing, counts = result.stdout.splitlines()
+    assert failing == (
+        "bad: (cut 1, parallelism 1) missing [{vs: 1, ve: 2, v: 3}], "
+        "unexpected [{vs: 1, ve: 2, v: 2}]"
+    )
+    assert counts == "2 passed, 1 failed"
+
+
+def test_conform_as_json(command: Weir) -> None:
+    Path("bad.jsonl").write_text(json.dumps(BAD), encoding="utf-8")
+    result = command("conform", "bad.jsonl", "--json", "--cut", "none")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert (report["passed"], report["failed"], report["failures"][0]["id"]) == (0, 1, "bad")
+
+
+# --- help and progress -----------------------------------------------------------------------
+
+
+def test_help_has_examples(command: Weir) -> None:
+    for name in ("run", "explain", "conform"):
+        assert f"Example: weir {name}" in command(name, "--help").stdout
+    assert command("--version").stdout == f"weir {weir.__version__}\n"
+    assert command().exit_code == 2
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(cli.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_progress_as_lines(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    meter = cli._Meter(Console(file=io.StringIO()), in_time=True)
+    with meter:
+        meter.take(Progress(0, -(2**63)))
+        meter.take(Progress(1, 0))
+        clock[0] += 10
+        meter.take(Progress(5_000, 3_600_000_000))
+        meter.take(Progress(6_000, 3_600_000_000))
+    assert capsys.readouterr().err == (
+        "5,000 events, 500 events/s, at 1970-01-01 01:00:00, 360.0 × real time\n"
+    )
+
+
+def test_progress_on_a_terminal(clock: list[float]) -> None:
+    screen = io.StringIO()
+    meter = cli._Meter(Console(file=screen, force_terminal=True, width=100), in_time=False)
+    with meter:
+        meter.take(Progress(1, 0))
+        clock[0] += 1
+        meter.take(Progress(10, 1_000_000))
+        assert screen.getvalue() == ""
+        clock[0] += 1.5
+        meter.take(Progress(250, 5_000_000))
+    assert "250 events, 100 events/s, at tick 5,000,000, 2.0 × real time" in screen.getvalue()
+
+
+def test_progress_without_an_event_time(clock: list[float]) -> None:
+    meter = cli._Meter(Console(file=io.StringIO()), in_time=True)
+    clock[0] += 2
+    assert meter._line(Progress(8, 2**63 - 1)) == "8 events, 4 events/s"

@@ -1,0 +1,104 @@
+"""The code in README and docs runs.
+
+Each page has a folder of its own, in which its blocks are worked off from top to bottom:
+
+    ```weir NAME       is written to that file, and must parse; without a name it must parse
+                       (with the streams of PRELUDE that it does not declare itself)
+    ```python [NAME]   runs, in one namespace for the page; with a name it is written as well
+    ```jsonl NAME      is written (so are csv)
+    ```console         `$ weir …` and `$ cat …` run; what is printed must be what follows, where
+                       `…` stands for anything
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from weir.cli import app
+from weir.script.program import parse_program
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```([a-z]+)(?: ([^\n]+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+PRELUDE = {
+    "Alert": "STREAM Alert (ProcessID BIGINT, Name STRING, At TIMESTAMP) FROM 'a.jsonl'"
+    " WITH (vs = At);",
+    "Process": "STREAM Process (ProcessID BIGINT, UserID BIGINT, Began TIMESTAMP, Ended TIMESTAMP)"
+    " FROM 'p.jsonl' WITH (vs = Began, ve = Ended);",
+    "A": "STREAM A (vs BIGINT, ve BIGINT, k STRING, v BIGINT, x DOUBLE, tags LIST(STRING))"
+    " FROM 'a.jsonl';",
+    "B": "STREAM B (vs BIGINT, ve BIGINT, k STRING, w BIGINT) FROM 'b.jsonl';",
+}
+
+
+@dataclass
+class Page:
+    """What the blocks before have left behind."""
+
+    folder: Path
+    names: dict[str, object] = field(default_factory=dict)
+
+    def work_off(self, kind: str, name: str, text: str) -> None:
+        if name:
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        match kind:
+            case "weir":
+                self.parse(text, declared=bool(name))
+            case "python":
+                exec(compile(text, name or "<docs>", "exec"), self.names)
+            case "console":
+                self.console(text)
+
+    def parse(self, text: str, declared: bool) -> None:
+        known = [] if declared else [d for n, d in PRELUDE.items() if f"STREAM {n} " not in text]
+        parse_program("\n".join([*known, text]), directory=self.folder)
+
+    def console(self, text: str) -> None:
+        for command, wanted in dialogues(text):
+            program, *args = shlex.split(command)
+            if program == "weir":
+                came = CliRunner().invoke(app, args).output
+            elif program == "cat":
+                came = "".join((self.folder / a).read_text(encoding="utf-8") for a in args)
+            else:
+                continue
+            pattern = ".*".join(re.escape(part) for part in wanted.strip().split("…"))
+            assert re.fullmatch(pattern, came.strip(), re.DOTALL), f"$ {command}\n{came}"
+
+
+def dialogues(text: str) -> Iterator[tuple[str, str]]:
+    """Each command of a console block and what is shown after it."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, wanted = part.partition("\n")
+        yield command, wanted
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    state = Page(tmp_path)
+    for kind, name, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        state.work_off(kind, name, text)
+
+
+def test_the_docs_have_code() -> None:
+    kinds = [kind for p in PAGES for kind, _, _ in BLOCK.findall(p.read_text(encoding="utf-8"))]
+    assert {"weir", "python", "console"} <= set(kinds)
+    assert len(kinds) > 20
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert not [link for link in links if not (page.parent / link).exists()]
