@@ -115,6 +115,7 @@ def main() -> None:
         data = workload.make(args.events)
         streams = {name: as_batches(columns, 65_536) for name, columns in data.items()}
         tables = {name: pa.table(columns) for name, columns in data.items()}
+
         def weir() -> Callable[[], int]:
             pipeline = Pipeline(workload.program)
             return lambda: run_weir(pipeline, streams)

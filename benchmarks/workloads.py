@@ -32,7 +32,9 @@ class Workload:
 
 
 def _stream(name: str, columns: str) -> str:
-    return f"STREAM {name} (vs BIGINT, ve BIGINT, {columns}) FROM '{name}.arrow' WITH (vs=vs, ve=ve);"
+    return (
+        f"STREAM {name} (vs BIGINT, ve BIGINT, {columns}) FROM '{name}.arrow' WITH (vs=vs, ve=ve);"
+    )
 
 
 def _points(n: int, seed: int, keys: int, per_second: int = 100_000) -> dict[str, np.ndarray]:
@@ -48,16 +50,24 @@ def _points(n: int, seed: int, keys: int, per_second: int = 100_000) -> dict[str
 
 def _grep(tables: dict[str, pa.Table]) -> int:
     frame = pl.from_arrow(tables["A"])
-    return frame.lazy().filter(pl.col("v") >= 900).select(
-        "vs", "ve", "k", (pl.col("v") * 2 + 1).alias("w")
-    ).collect().height
+    return (
+        frame.lazy()
+        .filter(pl.col("v") >= 900)
+        .select("vs", "ve", "k", (pl.col("v") * 2 + 1).alias("w"))
+        .collect()
+        .height
+    )
 
 
 def _tumbling(tables: dict[str, pa.Table]) -> int:
     frame = pl.from_arrow(tables["A"])
-    return frame.lazy().group_by((pl.col("vs") // MINUTE).alias("w"), "k").agg(
-        pl.len().alias("n")
-    ).collect().height
+    return (
+        frame.lazy()
+        .group_by((pl.col("vs") // MINUTE).alias("w"), "k")
+        .agg(pl.len().alias("n"))
+        .collect()
+        .height
+    )
 
 
 def _hopping_polars(tables: dict[str, pa.Table]) -> int:
@@ -82,9 +92,13 @@ def _join_polars(tables: dict[str, pa.Table]) -> int:
     pairs = a.join(b, on="k", suffix="_b").filter(
         (pl.col("vs") < pl.col("ve_b")) & (pl.col("vs_b") < pl.col("ve"))
     )
-    return pairs.select(
-        pl.max_horizontal("vs", "vs_b"), pl.min_horizontal("ve", "ve_b"), "k", "v", "v_b"
-    ).collect().height
+    return (
+        pairs.select(
+            pl.max_horizontal("vs", "vs_b"), pl.min_horizontal("ve", "ve_b"), "k", "v", "v_b"
+        )
+        .collect()
+        .height
+    )
 
 
 def _snapshot_polars(tables: dict[str, pa.Table]) -> int:
@@ -153,7 +167,9 @@ WORKLOADS = (
     Workload(
         "hopping 30s/2s distinct count",
         f"{A} Out = SELECT COUNT(DISTINCT v) AS n FROM A WITH HOPPING(30s, 2s);",
-        lambda n: {"A": {**_points(n, 0, 10_000), "v": np.random.default_rng(3).integers(0, 1_000_000, n)}},
+        lambda n: {
+            "A": {**_points(n, 0, 10_000), "v": np.random.default_rng(3).integers(0, 1_000_000, n)}
+        },
         {"Polars": _hopping_polars},
     ),
     Workload(

@@ -69,13 +69,13 @@ def canonical_words(column: pa.Array) -> npt.NDArray[np.int64]:
         column = pc.fill_null(column, pa.scalar(0, pa.int64()).cast(_storage(dtype)).cast(dtype))
     if pa.types.is_floating(dtype):
         values = column.to_numpy(zero_copy_only=False)
-        words = (values + 0.0).view(np.int64)  # −0.0 + 0.0 is 0.0
+        words: npt.NDArray[np.int64] = (values + 0.0).view(np.int64)  # −0.0 + 0.0 is 0.0
         nan = np.isnan(values)
         if nan.any():
             words = np.where(nan, _CANONICAL_NAN, words)
         return words
     if pa.types.is_boolean(dtype):
-        return column.to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
     numbers = column.view(_storage(dtype)).to_numpy(zero_copy_only=False)
     return np.ascontiguousarray(numbers, dtype=np.int64)
 

@@ -216,8 +216,7 @@ class ApplyKernel:
         names = self._keys[0]
         types = [self._inputs[0].type_of(name) for name in names]
         return {
-            name: pa.array([m.values[i] for m in members], types[i])
-            for i, name in enumerate(names)
+            name: pa.array([m.values[i] for m in members], types[i]) for i, name in enumerate(names)
         }
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
@@ -263,7 +262,12 @@ def _canonical(value: object) -> object:
 
 def _order(key: Key) -> tuple[object, ...]:
     """Keys in the order of values: NULL first, NaN last, strings by their bytes."""
-    return tuple(
-        (0, 0) if v is None else (2, 0) if v is _NAN else (1, v.encode() if isinstance(v, str) else v)
-        for v in key
-    )
+    return tuple(_place(value) for value in key)
+
+
+def _place(value: object) -> tuple[int, object]:
+    if value is None:
+        return 0, 0
+    if value is _NAN:
+        return 2, 0
+    return 1, value.encode() if isinstance(value, str) else value

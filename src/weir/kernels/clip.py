@@ -77,7 +77,9 @@ class ClipKernel:
         self._holds.push(batch.vs, slots, self._held)
         return slots
 
-    def _first_matches(self, left: Int64s, right_rows: Int64s, right: Batch) -> tuple[Int64s, Int64s]:
+    def _first_matches(
+        self, left: Int64s, right_rows: Int64s, right: Batch
+    ) -> tuple[Int64s, Int64s]:
         """Of each left row the first right row for which the condition holds."""
         assert self._condition is not None
         theirs = right.take(right_rows)

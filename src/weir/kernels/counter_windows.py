@@ -72,7 +72,7 @@ class SessionWindows:
         return min(cti, self._holds.minimum(self._first))
 
     def forgets(self, groups: Int64s) -> npt.NDArray[np.bool_]:
-        forgotten = self._first[groups] == OPEN
+        forgotten: npt.NDArray[np.bool_] = self._first[groups] == OPEN
         self._number[groups[forgotten]] = 0
         return forgotten
 

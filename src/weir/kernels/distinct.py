@@ -39,9 +39,7 @@ class DistinctKernel:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         (batch,) = slices
         groups = self._encode(batch)
-        started, ended, starts, ends = _pieces(
-            batch.vs, batch.ve, groups, self._start, self._end
-        )
+        started, ended, starts, ends = _pieces(batch.vs, batch.ve, groups, self._start, self._end)
         self._watch(np.unique(groups))
         self._holds.push(self._start[started], started, self._start)
         parts = [(ends + 1, Batch(starts, ends, self._groups.keys(ended)))]

@@ -60,7 +60,7 @@ class JoinKeys:
 
     def left(self, groups: Int64s) -> Int64s:
         """These rows are gone, one group each; the groups without rows, which are forgotten."""
-        emptied = count_down(groups, self._members)
+        emptied: Int64s = count_down(groups, self._members)
         self._index.release(emptied)
         return emptied
 
@@ -230,8 +230,8 @@ class JoinKernel:
 
 
 @compiled
-def _meet(a, a_vs, a_ve, a_groups, a_arena, a_spans, a_free,
-          b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free, presence):  # type: ignore[no-untyped-def]  # fmt: skip
+def _meet(a, a_vs, a_ve, a_groups, a_arena, a_spans, a_free,  # type: ignore[no-untyped-def]
+          b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free, presence):  # fmt: skip
     """Walk both sides' new rows in order of vs; each meets the live rows of the other side."""
     found = np.empty(len(a) + len(b) + 16, dtype=np.int64)  # the other side of each pair
     ends = np.empty(len(a) + len(b), dtype=np.int64)  # by row in order: where its pairs end

@@ -62,9 +62,7 @@ def rows_table(batch: Batch, names: Sequence[str], **extra: Int64s) -> pa.Table:
 
 def table_rows(table: pa.Table) -> tuple[Batch, dict[str, Int64s]]:
     """The held rows of `rows_table`, and its extra columns."""
-    columns = {
-        name: table.column(i).combine_chunks() for i, name in enumerate(table.column_names)
-    }
+    columns = {name: table.column(i).combine_chunks() for i, name in enumerate(table.column_names)}
     if "vs" not in columns or "ve" not in columns:
         raise SnapshotCorrupt(f"a table of held rows lacks vs or ve: {table.column_names}")
     special = {n: _numbers(c) for n, c in columns.items() if n.startswith("@") or n in ("vs", "ve")}

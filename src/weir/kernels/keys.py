@@ -54,7 +54,8 @@ class KeyIndex:
 
     def find(self, first: UInt64s, second: UInt64s) -> Int64s:
         """The groups of these hashes, −1 where there is none."""
-        return _find(first, second, self._table, self._first, self._second)
+        groups: Int64s = _find(first, second, self._table, self._first, self._second)
+        return groups
 
     def release(self, groups: Int64s) -> None:
         """Forget these live groups (each named once)."""

@@ -260,7 +260,8 @@ def _chains(panes, heads, following):  # type: ignore[no-untyped-def]
 
 def chains_of(panes: Int64s, heads: Int64s, following: Int64s) -> tuple[Int64s, Int64s]:
     """All members of the panes' chains, with the index of the pane each belongs to."""
-    return _chains(panes, heads, following)
+    members: tuple[Int64s, Int64s] = _chains(panes, heads, following)
+    return members
 
 
 def chain_members(panes: Int64s, heads: Int64s, following: Int64s) -> Int64s:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import NO_ORIGIN, START, Batch, concat_batches, empty_batch
@@ -117,7 +118,7 @@ class _Port:
         return rows_table(concat_batches(rows), shape.schema.names)
 
 
-def _is_sorted(order: np.ndarray) -> bool:  # type: ignore[type-arg]
+def _is_sorted(order: npt.NDArray[np.intp]) -> bool:
     return bool((order[1:] > order[:-1]).all())
 
 

@@ -214,6 +214,7 @@ class FloatMoment:
         )
         if (lanes[:, 0] >= exact.MAX_VALUES).any():
             raise RunError("more than 2³¹ values in one group: their exact sum is not kept")
+        values: npt.NDArray[np.float64]
         values, left_over = exact.round_quotient(limbs, self._low, exact.VALUE_UNIT, divisors)
         for row in np.flatnonzero(left_over):
             # Rare: only quotients below 2⁻¹⁰²² are rounded by Python's integers.

@@ -11,6 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
@@ -104,7 +105,7 @@ class OrderedMeasure:
         self._following = grown(self._following, self._entries.capacity, -1)
         _link(slots, panes, keys, self._nodes, self._following, self._heads)
 
-    def _sort_keys(self) -> tuple[Int64s, Int64s, np.ndarray]:  # type: ignore[type-arg]
+    def _sort_keys(self) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
         if self._plain or self._by_arrival:
             return _NO_NUMBERS, _NO_NUMBERS, _NO_BYTES
         return self._entries.bytes_of(0)

@@ -189,7 +189,8 @@ def _pane_hashes(groups, starts, ends):  # type: ignore[no-untyped-def]
 
 def pair_hashes(left: Int64s, right: Int64s) -> tuple[UInt64s, UInt64s]:
     """Hashes of pairs of small numbers, without collisions."""
-    return _pair_hashes(left, right)
+    hashes: tuple[UInt64s, UInt64s] = _pair_hashes(left, right)
+    return hashes
 
 
 @compiled

@@ -8,11 +8,14 @@ that compare as the value does, with their first seven bytes as the int64.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Int64s
 from weir.events.hashing import binary_buffers, canonical_words, decimal_words
 from weir.kernels.rows import valid_mask
+
+Mask = npt.NDArray[np.bool_]
 
 _SIGN = np.int64(-(2**63))
 _DOWN = np.int64(2**63 - 1)
@@ -34,7 +37,7 @@ def plain_keys(column: pa.Array) -> Int64s:
     return words
 
 
-def from_plain(keys: Int64s, missing: np.ndarray, dtype: pa.DataType) -> pa.Array:  # type: ignore[type-arg]
+def from_plain(keys: Int64s, missing: Mask, dtype: pa.DataType) -> pa.Array:
     """The values of plain keys; NULL where missing."""
     if pa.types.is_null(dtype):
         return pa.nulls(len(keys))
@@ -52,7 +55,7 @@ def from_plain(keys: Int64s, missing: np.ndarray, dtype: pa.DataType) -> pa.Arra
     return _with_nulls(whole, missing)
 
 
-def _with_nulls(column: pa.Array, missing: np.ndarray) -> pa.Array:  # type: ignore[type-arg]
+def _with_nulls(column: pa.Array, missing: Mask) -> pa.Array:
     if not missing.any():
         return column
     index = pa.array(np.arange(len(column)), mask=missing)

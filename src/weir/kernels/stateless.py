@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import OPEN, START, Batch, Int64s, ticks
+from weir.events.compiled import compiled
 from weir.kernels.expressions import compile_expression
 from weir.plan.nodes import (
     AlterLifetime,
@@ -78,9 +79,33 @@ def _filter(node: Filter, below: Schema) -> Callable[[Batch], Batch]:
             mask = pc.fill_null(mask, False)
         if mask.true_count == len(batch):
             return batch
-        return batch.take(pc.indices_nonzero(mask).to_numpy().view(np.int64))
+        return batch.take(true_rows(mask))
 
     return keep
+
+
+def true_rows(mask: pa.BooleanArray) -> Int64s:
+    """The positions at which a mask without NULLs is true."""
+    bits = np.frombuffer(mask.buffers()[1], dtype=np.uint8)
+    rows: Int64s = _set_bits(bits, mask.offset, len(mask), mask.true_count)
+    return rows
+
+
+@compiled
+def _set_bits(bits, offset, length, count):  # type: ignore[no-untyped-def]
+    # Eight places more: each byte writes all its rows and steps on by its set bits.
+    rows = np.empty(count + 8, dtype=np.int64)
+    found = 0
+    for at in range(offset >> 3, (offset + length + 7) >> 3):
+        byte = bits[at]
+        if at == offset >> 3:
+            byte &= 0xFF << (offset & 7)
+        if byte and found < count:
+            base = 8 * at - offset
+            for i in range(8):
+                rows[found] = base + i
+                found += (byte >> i) & 1
+    return rows[:count]
 
 
 def _explode(at: int) -> Callable[[Batch], Batch]:
@@ -165,9 +190,7 @@ def _point_at_end(batch: Batch) -> Batch:
     return Batch(closed.ve, closed.ve + 1, closed.columns, closed.origin)
 
 
-def _set_lifetime(
-    shift: int, end: Callable[[Batch], pa.Array]
-) -> Callable[[Batch], Batch]:
+def _set_lifetime(shift: int, end: Callable[[Batch], pa.Array]) -> Callable[[Batch], Batch]:
     def alter(batch: Batch) -> Batch:
         return _with_lifetimes(batch, batch.vs + shift, ticks(end(batch)))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import START, Batch, Int64s, empty_batch
@@ -61,7 +62,7 @@ def _directed(column: pa.Array, descending: bool) -> Int64s:
     return ~codes if descending else codes
 
 
-def _changes(keys: Sequence[Int64s], order: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _changes(keys: Sequence[Int64s], order: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
     """Where a row in this order differs from the one before it."""
     changes = np.zeros(len(order), dtype=np.bool_)
     for key in keys:
@@ -131,10 +132,10 @@ class TopOfInstant:
 
     def _take_in(self, batch: Batch, arrivals: Int64s) -> None:
         self._arrivals = max(self._arrivals, int(arrivals.max()) + 1)
-        panes, new = self._put(batch, arrivals)
-        self._windows.opened(new)
+        self._windows.opened(self._put(batch, arrivals))
 
-    def _put(self, batch: Batch, arrivals: Int64s) -> tuple[Int64s, Int64s]:
+    def _put(self, batch: Batch, arrivals: Int64s) -> Int64s:
+        """Hold rows; the panes made for them."""
         keys = row_keys([(batch.columns[i], down) for i, down in self._order], arrivals)
         slots = self._rows.add(Batch(batch.vs, batch.ve, (*batch.columns, keys)))
         groups = np.zeros(len(batch), dtype=np.int64)
@@ -146,7 +147,7 @@ class TopOfInstant:
         self._arrival[slots] = arrivals
         self._nodes[slots] = (0, -1, -1, 1)
         _chain(slots, panes, self._following, self._heads)
-        return panes, new
+        return new
 
     def snapshot(self) -> Tables:
         slots = self._rows.held()
@@ -186,15 +187,15 @@ def _equal_order(a, b, starts, lengths, buffer):  # type: ignore[no-untyped-def]
     """Whether two rows are alike in their order columns: their keys but for the arrival."""
     if lengths[a] != lengths[b]:
         return False
+    same = True
     for i in range(lengths[a] - 8):
-        if buffer[starts[a] + i] != buffer[starts[b] + i]:
-            return False
-    return True
+        same = same and buffer[starts[a] + i] == buffer[starts[b] + i]
+    return same
 
 
 @compiled
-def _replay_top(kinds, panes, heads, following, nodes, roots, starts, lengths, buffer,
-                limit, ties, counts):  # type: ignore[no-untyped-def]  # fmt: skip
+def _replay_top(kinds, panes, heads, following, nodes, roots, starts, lengths, buffer,  # type: ignore[no-untyped-def]
+                limit, ties, counts):  # fmt: skip
     """Run the operations; at each EMIT the first rows, one list after the other."""
     out = np.empty(1024, dtype=np.int64)
     at = emitted_count = 0

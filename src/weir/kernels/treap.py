@@ -150,8 +150,8 @@ def _in_order(nodes, root, out, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def replay(kinds, groups, panes, heads, following, nodes, roots, query, p, q,
-           starts, lengths, buffer, out, rests):  # type: ignore[no-untyped-def]  # fmt: skip
+def replay(kinds, groups, panes, heads, following, nodes, roots, query, p, q,  # type: ignore[no-untyped-def]
+           starts, lengths, buffer, out, rests):  # fmt: skip
     """Run window operations over the trees: a pane's nodes enter and leave its group's tree;
     an EMIT answers the query (`out[i]`: node numbers, −1 for none; p/q is a quantile)."""
     emitted = 0
@@ -185,8 +185,8 @@ def replay(kinds, groups, panes, heads, following, nodes, roots, query, p, q,
 
 
 @compiled
-def replay_all(kinds, groups, panes, heads, following, nodes, roots,
-               starts, lengths, buffer, counts):  # type: ignore[no-untyped-def]  # fmt: skip
+def replay_all(kinds, groups, panes, heads, following, nodes, roots,  # type: ignore[no-untyped-def]
+               starts, lengths, buffer, counts):  # fmt: skip
     """The same with the whole multiset in order at each EMIT: its size in `counts`, and all
     node numbers one after the other."""
     out = np.empty(1024, dtype=np.int64)

@@ -187,7 +187,10 @@ class HoppingWindows(_Sliding):
 
     def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]:
         w = self._window
-        return _window_numbers(batch.vs, batch.ve, w.size, w.hop, w.offset)
+        numbers: tuple[Int64s, Int64s] = _window_numbers(
+            batch.vs, batch.ve, w.size, w.hop, w.offset
+        )
+        return numbers
 
     def due(self, cti: int) -> Due:
         last = self._last_closed(cti)

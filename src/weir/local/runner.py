@@ -117,7 +117,9 @@ class LocalRun:
         self.vertices: list[list[Vertex]] = []
         self.sources: list[SourceVertex] = []
         for stage in self.plan.stages:
-            self.vertices.append([self.make_vertex(stage, i) for i in range(self._counts[stage.number])])
+            self.vertices.append(
+                [self.make_vertex(stage, i) for i in range(self._counts[stage.number])]
+            )
             self._attach_sources(stage)
         self.egress = [
             Egress(sink, self._sink_streams(sink), emit)

@@ -73,7 +73,7 @@ def _node(cls: type[T]) -> type[T]:
         return {name: getattr(self, name) for name in names}
 
     made.__hash__ = remembered_hash  # type: ignore[assignment, method-assign]
-    made.__getstate__ = own_fields  # type: ignore[attr-defined, method-assign]
+    made.__getstate__ = own_fields  # type: ignore[assignment, method-assign]
     return made
 
 

@@ -98,9 +98,7 @@ def walk_nodes(node: Node) -> Iterator[Node]:
 
 def origin_depths(program: Program) -> dict[Node, int]:
     """How many origin columns each node's rows carry: 0 where nobody asks or there are none."""
-    nodes = list(
-        dict.fromkeys(n for o in program.outputs for n in walk_nodes(o.node))
-    )
+    nodes = list(dict.fromkeys(n for o in program.outputs for n in walk_nodes(o.node)))
     asked = _nodes_asked_for_origins(nodes)
     depths: dict[Node, int] = {}
     for node in nodes:

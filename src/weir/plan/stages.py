@@ -236,9 +236,7 @@ class _Cutter:
         uid: str | None = None,
         why_single: str = "",
     ) -> _Draft:
-        draft = _Draft(
-            len(self._drafts), ports, vertices, split_by, uid=uid, why_single=why_single
-        )
+        draft = _Draft(len(self._drafts), ports, vertices, split_by, uid=uid, why_single=why_single)
         if node is not None:
             draft.operators.append(node)
         self._drafts.append(draft)

@@ -74,9 +74,7 @@ def make_kernel(node: Node) -> Kernel:
 class Chain:
     """See the module's docstring."""
 
-    def __init__(
-        self, stage: Stage, origins: Mapping[Node, int], streams: Sequence[int]
-    ) -> None:
+    def __init__(self, stage: Stage, origins: Mapping[Node, int], streams: Sequence[int]) -> None:
         """`streams[i]` is the port that input stream i belongs to."""
         self._steps: list[_Stateful | _Stateless] = []
         for place, operator in enumerate(stage.operators):
@@ -115,7 +113,9 @@ class Chain:
         self._cti = tables["progress"].column(0)[0].as_py()
         for i, step in enumerate(self._steps):
             prefix = f"{i}."
-            step.load({n.removeprefix(prefix): t for n, t in tables.items() if n.startswith(prefix)})
+            step.load(
+                {n.removeprefix(prefix): t for n, t in tables.items() if n.startswith(prefix)}
+            )
 
     def empty(self) -> Batch:
         return empty_batch(self._types)

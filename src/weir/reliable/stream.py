@@ -118,7 +118,10 @@ class MemoryStream:
 
     def register(self, reader: Hashable, seq: int) -> None:
         if seq < self._collected:
-            raise RunError(f"stream {self.name}: row {seq} was collected, {self._collected} is kept")
+            kept = self._collected
+            raise RunError(
+                f"stream {self.name}: row {seq} was collected, rows from {kept} on are kept"
+            )
         if seq > self._end:
             raise RunError(f"stream {self.name}: row {seq} is not written yet")
         self._readers[reader] = (seq, START)
@@ -129,9 +132,11 @@ class MemoryStream:
         at = max(bisect_right(self._seqs, seq) - 1, 0)
         for entry in self._entries[at:]:
             if entry.end > seq:
-                rows = entry.rows.slice(seq - entry.seq, len(entry.rows)) if seq > entry.seq else entry.rows
                 self._readers[reader] = (entry.end, entry.cti)
-                return Entry(seq, rows, entry.cti)
+                if seq == entry.seq:
+                    return entry
+                rest = entry.rows.slice(seq - entry.seq, len(entry.rows))
+                return Entry(seq, rest, entry.cti)
             if entry.end == seq and entry.cti > cti:
                 self._readers[reader] = (seq, entry.cti)
                 return Entry(seq, entry.rows.slice(0, 0), entry.cti)
@@ -146,7 +151,7 @@ class MemoryStream:
         while keep < len(self._entries) - 1 and self._entries[keep].end <= seq:
             keep += 1
         # The last entry stays: its claim is what a reader at the end still asks for.
-        if keep < len(self._entries) and self._entries[keep].end <= seq and len(self._entries[keep].rows):
+        if keep < len(self._entries) and self._entries[keep].end <= seq:
             last = self._entries[keep]
             self._entries[keep] = Entry(last.end, last.rows.slice(0, 0), last.cti)
             self._seqs[keep] = last.end

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from weir.events.batch import START, Batch
+from weir.events.batch import START, Batch, Int64s
 from weir.events.hashing import hash_rows
 from weir.kernels.kernel import Tables
 from weir.reliable.chain import Chain
@@ -119,7 +119,7 @@ class Vertex:
             stream.register(self.name, seq)
 
 
-def parts_of(rows: Batch, keys: Sequence[int], count: int) -> np.ndarray:  # type: ignore[type-arg]
+def parts_of(rows: Batch, keys: Sequence[int], count: int) -> Int64s:
     """The part of each row under a hash split: stable across processes and releases."""
     _, second = hash_rows([rows.columns[k] for k in keys], len(rows))
     # The upper half: kernels use the lower bits of the first word for their own tables.

@@ -137,7 +137,7 @@ def _primary(p: Cursor) -> exp.Expr:
             return _named(p)
         case TokenType.STAR:
             p.fail("`*` stands alone in a select list, or in COUNT(*)")
-    p.unexpected("an expression")
+    return p.unexpected("an expression")
 
 
 def _number(p: Cursor) -> exp.Expr:
