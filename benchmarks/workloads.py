@@ -22,7 +22,7 @@ MINUTE = 60 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`streams` of columns by name (vs, ve first), the program, and the peer's whole-batch query."""
+    """A program, events for its streams (columns by name), and the peers' whole-batch queries."""
 
     name: str
     program: str

@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 echo "figure1.weir"
 sed 's/^/    /' figure1.weir
 echo
-echo "weir run figure1.weir"
+echo "weir run figure1.weir    (the first run on a machine compiles the kernels: up to a minute)"
 "$weir" run figure1.weir
 echo
 echo "out/counts.jsonl"

@@ -40,6 +40,9 @@ QUIET_SECONDS = 2.0
 LINE_SECONDS = 10.0
 """How often a line comes where there is no terminal."""
 
+ENDLESS = 2**63 - 1
+"""Event times from here on are none: nothing is known yet, or all inputs have ended."""
+
 app = typer.Typer(
     name="weir",
     help="A reliable temporal stream engine: one program, one answer.",
@@ -350,7 +353,8 @@ class _Meter:
         self._console, self._in_time = console, in_time
         self._started = self._said = time.monotonic()
         self._first: int | None = None
-        self._live: Live | None = None
+        self._latest: Progress | None = None
+        self._live = Live(self, console=console, transient=True, refresh_per_second=4)
 
     @property
     def elapsed(self) -> float:
@@ -358,32 +362,33 @@ class _Meter:
 
     def __enter__(self) -> None:
         self._started = self._said = time.monotonic()
+        if self._console.is_terminal:
+            self._live.start()
 
     def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
+        self._live.stop()
+
+    def __rich__(self) -> Text:
+        """What stands on the terminal now; `Live` asks for it again and again."""
+        if self.elapsed < QUIET_SECONDS:
+            return Text()
+        if self._latest is None:
+            return Text("starting (the first run on a machine compiles the kernels)")
+        return Text(self._line(self._latest))
 
     def take(self, progress: Progress) -> None:
-        if self._first is None and abs(progress.reached) < 2**63 - 1:
+        self._latest = progress
+        if self._first is None and abs(progress.reached) < ENDLESS:
             self._first = progress.reached
         now = time.monotonic()
-        if now - self._started < QUIET_SECONDS:
-            return
-        if self._console.is_terminal:
-            if self._live is None:
-                self._live = Live(console=self._console, transient=True, refresh_per_second=4)
-                self._live.start()
-            if now - self._said >= 0.25:
-                self._said = now
-                self._live.update(Text(self._line(progress)))
-        elif now - self._said >= LINE_SECONDS:
+        if not self._console.is_terminal and now - self._said >= LINE_SECONDS:
             self._said = now
             typer.echo(self._line(progress), err=True)
 
     def _line(self, progress: Progress) -> str:
         seconds = max(self.elapsed, 1e-9)
         line = f"{progress.events:,} events, {progress.events / seconds:,.0f} events/s"
-        if self._first is None or abs(progress.reached) >= 2**63 - 1:
+        if self._first is None or abs(progress.reached) >= ENDLESS:
             return line
         times = (progress.reached - self._first) / 1e6 / seconds
         return f"{line}, at {self._shown(progress.reached)}, {times:,.1f} × real time"

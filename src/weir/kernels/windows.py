@@ -178,22 +178,11 @@ class HoppingWindows(_Sliding):
         self._flushed = START
         self._restored_at = START
 
-    def _last_closed(self, cti: int) -> int:
-        """The number of the last window that has ended at this CTI."""
-        if cti == OPEN:
-            return OPEN - 1
-        w = self._window
-        return max((cti - w.offset - w.size) // w.hop, START)
-
     def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]:
-        w = self._window
-        numbers: tuple[Int64s, Int64s] = _window_numbers(
-            batch.vs, batch.ve, w.size, w.hop, w.offset
-        )
-        return numbers
+        return windows_met(self._window, batch.vs, batch.ve)
 
     def due(self, cti: int) -> Due:
-        last = self._last_closed(cti)
+        last = last_ended(self._window, cti)
         operations, cells, gone = self._operations(last, min(last + 1, OPEN - 1))
         if cti == OPEN:
             if len(self._exits):
@@ -238,7 +227,7 @@ class HoppingWindows(_Sliding):
         if cti in (OPEN, START):
             return cti
         w = self._window
-        return max(w.offset + (self._last_closed(cti) + 1) * w.hop, START)
+        return max(w.offset + (last_ended(w, cti) + 1) * w.hop, START)
 
     def restore(self, groups: Int64s, state: Mapping[str, Int64s], panes: Int64s, cti: int) -> None:
         self._cut[groups] = state["cut"]
@@ -249,7 +238,22 @@ class HoppingWindows(_Sliding):
         np.add.at(self._inside, self._panes.group[panes[entered]], 1)
 
     def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:
-        return self._panes.start[panes] <= self._last_closed(self._restored_at)
+        return self._panes.start[panes] <= last_ended(self._window, self._restored_at)
+
+
+def last_ended(window: Hopping, cti: int) -> int:
+    """The number of the last window that has ended at this CTI."""
+    if cti == OPEN:
+        return OPEN - 1
+    return max((cti - window.offset - window.size) // window.hop, START)
+
+
+def windows_met(window: Hopping, vs: Int64s, ve: Int64s) -> tuple[Int64s, Int64s]:
+    """The first window that each lifetime meets and one past the last (`OPEN`: none is)."""
+    numbers: tuple[Int64s, Int64s] = _window_numbers(
+        vs, ve, window.size, window.hop, window.offset
+    )
+    return numbers
 
 
 @compiled

@@ -141,6 +141,15 @@ def test_a_run_that_depends_on_cuts_fails(monkeypatch: pytest.MonkeyPatch) -> No
     assert "other rows in stage 0 vertex 0" in reason
 
 
+def test_streams_that_the_program_declares_itself() -> None:
+    again = "STREAM A (vs BIGINT) FROM 'a.jsonl'; Out = SELECT vs AS s FROM A;"
+    assert verdict(again, error="stream `A` is there twice").passed
+    other = "STREAM C (vs BIGINT) FROM 'c.jsonl'; Out = SELECT vs AS s FROM C;"
+    assert "the case has no input `C`" in verdict(other, expected=[]).reason
+    program = case_program(case(other, expected=[]))
+    assert [(s.name, s.index) for s in program.sources] == [("A", 0), ("C", 1)]
+
+
 # --- types and reading -----------------------------------------------------------------------
 
 
