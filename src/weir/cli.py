@@ -374,7 +374,7 @@ class _Meter:
             return Text()
         if self._latest is None:
             return Text("starting (the first run on a machine compiles the kernels)")
-        return Text(self._line(self._latest))
+        return Text(self._line(self._latest), no_wrap=True, overflow="ellipsis")
 
     def take(self, progress: Progress) -> None:
         self._latest = progress

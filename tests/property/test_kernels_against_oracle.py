@@ -39,7 +39,7 @@ def test_each_operator(operator: str, request: pytest.FixtureRequest) -> None:
     def check(example: Example, data: st.DataObject) -> None:
         _check(example, data)
 
-    check_examples(check, 45, request)
+    check_examples(check, 25, request)
 
 
 @pytest.mark.parametrize("first", OPERATORS)
@@ -48,7 +48,7 @@ def test_compositions(first: str, request: pytest.FixtureRequest) -> None:
     def check(example: Example, data: st.DataObject) -> None:
         _check(example, data)
 
-    check_examples(check, 45, request)
+    check_examples(check, 40, request)
 
 
 def _check(example: Example, data: st.DataObject) -> None:

@@ -20,6 +20,7 @@ from weir.kernels.lanes import ADDITIVE
 from weir.kernels.measures import DistinctMeasure, LaneMeasure, Measure
 from weir.kernels.ordered import CollectMeasure, OrderedMeasure
 from weir.kernels.panes import ENTER, Groups, Operations, Panes
+from weir.kernels.partial import PaneWindows
 from weir.kernels.user_aggregate import UserMeasure
 from weir.kernels.windows import HoppingWindows, SnapshotWindows, Windower
 from weir.plan.nodes import (
@@ -27,6 +28,7 @@ from weir.plan.nodes import (
     Aggregation,
     CountWindow,
     Hopping,
+    PartialAggregate,
     Schema,
     Session,
     Snapshot,
@@ -37,7 +39,7 @@ from weir.plan.nodes import (
 class AggregateKernel:
     """See `kernel.Kernel` for the contract."""
 
-    def __init__(self, node: Aggregate) -> None:
+    def __init__(self, node: Aggregate | PartialAggregate) -> None:
         below, self._schema = schema(node.input), schema(node)
         keys = [below.index(k) for k in node.keys]
         self._key_names = node.keys
@@ -58,6 +60,8 @@ class AggregateKernel:
             self._take_in(batch)
         due = self._windows.due(cti)
         self._cti = cti
+        if not len(due.operations.kinds):  # most steps of a long window
+            return empty_batch(self._schema.types), self._windows.output_cti(cti)
         columns: list[pa.Array] = []
         for measure in self._measures:
             columns += measure.replay(due.operations)
@@ -175,7 +179,9 @@ class AggregateKernel:
             measure.replay(again)
 
 
-def _windower(node: Aggregate, panes: Panes) -> Windower:
+def _windower(node: Aggregate | PartialAggregate, panes: Panes) -> Windower:
+    if isinstance(node, PartialAggregate):
+        return PaneWindows(panes, node.window)
     match node.window:
         case Hopping():
             return HoppingWindows(panes, node.window)

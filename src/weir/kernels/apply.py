@@ -47,6 +47,10 @@ class Event:
         except KeyError:
             raise AttributeError(f"the event has no column {name}") from None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # In an `OperatorFailed` it crosses processes; unpickling by slots would ask for columns.
+        return Event, (self.vs, OPEN if self.ve is None else self.ve, self.values, self.input)
+
     def __repr__(self) -> str:
         return repr({"vs": self.vs, "ve": self.ve, **self.values})
 
@@ -142,8 +146,9 @@ class ApplyKernel:
         values = tuple(event.values[name] for name in self._keys[event.input])
         key = tuple(_canonical(v) for v in values)
         if key not in self._members:
-            make = self._call.operator.implementation
-            self._members[key] = _Member(make(*self._call.args), values)
+            name, make = self._call.operator.name, self._call.operator.implementation
+            instance = guarded(f"{name}.__init__", make, self._call.args, event)
+            self._members[key] = _Member(instance, values)
         context.begin(event.vs, event.vs + 1)
         self._run("on_event", self._members[key], (event, context), event)
         self._register(key, context)

@@ -17,7 +17,7 @@ from weir.kernels.buckets import insert, live
 from weir.kernels.expressions import compile_expression
 from weir.kernels.joins import JoinKeys, Side
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.keys import grown
+from weir.kernels.keys import each_once, grown
 from weir.kernels.time_queue import Holds
 from weir.plan.nodes import Join, Schema, schema
 
@@ -61,11 +61,12 @@ class ClipKernel:
         self._forget(clipped)
         due = side.due(cti)
         # A row that was clipped is gone; its slot may hold another by now.
-        due = np.unique(due[(self._held[due] != OPEN) & (side.rows.ve[due] <= cti)])
+        due = each_once(due[(self._held[due] != OPEN) & (side.rows.ve[due] <= cti)])
         ends = side.rows.ve[due]
         parts.append((ends, self._ended(due, ends)))
         self._forget(due)
         side.live.release(self._keys.left(groups))
+        side.forget_dropped()
         return emitted(parts), min(cti, self._holds.minimum(self._held))
 
     def _hold(self, batch: Batch) -> Int64s:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from weir.events.batch import OPEN, Batch, Int64s
 from weir.events.compiled import compiled
-from weir.kernels.keys import grown
+from weir.kernels.keys import each_once, grown
 from weir.kernels.panes import EMIT, ENTER, EXIT, Operations, Panes
 from weir.kernels.time_queue import Holds, TimeQueue
 from weir.kernels.windows import Due, Results
@@ -51,7 +51,7 @@ class SessionWindows:
         groups = groups[self._last[groups] + self._timeout == at]
         groups = groups[self._first[groups] != OPEN]
         # A group may have set the same timer in several steps.
-        groups = np.unique(groups)
+        groups = each_once(groups)
         timed = np.stack(
             [groups, self._number[groups], self._first[groups], self._last[groups]], axis=1
         )

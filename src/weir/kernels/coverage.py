@@ -60,6 +60,7 @@ class Coverage:
             slots, starts, ends, self._rows.ve,
             self._edge, self._piece, self._matched,
         )  # fmt: skip
+        touched = touched[self._held[touched] != OPEN]
         self._holds.push(self._held[touched], touched, self._held)
         if self._matched:
             self._timers.add(np.minimum(self._edge[touched], OPEN - 1) + 1, touched)
@@ -100,12 +101,14 @@ def _cover(slots, starts, ends, ve, edge, piece, matched):  # type: ignore[no-un
     out_end = np.empty(2 * len(slots), dtype=np.int64)
     out_slot = np.empty(2 * len(slots), dtype=np.int64)
     touched = np.empty(len(slots), dtype=np.int64)
-    count = 0
+    count = changed = 0
     for i in range(len(slots)):
         slot, start, end = slots[i], starts[i], ends[i]
-        touched[i] = slot
         if edge[slot] == ve[slot]:
             continue  # matched to its end already
+        if end > edge[slot]:
+            touched[changed] = slot
+            changed += 1
         if start > edge[slot]:
             if matched and piece[slot] != none:
                 at[count], out_slot[count] = edge[slot] + 1, slot
@@ -126,7 +129,7 @@ def _cover(slots, starts, ends, ve, edge, piece, matched):  # type: ignore[no-un
             out_start[count], out_end[count] = piece[slot], ve[slot]
             count += 1
             piece[slot] = none
-    return at[:count], out_start[:count], out_end[:count], out_slot[:count], touched
+    return at[:count], out_start[:count], out_end[:count], out_slot[:count], touched[:changed]
 
 
 @compiled

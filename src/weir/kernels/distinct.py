@@ -14,7 +14,7 @@ import pyarrow as pa
 from weir.events.batch import OPEN, Batch, Int64s
 from weir.events.compiled import compiled
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.keys import grown
+from weir.kernels.keys import each_once, grown
 from weir.kernels.panes import Groups
 from weir.kernels.time_queue import Holds, TimeQueue
 from weir.plan.nodes import Distinct, schema
@@ -40,12 +40,10 @@ class DistinctKernel:
         (batch,) = slices
         groups = self._encode(batch)
         started, ended, starts, ends = _pieces(batch.vs, batch.ve, groups, self._start, self._end)
-        self._watch(np.unique(groups))
+        self._watch(started)
         self._holds.push(self._start[started], started, self._start)
         parts = [(ends + 1, Batch(starts, ends, self._groups.keys(ended)))]
-        due_at, due = self._timers.pop(cti)
-        # Of a group's timers the one that names its end is right, all others are stale.
-        due = np.unique(due[(self._start[due] != OPEN) & (_after(self._end[due]) == due_at)])
+        due = self._over(cti)
         piece = Batch(self._start[due], self._end[due], self._groups.keys(due))
         parts.append((_after(piece.ve), piece))
         self._start[due] = OPEN
@@ -57,6 +55,14 @@ class DistinctKernel:
         self._start = grown(self._start, self._groups.capacity, OPEN)
         self._end = grown(self._end, self._groups.capacity, OPEN)
         return groups
+
+    def _over(self, cti: int) -> Int64s:
+        """The groups whose piece has ended for good."""
+        due = self._timers.pop(cti)[1]
+        due = each_once(due[self._start[due] != OPEN])
+        over = _after(self._end[due]) <= cti
+        self._watch(due[~over])  # lengthened since: one timer a piece, however often
+        return due[over]
 
     def _watch(self, groups: Int64s) -> None:
         self._timers.add(_after(self._end[groups]), groups)

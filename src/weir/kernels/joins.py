@@ -86,6 +86,13 @@ class Side:
     def groups(self, slots: Int64s) -> Int64s:
         return self._group[slots]
 
+    def forget_dropped(self) -> None:
+        """Rows that went before their end leave it behind: begin anew when most are such."""
+        if len(self._ends) > 2 * self.rows.capacity:
+            held = self.rows.held()
+            self._ends = TimeQueue()
+            self._ends.add(self.rows.ve[held], held)
+
     def due(self, cti: int) -> Int64s:
         """The slots of rows that end at or before this CTI."""
         return self._ends.pop(cti)[1]

@@ -1,7 +1,8 @@
 """The additive part of an aggregation: all its counts and sums in one matrix of int64 lanes.
 
 Contract
-1. Lane 0 counts rows. Aggregates over the same column and filter share one moment.
+1. Lane 0 counts rows. Aggregates over the same column and filter share one moment. A column
+   may hold states (`states.py`) instead of values; then they are merged.
 2. `encode` gives each row's lanes. When a moment had to widen, it also says where each old
    lane is now; whoever keeps lanes then moves them (`relaid`).
 3. Adding rows of the matrix is adding the rows they stand for; subtracting takes them away.
@@ -18,10 +19,11 @@ import pyarrow as pa
 from weir.events.batch import Int64s
 from weir.kernels.moments import Mask, Moment, make_moment
 from weir.kernels.rows import valid_mask
+from weir.kernels.states import MergedMoment, pack
 from weir.plan.nodes import Aggregation, Schema
 
 _SQUARES = frozenset({"stddev", "variance"})
-_SUMS = frozenset({"sum", "avg"}) | _SQUARES
+_SUMS = frozenset({"sum", "avg", "moments"}) | _SQUARES
 ADDITIVE = frozenset({"count_star", "count"}) | _SUMS
 
 
@@ -45,11 +47,13 @@ class Lanes:
         self._results: list[tuple[str, _Column, pa.DataType]] = []
         columns = [self._column(a, schema) for a in aggregates]
         summed = {c for a, c in zip(aggregates, columns, strict=True) if a.function in _SUMS}
-        squared = {c for a, c in zip(aggregates, columns, strict=True) if a.function in _SQUARES}
+        squared = {c for a, c in zip(aggregates, columns, strict=True) if _squares(a)}
         for aggregation, column in zip(aggregates, columns, strict=True):
             if column not in self._moments and column != _ALL_ROWS:
                 dtype = schema.types[column.arg] if column in summed else None  # type: ignore[index]
-                self._moments[column] = make_moment(dtype, column in squared)
+                moment = make_moment(aggregation.of or dtype, column in squared)
+                merged = aggregation.of is not None
+                self._moments[column] = MergedMoment(moment) if merged else moment
             function = "count" if aggregation.function == "count_star" else aggregation.function
             self._results.append((function, column, aggregation.type))
 
@@ -97,20 +101,29 @@ class Lanes:
         for column, moment in self._moments.items():
             starts[column] = at
             at += len(moment.lane_names)
-        return [
-            pa.array(np.ascontiguousarray(matrix[:, 0]))
-            if c == _ALL_ROWS
-            else self._moments[c].result(
-                function, matrix[:, starts[c] : starts[c] + len(self._moments[c].lane_names)], dtype
-            )
-            for function, c, dtype in self._results
-        ]
+        columns = []
+        for function, column, dtype in self._results:
+            if column == _ALL_ROWS:
+                columns.append(pa.array(np.ascontiguousarray(matrix[:, 0])))
+                continue
+            moment = self._moments[column]
+            names = moment.lane_names
+            lanes = matrix[:, starts[column] : starts[column] + len(names)]
+            if function == "moments":
+                columns.append(pack(lanes, names))
+            else:
+                columns.append(moment.result(function, lanes, dtype))
+        return columns
 
     def load(self, names: Sequence[str]) -> None:
         """Take over the lanes that a snapshot has."""
         for i, moment in enumerate(self._moments.values()):
             prefix = f"m{i}."
             moment.load([n.removeprefix(prefix) for n in names if n.startswith(prefix)])
+
+
+def _squares(aggregation: Aggregation) -> bool:
+    return aggregation.function in _SQUARES or "squares" in aggregation.params
 
 
 def counted_rows(

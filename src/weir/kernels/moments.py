@@ -36,6 +36,10 @@ class Moment(Protocol):
         """Make room for these values; whether the lanes changed."""
         ...
 
+    def widen(self, low: int, high: int, special: bool) -> bool:
+        """Make room for sums with limbs from `low` up to `high`, and for NaN and infinities."""
+        ...
+
     def encode(self, column: pa.Array | None, counted: Mask, lanes: Int64s, at: int) -> None: ...
     def result(self, function: str, lanes: Int64s, dtype: pa.DataType) -> pa.Array: ...
     def load(self, names: list[str]) -> None:
@@ -61,6 +65,9 @@ class _FixedLanes:
     lane_names: list[str]
 
     def fit(self, column: pa.Array | None, counted: Mask) -> bool:
+        return False
+
+    def widen(self, low: int, high: int, special: bool) -> bool:
         return False
 
     def load(self, names: list[str]) -> None:
@@ -170,7 +177,9 @@ class FloatMoment:
         self._special = "nan" in names
 
     def fit(self, column: pa.Array | None, counted: Mask) -> bool:
-        low, high, special = exact.limb_range(raw_values(column), counted)
+        return self.widen(*exact.limb_range(raw_values(column), counted))
+
+    def widen(self, low: int, high: int, special: bool) -> bool:
         before = (self._low, self._high, self._special)
         if high:
             self._low = min(self._low, low) if self._high else low

@@ -56,8 +56,10 @@ class PaneWindows:
     def _results(self, panes: Int64s) -> Results:
         w, ends = self._window, self._panes.end[panes]
         final = w.offset + self._panes.start[panes] * w.hop + w.size
-        # Times beyond the first and last ticks are moved to them: they are in the same pane.
-        vs = np.maximum(final, START + w.hop) - w.hop
+        # Times beyond the first and last that windows are known for are moved to them: they
+        # are in the same pane.
+        earliest = START + max(w.size + w.offset, 0)
+        vs = np.maximum(final, earliest + w.hop) - w.hop
         last = w.offset + (ends - 1) * w.hop
         ve = np.where(ends == OPEN, OPEN, np.minimum(last, OPEN - 1 - w.hop) + w.hop)
         return Results(np.arange(len(panes)), vs, ve, final)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir.events.batch import OPEN, Batch, Int64s
 from weir.events.compiled import compiled
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.keys import count_down, count_up, grown
+from weir.kernels.keys import count_down, count_up, each_once, grown
 from weir.kernels.panes import Groups
 from weir.kernels.rows import RowStore
 from weir.kernels.time_queue import Holds, TimeQueue
@@ -57,7 +57,7 @@ class StitchKernel:
         self._timers.add(_after(self._chains.ve[touched]), touched)
         due_at, due = self._timers.pop(cti)
         alive = (self._start[due] != OPEN) & (_after(self._chains.ve[due]) == due_at)
-        due = np.unique(due[alive])
+        due = each_once(due[alive])
         rows = Batch(
             self._chains.vs[due], self._chains.ve[due], self._groups.keys(self._group[due])
         )

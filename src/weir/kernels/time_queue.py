@@ -14,6 +14,7 @@ import numpy as np
 
 from weir.events.batch import OPEN, Int64s
 from weir.events.compiled import compiled
+from weir.kernels.keys import each_once
 
 _NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -84,11 +85,17 @@ class Holds:
 
     def push(self, starts: Int64s, ids: Int64s, current: Int64s) -> None:
         if self._size + len(starts) > len(self._starts):
-            self._size = _keep_valid(self._starts, self._ids, self._size, current)
-            needed = 2 * (self._size + len(starts))
-            self._starts = np.concatenate([self._starts[: self._size], np.zeros(needed, np.int64)])
-            self._ids = np.concatenate([self._ids[: self._size], np.zeros(needed, np.int64)])
+            self._make_room(len(starts), current)
         self._size = _push_all(self._starts, self._ids, self._size, starts, ids)
+
+    def _make_room(self, count: int, current: Int64s) -> None:
+        """Drop what is stale or was pushed twice; then there is room for this many more."""
+        starts, ids = self._starts[: self._size], self._ids[: self._size]
+        ids = each_once(ids[(current[ids] == starts) & (starts != OPEN)])
+        ids = ids[np.argsort(current[ids])]  # in order: a heap
+        self._size = len(ids)
+        room = np.zeros(max(64, 2 * (self._size + count)), np.int64)
+        self._starts, self._ids = np.concatenate([current[ids], room]), np.concatenate([ids, room])
 
     def minimum(self, current: Int64s) -> int:
         """The smallest start still held; `OPEN` when nothing is."""
@@ -131,12 +138,3 @@ def _drop_stale(heap, ids, size, current):  # type: ignore[no-untyped-def]
             at = child
         heap[at], ids[at] = start, owner
     return size
-
-
-@compiled
-def _keep_valid(heap, ids, size, current):  # type: ignore[no-untyped-def]
-    kept = 0
-    for i in range(size):
-        if current[ids[i]] == heap[i]:
-            kept = _push_one(heap, ids, kept, heap[i], ids[i])
-    return kept

@@ -24,8 +24,12 @@ FIRST, LAST, DISC, CONT, ALL = 0, 1, 2, 3, 4
 
 @compiled
 def _priority(node):  # type: ignore[no-untyped-def]
+    # Mixed well (splitmix64): one multiplication would follow keys that are themselves spread by
+    # the golden ratio, and the tree would be a list.
     word = np.uint64(node + 1) * np.uint64(0x9E3779B97F4A7C15)
-    return word ^ (word >> np.uint64(29))
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
 
 
 @compiled

@@ -6,16 +6,19 @@ window. Python calls per row: the code is the user's.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
+from typing import TypeVar
 
 import pyarrow as pa
 
 from weir.errors import OperatorFailed
 from weir.kernels.ordered import OrderedMeasure
 from weir.kernels.panes import Operations
+from weir.kernels.user_calls import describe, failure_place
 from weir.plan.nodes import Aggregation, Schema
 from weir.plan.user_code import AggregateFunction
+
+Result = TypeVar("Result")
 
 
 class UserMeasure(OrderedMeasure):
@@ -25,7 +28,8 @@ class UserMeasure(OrderedMeasure):
         super().__init__(aggregation, schema)
         assert aggregation.user is not None
         self._user = aggregation.user
-        self._code = aggregation.user.implementation()
+        make = aggregation.user.implementation
+        self._code = guarded(f"{self._user.name}.__init__", make, (), "(none)")
 
     def replay(self, operations: Operations) -> list[pa.Array]:
         counts, columns = self.replay_lists(operations)
@@ -47,7 +51,7 @@ class UserMeasure(OrderedMeasure):
     def _typed(self, results: list[object]) -> pa.Array:
         try:
             return pa.array(results, self._type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise _failure(self._user, self._code.result, error) from error
 
 
@@ -63,17 +67,13 @@ def _failure(user: AggregateFunction, call: Callable[..., object], error: Except
 
 
 def guarded(
-    name: str, call: Callable[..., object], arguments: tuple[object, ...], event: object
-) -> object:
+    name: str, call: Callable[..., Result], arguments: tuple[object, ...], event: object
+) -> Result:
     """Call the user's code; what it raises becomes `OperatorFailed` with the place and event."""
     try:
         return call(*arguments)
     except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = failure_place(name, call, error)
         raise OperatorFailed(
-            function=name,
-            file=frame.filename,
-            line=frame.lineno or 0,
-            event=event,
-            cause=f"{type(error).__name__}: {error}",
+            function=name, file=place.file, line=place.line, event=event, cause=describe(error)
         ) from error

@@ -42,7 +42,10 @@ def failure_place(name: str, function: object, error: BaseException | None) -> U
 
 
 def _code_of(function: object) -> CodeType | None:
-    # A decorated function is looked through; a callable object runs its __call__.
+    # A decorated function is looked through; a class runs its __init__, a callable object its
+    # __call__.
+    if isinstance(function, type):
+        function = function.__init__  # type: ignore[misc]
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     if not hasattr(function, "__code__"):

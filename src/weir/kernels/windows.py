@@ -250,9 +250,7 @@ def last_ended(window: Hopping, cti: int) -> int:
 
 def windows_met(window: Hopping, vs: Int64s, ve: Int64s) -> tuple[Int64s, Int64s]:
     """The first window that each lifetime meets and one past the last (`OPEN`: none is)."""
-    numbers: tuple[Int64s, Int64s] = _window_numbers(
-        vs, ve, window.size, window.hop, window.offset
-    )
+    numbers: tuple[Int64s, Int64s] = _window_numbers(vs, ve, window.size, window.hop, window.offset)
     return numbers
 
 

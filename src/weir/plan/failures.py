@@ -99,7 +99,7 @@ def aggregate_can_fail(aggregation: Aggregation, below: Node) -> bool:
         return True
     if aggregation.function not in ("sum", "avg"):
         return False
-    dtype = schema(below).type_of(aggregation.args[0])
+    dtype = aggregation.of or schema(below).type_of(aggregation.args[0])
     return bool(pa.types.is_decimal(dtype)) or (aggregation.function == "sum" and is_integer(dtype))
 
 

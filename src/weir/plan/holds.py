@@ -35,6 +35,7 @@ from weir.plan.nodes import (
     Join,
     LifetimeChange,
     Node,
+    PartialAggregate,
     Partition,
     Point,
     PointAtEnd,
@@ -126,6 +127,8 @@ def _hold(node: Node, below: list[Span]) -> Hold:
     match node:
         case Aggregate(window=Hopping() as window):
             return Span(0, window.size)
+        case PartialAggregate():  # until the first of a row's windows ends
+            return Span(0, node.window.hop)
         case Aggregate(window=Session()) | Distinct() | Stitch():
             return UNBOUNDED
         case Aggregate(window=Snapshot()) | Top(scope="instant"):
@@ -165,6 +168,9 @@ def _lifetime(node: Node, below: list[Span]) -> Span:
             return max(below[0], LONGEST_LIFETIME)
         case Aggregate():
             return _window_lifetime(node, below[0])
+        case PartialAggregate():
+            # Both ends move outwards, each by less than a hop.
+            return below[0] + 2 * (node.window.hop - 1)
         case Join():
             return _join_lifetime(node, *below)
         case Union():
@@ -249,13 +255,13 @@ def _moved(end: Expr) -> tuple[str, int] | None:
 
 # --- state ---------------------------------------------------------------------------------
 
-_ADDED_UP = frozenset(("count_star", "count", "sum", "avg", "stddev", "variance"))
+_ADDED_UP = frozenset(("count_star", "count", "sum", "avg", "stddev", "variance", "moments"))
 
 
 def kept(node: Node) -> str:
     """What a vertex keeps for the operator, in words; empty when it keeps nothing."""
     match node:
-        case Aggregate():
+        case Aggregate() | PartialAggregate():
             return _kept_by_window(node)
         case Join():
             return _kept_by_join(node)
@@ -274,7 +280,7 @@ def kept(node: Node) -> str:
             return ""
 
 
-def _kept_by_window(node: Aggregate) -> str:
+def _kept_by_window(node: Aggregate | PartialAggregate) -> str:
     each = "each key and" if node.keys else "each"
     valued = [a.user.name if a.user else a.function for _, a in node.aggregates]
     valued = [name for name in dict.fromkeys(valued) if name not in _ADDED_UP]

@@ -248,6 +248,9 @@ class Aggregation:
     `function`: count_star, count, count_distinct, sum, avg, min, max, stddev, variance, first,
     last, quantile_disc, quantile_cont, collect, or `user` with the user's own in `user`.
     MEDIAN is quantile_cont with params ("0.5",).
+    In two phases: `moments`, with params ("squares",) if squares are asked for, gives what
+    sums, means and variances are made of; they then read that column, and `of` says of values
+    of which type it is made.
     """
 
     function: str
@@ -256,6 +259,7 @@ class Aggregation:
     filter: str | None = None
     params: tuple[str, ...] = ()
     user: AggregateFunction | None = None
+    of: pa.DataType | None = None
 
 
 @_node
@@ -266,6 +270,17 @@ class Aggregate:
     keys: tuple[str, ...]
     aggregates: tuple[tuple[str, Aggregation], ...]
     window: Window
+
+
+@_node
+class PartialAggregate:
+    """One row for each pane: the rows of a group, in one vertex, that are in the same windows.
+    Its lifetime is in just these windows too. A rewrite makes it, below an `Aggregate`."""
+
+    input: Node
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregation], ...]
+    window: Hopping
 
 
 @_node
@@ -339,6 +354,7 @@ Node: TypeAlias = (
     | Chop
     | Stitch
     | Aggregate
+    | PartialAggregate
     | Distinct
     | Top
     | Join
@@ -402,7 +418,7 @@ def _schema(node: Node) -> Schema:
             below = schema(node.input)
             columns = tuple((n, t.value_type if n == node.column else t) for n, t in below.columns)
             return Schema(columns, below.time)
-        case Aggregate():
+        case Aggregate() | PartialAggregate():
             below = schema(node.input)
             keys = tuple((k, below.type_of(k)) for k in node.keys)
             return Schema((*keys, *((n, a.type) for n, a in node.aggregates)), below.time)

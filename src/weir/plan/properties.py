@@ -22,6 +22,7 @@ from weir.plan.nodes import (
     Filter,
     Join,
     Node,
+    PartialAggregate,
     Partition,
     Program,
     Project,
@@ -76,7 +77,7 @@ def keys_of(node: Node) -> tuple[tuple[str, ...], ...] | None:
             return (names,) if names else None
         case Apply():
             return node.keys if node.keys[0] else None
-        case Chop():
+        case Chop() | PartialAggregate():
             return ((),)
         case _:
             return None

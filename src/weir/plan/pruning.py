@@ -25,6 +25,7 @@ from weir.plan.nodes import (
     Filter,
     Join,
     Node,
+    PartialAggregate,
     Partition,
     Program,
     Project,
@@ -164,7 +165,7 @@ def _read(node: Node, wanted: Names) -> tuple[Names, ...]:
             return (wanted | frozenset(node.keys),)
         case Top():
             return (wanted | {name for name, _ in node.order},)
-        case Aggregate():
+        case Aggregate() | PartialAggregate():
             columns = {c for _, a in node.aggregates for c in (*a.args, a.filter) if c is not None}
             return (frozenset(node.keys) | columns,)
         case Join():

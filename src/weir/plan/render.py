@@ -28,6 +28,7 @@ from weir.plan.nodes import (
     Join,
     LifetimeChange,
     Node,
+    PartialAggregate,
     Partition,
     PointAtEnd,
     Project,
@@ -171,7 +172,7 @@ def render_detail(node: Node) -> str:
             return _change(node.change)
         case Chop():
             return f"every {duration(node.period)}{_offset(node.offset)}"
-        case Aggregate():
+        case Aggregate() | PartialAggregate():
             return _aggregate(node)
         case Top():
             return _top(node)
@@ -241,7 +242,7 @@ def render_window(window: Window) -> str:
             return "SNAPSHOT"
 
 
-def _aggregate(node: Aggregate) -> str:
+def _aggregate(node: Aggregate | PartialAggregate) -> str:
     parts = [", ".join(f"{_aggregation(a)} AS {n}" for n, a in node.aggregates)]
     parts.append(f"BY {', '.join(node.keys)}" if node.keys else "")
     return " ".join([p for p in parts if p] + [f"WITH {render_window(node.window)}"])

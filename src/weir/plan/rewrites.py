@@ -10,7 +10,8 @@ Contract
 4. Linear in the size of the graph: a node that is shared is rewritten once and stays shared.
 
 Filters go down (`pushdown.py`), columns that nobody reads go away (`pruning.py`), and the
-projections that lie on each other then become one.
+projections that lie on each other then become one. Last, aggregates without keys are cut in two
+(`two_phase.py`).
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ from weir.plan.traversal import (
     substituted,
     with_inputs,
 )
+from weir.plan.two_phase import in_two_phases
 
 __all__ = ["merge_projects", "needed_columns", "rewrite"]
 
 
 def rewrite(program: Program) -> Program:
     """The program that is run instead of the one that was written."""
-    result = merge_projects(prune_columns(push_filters(program)))
+    result = in_two_phases(merge_projects(prune_columns(push_filters(program))))
     for before, after in zip(program.outputs, result.outputs, strict=True):
         assert schema(before.node) == schema(after.node), f"{before.name} has other columns"
     return result

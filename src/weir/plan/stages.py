@@ -7,6 +7,7 @@ many vertices a keyed stage has.
 Rules
 1. A stateless operator joins the stage of its input. So does a stateful one whose input comes
    from one stage, is read by nobody else, and is split by a subset of the operator's keys.
+   A `Chop` and a `PartialAggregate` need no rows to meet: they join whatever feeds them.
 2. Any other stateful operator begins a stage: each input is split by the hash of its key
    columns, or, when rows of all keys may meet, goes to the stage's only vertex.
 3. UNION ALL is no operator at run time: whoever reads it reads all its branches. Stateless
@@ -27,6 +28,7 @@ from weir.plan.nodes import (
     Join,
     Node,
     Output,
+    PartialAggregate,
     Partition,
     Program,
     Project,
@@ -169,7 +171,7 @@ class _Cutter:
             return [self._begin((), None, None, node)]
         if isinstance(node, Union):
             return self._place_union(node)
-        if is_stateless(node) or isinstance(node, Chop):
+        if is_stateless(node) or isinstance(node, Chop | PartialAggregate):
             return [self._extended(d, node) for d in self._placed[inputs_of(node)[0]]]
         return [self._place_stateful(node)]
 
@@ -258,10 +260,13 @@ def stage_schema(stage: Stage) -> Schema:
 
 
 def _carried(split_by: tuple[str, ...] | None, step: Node | Branch) -> tuple[str, ...] | None:
-    """What the split columns are called above a stateless operator; None when one is lost."""
+    """What the split columns are called above an operator that extends a stage; None when one
+    is lost."""
     if split_by is None or isinstance(step, Branch):
         return split_by
     if isinstance(step, Explode) and step.column in split_by:
+        return None
+    if isinstance(step, PartialAggregate) and not set(split_by) <= set(step.keys):
         return None
     if isinstance(step, Project):
         renamed = {e.name: name for name, e in step.columns if isinstance(e, Column)}

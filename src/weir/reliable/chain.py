@@ -34,6 +34,7 @@ from weir.plan.nodes import (
     Filter,
     Join,
     Node,
+    PartialAggregate,
     Partition,
     Project,
     Source,
@@ -49,7 +50,7 @@ from weir.plan.stages import Branch, Stage, stage_schema
 def make_kernel(node: Node) -> Kernel:
     """The one kernel of a stateful operator."""
     match node:
-        case Aggregate():
+        case Aggregate() | PartialAggregate():
             return AggregateKernel(node)
         case Join(kind="clip"):
             return ClipKernel(node)

@@ -1,0 +1,157 @@
+"""The ordered multisets against sorted lists."""
+
+from __future__ import annotations
+
+import bisect
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from weir.kernels import treap
+
+NO_NUMBERS = np.zeros(0, dtype=np.int64)
+NO_BYTES = np.zeros(0, dtype=np.uint8)
+PLAIN = (NO_NUMBERS, NO_NUMBERS, NO_BYTES)
+
+
+class Trees:
+    """A pool of nodes with these keys, in two groups."""
+
+    def __init__(self, keys: list[int], texts: list[bytes] | None = None) -> None:
+        self.nodes = np.full((len(keys), treap.FIELDS), -1, dtype=np.int64)
+        self.nodes[:, treap.KEY] = keys
+        self.nodes[:, treap.SIZE] = 1
+        self.roots = np.full(2, -1, dtype=np.int64)
+        self.sort_keys = PLAIN
+        if texts is not None:
+            lengths = np.array([len(t) for t in texts], dtype=np.int64)
+            starts = np.cumsum(lengths) - lengths
+            self.sort_keys = (starts, lengths, np.frombuffer(b"".join(texts) or b" ", np.uint8))
+
+    def insert(self, group: int, node: int) -> None:
+        self.nodes[node, 1:] = (-1, -1, 1)
+        treap.insert(self.nodes, self.roots, group, node, *self.sort_keys)
+
+    def remove(self, group: int, node: int) -> None:
+        treap.remove(self.nodes, self.roots, group, node, *self.sort_keys)
+
+    def members(self, group: int) -> list[int]:
+        root = int(self.roots[group])
+        size = int(self.nodes[root, treap.SIZE]) if root >= 0 else 0
+        return [int(treap.kth(self.nodes, root, i)) for i in range(size)]
+
+    def depth(self, group: int) -> int:
+        deepest, waiting = 0, [(int(self.roots[group]), 1)]
+        while waiting:
+            node, level = waiting.pop()
+            if node >= 0:
+                deepest = max(deepest, level)
+                sides = (treap.LEFT, treap.RIGHT)
+                waiting += [(int(self.nodes[node, s]), level + 1) for s in sides]
+        return deepest
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("spread", [3, 10**6])
+@pytest.mark.parametrize("bytes_", [False, True])
+def test_any_operations_do_what_a_sorted_list_does(seed: int, spread: int, bytes_: bool) -> None:
+    chance = random.Random(seed)
+    count = 300
+    keys = [chance.randrange(spread) for _ in range(count)]
+    texts = [chance.choice([b"", b"a", b"a\0", b"ab", b"b"]) for _ in keys] if bytes_ else None
+    trees = Trees(keys, texts)
+    order = [(k, texts[i] if texts else b"", i) for i, k in enumerate(keys)]
+    model: list[list[tuple[int, bytes, int]]] = [[], []]
+    free = set(range(count))
+    for _ in range(600):
+        group = chance.randrange(2)
+        if free and chance.random() < 0.6:
+            node = chance.choice(sorted(free))
+            free.discard(node)
+            trees.insert(group, node)
+            bisect.insort(model[group], order[node])
+        elif model[group]:
+            node = model[group].pop(chance.randrange(len(model[group])))[2]
+            free.add(node)
+            trees.remove(group, node)
+    for group in range(2):
+        assert trees.members(group) == [node for _, _, node in model[group]]
+        while model[group]:
+            trees.remove(group, model[group].pop()[2])
+        assert trees.roots[group] == -1
+
+
+GOLDEN_RATIO = 0x9E3779B97F4A7C15
+
+
+@pytest.mark.parametrize("keys", ["rising", "falling", "golden", "golden falling", "equal"])
+def test_no_order_of_keys_makes_a_deep_tree(keys: str) -> None:
+    """Depth must stay far below the 256 places that an insertion has for its path. Numbers spread
+    by the golden ratio are what a simple hash of the node's number looks like."""
+    count = 20_000
+    golden = [(i * GOLDEN_RATIO % 2**64) >> 2 for i in range(1, count + 1)]
+    made = {
+        "rising": list(range(count)),
+        "falling": list(range(count, 0, -1)),
+        "golden": golden,
+        "golden falling": [-g for g in golden],
+        "equal": [0] * count,
+    }
+    trees = Trees([*made[keys], 2**62])
+    for node in range(count + 1):
+        trees.insert(0, node)
+    assert trees.depth(0) < 64
+    assert trees.nodes[trees.roots[0], treap.SIZE] == count + 1
+    assert treap.kth(trees.nodes, trees.roots[0], count) == count
+
+
+# --- replay --------------------------------------------------------------------------------
+
+
+def _replay(values: list[int], query: int, p: Fraction = Fraction(0)) -> tuple[list[int], int]:
+    """The answer over one pane with these values, as nodes, and the rest of a quantile."""
+    trees = Trees(values)
+    following = np.array([*range(1, len(values)), -1], dtype=np.int64)
+    heads = np.array([0 if values else -1])
+    kinds = np.array([treap.ENTER, treap.EMIT, treap.EXIT, treap.EMIT])
+    out, rests = np.empty((2, 2), dtype=np.int64), np.zeros(2, dtype=np.int64)
+    treap.replay(
+        kinds, np.zeros(4, np.int64), np.array([0, -1, 0, -1]), heads, following,
+        trees.nodes, trees.roots, query, p.numerator, p.denominator, *PLAIN, out, rests,
+    )  # fmt: skip
+    assert out[1].tolist() == [-1, -1], "the pane left, so nothing is there"
+    return out[0].tolist(), int(rests[0])
+
+
+def test_first_and_last() -> None:
+    assert _replay([5, 2, 9, 2], treap.FIRST)[0][0] == 1
+    assert _replay([5, 2, 9, 9], treap.LAST)[0][0] == 3
+    assert _replay([], treap.FIRST)[0] == [-1, -1]
+
+
+@pytest.mark.parametrize("p", ["0", "0.1", "0.25", "0.3", "0.5", "0.999", "1"])
+@pytest.mark.parametrize("n", [1, 2, 3, 10])
+def test_quantiles(p: str, n: int) -> None:
+    part = Fraction(p)
+    values = list(range(n))
+    disc = max(-(-part.numerator * n // part.denominator), 1) - 1
+    assert _replay(values, treap.DISC, part)[0][0] == disc
+    (low, high), rest = _replay(values, treap.CONT, part)
+    assert low + Fraction(rest, part.denominator) == part * (n - 1)
+    assert high == low + (rest > 0)
+
+
+def test_the_whole_multiset_in_order() -> None:
+    values = [3, 1, 2] * 500  # more than the first buffer holds
+    trees = Trees(values)
+    following = np.array([*range(1, len(values)), -1], dtype=np.int64)
+    kinds = np.array([treap.EMIT, treap.ENTER, treap.EMIT, treap.EMIT])
+    counts = np.empty(3, dtype=np.int64)
+    entries = treap.replay_all(
+        kinds, np.zeros(4, np.int64), np.array([-1, 0, -1, -1]), np.array([0]), following,
+        trees.nodes, trees.roots, *PLAIN, counts,
+    )  # fmt: skip
+    assert counts.tolist() == [0, 1500, 1500]
+    assert [values[e] for e in entries.tolist()] == sorted(values) * 2
