@@ -248,8 +248,9 @@ def _events(batch: Batch, names: Sequence[str], port: int) -> list[Event]:
 
 
 def _origins(batch: Batch, depth: int) -> list[tuple[int, ...]]:
-    """Each row's origin; one without comes after all that have one."""
-    padding: list[Int64s] = [np.full(len(batch), OPEN)] * (depth - len(batch.origin))
+    """Each row's origin: a shorter one before the longer ones it begins, none after all."""
+    fill = -1 if batch.origin else OPEN
+    padding: list[Int64s] = [np.full(len(batch), fill)] * (depth - len(batch.origin))
     columns = [o.tolist() for o in (*batch.origin, *padding)]
     return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 

@@ -202,8 +202,8 @@ _INF = float("inf")
 
 
 def _between_specials(a: float, b: float) -> float:
-    # By IEEE rules of a + (b − a)·part with 0 < part < 1.
-    return a + (b - a)
+    # a·(1 − part) + b·part with 0 < part < 1: one infinity wins, two of them or a NaN are NaN.
+    return a + b
 
 
 @compiled

@@ -44,7 +44,7 @@ def test_any_operations_do_what_lists_do(seed: int) -> None:
         asked = chance.randrange(GROUPS)
         assert _live(buckets, asked, now) == sorted(s for _, s in model[asked])
         if model[asked] and chance.random() < 0.3:
-            end, gone = model[asked].pop(chance.randrange(len(model[asked])))
+            _, gone = model[asked].pop(chance.randrange(len(model[asked])))
             buckets.remove(_one(asked), _one(gone))
         if chance.random() < 0.1:
             forgotten = chance.randrange(GROUPS)

@@ -30,8 +30,10 @@ MAKERS = {
     pa.bool_(): lambda c: c.random() < 0.5,
     pa.string(): _text,
     pa.binary(): lambda c: c.randbytes(c.choice([0, 1, 9])),
-    TIMESTAMP: lambda c: datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone.utc)
-    + datetime.timedelta(microseconds=c.randrange(10**12)),
+    TIMESTAMP: lambda c: (
+        datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+        + datetime.timedelta(microseconds=c.randrange(10**12))
+    ),
     pa.date32(): lambda c: datetime.date(1960, 1, 1) + datetime.timedelta(days=c.randrange(40000)),
     NARROW: lambda c: Decimal(c.randint(-(10**8), 10**8)).scaleb(-2),
     WIDE: lambda c: Decimal(c.randint(-(10**34), 10**34)).scaleb(-3),

@@ -23,14 +23,14 @@ IN_ORDER: list[tuple[pa.DataType, list[object]]] = [
     (pa.date32(), [datetime.date(1, 1, 1), datetime.date(1970, 1, 1), datetime.date(2020, 1, 1)]),
     (
         pa.timestamp("us", tz="UTC"),
-        [datetime.datetime(y, 1, 1, tzinfo=datetime.timezone.utc) for y in (1900, 1970, 2020)],
+        [datetime.datetime(y, 1, 1, tzinfo=datetime.UTC) for y in (1900, 1970, 2020)],
     ),
     (pa.float64(), [-math.inf, -1.5, -5e-324, 0.0, 5e-324, 1.5, math.inf, math.nan]),
     (NARROW, [Decimal("-99999999999999.9999"), Decimal("-0.0001"), Decimal(0), Decimal("1.5")]),
 ]
 
 
-@pytest.mark.parametrize(("dtype", "values"), IN_ORDER, ids=lambda v: str(v)[:20])
+@pytest.mark.parametrize(("dtype", "values"), IN_ORDER, ids=[str(t) for t, _ in IN_ORDER])
 def test_plain_keys_rise_with_the_values_and_give_them_back(
     dtype: pa.DataType, values: list[object]
 ) -> None:

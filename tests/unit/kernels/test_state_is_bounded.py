@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,7 @@ def _rows(start: int, stop: int, keys: int | None = None, shift: int = 0) -> Bat
 @cache
 def _batches(events: int, keys: int | None, shift: int) -> tuple[Batch, ...]:
     cuts = [*range(0, events, STEP), events]
-    return tuple(_rows(a, b, keys, shift) for a, b in zip(cuts, cuts[1:], strict=False))
+    return tuple(_rows(a, b, keys, shift) for a, b in pairwise(cuts))
 
 
 INPUTS = "".join(
@@ -227,8 +228,6 @@ WINDOWS = {
     "snapshot": "SNAPSHOT",
 }
 AGGREGATES = {
-    "count": "COUNT(*)",
-    "sums": "SUM(v)",
     "exact_sums": "AVG(f)",
     "count_distinct": "COUNT(DISTINCT v)",
     "count_distinct_text": "COUNT(DISTINCT s)",
@@ -259,9 +258,7 @@ ONE_INPUT = {
     ),
     "top_of_instants": "SELECT k, s, v FROM A ORDER BY v DESC, s LIMIT 3",
     "top_with_ties": "SELECT k, v FROM A WITH POINT ORDER BY v LIMIT 2 WITH TIES",
-    "having": "SELECT k, COUNT(*) AS n FROM A GROUP BY k HAVING COUNT(*) > 2 WITH TUMBLING(8)",
     "union": "SELECT k, v FROM A UNION ALL SELECT v, k FROM A",
-    "shifted": "SELECT k, COUNT(*) AS n FROM (SELECT * FROM A WITH SHIFT(5)) AS x GROUP BY k",
 }
 
 
@@ -348,9 +345,9 @@ def test_count_windows_hold_a_row_for_every_key(name: str) -> None:
     assert pipeline.state_rows <= 8 * KEYS
 
 
-@pytest.mark.parametrize("kind", ["ASOF", "LEFT ASOF"])
+@pytest.mark.parametrize("kind", ["ASOF JOIN", "LEFT ASOF JOIN"])
 def test_asof_joins_hold_one_row_for_every_key_of_the_right(kind: str) -> None:
-    query = f"SELECT A.v AS v, B.s AS w FROM A {kind} JOIN B ON {ON_KEY}"
+    query = f"SELECT A.v AS v, B.s AS w FROM A {kind} B ON {ON_KEY}"
     pipeline = Pipeline(_program(f"Out = {query};"))
     # Ever new keys on the left leave nothing behind.
     streams = {"A": _batches(EVENTS // 2, None, 0), "B": _batches(EVENTS // 2, KEYS, 1)}
@@ -437,13 +434,13 @@ def test_a_payload_that_stays_live_for_good(end: int) -> None:
 
 
 @pytest.mark.parametrize("end", [OPEN, 10**12])
-@pytest.mark.parametrize("kind", ["LEFT SEMI", "LEFT ANTI"])
+@pytest.mark.parametrize("kind", ["LEFT SEMI JOIN", "LEFT ANTI JOIN"])
 @pytest.mark.parametrize("until", ["touching", "apart", "end"])
 @pytest.mark.parametrize("condition", ["", " AND A.v <= B.v"])
 def test_a_left_row_that_is_matched_again_and_again(
     kind: str, end: int, until: str, condition: str
 ) -> None:
-    query = f"SELECT A.k AS k FROM A {kind} JOIN B ON A.k == B.k{condition}"
+    query = f"SELECT A.k AS k FROM A {kind} B ON A.k == B.k{condition}"
     pipeline = Pipeline(_program(f"Out = {query};"))
     pipeline.feed("A", _long_lived(end), 1)
     ends = {"touching": lambda vs: vs + 2, "apart": lambda vs: vs + 1, "end": lambda vs: end}
@@ -499,5 +496,3 @@ def test_a_snapshot_cell_that_changes_for_good() -> None:
     peak = _touch(pipeline, "A", every=2, ve=lambda vs: vs + 1)
     assert pipeline.rows > TOUCHES // 2
     assert peak.places <= FEW, peak
-
-

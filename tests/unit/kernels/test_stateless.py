@@ -102,7 +102,7 @@ RULES: list[tuple[LifetimeChange, Callable[[int, int], Life | None], Callable[[i
 ]
 
 
-@pytest.mark.parametrize(("change", "rule", "cti"), RULES, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(("change", "rule", "cti"), RULES, ids=[str(r[0]) for r in RULES])
 def test_lifetimes(
     change: LifetimeChange,
     rule: Callable[[int, int], Life | None],
@@ -117,7 +117,9 @@ def test_lifetimes(
     out = transform.rows(_batch(lives))
     made = [(i, rule(vs, ve)) for i, (vs, ve) in enumerate(lives)]
     expected = [(i, life) for i, life in made if life is not None and life[0] < life[1]]
-    assert list(zip(out.vs.tolist(), out.ve.tolist(), strict=True)) == [life for _, life in expected]
+    assert list(zip(out.vs.tolist(), out.ve.tolist(), strict=True)) == [
+        life for _, life in expected
+    ]
     # The payload and the origin stay with their rows.
     assert out.columns[0].to_pylist() == out.origin[1].tolist() == [i for i, _ in expected]
     for c in range(-20, 20):
@@ -125,7 +127,7 @@ def test_lifetimes(
     assert transform.cti(OPEN) == OPEN and transform.cti(START) == START
 
 
-@pytest.mark.parametrize(("change", "rule", "cti"), RULES, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(("change", "rule", "cti"), RULES, ids=[str(r[0]) for r in RULES])
 def test_no_row_starts_before_the_cti(
     change: LifetimeChange, rule: Callable[[int, int], Life | None], cti: object
 ) -> None:

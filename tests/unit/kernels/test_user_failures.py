@@ -12,7 +12,7 @@ from weir.errors import OperatorFailed
 from weir.script import parse_program
 from weir.testing import run_program, with_output
 
-RULES = '''
+RULES = """
 import json
 from typing import Any
 import weir
@@ -119,12 +119,17 @@ class BadArguments:
         self.wait = 1 // wait              # line 105
     def on_event(self, event: Any, ctx: Any) -> None:
         pass
-'''
+"""
 
 CASES = {
     "risky": ("SELECT risky(v) AS w FROM A", "risky", 9, "ValueError: unlucky"),
     "wrong_type": ("SELECT wrong_type(v) AS w FROM A", "wrong_type", 12, "BIGINT"),
-    "library": ("SELECT inside_a_library(v) AS w FROM A", "inside_a_library", 18, "JSONDecodeError"),
+    "library": (
+        "SELECT inside_a_library(v) AS w FROM A",
+        "inside_a_library",
+        18,
+        "JSONDecodeError",
+    ),
     "arrays": ("SELECT risky_arrays(v) AS w FROM A", "risky_arrays", 23, "ValueError: unlucky"),
     "where": ("SELECT v FROM A WHERE risky(v) > 0", "risky", 9, "ValueError: unlucky"),
     "add": ("SELECT Adds(v) AS w FROM A WITH TUMBLING(50)", "Adds.add", 32, "ValueError"),
@@ -140,7 +145,16 @@ CASES = {
     "arguments": ("PROCESS A USING BadArguments(0)", "BadArguments.__init__", 105, "ZeroDivision"),
 }
 ROWS = [{"vs": v, "v": v} for v in range(20)]
-NAMES_THE_EVENT = {"risky", "wrong_type", "library", "arrays", "where", "on_event", "column", "past"}
+NAMES_THE_EVENT = {
+    "risky",
+    "wrong_type",
+    "library",
+    "arrays",
+    "where",
+    "on_event",
+    "column",
+    "past",
+}
 
 
 def _failure(query: str, directory: Path, **how: object) -> OperatorFailed:
@@ -192,5 +206,3 @@ def test_the_cause_is_chained(tmp_path: Path) -> None:
         causes.append(current)
         current = current.__cause__ or current.__context__
     assert any(isinstance(c, json.JSONDecodeError) for c in causes)
-
-

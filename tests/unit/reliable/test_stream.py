@@ -88,7 +88,7 @@ def test_the_first_write_wins_over_other_rows() -> None:
 def test_other_rows_under_the_same_numbers_are_a_violation() -> None:
     stream = _stream(_entry(0, 3, 1), _entry(3, 6, 1), check=True)
     stream.write(_entry(1, 7, 2))  # the same again, and one more
-    with pytest.raises(DeterminismViolation, match="stream numbers: .* first at row 4"):
+    with pytest.raises(DeterminismViolation, match=r"stream numbers: .* first at row 4"):
         stream.write(Entry(2, _rows([2, 3, 99, 98]), 3))
     assert stream.end == 7
 
@@ -186,7 +186,7 @@ def test_a_number_that_is_not_there_yet() -> None:
 def test_collecting_keeps_what_may_be_asked_for(seq: int) -> None:
     stream = _stream(_entry(0, 2, 1), _entry(2, 5, 2))
     stream.collect(seq)
-    if 0 < seq:
+    if seq > 0:
         with pytest.raises(RunError, match="was collected"):
             stream.register("x", 0)
     if seq <= 5:
