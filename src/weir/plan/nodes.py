@@ -53,10 +53,16 @@ class Schema:
 T = TypeVar("T")
 
 
+def _take_hash(node: object) -> None:
+    hash(node)
+
+
 @dataclass_transform(frozen_default=True)
 def _node(cls: type[T]) -> type[T]:
     """A frozen dataclass that remembers its hash and schema: plans share inputs, and walking
-    a shared input anew for every reader would take time exponential in their depth."""
+    a shared input anew for every reader would take time exponential in their depth. The hash
+    is taken when a node is made: its inputs have theirs then, so deep plans need no deep stack."""
+    cls.__post_init__ = _take_hash  # type: ignore[attr-defined]
     made = dataclass(frozen=True)(cls)
     fresh_hash = made.__hash__
     names = tuple(f.name for f in fields(made))  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ Rules
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from weir.errors import PlanError
@@ -222,11 +222,11 @@ class _Cutter:
 
     @staticmethod
     def _suits(draft: _Draft, keys: tuple[tuple[str, ...], ...] | None) -> bool:
-        if draft.vertices == 1 and not draft.uid:
+        """Whether rows that may meet are in one vertex already. It must not look at how many
+        vertices there are: the cut depends on the program alone."""
+        if draft.split_by == ():
             return True
-        if keys is None or not draft.split_by:
-            return False
-        return set(draft.split_by) <= set(keys[0])
+        return keys is not None and bool(draft.split_by) and set(draft.split_by) <= set(keys[0])
 
     def _begin(
         self,
@@ -277,9 +277,15 @@ def _carried(split_by: tuple[str, ...] | None, step: Node | Branch) -> tuple[str
 
 
 def _partition_hint(node: Node) -> Partition | None:
-    """The PARTITION BY below, through stateless operators."""
-    while is_stateless(node):
-        if isinstance(node, Partition):
-            return node
+    """The PARTITION BY below, through stateless operators, with its columns as they are called
+    here; None when one of them is gone."""
+    above: list[Node] = []
+    while is_stateless(node) and not isinstance(node, Partition):
+        above.append(node)
         node = inputs_of(node)[0]
-    return None
+    if not isinstance(node, Partition):
+        return None
+    keys: tuple[str, ...] | None = node.keys
+    for operator in reversed(above):
+        keys = _carried(keys, operator)
+    return None if keys is None else replace(node, keys=keys)

@@ -507,7 +507,7 @@ FAILS: list[tuple[Expr, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("expr", "fails"), FAILS, ids=repr)
+@pytest.mark.parametrize(("expr", "fails"), FAILS, ids=range(len(FAILS)))
 def test_what_can_fail(expr: Expr, fails: bool) -> None:
     assert can_fail(expr) is fails
 

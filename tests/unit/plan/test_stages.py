@@ -234,12 +234,6 @@ def test_partition_by_sets_count_and_uid() -> None:
         assert _links(stage) == [[(0, "hash", ("k",))]]
 
 
-LOST_HINT = pytest.mark.xfail(
-    reason="`_place_stateful` compares PARTITION BY's columns with keys that were renamed since"
-)
-
-
-@LOST_HINT
 def test_partition_by_of_a_join_splits_both_sides() -> None:
     text = """Out = SELECT A.v AS v FROM A PARTITION BY k INTO 2 AS 'by-k'
               INNER JOIN B ON A.j == B.j AND A.k == B.k;"""
@@ -248,7 +242,6 @@ def test_partition_by_of_a_join_splits_both_sides() -> None:
     assert (stage.vertices, stage.uid) == (2, "by-k")
 
 
-@LOST_HINT
 def test_partition_by_under_another_name() -> None:
     text = """S = SELECT k AS kk, v FROM A PARTITION BY k INTO 2 AS 'by-k';
               Out = SELECT kk, COUNT(*) AS n FROM S GROUP BY kk WITH TUMBLING(5);"""
@@ -281,14 +274,7 @@ PROGRAMS = [
 ]
 
 
-FUSED_AT_ONE = pytest.mark.xfail(
-    reason="`_Cutter._suits` takes a keyed stage of one vertex for a single one at parallelism 1"
-)
-
-
-@pytest.mark.parametrize(
-    "text", [*PROGRAMS[:2], *(pytest.param(text, marks=FUSED_AT_ONE) for text in PROGRAMS[2:])]
-)
+@pytest.mark.parametrize("text", PROGRAMS)
 def test_the_cut_depends_on_the_program_alone(text: str) -> None:
     """A snapshot taken at one parallelism is loaded at another: its stages must be the same."""
 
@@ -318,7 +304,6 @@ def test_origins_are_carried_only_where_order_is_asked_for() -> None:
     assert [by_value.origins[n] for n in by_value.origins if isinstance(n, Source)] == [0]
 
 
-@pytest.mark.xfail(raises=RecursionError, reason="a node's hash asks for its input's, and so on")
 def test_very_deep_plans_are_cut() -> None:
     text = "S0 = SELECT k, v FROM A;"
     for i in range(1, 400):
