@@ -193,9 +193,7 @@ def _windower(node: Aggregate | PartialAggregate, panes: Panes) -> Windower:
             return SnapshotWindows(panes)
 
 
-def _measures(
-    aggregates: Sequence[Aggregation], below: Schema
-) -> tuple[list[Measure], list[int]]:
+def _measures(aggregates: Sequence[Aggregation], below: Schema) -> tuple[list[Measure], list[int]]:
     """The measures, and for each aggregate the place of its column among theirs."""
     additive = [i for i, a in enumerate(aggregates) if a.function in ADDITIVE]
     others = [i for i in range(len(aggregates)) if i not in additive]

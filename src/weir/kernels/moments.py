@@ -218,9 +218,7 @@ class FloatMoment:
         return pa.array(values, mask=n == 0)
 
     def _rounded(self, lanes: Int64s, divisors: Int64s) -> npt.NDArray[np.float64]:
-        limbs = np.ascontiguousarray(
-            lanes[:, self._sum_at : self._sum_at + self._high - self._low]
-        )
+        limbs = np.ascontiguousarray(lanes[:, self._sum_at : self._sum_at + self._high - self._low])
         if (lanes[:, 0] >= exact.MAX_VALUES).any():
             raise RunError("more than 2³¹ values in one group: their exact sum is not kept")
         values: npt.NDArray[np.float64]

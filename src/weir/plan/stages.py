@@ -224,9 +224,9 @@ class _Cutter:
     def _suits(draft: _Draft, keys: tuple[tuple[str, ...], ...] | None) -> bool:
         """Whether rows that may meet are in one vertex already. It must not look at how many
         vertices there are: the cut depends on the program alone."""
-        if draft.split_by == ():
-            return True
-        return keys is not None and bool(draft.split_by) and set(draft.split_by) <= set(keys[0])
+        if draft.split_by is None:
+            return False
+        return not draft.split_by or (keys is not None and set(draft.split_by) <= set(keys[0]))
 
     def _begin(
         self,
