@@ -117,8 +117,8 @@ def coerce(expr: Expr, target: pa.DataType) -> Expr:
 
 
 def _fold(value: object, target: pa.DataType) -> object:
-    if isinstance(value, list):
-        return [_fold(v, target.value_type) for v in value]
+    if isinstance(value, tuple):
+        return tuple(_fold(v, target.value_type) for v in value)
     if target == DOUBLE and isinstance(value, int | Decimal):
         return float(value)
     if pa.types.is_decimal(target) and isinstance(value, int):
@@ -152,7 +152,7 @@ def _value_type(value: object) -> pa.DataType | None:
             return BINARY
         case Decimal():
             return _decimal_type(value)
-        case list():
+        case tuple() | list():
             types = [_value_type(v) for v in value]
             element = None if None in types else common_type_of(types)
             return None if element is None else pa.list_(element)

@@ -43,9 +43,13 @@ class Column(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """A constant: None, bool, int, float, str, bytes, Decimal, or a list of these."""
+    """A constant: None, bool, int, float, str, bytes, Decimal, or a tuple of these."""
 
     value: object
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, list):  # plans are hashed
+            object.__setattr__(self, "value", tuple(self.value))
 
 
 @dataclass(frozen=True, slots=True)

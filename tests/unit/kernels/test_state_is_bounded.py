@@ -457,6 +457,17 @@ def test_a_left_row_that_is_matched_again_and_again(
     assert peak.places <= FEW, peak
 
 
+def test_matches_inside_a_longer_match() -> None:
+    """They change nothing of the left row, so they must leave nothing behind."""
+    query = "SELECT A.k AS k FROM A LEFT SEMI JOIN B ON A.k == B.k AND A.v <= B.v"
+    pipeline = Pipeline(_program(f"Out = {query};"))
+    pipeline.feed("A", _long_lived(OPEN), 1)
+    pipeline.feed("B", _long_lived(10**12), 1)
+    peak = _touch(pipeline, "B", every=1, ve=lambda vs: vs + 1, idle="A")
+    assert pipeline.state_rows <= 3
+    assert peak.places <= FEW, peak
+
+
 @pytest.mark.parametrize("life", [None, 10**9])
 @pytest.mark.parametrize("condition", ["", " AND A.v <= B.v"])
 def test_left_rows_that_are_clipped_long_before_their_end(life: int | None, condition: str) -> None:

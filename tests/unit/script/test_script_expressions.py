@@ -138,9 +138,9 @@ def test_casts(expr: Parse) -> None:
         ("TIMESTAMP '1970-01-01 00:00:00.000007'", 7, TIMESTAMP),
         ("TIMESTAMP '1970-01-01T01:00:00+01:00'", 0, TIMESTAMP),
         ("DATE '1970-01-11'", 10, DATE),
-        ("[1, 2]", [1, 2], pa.list_(BIGINT)),
-        ("ARRAY[1, 2.5, NULL]", [1.0, 2.5, None], pa.list_(DOUBLE)),
-        ("[]", [], pa.list_(NULL)),
+        ("[1, 2]", (1, 2), pa.list_(BIGINT)),
+        ("ARRAY[1, 2.5, NULL]", (1.0, 2.5, None), pa.list_(DOUBLE)),
+        ("[]", (), pa.list_(NULL)),
     ],
 )
 def test_constants(expr: Parse, text: str, value: object, dtype: pa.DataType) -> None:
