@@ -149,7 +149,7 @@ def render_value(value: object) -> str:
             return f"X'{value.hex()}'"
         case Decimal():
             return format(value, "f")
-        case tuple():
+        case tuple() | list():
             return f"[{', '.join(map(render_value, value))}]"
     return str(value)
 
