@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.errors import InputError
-from weir.events.batch import OPEN, START, Batch, Int64s, empty_batch, ticks
+from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks
 from weir.events.types import BIGINT, STRING
 from weir.io.chunks import BadRow, Chunk, shown
 from weir.kernels.evaluation import shown_value
@@ -120,12 +120,13 @@ class Ingress:
         vs = ticks(chunk.rows.column(options.vs))
         if options.ve is not None:
             ve = ticks(chunk.rows.column(options.ve))
-            no_start, wrong_end = vs == OPEN, ve <= vs
+            wrong_end = (ve <= vs) | ((ve > LATEST) & (ve != OPEN))
         else:
             lifetime = 1 if options.lifetime is None else options.lifetime
             # OPEN itself would mean that the event never ends.
-            no_start, wrong_end = vs == OPEN, vs >= OPEN - lifetime
+            wrong_end = vs >= OPEN - lifetime
             ve = np.where(wrong_end, OPEN, vs) + np.where(wrong_end, 0, lifetime)
+        no_start = (vs > LATEST) | (vs < -LATEST)
         mask = no_start | wrong_end
         if not mask.any():
             return vs, ve, _Bad(mask, chunk.bad)

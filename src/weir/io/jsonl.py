@@ -243,9 +243,11 @@ def _decimals(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfi
 def _fits(value: Decimal, dtype: pa.DataType) -> bool:
     if not value.is_finite():
         return False
-    _, digits, exponent = value.normalize().as_tuple()
+    _, digits, exponent = value.as_tuple()  # normalize() would round to 28 digits
     assert isinstance(exponent, int)
-    whole_digits = len(digits) + exponent
+    text = "".join(map(str, digits)).lstrip("0")
+    exponent += len(text) - len(text.rstrip("0"))
+    whole_digits = len(text.rstrip("0")) + exponent
     return bool(-exponent <= dtype.scale and whole_digits <= dtype.precision - dtype.scale)
 
 

@@ -180,7 +180,7 @@ def _fitting(column: pa.Array, target: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:
         limit = Decimal(10) ** (target.precision - target.scale)
         for row, value in enumerate(column.to_pylist()):
-            if value is not None and abs(value) >= limit:
+            if value is not None and value.copy_abs() >= limit:
                 raise RowFailure(row, _misfit(value, target)) from None
         raise
 
@@ -192,7 +192,7 @@ def _decimals(texts: list[str | None], target: pa.DataType) -> pa.Array:
     values: list[Decimal | None] = []
     for row, text in enumerate(texts):
         value = None if text is None else _quantized(text, quantum)
-        if text is not None and (value is None or abs(value) >= limit):
+        if text is not None and (value is None or value.copy_abs() >= limit):
             raise RowFailure(row, _misfit(text, target))
         values.append(value)
     return pa.array(values, target)

@@ -84,6 +84,8 @@ def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array
         except RowFailure as failure:
             error = _named(failure, batch, schema)
             raise error from failure.__cause__
+        except (pa.ArrowException, MemoryError, OverflowError) as failure:
+            raise RunError(f"an expression cannot be computed: {failure}") from failure
 
     return evaluate
 

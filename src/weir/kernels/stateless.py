@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.batch import OPEN, START, Batch, Int64s, ticks
+from weir.errors import RunError
+from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, ticks
 from weir.events.compiled import compiled
 from weir.kernels.expressions import compile_expression
 from weir.plan.nodes import (
@@ -167,6 +168,8 @@ def _shifted(by: int) -> Callable[[int], int]:
 
 def _with_lifetimes(batch: Batch, vs: Int64s, ve: Int64s) -> Batch:
     """The batch with other lifetimes; rows whose lifetime is empty are gone."""
+    if len(vs) and (vs.min() < -LATEST or vs.max() > LATEST):
+        raise RunError(f"overflow: a lifetime was moved beyond ±2⁶² ticks ({vs.min()}, {vs.max()})")
     moved = Batch(vs, ve, batch.columns, batch.origin)
     kept = vs < ve
     return moved if kept.all() else moved.take(kept)

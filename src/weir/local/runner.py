@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from weir.errors import RunError
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.io.ingress import Admitted, Ingress, bad_schema, late_schema
@@ -74,13 +76,16 @@ class Egress:
     def __init__(self, sink: Sink, streams: Sequence[MemoryStream], emit: Emit) -> None:
         self.sink = sink
         self.digest = Digest()
-        self._streams = streams
+        self._streams = {stream: number for number, stream in enumerate(streams)}
         self._emit = emit
         for stream in streams:
             stream.register(self, 0)
 
-    def execute(self) -> None:
-        for number, stream in enumerate(self._streams):
+    def execute(self, written: Sequence[MemoryStream]) -> None:
+        """Take what was written to the output's streams."""
+        for number, stream in sorted(
+            ((self._streams[s], s) for s in written if s in self._streams), key=lambda n: n[0]
+        ):
             while (entry := stream.read_next(self)) is not None:
                 self.take(number, entry.rows)
 
@@ -114,6 +119,9 @@ class LocalRun:
         self._counts = [self._vertex_count(s) for s in self.plan.stages]
         self.streams: dict[tuple[OutletKey, int, int], MemoryStream] = {}
         self._outlets = self._outlet_keys()
+        # What there is to do: for each stage and vertex the inputs that have something new.
+        self._ready: dict[tuple[int, int], set[int]] = {}
+        self._written: set[MemoryStream] = set()
         self.vertices: list[list[Vertex]] = []
         self.sources: list[SourceVertex] = []
         for stage in self.plan.stages:
@@ -160,7 +168,9 @@ class LocalRun:
         if place not in self.streams:
             split = f" by {', '.join(key[1])}[{part}]" if key[1] is not None else ""
             name = f"stage {key[0]} vertex {vertex}{split}"
-            self.streams[place] = MemoryStream(name, check=self._check)
+            stream = MemoryStream(name, check=self._check)
+            stream.watch(partial(self._written.add, stream))
+            self.streams[place] = stream
         return self.streams[place]
 
     def make_vertex(self, stage: Stage, index: int) -> Vertex:
@@ -175,6 +185,8 @@ class LocalRun:
                 part = index if link.channel == "hash" else 0
                 inputs += [self._stream(key, w, part) for w in of_link]
                 ports += [number] * len(of_link)
+        for i, stream in enumerate(inputs):
+            stream.watch(partial(self._note, (stage.number, index), i))
         chain = Chain(stage, self.plan.origins, ports or [0])
         outlets = [self._outlet(stage, key, index) for key in self._outlets[stage.number]]
         return Vertex(f"stage {stage.number} vertex {index}", chain, inputs, outlets)
@@ -209,6 +221,9 @@ class LocalRun:
         while self.step():
             if report is not None:
                 report(Progress(self.events, self.reached))
+        stalled = [v.name for stage in self.vertices for v in stage if v.cti != OPEN]
+        if stalled:
+            raise RunError(f"all inputs ended, but {', '.join(stalled)} did not: a bug in Weir")
 
     @property
     def reached(self) -> int:
@@ -230,16 +245,23 @@ class LocalRun:
         return True
 
     def work_off(self) -> None:
-        """Let every vertex work until nothing is left to read, in order of stages."""
-        for stage in self.vertices:
-            for vertex in stage:
-                while vertex.execute():
-                    pass
+        """Let the vertices work until nothing is left to read, in order of stages."""
+        while self._ready:
+            stage, index = min(self._ready)
+            places = sorted(self._ready.pop((stage, index)))
+            vertex = self.vertices[stage][index]
+            while vertex.execute(places):
+                pass
+        written = list(self._written)
+        self._written.clear()
         for egress in self.egress:
-            egress.execute()
+            egress.execute(written)
         if not self._keep:
-            for stream in self.streams.values():
+            for stream in written:
                 stream.collect_read()
+
+    def _note(self, vertex: tuple[int, int], place: int) -> None:
+        self._ready.setdefault(vertex, set()).add(place)
 
     def _hand_out(self, ingress: Ingress, admitted: Admitted) -> None:
         for egress in self.egress:

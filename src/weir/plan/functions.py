@@ -80,6 +80,7 @@ from weir.plan.type_rules import (
     to_timestamp,
     truncate,
     variadic,
+    with_pattern,
 )
 
 
@@ -106,7 +107,8 @@ FUNCTIONS: Mapping[str, Rule] = {
     **dict.fromkeys(("is_null", "is_not_null"), null_test),
     "coalesce": alike(least=1, most=None),
     "nullif": alike(least=2, most=2),
-    **dict.fromkeys(("like", "rlike"), fixed(STRING, STRING, result=BOOLEAN, constant=(1,))),
+    "like": fixed(STRING, STRING, result=BOOLEAN, constant=(1,)),
+    "rlike": with_pattern(fixed(STRING, STRING, result=BOOLEAN, constant=(1,))),
     "length": one_of(STRING, BINARY, result=BIGINT),
     **dict.fromkeys(("lower", "upper", "trim", "ltrim", "rtrim", "reverse"), _text),
     "concat": variadic(STRING, 1),
@@ -115,10 +117,10 @@ FUNCTIONS: Mapping[str, Rule] = {
     "split": fixed(STRING, STRING, result=pa.list_(STRING)),
     "split_part": fixed(STRING, STRING, BIGINT, result=STRING),
     **dict.fromkeys(("starts_with", "ends_with", "contains"), _text_test),
-    "regexp_extract": fixed(
-        STRING, STRING, BIGINT, result=STRING, least=2, constant=(1, 2), default=0
+    "regexp_extract": with_pattern(
+        fixed(STRING, STRING, BIGINT, result=STRING, least=2, constant=(1, 2), default=0)
     ),
-    "regexp_replace": fixed(STRING, STRING, STRING, result=STRING, constant=(1,)),
+    "regexp_replace": with_pattern(fixed(STRING, STRING, STRING, result=STRING, constant=(1,))),
     **dict.fromkeys(
         ("lpad", "rpad"), fixed(STRING, BIGINT, STRING, result=STRING, least=2, default=" ")
     ),

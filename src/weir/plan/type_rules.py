@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.errors import PlanError
 from weir.events.types import (
@@ -274,11 +275,28 @@ def extract(call: Call) -> Call:
     return _made(call, (call.args[0], moment), BIGINT)
 
 
+def with_pattern(rule: Rule) -> Rule:
+    """The rule, whose second argument is a regular expression that must compile."""
+
+    def checked(call: Call) -> Call:
+        made = rule(call)
+        pattern = _constant(made, 1).value
+        try:
+            pc.match_substring_regex(pa.array([""]), str(pattern))
+        except pa.ArrowInvalid as error:
+            raise _error(call, f"{pattern!r} is no regular expression: {error}") from error
+        return made
+
+    return checked
+
+
 def date_add(call: Call) -> Call:
     _count(call, 2, 3)
-    if len(call.args) == 2:
-        call = replace(call, args=(*call.args, Literal("day", type=STRING)))
     moment = _moment(call, 0)
+    if len(call.args) == 2:
+        # Days for a DATE; for a TIMESTAMP what a duration such as 5ms is: ticks.
+        unit = "day" if type_of(moment) == DATE else "microsecond"
+        call = replace(call, args=(*call.args, Literal(unit, type=STRING)))
     _unit(call, 2, DATE_UNITS if type_of(moment) == DATE else DATE_UNITS + TIME_UNITS)
     return _made(call, (moment, _as(call, 1, BIGINT), call.args[2]), type_of(moment))
 

@@ -14,7 +14,7 @@ Rules (StreamScope §3.1)
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,6 +61,7 @@ class MemoryStream:
         self._collected = 0
         self._readers: dict[Hashable, tuple[int, int]] = {}  # next number, last CTI given
         self._checksum = (0, 0)
+        self._watchers: list[Callable[[], None]] = []
 
     @property
     def end(self) -> int:
@@ -100,6 +101,12 @@ class MemoryStream:
         self._entries.append(Entry(self._end, rows, self._cti))
         self._seqs.append(self._end)
         self._end += len(rows)
+        for tell in self._watchers:
+            tell()
+
+    def watch(self, tell: Callable[[], None]) -> None:
+        """Call this whenever there is something new to read."""
+        self._watchers.append(tell)
 
     def _compare(self, entry: Entry, known: int) -> None:
         """Rows written again must be the rows that are here (as far as they still are)."""

@@ -12,7 +12,7 @@ Rules (StreamScope §3.2)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,8 +56,8 @@ class Vertex:
         self._read = [0] * len(inputs)
         self._written = [0] * sum(len(o.streams) for o in outlets)
         self._cti = START
-        for stream in self._inputs:
-            stream.register(self.name, 0)
+        for place, stream in enumerate(self._inputs):
+            stream.register((self.name, place), 0)
 
     @property
     def cti(self) -> int:
@@ -67,11 +67,12 @@ class Vertex:
     def state_rows(self) -> int:
         return self._chain.state_rows
 
-    def execute(self) -> bool:
-        """One step; whether there was anything to do."""
+    def execute(self, places: Iterable[int] | None = None) -> bool:
+        """One step over these inputs (all, unless the caller knows which have anything new);
+        whether there was anything to do."""
         progressed = False
-        for i, stream in enumerate(self._inputs):
-            entry = stream.read_next(self.name)
+        for i in range(len(self._inputs)) if places is None else places:
+            entry = self._inputs[i].read_next((self.name, i))
             if entry is not None:
                 progressed = True
                 self._read[i] = entry.end
@@ -115,8 +116,8 @@ class Vertex:
         self._chain.load({n: t for n, t in snapshot.tables.items() if n != "$vertex"})
         self._cti = snapshot.tables["$vertex"].column(0)[0].as_py()
         self._read, self._written = list(snapshot.inputs), list(snapshot.outputs)
-        for stream, seq in zip(self._inputs, self._read, strict=True):
-            stream.register(self.name, seq)
+        for place, (stream, seq) in enumerate(zip(self._inputs, self._read, strict=True)):
+            stream.register((self.name, place), seq)
 
 
 def parts_of(rows: Batch, keys: Sequence[int], count: int) -> Int64s:

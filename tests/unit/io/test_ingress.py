@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.errors import InputError
-from weir.events.batch import OPEN, START
+from weir.events.batch import LATEST, OPEN, START
 from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.io.chunks import BadRow, Chunk
 from weir.io.ingress import PARTITION_BITS, Ingress, bad_schema, late_schema
@@ -86,7 +86,8 @@ def oracle(source, items):
             end = OPEN if until is None else until
         else:
             end = None if at is None else at + (1 if options.lifetime is None else options.lifetime)
-        if at is None or at == OPEN or end <= at or (not options.ve and end >= OPEN):
+        beyond = at is None or abs(at) > LATEST or bool(options.ve and LATEST < end < OPEN)
+        if beyond or end <= at or (not options.ve and end >= OPEN):
             if options.bad == "fail":
                 return "bad", here
             bad.append(here)
@@ -107,7 +108,11 @@ def oracle(source, items):
 item = st.one_of(
     st.tuples(
         st.just("row"),
-        st.one_of(st.none(), st.integers(-5, 20), st.sampled_from([OPEN, OPEN - 1, START])),
+        st.one_of(
+            st.none(),
+            st.integers(-5, 20),
+            st.sampled_from([OPEN, OPEN - 1, START, LATEST, LATEST + 1, -LATEST]),
+        ),
         st.one_of(st.none(), st.integers(-5, 25)),
         st.integers(0, 3),
     ),

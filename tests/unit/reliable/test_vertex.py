@@ -115,8 +115,8 @@ def test_two_instances_write_each_row_once() -> None:
     scene = Scene()
     twin = scene.fresh()
     twin.name = "its twin"
-    for stream in scene.inputs:
-        stream.register(twin.name, 0)
+    for place, stream in enumerate(scene.inputs):
+        stream.register((twin.name, place), 0)
     for i in range(STEPS * 2):
         (twin if i % 3 else scene.vertex).execute()
     assert scene.finish() == expected()
