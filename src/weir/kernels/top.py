@@ -217,11 +217,6 @@ def _replay_top(kinds, panes, heads, following, nodes, roots, starts, lengths, b
             counts[emitted_count] = taken
             emitted_count += 1
             continue
-        row = heads[panes[op]]
-        while row >= 0:
-            if kinds[op] == 0:
-                treap.insert(nodes, roots, 0, row, starts, lengths, buffer)
-            else:
-                treap.remove(nodes, roots, 0, row, starts, lengths, buffer)
-            row = following[row]
+        first = heads[panes[op]]
+        treap.move(kinds[op], first, following, nodes, roots, 0, starts, lengths, buffer)
     return out[:at]

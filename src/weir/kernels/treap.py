@@ -154,6 +154,17 @@ def _in_order(nodes, root, out, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def move(kind, node, following, nodes, roots, group, starts, lengths, buffer):  # type: ignore[no-untyped-def]
+    """A pane's nodes, from its first on, enter their group's tree or leave it."""
+    while node >= 0:
+        if kind == 0:
+            insert(nodes, roots, group, node, starts, lengths, buffer)
+        else:
+            remove(nodes, roots, group, node, starts, lengths, buffer)
+        node = following[node]
+
+
+@compiled
 def replay(kinds, groups, panes, heads, following, nodes, roots, query, p, q,  # type: ignore[no-untyped-def]
            starts, lengths, buffer, out, rests):  # fmt: skip
     """Run window operations over the trees: a pane's nodes enter and leave its group's tree;
@@ -179,13 +190,7 @@ def replay(kinds, groups, panes, heads, following, nodes, roots, query, p, q,  #
                     out[emitted, 1] = kth(nodes, root, rank + 1 if rests[emitted] else rank)
             emitted += 1
             continue
-        node = heads[panes[op]]
-        while node >= 0:
-            if kinds[op] == 0:
-                insert(nodes, roots, group, node, starts, lengths, buffer)
-            else:
-                remove(nodes, roots, group, node, starts, lengths, buffer)
-            node = following[node]
+        move(kinds[op], heads[panes[op]], following, nodes, roots, group, starts, lengths, buffer)
 
 
 @compiled
@@ -204,11 +209,5 @@ def replay_all(kinds, groups, panes, heads, following, nodes, roots,  # type: ig
             at = _in_order(nodes, roots[group], out, at)
             emitted += 1
             continue
-        node = heads[panes[op]]
-        while node >= 0:
-            if kinds[op] == 0:
-                insert(nodes, roots, group, node, starts, lengths, buffer)
-            else:
-                remove(nodes, roots, group, node, starts, lengths, buffer)
-            node = following[node]
+        move(kinds[op], heads[panes[op]], following, nodes, roots, group, starts, lengths, buffer)
     return out[:at]
