@@ -26,7 +26,7 @@ OPEN = np.iinfo(np.int64).max
 """The end of an event that is still valid, and the CTI of a stream that has ended."""
 
 LATEST = 2**62
-"""Times lie in [−LATEST, LATEST] (73 000 years each way in µs): adding window sizes to them
+"""Times lie in [−LATEST, LATEST] (146 000 years each way in µs): adding window sizes to them
 cannot overflow."""
 
 START = np.iinfo(np.int64).min

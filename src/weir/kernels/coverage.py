@@ -24,7 +24,7 @@ from weir.events.batch import OPEN, Int64s
 from weir.events.compiled import compiled
 from weir.kernels.keys import grown
 from weir.kernels.rows import RowStore
-from weir.kernels.time_queue import Holds, TimeQueue
+from weir.kernels.time_queue import Holds, TimeQueue, after
 
 Pieces = tuple[Int64s, Int64s, Int64s, Int64s]
 """When final, start, end, slot."""
@@ -63,7 +63,7 @@ class Coverage:
         touched = touched[self._held[touched] != OPEN]
         self._holds.push(self._held[touched], touched, self._held)
         if self._matched:
-            self._timers.add(np.minimum(self._edge[touched], OPEN - 1) + 1, touched)
+            self._timers.add(after(self._edge[touched]), touched)
         due_at, due = self._timers.pop(cti)
         late = _time_out(due_at, due, self._rows.ve, self._edge, self._piece, self._matched)
         return (
@@ -90,7 +90,7 @@ class Coverage:
         self._holds.push(self._held[slots], slots, self._held)
         if self._matched:
             open_piece = slots[self._piece[slots] != OPEN]
-            self._timers.add(np.minimum(self._edge[open_piece], OPEN - 1) + 1, open_piece)
+            self._timers.add(after(self._edge[open_piece]), open_piece)
 
 
 @compiled

@@ -16,7 +16,7 @@ from weir.events.compiled import compiled
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.keys import each_once, grown
 from weir.kernels.panes import Groups
-from weir.kernels.time_queue import Holds, TimeQueue
+from weir.kernels.time_queue import Holds, TimeQueue, after
 from weir.plan.nodes import Distinct, schema
 
 
@@ -45,7 +45,7 @@ class DistinctKernel:
         parts = [(ends + 1, Batch(starts, ends, self._groups.keys(ended)))]
         due = self._over(cti)
         piece = Batch(self._start[due], self._end[due], self._groups.keys(due))
-        parts.append((_after(piece.ve), piece))
+        parts.append((after(piece.ve), piece))
         self._start[due] = OPEN
         self._groups.release(due)
         return emitted(parts), min(cti, self._holds.minimum(self._start))
@@ -60,12 +60,12 @@ class DistinctKernel:
         """The groups whose piece has ended for good."""
         due = self._timers.pop(cti)[1]
         due = each_once(due[self._start[due] != OPEN])
-        over = _after(self._end[due]) <= cti
+        over = after(self._end[due]) <= cti
         self._watch(due[~over])  # lengthened since: one timer a piece, however often
         return due[over]
 
     def _watch(self, groups: Int64s) -> None:
-        self._timers.add(_after(self._end[groups]), groups)
+        self._timers.add(after(self._end[groups]), groups)
 
     def snapshot(self) -> Tables:
         live = self._groups.live()
@@ -78,11 +78,6 @@ class DistinctKernel:
         self._start[groups], self._end[groups] = batch.vs, batch.ve
         self._watch(groups)
         self._holds.push(batch.vs, groups, self._start)
-
-
-def _after(ends: Int64s) -> Int64s:
-    """The first CTI at which nothing can touch a piece any more; an open one ends at OPEN."""
-    return np.minimum(ends, OPEN - 1) + 1
 
 
 @compiled

@@ -18,7 +18,7 @@ from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.keys import count_down, count_up, each_once, grown
 from weir.kernels.panes import Groups
 from weir.kernels.rows import RowStore
-from weir.kernels.time_queue import Holds, TimeQueue
+from weir.kernels.time_queue import Holds, TimeQueue, after
 from weir.plan.nodes import Stitch, schema
 
 
@@ -54,14 +54,14 @@ class StitchKernel:
             self._next, self._oldest, self._youngest,
         )  # fmt: skip
         self._drop(unused)
-        self._timers.add(_after(self._chains.ve[touched]), touched)
+        self._timers.add(after(self._chains.ve[touched]), touched)
         due_at, due = self._timers.pop(cti)
-        alive = (self._start[due] != OPEN) & (_after(self._chains.ve[due]) == due_at)
+        alive = (self._start[due] != OPEN) & (after(self._chains.ve[due]) == due_at)
         due = each_once(due[alive])
         rows = Batch(
             self._chains.vs[due], self._chains.ve[due], self._groups.keys(self._group[due])
         )
-        result = emitted([(_after(rows.ve), rows)])
+        result = emitted([(after(rows.ve), rows)])
         _unlink_chains(due, self._group, self._start, self._next, self._oldest, self._youngest)
         self._drop(due)
         return result, min(cti, self._holds.minimum(self._start))
@@ -100,11 +100,7 @@ class StitchKernel:
         groups = self._encode(batch)
         slots = self._add(batch, groups)
         _append_chains(slots, groups, self._next, self._oldest, self._youngest)
-        self._timers.add(_after(batch.ve), slots)
-
-
-def _after(ends: Int64s) -> Int64s:
-    return np.minimum(ends, OPEN - 1) + 1
+        self._timers.add(after(batch.ve), slots)
 
 
 @compiled

@@ -68,6 +68,11 @@ def _sorted(times: Int64s, ids: Int64s) -> tuple[Int64s, Int64s]:
     return times, ids
 
 
+def after(ends: Int64s) -> Int64s:
+    """The first CTI at which nothing can touch a piece with this end; an open one ends at OPEN."""
+    return np.minimum(ends, OPEN - 1) + 1
+
+
 class Holds:
     """The smallest start among things that are still held: it bounds the output CTI.
 

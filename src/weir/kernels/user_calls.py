@@ -133,7 +133,7 @@ def _first_failing(call: Callable[..., object], args: Sequence[pa.Array]) -> int
         middle = (low + high) // 2
         try:
             call(*(a.slice(0, middle) for a in args))
-        except Exception:
+        except Exception:  # looked for, not swallowed: the caller raises the first one
             high = middle
         else:
             low = middle

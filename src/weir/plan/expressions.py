@@ -10,8 +10,8 @@ fluent API make equal plans.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -129,3 +129,23 @@ def walk(expr: Expr) -> Iterator[Expr]:
 def columns_of(expr: Expr) -> frozenset[str]:
     """Every column name that the expression reads, the lifetime's included."""
     return frozenset(e.name for e in walk(expr) if isinstance(e, Column))
+
+
+def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
+    """The expression with each column changed; positions and types of the rest stay."""
+
+    def again(part: Expr) -> Expr:
+        return map_columns(part, change)
+
+    match expr:
+        case Column():
+            return change(expr)
+        case Call() | UserCall():
+            return replace(expr, args=tuple(map(again, expr.args)))
+        case Cast():
+            return replace(expr, arg=again(expr.arg))
+        case Case():
+            branches = tuple((again(c), again(v)) for c, v in expr.branches)
+            return replace(expr, branches=branches, otherwise=again(expr.otherwise))
+        case _:
+            return expr

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from weir.errors import PlanError, Position
-from weir.plan.expressions import Call, Case, Cast, Column, Expr, UserCall
+from weir.plan.expressions import Column, Expr, map_columns
 from weir.plan.nodes import Node, Project, schema
 
 RESERVED = ("vs", "ve", "window_start", "window_end")
@@ -63,19 +63,4 @@ def check_distinct(names: Iterable[tuple[str, Position | None]]) -> None:
 
 def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
     """The expression with its columns called otherwise."""
-
-    def again(part: Expr) -> Expr:
-        return renamed(part, names)
-
-    match expr:
-        case Column():
-            return replace(expr, name=names.get(expr.name, expr.name))
-        case Call() | UserCall():
-            return replace(expr, args=tuple(map(again, expr.args)))
-        case Cast():
-            return replace(expr, arg=again(expr.arg))
-        case Case():
-            branches = tuple((again(c), again(v)) for c, v in expr.branches)
-            return replace(expr, branches=branches, otherwise=again(expr.otherwise))
-        case _:
-            return expr
+    return map_columns(expr, lambda c: replace(c, name=names.get(c.name, c.name)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from weir.events.types import BOOLEAN
-from weir.plan.expressions import Call, Case, Cast, Column, Expr, UserCall, walk
+from weir.plan.expressions import Call, Expr, map_columns, walk
 from weir.plan.nodes import Apply, Join, Node, Output, Program, Source, Union, inputs_of
 
 LIFETIME = frozenset(("vs", "ve"))
@@ -101,22 +101,4 @@ def size_of(expr: Expr) -> int:
 
 def substituted(expr: Expr, columns: Mapping[str, Expr]) -> Expr:
     """The expression with these columns spelled out; others, and the lifetime, stay."""
-    return _mapped(expr, lambda c: columns.get(c.name, c))
-
-
-def _mapped(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
-    def again(part: Expr) -> Expr:
-        return _mapped(part, change)
-
-    match expr:
-        case Column():
-            return change(expr)
-        case Call() | UserCall():
-            return replace(expr, args=tuple(map(again, expr.args)))
-        case Cast():
-            return replace(expr, arg=again(expr.arg))
-        case Case():
-            branches = tuple((again(c), again(v)) for c, v in expr.branches)
-            return replace(expr, branches=branches, otherwise=again(expr.otherwise))
-        case _:
-            return expr
+    return map_columns(expr, lambda c: columns.get(c.name, c))
