@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
 from pathlib import Path
 
 from weir.errors import InputError, PlanError, WeirError
@@ -22,14 +21,13 @@ from weir.events.types import BIGINT
 from weir.io.memory import CTI_KEY, MemoryPartition
 from weir.local.case_rows import (
     Item,
-    Row,
     came_rows,
     column_types,
     shown_rows,
     typed_rows,
     wanted_rows,
 )
-from weir.local.runner import LocalRun, output_schema
+from weir.local.runner import Emit, LocalRun, output_schema
 from weir.plan.nodes import Output, Program, Source
 from weir.plan.sources import declare_source
 from weir.script.program import parse_program
@@ -60,17 +58,6 @@ class Verdict:
     @property
     def passed(self) -> bool:
         return not self.reason
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What came of one run: rows and fingerprints, or an error."""
-
-    where: str
-    rows: Counter[Row]
-    digest: str = ""
-    checksums: Mapping[str, str] | None = None
-    error: str | None = None
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -123,10 +110,75 @@ def _partitions(given: object) -> list[list[Item]]:
 # --- one case --------------------------------------------------------------------------------
 
 
-def check_case(
-    case: Case, cuts: Sequence[int | None] = (None,), parallelisms: Sequence[int] = (1,)
-) -> Verdict:
-    """Run a case with every cut and every parallelism and judge it."""
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of a case: its program and inputs, under a cut and a parallelism."""
+
+    program: Program
+    partitions: Mapping[str, Sequence[MemoryPartition]]
+    cut: int | None
+    parallelism: int
+
+    @property
+    def where(self) -> str:
+        return f"cut {self.cut or 'none'}, parallelism {self.parallelism}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a trial: rows and fingerprints, or an error."""
+
+    batches: Sequence[Batch] = ()
+    digest: str = ""
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    error: str | None = None
+
+
+Runner = Callable[[Sequence[Trial]], Iterable[Outcome]]
+"""Runs trials; the outcomes come in their order."""
+
+
+def check_cases(
+    cases: Sequence[Case],
+    cuts: Sequence[int | None] = (None,),
+    parallelisms: Sequence[int] = (1,),
+    runner: Runner | None = None,
+) -> Iterator[Verdict]:
+    """Run every case with every cut and every parallelism and judge it."""
+    prepared = [_trials(case, cuts, parallelisms) for case in cases]
+    trials = [trial for case in prepared if not isinstance(case, Verdict) for trial in case]
+    outcomes = iter((runner or run_locally)(trials))
+    for case, made in zip(cases, prepared, strict=True):
+        if isinstance(made, Verdict):
+            yield made
+        else:
+            yield _verdict(case, made, list(islice(outcomes, len(made))))
+
+
+def run_locally(trials: Sequence[Trial]) -> Iterator[Outcome]:
+    """One trial after the other, in this process."""
+    for trial in trials:
+        batches: list[Batch] = []
+        try:
+            run = LocalRun(
+                trial.program, trial.partitions, [_keep_in(batches)],
+                cut=trial.cut, parallelism=trial.parallelism, check=True,
+            )  # fmt: skip
+            run.run()
+        except WeirError as error:
+            yield Outcome(error=str(error))
+        else:
+            yield Outcome(batches, str(run.egress[0].digest), run.checksums)
+
+
+def _keep_in(batches: list[Batch]) -> Emit:
+    return lambda _, rows: batches.append(rows)
+
+
+def _trials(
+    case: Case, cuts: Sequence[int | None], parallelisms: Sequence[int]
+) -> list[Trial] | Verdict:
+    """The runs of a case, or the verdict on a program that cannot run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a theta join is allowed here too
@@ -134,13 +186,16 @@ def check_case(
         partitions = _memory(case, program)
     except WeirError as error:
         return Verdict(case.id, _judge_error(case, str(error)))
-    first: _Outcome | None = None
-    by_parallelism: dict[int, _Outcome] = {}
-    for parallelism, cut in product(parallelisms, cuts):
-        outcome = _run(program, partitions, cut, parallelism)
-        reason = _judge(case, program, outcome)
-        first = first or outcome
-        reason = reason or _compare(first, by_parallelism.setdefault(parallelism, outcome), outcome)
+    return [Trial(program, partitions, cut, n) for n, cut in product(parallelisms, cuts)]
+
+
+def _verdict(case: Case, trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Verdict:
+    by_parallelism: dict[int, tuple[Trial, Outcome]] = {}
+    first = (trials[0], outcomes[0])
+    for now in zip(trials, outcomes, strict=True):
+        reason = _judge(case, *now)
+        before = by_parallelism.setdefault(now[0].parallelism, now)
+        reason = reason or _compare(first, before, now)
         if reason:
             return Verdict(case.id, reason)
     return Verdict(case.id)
@@ -207,42 +262,23 @@ def _as_point(item: dict[str, object]) -> dict[str, object]:
     return {**item, "ve": start + 1 if isinstance(start, int) else None}
 
 
-def _run(
-    program: Program,
-    partitions: Mapping[str, Sequence[MemoryPartition]],
-    cut: int | None,
-    parallelism: int,
-) -> _Outcome:
-    where = f"cut {cut or 'none'}, parallelism {parallelism}"
-    batches: list[Batch] = []
-    try:
-        run = LocalRun(
-            program, partitions, [lambda _, rows: batches.append(rows)],
-            cut=cut, parallelism=parallelism, check=True,
-        )  # fmt: skip
-        run.run()
-    except WeirError as error:
-        return _Outcome(where, Counter(), error=str(error))
-    rows = came_rows(batches, output_schema(program.outputs[0]))
-    return _Outcome(where, rows, str(run.egress[0].digest), run.checksums)
-
-
 # --- judging ---------------------------------------------------------------------------------
 
 
-def _judge(case: Case, program: Program, outcome: _Outcome) -> str:
+def _judge(case: Case, trial: Trial, outcome: Outcome) -> str:
     if outcome.error is not None:
-        return _judge_error(case, outcome.error, outcome.where)
-    shape = output_schema(program.outputs[0])
+        return _judge_error(case, outcome.error, trial.where)
+    shape = output_schema(trial.program.outputs[0])
+    came = came_rows(outcome.batches, shape)
     wanted = wanted_rows(case.expected or (), shape)
     if case.error is not None:
-        came = shown_rows(outcome.rows, shape.names) or "no rows"
-        return f"({outcome.where}) wanted an error with {case.error!r}, came {came}"
-    missing, unexpected = wanted - outcome.rows, outcome.rows - wanted
+        shown = shown_rows(came, shape.names) or "no rows"
+        return f"({trial.where}) wanted an error with {case.error!r}, came {shown}"
+    missing, unexpected = wanted - came, came - wanted
     if not missing and not unexpected:
         return ""
     return (
-        f"({outcome.where}) missing [{shown_rows(missing, shape.names)}], "
+        f"({trial.where}) missing [{shown_rows(missing, shape.names)}], "
         f"unexpected [{shown_rows(unexpected, shape.names)}]"
     )
 
@@ -257,12 +293,14 @@ def _judge_error(case: Case, message: str, where: str = "") -> str:
     return ""
 
 
-def _compare(first: _Outcome, of_parallelism: _Outcome, now: _Outcome) -> str:
+def _compare(
+    first: tuple[Trial, Outcome], of_parallelism: tuple[Trial, Outcome], now: tuple[Trial, Outcome]
+) -> str:
     """The fingerprints across runs."""
-    if now.digest != first.digest:
-        return f"digest {first.digest} ({first.where}), but {now.digest} ({now.where})"
-    if now.checksums == of_parallelism.checksums:
+    if now[1].digest != first[1].digest:
+        return f"digest {first[1].digest} ({first[0].where}), but {now[1].digest} ({now[0].where})"
+    before, after = of_parallelism[1].checksums, now[1].checksums
+    if before == after:
         return ""
-    before, after = of_parallelism.checksums or {}, now.checksums or {}
     name = next(n for n in sorted({*before, *after}) if before.get(n) != after.get(n))
-    return f"other rows in {name}: ({of_parallelism.where}) and ({now.where}) differ"
+    return f"other rows in {name}: ({of_parallelism[0].where}) and ({now[0].where}) differ"

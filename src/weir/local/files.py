@@ -74,7 +74,7 @@ def run_files(
     `check` runs it a second time, cut elsewhere, before the outputs are put in their places: if
     any stream then has other rows, a DeterminismViolation says which.
     """
-    _check_outputs(program)
+    check_outputs(program)
     partitions = open_partitions(program, directory)
     writers: list[OutputWriter] = []
     emits = [_emit_to(writers, i) for i in range(len(program.outputs))]
@@ -119,7 +119,8 @@ def check_again(
             )
 
 
-def _check_outputs(program: Program) -> None:
+def check_outputs(program: Program) -> None:
+    """Every output has a known format, and there is one."""
     if not program.outputs:
         raise PlanError("the program has no OUTPUT", hint="add OUTPUT … TO 'path';")
     for output in program.outputs:
@@ -134,14 +135,14 @@ def _emit_to(writers: Sequence[OutputWriter], number: int) -> Emit:
     return emit
 
 
+def output_path(output: Output, directory: str | Path) -> str:
+    """The path of an output; that of a folder still ends in `/`."""
+    return f"{Path(directory) / output.path}{'/' if output.path.endswith('/') else ''}"
+
+
 def _writer(output: Output, directory: Path, vertices: int) -> OutputWriter:
-    shape = output_schema(output)
-    return OutputWriter(
-        f"{directory / output.path}{'/' if output.path.endswith('/') else ''}",
-        shape,
-        vertices,
-        lifetime=output.kind != "bad",
-    )
+    path = output_path(output, directory)
+    return OutputWriter(path, output_schema(output), vertices, lifetime=output.kind != "bad")
 
 
 def _close_all(writers: Sequence[OutputWriter]) -> None:

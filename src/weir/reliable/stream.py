@@ -39,10 +39,15 @@ class Entry:
         return self.seq + len(self.rows)
 
 
-class RStream(Protocol):
-    """What every implementation of a stream offers; see the module's rules."""
+class StreamWriter(Protocol):
+    """The end of a stream that a vertex writes to."""
 
     def write(self, entry: Entry) -> None: ...
+
+
+class RStream(StreamWriter, Protocol):
+    """What every implementation of a stream offers; see the module's rules."""
+
     def register(self, reader: Hashable, seq: int) -> None: ...
     def read_next(self, reader: Hashable) -> Entry | None: ...
     def collect(self, seq: int) -> None: ...

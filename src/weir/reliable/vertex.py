@@ -22,7 +22,7 @@ from weir.events.batch import START, Batch, Int64s
 from weir.events.hashing import hash_rows
 from weir.kernels.kernel import Tables
 from weir.reliable.chain import Chain
-from weir.reliable.stream import Entry, RStream
+from weir.reliable.stream import Entry, RStream, StreamWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Outlet:
     """Where a vertex writes: one stream, or one for each part of a hash split by `keys`
     (positions of the key columns)."""
 
-    streams: tuple[RStream, ...]
+    streams: tuple[StreamWriter, ...]
     keys: tuple[int, ...] | None = None
 
 
@@ -104,8 +104,11 @@ class Vertex:
         count = len(outlet.streams)
         if outlet.keys is None or count == 1:
             return [rows]
-        part = parts_of(rows, outlet.keys, count)
-        return [rows.take(part == i) for i in range(count)]
+        # One pass: rows grouped by part, in order within each. Small integers sort by radix.
+        part = parts_of(rows, outlet.keys, count).astype(np.min_scalar_type(count))
+        grouped = rows.take(np.argsort(part, kind="stable"))
+        ends = np.cumsum(np.bincount(part, minlength=count)).tolist()
+        return [grouped.slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
     def snapshot(self) -> Snapshot:
         tables = self._chain.snapshot()

@@ -1,0 +1,168 @@
+"""Blocks: what Spark's shuffle carries.
+
+Contract
+1. A row of an exchange is (partition, input, first_vs, block): for which vertex of the job, for
+   which of its inputs, the smallest start in the block, and the rows as an Arrow stream.
+2. A block has at most `BLOCK_BYTES` of rows, unless a single row is larger.
+3. Partitions below 0 name no vertex: `REPORT` rows carry a report of a task, `COLLECTED` ones
+   rows of an output asked for in memory; `input` is then the output's number in the job.
+4. Writers hold at most about `HELD_BYTES` in all, however many vertices they write to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from weir.events.batch import Batch, concat_batches
+from weir.reliable.stream import Entry
+
+BLOCK_BYTES = 4 << 20
+HELD_BYTES = 64 << 20
+REPORT, COLLECTED = -1, -2
+
+ROWS = "partition int, input int, first_vs long, block binary"
+"""The columns of an exchange, as Spark writes a schema."""
+_FIELDS = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("input", pa.int32()),
+        ("first_vs", pa.int64()),
+        ("block", pa.binary()),
+    ]
+)
+
+
+class BlockRow(NamedTuple):
+    """One row of an exchange."""
+
+    partition: int
+    input: int
+    first_vs: int
+    block: bytes | pa.Buffer
+
+
+def encode(rows: Batch) -> pa.Buffer:
+    """Rows as an Arrow stream; the origin columns stand behind the lifetime."""
+    times = [pa.array(a) for a in (rows.vs, rows.ve, *rows.origin)]
+    names = [*(f"t{i}" for i in range(len(times))), *(f"c{i}" for i in range(len(rows.columns)))]
+    record = pa.RecordBatch.from_arrays([*times, *rows.columns], names=names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, record.schema) as writer:
+        writer.write_batch(record)
+    return sink.getvalue()
+
+
+def decode(block: bytes | pa.Buffer, payload: int) -> Batch:
+    """The rows of a block that has `payload` columns."""
+    with pa.ipc.open_stream(block) as reader:
+        record = reader.read_next_batch()
+    times = [c.to_numpy() for c in record.columns[: record.num_columns - payload]]
+    columns = tuple(record.columns[record.num_columns - payload :])
+    return Batch(times[0], times[1], columns, tuple(times[2:]))
+
+
+def record_of(row: BlockRow) -> pa.RecordBatch:
+    """A row of an exchange as Spark takes it; the block is not copied."""
+    numbers = [pa.array([n], f.type) for n, f in zip(row[:3], _FIELDS, strict=False)]
+    block = pa.py_buffer(row.block)
+    ends = pa.py_buffer(np.array([0, block.size], dtype=np.int32))
+    blocks = pa.Array.from_buffers(pa.binary(), 1, [None, ends, block])
+    return pa.RecordBatch.from_arrays([*numbers, blocks], schema=_FIELDS)
+
+
+def rows_of(record: pa.RecordBatch) -> Iterator[BlockRow]:
+    """The rows of an exchange that Spark hands over."""
+    numbers = [record.column(i).to_pylist() for i in range(3)]
+    blocks = record.column(3)
+    for row, (partition, place, first_vs) in enumerate(zip(*numbers, strict=True)):
+        # As bytes, a copy: what lies in Spark's batch need not be aligned as NumPy wants it.
+        yield BlockRow(partition, place, first_vs, blocks[row].as_py())
+
+
+def batch_bytes(rows: Batch) -> int:
+    payload: int = sum(c.nbytes for c in rows.columns)
+    return 8 * len(rows) * (2 + len(rows.origin)) + payload
+
+
+class Blocks:
+    """The blocks that a task writes: filled by its streams, drained by the task."""
+
+    def __init__(self, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> None:
+        self._ready: list[BlockRow] = []
+        self._streams: list[BlockStream] = []
+        self._block_bytes, self._held_bytes = block_bytes, held_bytes
+        self._held = 0
+
+    def stream(self, partition: int, place: int) -> BlockStream:
+        """A stream to one input of a vertex."""
+        made = BlockStream(self, partition, place, self._block_bytes)
+        self._streams.append(made)
+        return made
+
+    def add(self, row: BlockRow) -> None:
+        self._ready.append(row)
+
+    def hold(self, count: int) -> None:
+        """So many bytes more (or less) wait for their block to fill."""
+        self._held += count
+        while self._held > self._held_bytes:
+            max(self._streams, key=lambda s: s.held_bytes).flush()
+
+    def flush(self) -> None:
+        """All that waits becomes blocks; the streams end here."""
+        for stream in self._streams:
+            stream.flush()
+        self._streams = []
+
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """What is ready, a record batch for each block."""
+        ready, self._ready = self._ready, []
+        for row in ready:
+            yield record_of(row)
+
+
+class BlockStream:
+    """The writing end of a stream whose rows go through Spark's shuffle.
+
+    CTIs are not written: the order of blocks by `first_vs` says as much.
+    """
+
+    def __init__(self, out: Blocks, partition: int, place: int, block_bytes: int) -> None:
+        self._out, self._partition, self._place = out, partition, place
+        self._block_bytes = block_bytes
+        self._waiting: list[Batch] = []
+        self.held_bytes = 0
+
+    def write(self, entry: Entry) -> None:
+        if not len(entry.rows):
+            return
+        size = batch_bytes(entry.rows)
+        self._waiting.append(entry.rows)
+        self.held_bytes += size
+        self._out.hold(size)
+        if self.held_bytes >= self._block_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Make blocks of what waits."""
+        if not self._waiting:
+            return
+        rows = concat_batches(self._waiting)
+        size, self._waiting, self.held_bytes = self.held_bytes, [], 0
+        for piece in _pieces(rows, self._block_bytes):
+            first = int(np.min(piece.vs))
+            self._out.add(BlockRow(self._partition, self._place, first, encode(piece)))
+        self._out.hold(-size)
+
+
+def _pieces(rows: Batch, limit: int) -> Iterator[Batch]:
+    if len(rows) <= 1 or batch_bytes(rows) <= limit:
+        yield rows
+        return
+    middle = len(rows) // 2
+    yield from _pieces(rows.slice(0, middle), limit)
+    yield from _pieces(rows.slice(middle, len(rows)), limit)

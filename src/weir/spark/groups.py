@@ -1,0 +1,168 @@
+"""One task's vertices: a stage that reads an exchange or a source, and what follows it directly.
+
+Vertices of a group hand rows to each other over streams in memory; to others, through blocks.
+A block at time t says for every input that nothing below t follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weir.events.batch import OPEN, Batch, empty_batch
+from weir.plan.nodes import Source
+from weir.plan.stages import Stage, stage_schema
+from weir.reliable.chain import Chain
+from weir.reliable.digest import checksum
+from weir.reliable.stream import Entry, MemoryStream, StreamWriter
+from weir.reliable.vertex import Outlet, Vertex
+from weir.spark.blocks import COLLECTED, Blocks
+from weir.spark.reports import ChecksumReport, DigestReport, FileReport, report_row
+from weir.spark.targets import PartStream, SinkStream
+from weir.spark.waves import GroupPlace, Job, group_of, links_of, stages_of_sink
+
+
+class GroupRun:
+    """See the module's docstring. `out` takes what leaves the task."""
+
+    def __init__(self, job: Job, place: GroupPlace, out: Blocks) -> None:
+        self._job, self._place, self._out = job, place, out
+        self._piece = job.pieces[place.piece]
+        self._between: dict[int, MemoryStream] = {}
+        self._sinks: list[SinkStream] = []
+        self._parts: dict[int, PartStream] = {}
+        self._checked: list[_CheckedStream] = []
+        stages = group_of(self._piece.plan, place.stage)
+        read_inside = {links_of(stage)[0][1].stage for stage in stages[1:]}
+        self._between = {number: MemoryStream() for number in read_inside}
+        self._inputs = [MemoryStream() for _ in links_of(stages[0])]
+        self.root = self._vertex(stages[0], self._inputs)
+        self._followers = [
+            self._vertex(stage, [self._between[links_of(stage)[0][1].stage]])
+            for stage in stages[1:]
+        ]
+
+    def take(self, place: int, rows: Batch, first_vs: int) -> None:
+        """Rows of a block for one input; no input has anything below `first_vs` to come."""
+        nothing = rows.slice(0, 0)
+        for number, stream in enumerate(self._inputs):
+            entry = Entry(stream.end, rows if number == place else nothing, first_vs)
+            stream.write(entry)
+        while self.root.execute():
+            pass
+        self.work_off()
+
+    def end(self) -> None:
+        """All inputs have ended."""
+        nothing = empty_batch(())
+        for stream in self._inputs:
+            stream.write(Entry(stream.end, nothing, OPEN))
+        while self.root.execute():
+            pass
+        self.work_off()
+
+    def work_off(self) -> None:
+        """Let those that follow the root read what it wrote."""
+        for vertex in self._followers:
+            while vertex.execute():
+                pass
+        for stream in (*self._inputs, *self._between.values()):
+            stream.collect_read()
+
+    def finish(self) -> None:
+        """Flush all blocks and report."""
+        self._out.flush()
+        piece = self._place.piece
+        for sink in self._sinks:
+            total = f"{sink.digest.total:032x}"
+            report = DigestReport(piece, sink.sink, total, sink.digest.count)
+            self._out.add(report_row(report))
+        for number, part in self._parts.items():
+            self._out.add(report_row(FileReport(piece, number, part.part, part.close())))
+        for stream in self._checked:
+            self._out.add(report_row(ChecksumReport(piece, stream.name, stream.ordered_checksum)))
+
+    def turned_away(self, source: Source) -> list[tuple[str, StreamWriter]]:
+        """The streams of the outputs that ask for this source's late or bad rows."""
+        found: list[tuple[str, StreamWriter]] = []
+        for number, sink in enumerate(self._piece.plan.sinks):
+            if sink.output.kind != "rows" and sink.output.node == source:
+                found.append((sink.output.kind, self._sink_stream(number, self._place.stage)))
+        return found
+
+    # --- building ----------------------------------------------------------------------------
+
+    def _vertex(self, stage: Stage, inputs: Sequence[MemoryStream]) -> Vertex:
+        ports = [port for port, _ in links_of(stage)]
+        chain = Chain(stage, self._piece.plan.origins, ports or [0])
+        outlets = self._outlets(stage)
+        return Vertex(f"stage {stage.number} vertex {self._place.index}", chain, inputs, outlets)
+
+    def _outlets(self, stage: Stage) -> list[Outlet]:
+        outlets: list[Outlet] = []
+        if stage.number in self._between:
+            outlets.append(Outlet((self._between[stage.number],)))
+        names = stage_schema(stage).names
+        for route in self._job.routes[self._place.piece, stage.number]:
+            streams = tuple(
+                self._checking(stage, self._out.stream(route.first + i, route.input), route.keys, i)
+                for i in range(route.count)
+            )
+            keys = None if route.keys is None else tuple(names.index(k) for k in route.keys)
+            outlets.append(Outlet(streams, keys))
+        for number, sink in enumerate(self._piece.plan.sinks):
+            if sink.output.kind == "rows" and stage.number in sink.stages:
+                stream = self._checking(stage, self._sink_stream(number, stage.number))
+                outlets.append(Outlet((stream,)))
+        return outlets
+
+    def _sink_stream(self, number: int, stage: int) -> SinkStream:
+        target = self._piece.targets[number]
+        inner: StreamWriter
+        match target.kind:
+            case "file":
+                route = self._job.sink_routes[self._place.piece, number]
+                inner = self._out.stream(route.first, route.input)
+            case "folder":
+                inner = self._parts[number] = PartStream(target, self._part(number, stage))
+            case "rows":
+                inner = self._out.stream(COLLECTED, target.number)
+        made = SinkStream(number, inner)
+        self._sinks.append(made)
+        return made
+
+    def _part(self, number: int, stage: int) -> int:
+        """The number of this vertex among all that write the output."""
+        before = 0
+        for writer in stages_of_sink(self._piece.plan, self._piece.plan.sinks[number]):
+            if writer == stage:
+                break
+            before += self._piece.counts[writer]
+        return before + self._place.index
+
+    def _checking(
+        self, stage: Stage, inner: StreamWriter, keys: tuple[str, ...] | None = None, part: int = 0
+    ) -> StreamWriter:
+        if not self._job.check:
+            return inner
+        split = f" by {', '.join(keys)}[{part}]" if keys is not None else ""
+        name = f"stage {stage.number} vertex {self._place.index}{split}"
+        self._checked.append(_CheckedStream(name, inner))
+        return self._checked[-1]
+
+
+class _CheckedStream:
+    """Keeps the ordered checksum of what goes by."""
+
+    def __init__(self, name: str, inner: StreamWriter) -> None:
+        self.name, self._inner = name, inner
+        self._checksum, self._count = (0, 0), 0
+
+    @property
+    def ordered_checksum(self) -> str:
+        return f"{self._checksum[0]:016x}{self._checksum[1]:016x}-{self._count}"
+
+    def write(self, entry: Entry) -> None:
+        if len(entry.rows):
+            self._checksum = checksum(entry.rows, self._checksum)
+            self._count += len(entry.rows)
+        self._inner.write(entry)

@@ -1,0 +1,92 @@
+"""A job as one Spark query: waves of tasks with exchanges between them.
+
+Public DataFrame operations only, those that Spark Connect has too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from weir.errors import RunError
+from weir.spark.blocks import COLLECTED, ROWS, BlockRow
+from weir.spark.reports import carried_error
+from weir.spark.session import ARROW_BATCHES
+from weir.spark.tasks import SourceTask, WaveTask
+from weir.spark.waves import Job
+
+
+def job_frame(
+    spark: SparkSession,
+    job: Job,
+    tasks: int | None = None,
+    frames: Mapping[int, DataFrame] | None = None,
+) -> DataFrame:
+    """The query of a job: its rows are reports, and rows of outputs asked for in memory.
+
+    `tasks` is the most tasks that a wave may have; else each vertex is one.
+    """
+    flow: DataFrame | None = None
+    for wave in range(len(job.waves) + 1):
+        if wave:
+            assert flow is not None
+            count = _tasks(len(job.waves[wave - 1]), tasks)
+            arrived = flow.repartitionById(count, f.col("partition"))
+            arrived = arrived.sortWithinPartitions("partition", "first_vs")
+            flow = arrived.mapInArrow(WaveTask(job, wave), ROWS)
+        parts = [] if flow is None else [flow]
+        if wave < len(job.sources) and job.sources[wave]:
+            places = len(job.sources[wave])
+            numbers = spark.range(0, places, 1, _tasks(places, tasks))
+            parts.append(numbers.mapInArrow(SourceTask(job, wave), ROWS))
+        parts += [frame for at, frame in (frames or {}).items() if at == wave]
+        flow = reduce(DataFrame.unionAll, parts)
+    assert flow is not None
+    return flow
+
+
+def _tasks(vertices: int, most: int | None) -> int:
+    return max(1, vertices if most is None else min(vertices, most))
+
+
+@contextmanager
+def arrow_batches(spark: SparkSession) -> Iterator[None]:
+    """Spark hands batches of the right size to tasks meanwhile."""
+    before = {key: spark.conf.get(key) for key in ARROW_BATCHES}  # Spark has a default for each
+    for key, value in ARROW_BATCHES.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, known in before.items():
+            spark.conf.set(key, known or "")
+
+
+@contextmanager
+def clean_failures() -> Iterator[None]:
+    """The error of a task as it was raised there; other failures of Spark in one line."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        carried = carried_error(text)
+        if carried is not None:
+            raise carried from error
+        lines = [line for line in text.splitlines() if line.strip()]
+        raise RunError(f"Spark failed: {lines[-1] if lines else error!r}") from error
+
+
+def collected(frame: DataFrame) -> list[BlockRow]:
+    """Run the query: its rows, which are few."""
+    with clean_failures():
+        rows = frame.collect()
+    return [BlockRow(r.partition, r.input, r.first_vs, bytes(r.block)) for r in rows]
+
+
+def is_output(row: BlockRow) -> bool:
+    return row.partition == COLLECTED

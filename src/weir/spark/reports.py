@@ -1,0 +1,116 @@
+"""What tasks tell the driver: small typed records among the rows of the last exchange."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import re
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from weir.errors import WeirError
+from weir.reliable.digest import Digest
+from weir.spark.blocks import REPORT, BlockRow
+
+
+class SourceReport(msgspec.Struct, tag="source", frozen=True):
+    """A partition was read: how many events were admitted, how many rows turned away."""
+
+    piece: int
+    source: str
+    events: int
+    late: int
+    bad: int
+
+
+class DigestReport(msgspec.Struct, tag="digest", frozen=True):
+    """Rows of an output went by: the digest of them."""
+
+    piece: int
+    sink: int
+    total: str
+    count: int
+
+    @property
+    def digest(self) -> Digest:
+        return Digest(int(self.total, 16), self.count)
+
+
+class FileReport(msgspec.Struct, tag="file", frozen=True):
+    """A file of an output is whole: which part it is, and where it lies."""
+
+    piece: int
+    sink: int
+    part: int
+    path: str
+
+
+class ChecksumReport(msgspec.Struct, tag="checksum", frozen=True):
+    """The ordered checksum of a stream."""
+
+    piece: int
+    stream: str
+    checksum: str
+
+
+class ErrorReport(msgspec.Struct, tag="error", frozen=True):
+    """A program failed; the others of the job go on."""
+
+    piece: int
+    error: str
+
+
+Report: TypeAlias = SourceReport | DigestReport | FileReport | ChecksumReport | ErrorReport
+
+_decoder = msgspec.json.Decoder(Report)
+
+
+def report_row(report: Report) -> BlockRow:
+    return BlockRow(REPORT, 0, 0, msgspec.json.encode(report))
+
+
+def read_report(block: bytes | pa.Buffer) -> Report:
+    report: Report = _decoder.decode(block)
+    return report
+
+
+def output_digest(reports: Iterable[Report], piece: int, sink: int) -> Digest:
+    """The digest of a whole output."""
+    mine = (
+        r.digest
+        for r in reports
+        if isinstance(r, DigestReport) and (r.piece, r.sink) == (piece, sink)
+    )
+    return sum(mine, Digest())
+
+
+# --- errors across processes -----------------------------------------------------------------
+
+_MARKED = re.compile(r"weir-error<([A-Za-z0-9+/=]+)>")
+
+
+class TaskFailed(Exception):
+    """Carries an error of Weir out of a task: Spark hands on nothing but its text."""
+
+
+def packed(error: WeirError) -> str:
+    return base64.b64encode(pickle.dumps(error)).decode()
+
+
+def unpacked(text: str) -> WeirError:
+    error = pickle.loads(base64.b64decode(text))
+    assert isinstance(error, WeirError)
+    return error
+
+
+def task_failure(error: WeirError) -> TaskFailed:
+    return TaskFailed(f"{error}\nweir-error<{packed(error)}>")
+
+
+def carried_error(text: str) -> WeirError | None:
+    """The error in the text of a failed job, if one is there."""
+    found = _MARKED.search(text)
+    return None if found is None else unpacked(found.group(1))

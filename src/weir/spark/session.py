@@ -1,0 +1,136 @@
+"""The one place that makes or takes a SparkSession.
+
+1. An active session (a notebook's, spark-submit's) is taken as it is.
+2. Else one is made for `master`: by default all cores of this machine, with tasks tried again
+   after a failure, which plain `local[*]` does not do. Spark's Python is the running one.
+3. A session that was made here is stopped by `session`; one that was taken is not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from weir.errors import RunError
+from weir.spark.blocks import BLOCK_BYTES
+from weir.spark.java import java_home
+
+DEFAULT_MASTER = "local[*,4]"
+
+ARROW_BATCHES = {
+    # With the defaults Spark hands a whole partition of blocks over as one batch.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(BLOCK_BYTES),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+
+_SETTINGS = {
+    "spark.app.name": "weir",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+}
+_LOCAL_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+}
+# What a JVM and Spark say at every start, whatever the log level.
+_NOISE = re.compile(
+    r"incubator modules|^Using Spark's default|^Setting \w+ ?\w* log level|^To adjust logging"
+)
+
+
+@contextmanager
+def session(
+    master: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session for some runs; see the module's rules."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    made = make_session(master, settings)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def make_session(
+    master: str | None = None, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A new session; under spark-submit its master and settings stand unless others are given."""
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    url = master or (None if submitted else DEFAULT_MASTER)
+    if not submitted:
+        home = java_home()
+        if home is not None:
+            os.environ["JAVA_HOME"] = home
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    chosen = _SETTINGS | ARROW_BATCHES | {"spark.driver.extraJavaOptions": _log_option()}
+    if url is not None and url.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        chosen |= _LOCAL_SETTINGS
+    builder = SparkSession.builder
+    if url is not None:
+        builder = builder.master(url)
+    for key, value in (chosen | dict(settings or {})).items():
+        builder = builder.config(key, value)
+    with _quiet_start():
+        try:
+            return builder.getOrCreate()
+        except (PySparkException, RuntimeError) as error:
+            raise RunError(f"Spark did not start: {error}") from error
+
+
+def default_parallelism(spark: SparkSession) -> int:
+    """How many vertices a keyed stage has unless the user says: as many as Spark runs at once."""
+    if hasattr(spark, "sparkContext_") or type(spark).__module__ == "pyspark.sql.session":
+        return int(spark.sparkContext.defaultParallelism)
+    return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or 8)
+
+
+def _log_option() -> str:
+    path = files("weir.spark") / "log4j2.properties"
+    return f"-Dlog4j2.configurationFile=file:{path}"
+
+
+@contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Processes started meanwhile write to a filter that leaves their greetings out.
+
+    The JVM keeps its end for as long as it lives, so the thread goes on until it is gone.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        yield
+        return
+    try:
+        kept = os.dup(2)
+    except OSError:  # no stderr at all
+        yield
+        return
+    reading, writing = os.pipe()
+    os.dup2(writing, 2)
+    os.close(writing)
+    threading.Thread(target=_filter, args=(reading, os.dup(kept)), daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _filter(reading: int, writing: int) -> None:
+    with os.fdopen(reading, "rb") as lines, os.fdopen(writing, "wb", buffering=0) as out:
+        for line in lines:
+            if not _NOISE.search(line.decode(errors="replace")):
+                out.write(line)

@@ -1,0 +1,176 @@
+"""What runs inside Spark's Python workers: reading a source, running a vertex, writing a file.
+
+A task is a function from the record batches that Spark hands over to those it takes back; both
+are rows of an exchange (`blocks.py`), or, at a source, rows that only say which partitions to
+read. A task keeps nothing between calls: run twice, it gives the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import pyarrow as pa
+
+from weir.errors import WeirError
+from weir.events.batch import Batch
+from weir.io.chunks import CHUNK_ROWS
+from weir.io.ingress import Ingress
+from weir.local.runner import SourceVertex
+from weir.plan.nodes import Source
+from weir.plan.stages import stage_schema
+from weir.reliable.stream import Entry
+from weir.spark.blocks import BlockRow, Blocks, decode, record_of, rows_of
+from weir.spark.groups import GroupRun
+from weir.spark.progress import TaskProgress
+from weir.spark.reports import (
+    ErrorReport,
+    FileReport,
+    SourceReport,
+    packed,
+    report_row,
+    task_failure,
+)
+from weir.spark.targets import sorted_slices
+from weir.spark.waves import GroupPlace, Job, SinkPlace, links_of
+
+Records = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTask:
+    """Reads partitions of sources: those whose places in `job.sources[wave]` Spark names."""
+
+    job: Job
+    wave: int
+
+    def __call__(self, records: Records) -> Records:
+        single_threaded()
+        for record in records:
+            for number in record.column(0).to_pylist():
+                place = self.job.sources[self.wave][number]
+                progress = TaskProgress(self.job.progress, self.wave, f"s{number}")
+                yield from _guarded(self.job, place.piece, self._read(place, progress))
+
+    def _read(self, place: GroupPlace, progress: TaskProgress) -> Records:
+        piece = self.job.pieces[place.piece]
+        out = Blocks()
+        group = GroupRun(self.job, place, out)
+        source = piece.plan.stages[place.stage].operators[0]
+        assert isinstance(source, Source)
+        partition = piece.partitions[source.name][place.index]
+        ingress = Ingress(source, place.index, partition.name)
+        reader = SourceVertex(group.root, ingress, partition, self.job.cut or CHUNK_ROWS)
+        aside = group.turned_away(source)
+        events = 0
+        while not reader.finished:
+            admitted = reader.step()
+            group.work_off()
+            if admitted is not None:
+                events += len(admitted.batch)
+                for kind, stream in aside:
+                    rows = admitted.late if kind == "late" else admitted.bad
+                    stream.write(Entry(0, rows, admitted.cti))
+            yield from out.drain()
+            progress.tell(events, ingress.now)
+        group.finish()
+        out.add(
+            report_row(
+                SourceReport(
+                    place.piece, source.name, events, ingress.late_count, ingress.bad_count
+                )
+            )
+        )
+        yield from out.drain()
+        progress.end(events)
+
+
+@dataclass(frozen=True, slots=True)
+class WaveTask:
+    """Runs the vertices of a wave whose blocks come; what is for others passes through."""
+
+    job: Job
+    wave: int
+
+    def __call__(self, records: Records) -> Records:
+        single_threaded()
+        places = self.job.waves[self.wave - 1]
+        rows = (row for record in records for row in rows_of(record))
+        for partition, blocks in groupby(rows, key=lambda row: row.partition):
+            place = places.get(partition)
+            progress = TaskProgress(self.job.progress, self.wave, str(partition))
+            match place:
+                case None:
+                    yield from map(record_of, blocks)
+                case GroupPlace():
+                    run = self._run_vertex(place, blocks, progress)
+                    yield from _guarded(self.job, place.piece, run)
+                case SinkPlace():
+                    yield from _guarded(self.job, place.piece, self._write(place, blocks, progress))
+
+    def _run_vertex(
+        self, place: GroupPlace, blocks: Iterable[BlockRow], progress: TaskProgress
+    ) -> Records:
+        plan = self.job.pieces[place.piece].plan
+        links = links_of(plan.stages[place.stage])
+        widths = [len(stage_schema(plan.stages[link.stage]).columns) for _, link in links]
+        out = Blocks()
+        group = GroupRun(self.job, place, out)
+        events = 0
+        for row in blocks:
+            batch = decode(row.block, widths[row.input])
+            for rows in _cut(batch, self.job.cut):
+                group.take(row.input, rows, row.first_vs)
+                yield from out.drain()
+            events += len(batch)
+            progress.tell(events, row.first_vs)
+        group.end()
+        group.finish()
+        yield from out.drain()
+        progress.end(events)
+
+    def _write(
+        self, place: SinkPlace, blocks: Iterable[BlockRow], progress: TaskProgress
+    ) -> Records:
+        target = self.job.pieces[place.piece].targets[place.sink]
+        width = len(target.form.schema.columns)
+        path = target.new_path()
+
+        def decoded() -> Iterator[tuple[Batch, int]]:
+            events = 0
+            for row in blocks:
+                batch = decode(row.block, width)
+                events += len(batch)
+                progress.tell(events, row.first_vs)
+                yield batch, row.first_vs
+            progress.end(events)
+
+        target.form.write(path, sorted_slices(decoded(), target.form))
+        yield record_of(report_row(FileReport(place.piece, place.sink, 0, path)))
+
+
+def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
+    if size is None:
+        yield batch
+        return
+    for start in range(0, len(batch), size):
+        yield batch.slice(start, start + size)
+
+
+def _guarded(job: Job, piece: int, records: Records) -> Records:
+    """The records, with an error of Weir in the form that the driver understands."""
+    try:
+        yield from records
+    except WeirError as error:
+        if job.errors == "raise":
+            raise task_failure(error) from error
+        yield record_of(report_row(ErrorReport(piece, packed(error))))
+
+
+def single_threaded() -> None:
+    """Kernels have one thread: parallelism is vertices."""
+    pa.set_cpu_count(1)
+
+
+Task = Callable[[Records], Records]
