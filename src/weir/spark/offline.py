@@ -61,24 +61,53 @@ def run_offline(
     tell: Tell | None = None,
 ) -> RunReport:
     """Run a program on Spark; relative paths start at `directory`, which all workers must see."""
-    check_outputs(program)
+    return run_programs(
+        [program], spark, directory=directory, cut=cut, parallelism=parallelism, tell=tell
+    )[0]
+
+
+def run_programs(
+    programs: Sequence[Program],
+    spark: SparkSession,
+    *,
+    directory: str | Path = ".",
+    cut: int | None = None,
+    parallelism: int | None = None,
+    tasks: int | None = None,
+    tell: Tell | None = None,
+) -> list[RunReport]:
+    """Several programs in one job of at most `tasks` tasks a wave; all succeed, or none does."""
+    for program in programs:
+        check_outputs(program)
     # Workers have other working directories.
     start = os.path.abspath(directory)
-    partitions = open_partitions(program, start)
+    vertices = parallelism or default_parallelism(spark)
     with ExitStack() as undo:
-        made = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
-        vertices = parallelism or default_parallelism(spark)
-        piece = make_piece(program, partitions, [m.target for m in made], vertices)
+        pieces, made = [], []
+        for program in programs:
+            outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
+            partitions = open_partitions(program, start)
+            pieces.append(make_piece(program, partitions, [m.target for m in outputs], vertices))
+            made.append(outputs)
         news = tempfile.mkdtemp(prefix="weir-progress-")
         undo.callback(shutil.rmtree, news)
-        job = make_job([piece], cut=cut, progress=news)
+        job = make_job(pieces, cut=cut, progress=news)
         with arrow_batches(spark), _telling(job, news, tell):
-            rows = collected(job_frame(spark, job))
-        reports = [read_report(row.block) for row in rows]
-        finished = [_finished(number, m, piece, reports) for number, m in enumerate(made)]
-        for m, path in zip(made, finished, strict=True):
-            m.staging.put_in_place(path)
-    return _run_report(program, directory, piece, reports)
+            rows = collected(job_frame(spark, job, tasks))
+        reports: list[list[Report]] = [[] for _ in pieces]
+        for report in (read_report(row.block) for row in rows):
+            reports[report.piece].append(report)
+        finished = [
+            (one.staging, _finished(number, one, piece, told))
+            for outputs, piece, told in zip(made, pieces, reports, strict=True)
+            for number, one in enumerate(outputs)
+        ]
+        for staging, path in finished:
+            staging.put_in_place(path)
+    return [
+        _run_report(number, program, directory, piece, told)
+        for number, (program, piece, told) in enumerate(zip(programs, pieces, reports, strict=True))
+    ]
 
 
 def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
@@ -112,7 +141,7 @@ def _empty(target: Target) -> str:
 
 
 def _run_report(
-    program: Program, directory: str | Path, piece: Piece, reports: Sequence[Report]
+    at: int, program: Program, directory: str | Path, piece: Piece, reports: Sequence[Report]
 ) -> RunReport:
     read = [r for r in reports if isinstance(r, SourceReport)]
     inputs = tuple(
@@ -126,7 +155,7 @@ def _run_report(
     )
     outputs = []
     for number, output in enumerate(program.outputs):
-        digest = output_digest(reports, 0, number)
+        digest = output_digest(reports, at, number)
         path = str(Path(directory) / output.path)
         outputs.append(OutputReport(output.name, output.kind, path, digest.count, str(digest)))
     return RunReport(sum(r.events for r in read), inputs, tuple(outputs))

@@ -18,6 +18,8 @@ from importlib.resources import files
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.utils import is_remote
 
 from weir.errors import RunError
 from weir.spark.blocks import BLOCK_BYTES
@@ -45,7 +47,7 @@ _LOCAL_SETTINGS = {
 }
 # What a JVM and Spark say at every start, whatever the log level.
 _NOISE = re.compile(
-    r"incubator modules|^Using Spark's default|^Setting \w+ ?\w* log level|^To adjust logging"
+    r"^WARNING: |^Using Spark's default|^Setting \w+ ?\w* log level|^To adjust logging"
 )
 
 
@@ -94,9 +96,11 @@ def make_session(
 
 def default_parallelism(spark: SparkSession) -> int:
     """How many vertices a keyed stage has unless the user says: as many as Spark runs at once."""
-    if hasattr(spark, "sparkContext_") or type(spark).__module__ == "pyspark.sql.session":
+    if not is_remote():
         return int(spark.sparkContext.defaultParallelism)
-    return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or 8)
+    # Spark Connect does not tell, but splits a range into as many parts.
+    parts = spark.range(1 << 16).select(f.spark_partition_id()).distinct()
+    return parts.count()
 
 
 def _log_option() -> str:

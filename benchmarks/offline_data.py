@@ -1,0 +1,90 @@
+"""The inputs of the offline benchmarks, as Parquet files of one time range each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+FILES = 8
+Make = Callable[[np.random.Generator, int, int], pa.Table]
+"""From a generator, a number of rows and the number of the file."""
+
+
+def write_all(folder: Path, scale: float) -> None:
+    """Every data set, unless it is there already."""
+    for name, (events, make) in _DATA.items():
+        if not (folder / name).is_dir():
+            _write(folder / name, int(events * scale), make)
+
+
+def events_of(name: str, scale: float) -> int:
+    return FILES * (int(_DATA[name][0] * scale) // FILES)
+
+
+def _write(folder: Path, events: int, make: Make) -> None:
+    partial = folder.with_suffix(".partial")
+    partial.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(7)
+    count = events // FILES
+    # A thousandth of a second from event to event, whatever the scale.
+    for number in range(FILES):
+        table = make(rng, count, number)
+        start = number * count * 1_000
+        vs = pa.array(start + np.arange(count, dtype=np.int64) * 1_000)
+        path = partial / f"part-{number:02}.parquet"
+        pq.write_table(table.add_column(0, "t", vs), path, compression="snappy")
+    partial.rename(folder)
+
+
+def _lines(rng: np.random.Generator, count: int, number: int) -> pa.Table:
+    """100 bytes a line; one in a hundred says `error`."""
+    letters = rng.integers(97, 123, (count, 95), dtype=np.uint8)
+    letters[:, ::12] = 32
+    kinds = np.where(rng.random(count) < 0.01, "error", "infos").astype("S5")
+    whole = np.concatenate([kinds.view(np.uint8).reshape(count, 5), letters], axis=1)
+    offsets = np.arange(count + 1, dtype=np.int32) * 100
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(whole))]
+    return pa.table({"line": pa.StringArray.from_buffers(count, buffers[1], buffers[2])})
+
+
+def _words(rng: np.random.Generator, count: int, number: int) -> pa.Table:
+    """Ten words a line, of 20 000, some much more frequent than others."""
+    ranks = np.minimum(rng.zipf(1.3, (count, 10)), 20_000)
+    words = np.array([f"word{n}" for n in range(20_001)], dtype=object)
+    return pa.table({"line": pa.array([" ".join(row) for row in words[ranks]], pa.string())})
+
+
+def _keyed(rng: np.random.Generator, count: int, number: int) -> pa.Table:
+    """Each key once, in both data sets at one time: a left and a right event meet once."""
+    keys = number * count + rng.permutation(count)
+    return pa.table({"k": keys, "v": rng.integers(0, 1_000_000, count)})
+
+
+def _clicks(rng: np.random.Generator, count: int, number: int) -> pa.Table:
+    urls = np.minimum(rng.zipf(1.2, count), 1_000_000)
+    return pa.table({"url": pa.array(urls.astype(np.int64))})
+
+
+def _skewed(rng: np.random.Generator, count: int, number: int) -> pa.Table:
+    """Half of all rows have one key."""
+    keys = np.where(rng.random(count) < 0.5, 0, rng.integers(0, 100_000, count))
+    return pa.table({"k": keys, "v": rng.random(count)})
+
+
+def _uniform(rng: np.random.Generator, count: int, number: int) -> pa.Table:
+    return pa.table({"k": rng.integers(0, 100_000, count), "v": rng.random(count)})
+
+
+_DATA: dict[str, tuple[int, Make]] = {
+    "lines": (8_000_000, _lines),
+    "words": (1_600_000, _words),
+    "left": (2_000_000, _keyed),
+    "right": (2_000_000, _keyed),
+    "clicks": (4_000_000, _clicks),
+    "skewed": (8_000_000, _skewed),
+    "uniform": (8_000_000, _uniform),
+}

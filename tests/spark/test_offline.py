@@ -1,0 +1,157 @@
+"""The offline runner gives what the local one gives, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from weir.errors import InputError, OperatorFailed, PlanError
+from weir.local.conform import Case, Outcome, Trial, check_cases, read_cases, run_locally
+from weir.local.files import run_files
+from weir.plan.nodes import Program
+from weir.script.program import parse_program
+from weir.spark.offline import run_offline, run_programs
+from weir.spark.trials import run_trials
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+TESTS = Path(__file__).parents[1]
+GOLDEN = TESTS / "golden"
+
+
+def written_to(program: Program, folder: Path) -> Program:
+    outputs = tuple(replace(o, path=f"{folder}/{o.path}") for o in program.outputs)
+    return replace(program, outputs=outputs)
+
+
+@pytest.mark.parametrize(("cut", "parallelism"), [(None, 2), (3, 3)])
+def test_golden_programs(
+    spark: SparkSession, tmp_path: Path, cut: int | None, parallelism: int
+) -> None:
+    paths = sorted((GOLDEN / "programs").glob("*.weir"))
+    programs = {p.stem: parse_program(p.read_text("utf-8"), directory=p.parent) for p in paths}
+    moved = [written_to(program, tmp_path / name) for name, program in programs.items()]
+    run_programs(moved, spark, directory=GOLDEN, cut=cut, parallelism=parallelism, tasks=8)
+    for name, program in programs.items():
+        for output in program.outputs:
+            came = (tmp_path / name / output.path).read_text("utf-8").replace(str(GOLDEN), "")
+            assert came == (GOLDEN / "expected" / name / output.path).read_text("utf-8"), name
+
+
+def one_of_each_kind() -> list[Case]:
+    """The edges, a fifth of the algebra, and two random cases of each kind."""
+    folder = TESTS / "conformance"
+    cases = [*read_cases(folder / "edges.jsonl"), *list(read_cases(folder / "algebra.jsonl"))[::5]]
+    kinds: dict[str, list[Case]] = {}
+    for case in read_cases(folder / "random.jsonl"):
+        kinds.setdefault(case.id.partition("/")[0], []).append(case)
+    return [*cases, *(case for of_kind in kinds.values() for case in of_kind[:2])]
+
+
+def test_conformance_with_the_checksums_of_the_local_runner(spark: SparkSession) -> None:
+    """Not only the answers: every stream between vertices has the same rows in the same order."""
+
+    def compared(trials: Sequence[Trial]) -> list[Outcome]:
+        outcomes = run_trials(spark, trials)
+        for local, here in zip(run_locally(trials), outcomes, strict=True):
+            assert (local.error is None) == (here.error is None)
+            for stream, checksum in here.checksums.items():
+                assert local.checksums[stream] == checksum
+        return outcomes
+
+    cases = one_of_each_kind()
+    assert len(cases) > 80
+    verdicts = list(check_cases(cases, (3,), (3,), compared))
+    assert [v for v in verdicts if not v.passed] == []
+
+
+DIAMOND = """
+STREAM A (vs BIGINT, k BIGINT, v BIGINT) FROM 'a-*.jsonl' WITH (late = 'drop', bad = 'skip');
+Big = SELECT k, v FROM A WHERE v > 3;
+Sums = SELECT k, SUM(v) AS s FROM A GROUP BY k WITH TUMBLING(10);
+Both = SELECT Big.k AS k, Big.v AS v, Sums.s AS s FROM Big INNER JOIN Sums ON Big.k == Sums.k;
+Most = SELECT MAX(s) AS m FROM Sums WITH TUMBLING(20);
+OUTPUT Big TO 'big/';
+OUTPUT Sums TO 'sums.parquet';
+OUTPUT Both TO 'both.csv';
+OUTPUT Most TO 'most.arrow';
+OUTPUT LATE OF A TO 'late.jsonl';
+OUTPUT BAD OF A TO 'bad.jsonl';
+"""
+
+
+def make_inputs(folder: Path) -> None:
+    for part in range(3):
+        rows = [f'{{"vs": {t}, "k": {t * 7 % 5}, "v": {t % 11}}}' for t in range(part, 200, 3)]
+        rows.insert(40, '{"vs": 1, "k": 0, "v": 0}')
+        rows.insert(50, '{"vs": "no time", "k": 0, "v": 0}')
+        (folder / f"a-{part}.jsonl").write_text("\n".join(rows), "utf-8")
+
+
+def test_many_outputs_in_one_job(spark: SparkSession, tmp_path: Path) -> None:
+    """A diamond: a stage read at once and two waves later, folders, late and bad rows."""
+    make_inputs(tmp_path)
+    program = parse_program(DIAMOND)
+    there = run_files(written_to(program, tmp_path / "local"), directory=tmp_path, parallelism=2)
+    here = run_offline(
+        written_to(program, tmp_path / "spark"), spark, directory=tmp_path, parallelism=2
+    )
+    assert [o.digest for o in here.outputs] == [o.digest for o in there.outputs]
+    assert here.inputs == there.inputs and here.events == there.events == 200
+    files = sorted(p.relative_to(tmp_path / "local") for p in (tmp_path / "local").rglob("*"))
+    assert files == sorted(
+        p.relative_to(tmp_path / "spark") for p in (tmp_path / "spark").rglob("*")
+    )
+    for file in files:
+        if (tmp_path / "local" / file).is_file():
+            came = (tmp_path / "spark" / file).read_bytes()
+            assert came == (tmp_path / "local" / file).read_bytes(), file
+
+
+def test_empty_outputs_are_written(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"vs": 1, "k": 1}\n', "utf-8")
+    program = parse_program(
+        """STREAM A (vs BIGINT, k BIGINT) FROM 'a.jsonl';
+        None_ = SELECT k, COUNT(*) AS n FROM A WHERE k > 1 GROUP BY k WITH TUMBLING(5);
+        OUTPUT None_ TO 'none.csv'; OUTPUT None_ TO 'none/';"""
+    )
+    report = run_offline(written_to(program, tmp_path), spark, directory=tmp_path, parallelism=2)
+    assert [o.rows for o in report.outputs] == [0, 0]
+    assert (tmp_path / "none.csv").read_text("utf-8") == "vs,ve,k,n\n"
+    assert len(list((tmp_path / "none").iterdir())) == 2
+
+
+def test_a_users_error_names_function_and_event(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"vs": 1, "k": 4}\n{"vs": 2, "k": 0}\n', "utf-8")
+    (tmp_path / "mine.py").write_text(
+        "import weir\n\n@weir.udf(args=['BIGINT'], result='BIGINT')\n"
+        "def share(k):\n    return 12 // k\n",
+        "utf-8",
+    )
+    program = parse_program(
+        """IMPORT 'mine.py'; STREAM A (vs BIGINT, k BIGINT) FROM 'a.jsonl';
+        Out = SELECT share(k) AS s FROM A; OUTPUT Out TO 'out.jsonl';""",
+        directory=tmp_path,
+    )
+    with pytest.raises(OperatorFailed, match=r"share.*mine.py:5.*ZeroDivisionError"):
+        run_offline(written_to(program, tmp_path), spark, directory=tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl", "mine.py"]
+
+
+def test_a_wrong_row_names_file_and_line(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"vs": 1, "k": 4}\n{"vs": 2, "k": "x"}\n', "utf-8")
+    program = parse_program(
+        "STREAM A (vs BIGINT, k BIGINT) FROM 'a.jsonl'; OUTPUT A TO 'out.jsonl';"
+    )
+    with pytest.raises(InputError, match=r"a\.jsonl, line 2, column k"):
+        run_offline(written_to(program, tmp_path), spark, directory=tmp_path)
+
+
+def test_outputs_are_checked_before_anything_runs(spark: SparkSession) -> None:
+    program = parse_program("STREAM A (vs BIGINT) FROM 'none.jsonl'; OUTPUT A TO 'out.xls';")
+    with pytest.raises(PlanError, match="unknown output format"):
+        run_offline(program, spark)
