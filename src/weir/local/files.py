@@ -96,7 +96,7 @@ def run_files(
 def open_partitions(program: Program, directory: str | Path) -> Partitions:
     """The files of every source that an output needs."""
     nodes = (node for output in program.outputs for node in walk_nodes(output.node))
-    sources = dict.fromkeys(node for node in nodes if isinstance(node, Source))
+    sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
     # "" and not ".": messages and LATE rows then show paths as the program wrote them.
     start = "" if Path(directory) == Path() else directory
     return {source.name: open_source(source, start) for source in sources}

@@ -73,7 +73,7 @@ def collect(
     Sources read their files, or the rows that `inputs` has under their names (a row
     `{"$cti": T}` is an explicit CTI). The columns are vs, ve, then the payload.
     """
-    program = Program(_sources(stream.node), (), (Output("Out", stream.node, ""),))
+    program = program_of(stream)
     partitions = (
         open_partitions(program, directory)
         if inputs is None
@@ -88,6 +88,11 @@ def collect(
     if check:
         check_again(program, partitions, local, cut=cut, parallelism=parallelism)
     return _table(batches, stream)
+
+
+def program_of(stream: Stream) -> Program:
+    """The program whose only output is this stream."""
+    return Program(_sources(stream.node), (), (Output("Out", stream.node, ""),))
 
 
 def _sources(node: Node) -> tuple[Source, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from weir.errors import RunError
+from weir.errors import PlanError, RunError
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.io.ingress import Admitted, Ingress, bad_schema, late_schema
@@ -144,6 +144,9 @@ class LocalRun:
             return self._vertex_count(self.plan.stages[stage.ports[0].links[0].stage])
         source = stage.operators[0]
         assert isinstance(source, Source)
+        if not source.has_origins:
+            hint = "weir.run_offline or to_spark"
+            raise PlanError(f"{source.name} is a DataFrame, which only Spark reads", hint=hint)
         return len(self._partitions[source.name])
 
     def _outlet_keys(self) -> dict[int, list[OutletKey]]:

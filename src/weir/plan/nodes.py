@@ -15,7 +15,7 @@ What each operator means is in the reference (docs/reference/semantics.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, dataclass_transform
 
 import pyarrow as pa
@@ -200,13 +200,16 @@ class SourceOptions:
 class Source:
     """A declared input. `declared` are the columns of the data; a column called `vs` or `ve`
     is consumed as the time and is not in the payload. `index` is its place among the
-    program's STREAM statements: the first part of every origin."""
+    program's STREAM statements: the first part of every origin. Rows of a DataFrame have no
+    origins; `data` then holds it, in this process alone."""
 
     name: str
     declared: tuple[tuple[str, pa.DataType], ...]
     path: str
     options: SourceOptions
     index: int
+    has_origins: bool = True
+    data: object | None = field(default=None, compare=False, repr=False)
 
 
 @_node

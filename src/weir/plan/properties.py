@@ -106,7 +106,7 @@ def origin_depths(program: Program) -> dict[Node, int]:
         below = [depths[i] for i in inputs_of(node)]
         match node:
             case Source():
-                depth = SOURCE_ORIGIN_DEPTH
+                depth = SOURCE_ORIGIN_DEPTH if node.has_origins else 0
             case Explode():
                 depth = below[0] + 1 if below[0] else 0
             case Union():

@@ -94,8 +94,9 @@ def unique_origins(nodes: list[Node]) -> Mapping[Node, bool]:
     """Whether no two rows of a node have the same origin, so that order never asks for more."""
     unique: dict[Node, bool] = {}
     for node in nodes:
-        keeps = is_stateless(node) or isinstance(node, Source | Union)
-        unique[node] = keeps and all(unique[i] for i in inputs_of(node))
+        keeps = is_stateless(node) or isinstance(node, Union)
+        own = isinstance(node, Source) and node.has_origins
+        unique[node] = own or (keeps and all(unique[i] for i in inputs_of(node)))
     return unique
 
 

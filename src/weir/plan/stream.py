@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -255,6 +256,17 @@ class Stream:
         pairs = [(k, k) if isinstance(k, str) else k for k in keys]
         sides = [[left for left, _ in pairs], [right for _, right in pairs]]
         return Stream(apply([self.node, other.node], sides, using))
+
+    # --- on Spark ------------------------------------------------------------------------
+
+    def to_spark(self, spark: object, **options: object) -> object:
+        """The rows as a Spark DataFrame: vs, ve, then the payload; computed when asked for.
+
+        `directory` is where relative paths of sources start, `parallelism` the number of vertices.
+        """
+        # Spark stands above the plan, and is loaded only here.
+        made: object = import_module("weir.spark.frames").to_spark(self, spark, **options)
+        return made
 
     def _selection(self) -> Selection:
         return Selection(draft(self.node, self.name))

@@ -18,7 +18,7 @@ from weir.reliable.vertex import Outlet, Vertex
 from weir.spark.blocks import COLLECTED, Blocks
 from weir.spark.reports import ChecksumReport, DigestReport, FileReport, report_row
 from weir.spark.targets import PartStream, SinkStream
-from weir.spark.waves import GroupPlace, Job, group_of, links_of, stages_of_sink
+from weir.spark.waves import GroupPlace, Job, group_of, links_of
 
 
 class GroupRun:
@@ -29,7 +29,7 @@ class GroupRun:
         self._piece = job.pieces[place.piece]
         self._between: dict[int, MemoryStream] = {}
         self._sinks: list[SinkStream] = []
-        self._parts: dict[int, PartStream] = {}
+        self._parts: dict[tuple[int, int], PartStream] = {}
         self._checked: list[_CheckedStream] = []
         stages = group_of(self._piece.plan, place.stage)
         read_inside = {links_of(stage)[0][1].stage for stage in stages[1:]}
@@ -76,8 +76,9 @@ class GroupRun:
             total = f"{sink.digest.total:032x}"
             report = DigestReport(piece, sink.sink, total, sink.digest.count)
             self._out.add(report_row(report))
-        for number, part in self._parts.items():
-            self._out.add(report_row(FileReport(piece, number, part.part, part.close())))
+        for (number, stage), part in self._parts.items():
+            vertex = self._place.index
+            self._out.add(report_row(FileReport(piece, number, stage, vertex, part.close())))
         for stream in self._checked:
             self._out.add(report_row(ChecksumReport(piece, stream.name, stream.ordered_checksum)))
 
@@ -123,21 +124,12 @@ class GroupRun:
                 route = self._job.sink_routes[self._place.piece, number]
                 inner = self._out.stream(route.first, route.input)
             case "folder":
-                inner = self._parts[number] = PartStream(target, self._part(number, stage))
+                inner = self._parts[number, stage] = PartStream(target)
             case "rows":
                 inner = self._out.stream(COLLECTED, target.number)
         made = SinkStream(number, inner)
         self._sinks.append(made)
         return made
-
-    def _part(self, number: int, stage: int) -> int:
-        """The number of this vertex among all that write the output."""
-        before = 0
-        for writer in stages_of_sink(self._piece.plan, self._piece.plan.sinks[number]):
-            if writer == stage:
-                break
-            before += self._piece.counts[writer]
-        return before + self._place.index
 
     def _checking(
         self, stage: Stage, inner: StreamWriter, keys: tuple[str, ...] | None = None, part: int = 0

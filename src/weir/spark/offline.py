@@ -30,6 +30,7 @@ from weir.local.files import (
 )
 from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Program
+from weir.spark.frames import frame_partitions, frames_of
 from weir.spark.progress import News, read_news
 from weir.spark.query import arrow_batches, collected, job_frame
 from weir.spark.reports import FileReport, Report, SourceReport, output_digest, read_report
@@ -86,14 +87,15 @@ def run_programs(
         pieces, made = [], []
         for program in programs:
             outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
-            partitions = open_partitions(program, start)
+            partitions = dict(open_partitions(program, start)) | frame_partitions(program)
             pieces.append(make_piece(program, partitions, [m.target for m in outputs], vertices))
             made.append(outputs)
         news = tempfile.mkdtemp(prefix="weir-progress-")
         undo.callback(shutil.rmtree, news)
         job = make_job(pieces, cut=cut, progress=news)
         with arrow_batches(spark), _telling(job, news, tell):
-            rows = collected(job_frame(spark, job, tasks))
+            frames = {name: frame for p in programs for name, frame in frames_of(p).items()}
+            rows = collected(job_frame(spark, job, tasks, frames))
         reports: list[list[Report]] = [[] for _ in pieces]
         for report in (read_report(row.block) for row in rows):
             reports[report.piece].append(report)
@@ -122,14 +124,18 @@ def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
 
 def _finished(number: int, made: _Made, piece: Piece, reports: Sequence[Report]) -> str:
     """The output's file, or its folder of parts, whole; what no task wrote is empty."""
-    files = {r.part: r.path for r in reports if isinstance(r, FileReport) and r.sink == number}
+    found = [r for r in reports if isinstance(r, FileReport) and r.sink == number]
     if made.target.kind == "file":
-        return files[0] if 0 in files else _empty(made.target)
+        return found[0].path if found else _empty(made.target)
+    files = {(r.stage, r.vertex): r.path for r in found}
     folder = os.path.join(made.staging.folder, "output")
     os.mkdir(folder)
-    writers = stages_of_sink(piece.plan, piece.plan.sinks[number])
-    for part in range(sum(piece.counts[s] for s in writers)):
-        path = files[part] if part in files else _empty(made.target)
+    parts = []
+    for stage in stages_of_sink(piece.plan, piece.plan.sinks[number]):
+        wrote = sorted(vertex for writer, vertex in files if writer == stage)
+        parts += [(stage, vertex) for vertex in range(piece.counts[stage]) or wrote]
+    for part, writer in enumerate(parts):
+        path = files[writer] if writer in files else _empty(made.target)
         os.replace(path, os.path.join(folder, part_name(part)))
     return folder
 

@@ -17,7 +17,7 @@ from weir.errors import RunError
 from weir.spark.blocks import COLLECTED, ROWS, BlockRow
 from weir.spark.reports import carried_error
 from weir.spark.session import ARROW_BATCHES
-from weir.spark.tasks import SourceTask, WaveTask
+from weir.spark.tasks import FrameTask, SourceTask, WaveTask, source_of
 from weir.spark.waves import Job
 
 
@@ -25,11 +25,12 @@ def job_frame(
     spark: SparkSession,
     job: Job,
     tasks: int | None = None,
-    frames: Mapping[int, DataFrame] | None = None,
+    frames: Mapping[str, DataFrame] | None = None,
 ) -> DataFrame:
     """The query of a job: its rows are reports, and rows of outputs asked for in memory.
 
-    `tasks` is the most tasks that a wave may have; else each vertex is one.
+    `tasks` is the most tasks that a wave may have; else each vertex is one. `frames` are the
+    DataFrames that it reads, by their sources' names.
     """
     flow: DataFrame | None = None
     for wave in range(len(job.waves) + 1):
@@ -40,11 +41,14 @@ def job_frame(
             arrived = arrived.sortWithinPartitions("partition", "first_vs")
             flow = arrived.mapInArrow(WaveTask(job, wave), ROWS)
         parts = [] if flow is None else [flow]
-        if wave < len(job.sources) and job.sources[wave]:
+        if job.sources[wave]:
             places = len(job.sources[wave])
             numbers = spark.range(0, places, 1, _tasks(places, tasks))
             parts.append(numbers.mapInArrow(SourceTask(job, wave), ROWS))
-        parts += [frame for at, frame in (frames or {}).items() if at == wave]
+        for place in job.frames[wave]:
+            source = source_of(job, place)
+            read = (frames or {})[source.name].mapInArrow(FrameTask(job, wave, place), ROWS)
+            parts.append(read)
         flow = reduce(DataFrame.unionAll, parts)
     assert flow is not None
     return flow

@@ -40,11 +40,12 @@ class DigestReport(msgspec.Struct, tag="digest", frozen=True):
 
 
 class FileReport(msgspec.Struct, tag="file", frozen=True):
-    """A file of an output is whole: which part it is, and where it lies."""
+    """A file of an output is whole: which vertex of which stage wrote it, and where it lies."""
 
     piece: int
     sink: int
-    part: int
+    stage: int
+    vertex: int
     path: str
 
 

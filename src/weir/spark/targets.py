@@ -61,9 +61,8 @@ class SinkStream:
 class PartStream:
     """The part of a folder that one vertex writes: sorted runs, merged at the end."""
 
-    def __init__(self, target: Target, part: int, memory: int = DEFAULT_MEMORY) -> None:
+    def __init__(self, target: Target, memory: int = DEFAULT_MEMORY) -> None:
         self._target, self._memory = target, memory
-        self.part = part
         self._beside = tempfile.mkdtemp(dir=target.staging)
         self._runs = SortedRuns(self._beside, "run", target.form.schema.types)
 

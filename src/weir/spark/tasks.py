@@ -8,14 +8,15 @@ read. A task keeps nothing between calls: run twice, it gives the same rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from weir.errors import WeirError
 from weir.events.batch import Batch
-from weir.io.chunks import CHUNK_ROWS
+from weir.io.chunks import CHUNK_ROWS, Partition
 from weir.io.ingress import Ingress
 from weir.local.runner import SourceVertex
 from weir.plan.nodes import Source
@@ -50,40 +51,63 @@ class SourceTask:
         for record in records:
             for number in record.column(0).to_pylist():
                 place = self.job.sources[self.wave][number]
+                partitions = self.job.pieces[place.piece].partitions
+                partition = partitions[source_of(self.job, place).name][place.index]
                 progress = TaskProgress(self.job.progress, self.wave, f"s{number}")
-                yield from _guarded(self.job, place.piece, self._read(place, progress))
+                read = _read(self.job, place, partition, progress)
+                yield from _guarded(self.job, place.piece, read)
 
-    def _read(self, place: GroupPlace, progress: TaskProgress) -> Records:
-        piece = self.job.pieces[place.piece]
-        out = Blocks()
-        group = GroupRun(self.job, place, out)
-        source = piece.plan.stages[place.stage].operators[0]
-        assert isinstance(source, Source)
-        partition = piece.partitions[source.name][place.index]
-        ingress = Ingress(source, place.index, partition.name)
-        reader = SourceVertex(group.root, ingress, partition, self.job.cut or CHUNK_ROWS)
-        aside = group.turned_away(source)
-        events = 0
-        while not reader.finished:
-            admitted = reader.step()
-            group.work_off()
-            if admitted is not None:
-                events += len(admitted.batch)
-                for kind, stream in aside:
-                    rows = admitted.late if kind == "late" else admitted.bad
-                    stream.write(Entry(0, rows, admitted.cti))
-            yield from out.drain()
-            progress.tell(events, ingress.now)
-        group.finish()
-        out.add(
-            report_row(
-                SourceReport(
-                    place.piece, source.name, events, ingress.late_count, ingress.bad_count
-                )
-            )
-        )
+
+@dataclass(frozen=True, slots=True)
+class FrameTask:
+    """Reads what a task of Spark has of a DataFrame, by time."""
+
+    job: Job
+    wave: int
+    place: GroupPlace
+
+    def __call__(self, records: Records) -> Records:
+        single_threaded()
+        number = TaskContext.getPartitionId()
+        place = replace(self.place, index=number)
+        (known,) = self.job.pieces[place.piece].partitions[source_of(self.job, place).name]
+        assert isinstance(known, FramePartition)
+        partition = replace(known, records=records)
+        progress = TaskProgress(self.job.progress, self.wave, f"s{place.stage}f{number}")
+        yield from _guarded(self.job, place.piece, _read(self.job, place, partition, progress))
+
+
+def source_of(job: Job, place: GroupPlace) -> Source:
+    source = job.pieces[place.piece].plan.stages[place.stage].operators[0]
+    assert isinstance(source, Source)
+    return source
+
+
+def _read(job: Job, place: GroupPlace, partition: Partition, progress: TaskProgress) -> Records:
+    """A partition from its beginning to its end, through the vertices that it feeds."""
+    out = Blocks()
+    group = GroupRun(job, place, out)
+    source = source_of(job, place)
+    ingress = Ingress(source, place.index, partition.name)
+    reader = SourceVertex(group.root, ingress, partition, job.cut or CHUNK_ROWS)
+    aside = group.turned_away(source)
+    events = 0
+    while not reader.finished:
+        admitted = reader.step()
+        group.work_off()
+        if admitted is not None:
+            events += len(admitted.batch)
+            for kind, stream in aside:
+                rows = admitted.late if kind == "late" else admitted.bad
+                stream.write(Entry(0, rows, admitted.cti))
         yield from out.drain()
-        progress.end(events)
+        progress.tell(events, ingress.now)
+    group.finish()
+    away = ingress.late_count, ingress.bad_count
+    out.add(report_row(SourceReport(place.piece, source.name, events, *away)))
+    yield from out.drain()
+    progress.end(events)
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +171,7 @@ class WaveTask:
             progress.end(events)
 
         target.form.write(path, sorted_slices(decoded(), target.form))
-        yield record_of(report_row(FileReport(place.piece, place.sink, 0, path)))
+        yield record_of(report_row(FileReport(place.piece, place.sink, 0, 0, path)))
 
 
 def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:

@@ -30,7 +30,7 @@ class Piece:
     partitions: Mapping[str, Sequence[Partition]]
     targets: tuple[Target, ...]
     counts: tuple[int, ...]
-    """Vertices of each stage."""
+    """Vertices of each stage; 0 where the partitions of a DataFrame say how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ class Job:
     waves: tuple[Mapping[int, Place], ...]
     """Wave w, from 1 on, is `waves[w - 1]`: its vertices by partition."""
     sources: tuple[tuple[GroupPlace, ...], ...]
-    """What is read from outside, by the wave that reads its rows less one."""
+    """The partitions that are read, by the wave that reads their rows less one."""
+    frames: tuple[tuple[GroupPlace, ...], ...]
+    """The DataFrames that are read, in the same way; how many tasks do so Spark decides."""
     routes: Mapping[tuple[int, int], tuple[Route, ...]]
     """Of each stage (piece, stage)."""
     sink_routes: Mapping[tuple[int, int], Route]
@@ -89,6 +91,7 @@ class _Drafted:
 
     places: dict[int, list[Place]] = field(default_factory=dict)
     sources: dict[int, list[GroupPlace]] = field(default_factory=dict)
+    frames: dict[int, list[GroupPlace]] = field(default_factory=dict)
 
 
 def make_piece(
@@ -108,7 +111,7 @@ def make_piece(
         else:
             source = stage.operators[0]
             assert isinstance(source, Source)
-            counts.append(len(partitions[source.name]))
+            counts.append(len(partitions[source.name]) if source.has_origins else 0)
     return Piece(plan, partitions, tuple(targets), tuple(counts))
 
 
@@ -124,7 +127,7 @@ def make_job(
     drafted = _Drafted()
     for number, piece in enumerate(pieces):
         _draft(number, piece, drafted)
-    last = max((*drafted.places, *drafted.sources), default=0)
+    last = max((*drafted.places, *drafted.sources, *drafted.frames), default=0)
     waves, first = [], 0
     for wave in range(1, last + 1):
         places = drafted.places.get(wave, [])
@@ -139,8 +142,14 @@ def make_job(
             at = partition_of.get(SinkPlace(number, place))
             if at is not None:
                 sink_routes[number, place] = Route(at, 1, 0)
-    read = tuple(tuple(drafted.sources.get(wave, ())) for wave in range(last + 1))
-    return Job(tuple(pieces), tuple(waves), read, routes, sink_routes, cut, check, errors, progress)
+    sources, frames = (
+        tuple(tuple(read.get(wave, ())) for wave in range(last + 1))
+        for read in (drafted.sources, drafted.frames)
+    )
+    return Job(
+        tuple(pieces), tuple(waves), sources, frames, routes, sink_routes,
+        cut, check, errors, progress,
+    )  # fmt: skip
 
 
 def group_of(plan: StagedPlan, root: int) -> list[Stage]:
@@ -175,8 +184,11 @@ def _draft(number: int, piece: Piece, drafted: _Drafted) -> None:
         places = [GroupPlace(number, stage.number, i) for i in range(piece.counts[stage.number])]
         if stage.ports:
             drafted.places.setdefault(wave[stage.number], []).extend(places)
-        else:
+        elif places:
             drafted.sources.setdefault(wave[stage.number], []).extend(places)
+        else:
+            frame = GroupPlace(number, stage.number, 0)
+            drafted.frames.setdefault(wave[stage.number], []).append(frame)
     for place, (sink, target) in enumerate(zip(piece.plan.sinks, piece.targets, strict=True)):
         if target.one_writer:
             after = max((wave[s] for s in stages_of_sink(piece.plan, sink)), default=0) + 1

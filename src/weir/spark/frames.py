@@ -1,0 +1,144 @@
+"""DataFrames in and out: `weir.from_spark(df, …)`, `stream.to_spark(spark)`.
+
+1. The rows of a DataFrame have no origin: at equal times they are ordered by (ve, payload). So
+   where Spark's tasks put them means nothing, and `delay` and `late`, which speak of the order of
+   arrival, do not apply. Spark sorts each of its partitions by vs on the way in.
+2. A stream as a DataFrame is lazy, like any other: its rows are computed when an action asks,
+   each time anew. Columns are vs, ve (NULL while open), then the payload, in no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from weir.errors import PlanError
+from weir.events.batch import times
+from weir.io.writers import OutputForm
+from weir.local.files import open_partitions
+from weir.local.run import program_of
+from weir.plan.durations import parse_duration
+from weir.plan.nodes import Program, Schema, Source, SourceOptions
+from weir.plan.properties import walk_nodes
+from weir.plan.sources import declare_source
+from weir.plan.stream import Stream, Ticks
+from weir.spark.blocks import COLLECTED, decode, rows_of
+from weir.spark.query import job_frame
+from weir.spark.session import ARROW_BATCHES, default_parallelism
+from weir.spark.spark_types import arrow_type, spark_type, weir_type
+from weir.spark.targets import Target
+from weir.spark.tasks import Records
+from weir.spark.waves import make_job, make_piece
+
+_numbers = count(1)
+
+
+class FrameHandle:
+    """Holds a DataFrame for a plan; another process gets an empty one."""
+
+    def __init__(self, frame: DataFrame | None = None) -> None:
+        self.frame = frame
+
+    def __reduce__(self) -> tuple[type[FrameHandle], tuple[()]]:
+        return FrameHandle, ()
+
+
+def from_spark(
+    frame: DataFrame,
+    *,
+    vs: str,
+    ve: str | None = None,
+    lifetime: Ticks | None = None,
+    name: str = "DataFrame",
+) -> Stream:
+    """A DataFrame with a time column as a stream; `name` is its name in joins.
+
+    `vs` is a column of timestamps or of ticks; `ve` one of ends (NULL: open), or `lifetime` a
+    duration for all; with neither, events are points.
+    """
+    columns = {field.name: weir_type(field.dataType, field.name) for field in frame.schema.fields}
+    options = SourceOptions(
+        vs=vs,
+        ve="ve" if ve is None and "ve" in columns else ve,
+        lifetime=None if lifetime is None else parse_duration(lifetime),
+    )
+    number = next(_numbers)
+    source = declare_source(name, columns, f"dataframe:{number}", options, number)
+    held = Source(
+        source.name, source.declared, source.path, source.options, source.index,
+        has_origins=False, data=FrameHandle(frame),
+    )  # fmt: skip
+    return Stream(held, name)
+
+
+def to_spark(
+    stream: Stream,
+    spark: SparkSession,
+    *,
+    directory: str | Path = ".",
+    parallelism: int | None = None,
+) -> DataFrame:
+    """The rows of a stream as a DataFrame; see the module's rules."""
+    program = program_of(stream)
+    start = Path(directory).absolute()
+    partitions = dict(open_partitions(program, start)) | frame_partitions(program)
+    shape = stream.schema
+    target = Target("rows", 0, OutputForm("", shape))
+    piece = make_piece(program, partitions, [target], parallelism or default_parallelism(spark))
+    for key, value in ARROW_BATCHES.items():
+        spark.conf.set(key, value)  # stays: the query is planned when somebody asks for rows
+    rows = job_frame(spark, make_job([piece]), frames=frames_of(program))
+    types = t.StructType(
+        [
+            t.StructField("vs", spark_type(shape.time)),
+            t.StructField("ve", spark_type(shape.time)),
+            *(t.StructField(n, spark_type(dtype)) for n, dtype in shape.columns),
+        ]
+    )
+    return rows.where(f.col("partition") == COLLECTED).mapInArrow(_Decoding(shape), types)
+
+
+def frame_sources(program: Program) -> list[Source]:
+    nodes = (n for output in program.outputs for n in walk_nodes(output.node))
+    found = dict.fromkeys(n for n in nodes if isinstance(n, Source) and not n.has_origins)
+    return list(found)
+
+
+def frame_partitions(program: Program) -> dict[str, list[FramePartition]]:
+    """In the place of files: a DataFrame's rows come when a task has them."""
+    return {s.name: [FramePartition(f"DataFrame {s.name}", s.declared)] for s in frame_sources(program)}
+
+
+def frames_of(program: Program) -> dict[str, DataFrame]:
+    """The DataFrames of a program, by their sources' names; rows by time within partitions."""
+    found = {}
+    for source in frame_sources(program):
+        assert isinstance(source.data, FrameHandle)
+        if source.data.frame is None:
+            raise PlanError(f"the DataFrame of {source.name} belongs to another process")
+        found[source.name] = source.data.frame.sortWithinPartitions(source.options.vs)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoding:
+    """From blocks to plain rows."""
+
+    shape: Schema
+
+    def __call__(self, records: Records) -> Iterator[pa.RecordBatch]:
+        width = len(self.shape.columns)
+        for row in (row for record in records for row in rows_of(record)):
+            rows = decode(row.block, width)
+            lifetime = [times(rows.vs, self.shape.time), times(rows.ve, self.shape.time)]
+            arrays = [a.cast(arrow_type(a.type)) for a in (*lifetime, *rows.columns)]
+            yield pa.RecordBatch.from_arrays(arrays, names=["vs", "ve", *self.shape.names])
+
+
