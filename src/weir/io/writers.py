@@ -16,12 +16,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
+from weir.errors import RunError
 from weir.events.batch import Batch, concat_batches, times
 from weir.io.runs import SortedRuns, merge_runs
 from weir.io.sinks import SINKS, sink_format
@@ -31,11 +34,68 @@ GROUP_ROWS = 65_536
 DEFAULT_MEMORY = 256 << 20
 
 
-class OutputWriter:
-    """One OUTPUT; every vertex of its stage writes its rows, in any order.
+@dataclass(frozen=True, slots=True)
+class OutputForm:
+    """How an output's files look: the format by its ending, and the columns.
 
     `lifetime=False` leaves vs and ve out (the BAD stream's rows have none).
     """
+
+    ending: str
+    schema: Schema
+    lifetime: bool = True
+
+    def write(self, path: str, batches: Iterator[Batch]) -> None:
+        """A file of these rows, which come in the order of the file."""
+        time = self.schema.time
+        time_fields = [("vs", time), ("ve", time)] if self.lifetime else []
+        file_schema = pa.schema([*time_fields, *self.schema.columns])
+        sink = SINKS[self.ending](path, file_schema)
+        try:
+            for group in _groups(batches):
+                lifetime = [times(group.vs, time), times(group.ve, time)] if self.lifetime else []
+                arrays = [*lifetime, *group.columns]
+                sink.write(pa.RecordBatch.from_arrays(arrays, schema=file_schema))
+        finally:
+            sink.close()
+
+
+class Staging:
+    """A folder beside an output's path where the output is made, and its way to its place."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._given = str(path)
+        self._path = os.path.abspath(path)
+        parent, name = os.path.split(self._path)
+        with self.naming():
+            os.makedirs(parent, exist_ok=True)
+            self.folder = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """What the system refuses, as an error with the output's path: the user knows no other."""
+        try:
+            yield
+        except OSError as error:
+            under_a_file = isinstance(error, FileExistsError | NotADirectoryError)
+            why = "a part of its path is a file, not a folder" if under_a_file else error.strerror
+            raise RunError(f"cannot write '{self._given}': {why or error}") from error
+
+    def put_in_place(self, made: str) -> None:
+        """The finished file or folder takes the output's name; the staging folder goes."""
+        with self.naming():
+            if os.path.isdir(self._path):
+                # A folder cannot be replaced in one step: the old one steps aside first.
+                os.rename(self._path, os.path.join(self.folder, "old"))
+            os.replace(made, self._path)
+            self.remove()
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder)
+
+
+class OutputWriter:
+    """One OUTPUT; every vertex of its stage writes its rows, in any order."""
 
     def __init__(
         self,
@@ -47,38 +107,34 @@ class OutputWriter:
         memory: int = DEFAULT_MEMORY,
     ) -> None:
         self._is_folder = str(path).endswith("/")
-        self._ending = sink_format(str(path))
-        self._path = os.path.abspath(path)
-        self._schema, self._lifetime, self._memory = schema, lifetime, memory
-        time_fields = [("vs", schema.time), ("ve", schema.time)] if lifetime else []
-        self._file_schema = pa.schema([*time_fields, *schema.columns])
-        parent, name = os.path.split(self._path)
-        os.makedirs(parent, exist_ok=True)
-        self._beside = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
-        self._runs = [SortedRuns(self._beside, f"run-{v}", schema.types) for v in range(vertices)]
+        self._form = OutputForm(sink_format(str(path)), schema, lifetime)
+        self._memory = memory
+        self._staging = Staging(path)
+        folder = self._staging.folder
+        self._runs = [SortedRuns(folder, f"run-{v}", schema.types) for v in range(vertices)]
 
     def write(self, vertex: int, batch: Batch) -> None:
         """Take rows of a vertex."""
         self._runs[vertex].add(batch)
         if sum(runs.held_bytes for runs in self._runs) > self._memory:
-            max(self._runs, key=lambda runs: runs.held_bytes).spill()
+            with self._staging.naming():
+                max(self._runs, key=lambda runs: runs.held_bytes).spill()
 
     def close(self) -> None:
         """Sort, write, and put the output in its place."""
-        made = os.path.join(self._beside, "output")
-        if self._is_folder:
-            os.mkdir(made)
-            for vertex, runs in enumerate(self._runs):
-                part = os.path.join(made, f"part-{vertex:05}{self._ending}")
-                self._write_file(part, [runs])
-        else:
-            self._write_file(made, self._runs)
-        self._put_in_place(made)
-        shutil.rmtree(self._beside)
+        made = os.path.join(self._staging.folder, "output")
+        with self._staging.naming():
+            if self._is_folder:
+                os.mkdir(made)
+                for vertex, runs in enumerate(self._runs):
+                    self._write_file(os.path.join(made, part_name(vertex)), [runs])
+            else:
+                self._write_file(made, self._runs)
+        self._staging.put_in_place(made)
 
     def abort(self) -> None:
         """Forget all; what stood under the path before stays."""
-        shutil.rmtree(self._beside)
+        self._staging.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -92,25 +148,13 @@ class OutputWriter:
         self.close() if kind is None else self.abort()
 
     def _write_file(self, path: str, parts: Sequence[SortedRuns]) -> None:
-        sink = SINKS[self._ending](path, self._file_schema)
-        try:
-            runs = [run for part in parts for run in part.run_iterators()]
-            for group in _groups(merge_runs(runs)):
-                sink.write(self._record(group))
-        finally:
-            sink.close()
+        runs = [run for part in parts for run in part.run_iterators()]
+        self._form.write(path, merge_runs(runs))
 
-    def _record(self, batch: Batch) -> pa.RecordBatch:
-        time = self._schema.time
-        lifetime = [times(batch.vs, time), times(batch.ve, time)] if self._lifetime else []
-        arrays = [*lifetime, *batch.columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._file_schema)
 
-    def _put_in_place(self, made: str) -> None:
-        if os.path.isdir(self._path):
-            # A folder cannot be replaced in one step: the old one steps aside first.
-            os.rename(self._path, os.path.join(self._beside, "old"))
-        os.replace(made, self._path)
+def part_name(number: int) -> str:
+    """The file of a part in a folder."""
+    return f"part-{number:05}.parquet"
 
 
 def _groups(batches: Iterator[Batch]) -> Iterator[Batch]:
