@@ -8,40 +8,29 @@ command needs them, so that `--help` answers at once.
 from __future__ import annotations
 
 import json
-import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.progress import track
-from rich.text import Text
 
 from weir import __version__
 from weir.errors import InputError, PlanError, ScriptError, WeirError
+from weir.progress import Meter
 
 if TYPE_CHECKING:
     from weir.local.conform import Case, Verdict
     from weir.local.files import RunReport
-    from weir.local.runner import Progress
     from weir.plan.nodes import Program
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
-QUIET_SECONDS = 2.0
-"""Nothing is said about progress before this."""
-LINE_SECONDS = 10.0
-"""How often a line comes where there is no terminal."""
-
-ENDLESS = 2**63 - 1
-"""Event times from here on are none: nothing is known yet, or all inputs have ended."""
 
 app = typer.Typer(
     name="weir",
@@ -134,7 +123,7 @@ def run(
         from weir.local.files import run_files
 
         checked = _program(program, param)
-        meter = _Meter(Console(stderr=True), in_time=_is_calendar(checked))
+        meter = Meter(Console(stderr=True), in_time=_is_calendar(checked))
         with meter:
             report = run_files(
                 checked, directory=directory, cut=cut, parallelism=parallelism, check=check,
@@ -268,6 +257,13 @@ def _read_cases(paths: Sequence[Path]) -> list[Case]:
         raise _Usage(str(error)) from error
 
 
+def _is_calendar(program: Program) -> bool:
+    from weir.events.types import TIMESTAMP
+    from weir.plan.nodes import schema
+
+    return all(schema(source).time == TIMESTAMP for source in program.sources)
+
+
 # --- errors ----------------------------------------------------------------------------------
 
 
@@ -334,73 +330,6 @@ def _tracked(cases: Sequence[Case]) -> Iterator[Case]:
     yield from track(
         cases, "cases", console=console, transient=True, disable=not console.is_terminal
     )
-
-
-# --- progress --------------------------------------------------------------------------------
-
-
-def _is_calendar(program: Program) -> bool:
-    from weir.events.types import TIMESTAMP
-    from weir.plan.nodes import schema
-
-    return all(schema(source).time == TIMESTAMP for source in program.sources)
-
-
-class _Meter:
-    """Says how far a run is: a line that changes on a terminal, else a line now and then."""
-
-    def __init__(self, console: Console, *, in_time: bool) -> None:
-        self._console, self._in_time = console, in_time
-        self._started = self._said = time.monotonic()
-        self._first: int | None = None
-        self._latest: Progress | None = None
-        self._live = Live(self, console=console, transient=True, refresh_per_second=4)
-
-    @property
-    def elapsed(self) -> float:
-        return time.monotonic() - self._started
-
-    def __enter__(self) -> None:
-        self._started = self._said = time.monotonic()
-        if self._console.is_terminal:
-            self._live.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def __rich__(self) -> Text:
-        """What stands on the terminal now; `Live` asks for it again and again."""
-        if self.elapsed < QUIET_SECONDS:
-            return Text()
-        if self._latest is None:
-            return Text("starting (the first run on a machine compiles the kernels)")
-        return Text(self._line(self._latest), no_wrap=True, overflow="ellipsis")
-
-    def take(self, progress: Progress) -> None:
-        self._latest = progress
-        if self._first is None and abs(progress.reached) < ENDLESS:
-            self._first = progress.reached
-        now = time.monotonic()
-        if not self._console.is_terminal and now - self._said >= LINE_SECONDS:
-            self._said = now
-            typer.echo(self._line(progress), err=True)
-
-    def _line(self, progress: Progress) -> str:
-        seconds = max(self.elapsed, 1e-9)
-        line = f"{progress.events:,} events, {progress.events / seconds:,.0f} events/s"
-        if self._first is None or abs(progress.reached) >= ENDLESS:
-            return line
-        times = (progress.reached - self._first) / 1e6 / seconds
-        return f"{line}, at {self._shown(progress.reached)}, {times:,.1f} × real time"
-
-    def _shown(self, ticks: int) -> str:
-        if not self._in_time:
-            return f"tick {ticks:,}"
-        try:
-            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks)
-        except OverflowError:
-            return f"tick {ticks:,}"
-        return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
 
 
 if __name__ == "__main__":

@@ -90,12 +90,16 @@ class RunError(WeirError):
 
 
 class OperatorFailed(RunError):
-    """The user's function raised: which one, where in its file, on which event, and why."""
+    """The user's function raised: which one, where in its file, on which event, and why.
+
+    `event` is a text where it was called for something else, as in "window [0, 10) of k = 'a'".
+    """
 
     def __init__(self, *, function: str, file: str, line: int, event: object, cause: str) -> None:
         self.function, self.file, self.line = function, file, line
         self.event, self.cause = event, cause
-        super().__init__(f"{function} ({file}:{line}) failed on event {event}: {cause}")
+        what = event if isinstance(event, str) else f"event {event}"
+        super().__init__(f"{function} ({file}:{line}) failed on {what}: {cause}")
 
 
 class DeterminismViolation(RunError):

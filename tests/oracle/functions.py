@@ -36,6 +36,11 @@ def _converted(value, dtype: pa.DataType) -> object:
         return Decimal(value)
     if pa.types.is_list(dtype):
         return [None if v is None else _converted(v, dtype.value_type) for v in value]
+    if pa.types.is_struct(dtype):
+        return {
+            f.name: None if value[f.name] is None else _converted(value[f.name], f.type)
+            for f in dtype
+        }
     if pa.types.is_string(dtype) and isinstance(value, int | str):
         return str(value).lower() if isinstance(value, bool) else str(value)
     raise NotImplementedError(dtype)
@@ -99,6 +104,12 @@ def _element_at(values: list, place: int) -> object:
     return values[index] if place and 0 <= index < len(values) else None
 
 
+def _array_contains(values: list, wanted: object) -> bool | None:
+    if value_key(wanted) in map(value_key, values):
+        return True
+    return None if None in values else False
+
+
 STRICT: dict[str, Callable[..., object]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -136,7 +147,7 @@ STRICT: dict[str, Callable[..., object]] = {
     "ends_with": str.endswith,
     "contains": lambda text, part: part in text,
     "array_length": len,
-    "array_contains": lambda values, v: value_key(v) in map(value_key, values),
+    "array_contains": _array_contains,
     "element_at": _element_at,
     "field": lambda struct, name: struct[name],
 }

@@ -24,7 +24,17 @@ _TESTS = {
     "DOUBLE": ("{0} > 0.5", "{0} <= 1.0", "{0} = 0.0", "{0} <> {0}"),
     "STRING": ("{0} = 'a'", "{0} < 'b'", "{0} LIKE 'a%'", "{0} IN ('a', 'é')"),
     "BOOLEAN": ("{0}", "NOT {0}", "{0} = TRUE"),
+    "LIST(BIGINT)": (
+        "{0} = [1]",
+        "{0} <> [2, 1]",
+        "{0} > [1, NULL]",
+        "{0} IN ([1], [], [1, NULL, 1])",
+        "ARRAY_CONTAINS({0}, 1)",
+        "NULLIF({0}, [1]) IS NULL",
+        "GREATEST({0}, [2]) = [2]",
+    ),
 }
+_NESTED_TESTS = ("{0} = {0}", "{0} < {0}", "{0} IN ({0}, NULL)")
 _NULL_TESTS = ("{0} IS NULL", "{0} IS NOT NULL")
 _TIME_TESTS = ("vs > 4", "vs % 2 = 0", "ve IS NULL", "ve - vs < 4", "ve - vs >= 2")
 _LITERALS = {
@@ -65,8 +75,8 @@ def predicate(draw: st.DrawFn, rel: Relation) -> str:
 
 
 def _test(draw: st.DrawFn, rel: Relation) -> str:
-    name = draw(st.sampled_from((None, *rel.scalars)))
+    name = draw(st.sampled_from((None, *rel.names)))
     if name is None:
         return draw(st.sampled_from(_TIME_TESTS))
-    forms = (*_TESTS[rel.type_of(name)], *_NULL_TESTS)
+    forms = (*_TESTS.get(rel.type_of(name), _NESTED_TESTS), *_NULL_TESTS)
     return draw(st.sampled_from(forms)).format(name)

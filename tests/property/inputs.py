@@ -22,6 +22,7 @@ COLUMNS = (
     ("f", "DOUBLE"),
     ("b", "BOOLEAN"),
     ("x", "LIST(BIGINT)"),
+    ("s", "STRUCT(a DOUBLE, b LIST(STRING))"),
 )
 """The payload of every generated source."""
 
@@ -68,6 +69,16 @@ _keys = st.sampled_from(("a", "a", "b", "ab", None))
 _ints = st.sampled_from((0, 1, 2, 3, 4, 4, 7, -1, None))
 _bools = st.sampled_from((True, False, None))
 _lists = st.sampled_from((None, [], [1], [2, 1], [1, None, 1], [3, 3]))
+_structs = st.sampled_from(
+    (
+        None,
+        {"a": None, "b": None},
+        {"a": 0.0, "b": ["a"]},
+        {"a": -0.0, "b": ["a"]},
+        {"a": 0.0, "b": ["a", None]},
+        {"a": math.nan, "b": []},
+    )
+)
 
 
 def _payloads(draw: st.DrawFn) -> st.SearchStrategy[tuple[object, ...]]:
@@ -75,7 +86,7 @@ def _payloads(draw: st.DrawFn) -> st.SearchStrategy[tuple[object, ...]]:
     strings = draw(st.sampled_from((_keys, st.sampled_from((*STRINGS, None)))))
     kinds = ((*PLAIN_FLOATS, None), (*STRANGE_FLOATS, math.nan, None))
     floats = st.sampled_from(draw(st.sampled_from(kinds)))
-    return st.tuples(strings, _ints, floats, _bools, _lists)
+    return st.tuples(strings, _ints, floats, _bools, _lists, _structs)
 
 
 @st.composite

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-SCALARS = ("STRING", "BIGINT", "DOUBLE", "BOOLEAN")
-
 
 @dataclass(frozen=True, slots=True)
 class Relation:
@@ -22,8 +20,8 @@ class Relation:
         return [name for name, dtype in self.columns if dtype in types]
 
     @property
-    def scalars(self) -> list[str]:
-        return self.of(*SCALARS)
+    def names(self) -> list[str]:
+        return [name for name, _ in self.columns]
 
     def type_of(self, name: str) -> str:
         return dict(self.columns)[name]

@@ -25,6 +25,7 @@ from weir.kernels.clip import ClipKernel
 from weir.kernels.distinct import DistinctKernel
 from weir.kernels.joins import JoinKernel
 from weir.kernels.kernel import Kernel
+from weir.kernels.presence import PresenceKernel
 from weir.kernels.stateless import make_transform
 from weir.kernels.stitch import StitchKernel
 from weir.kernels.top import TopOfInstant, TopOfWindow
@@ -42,6 +43,8 @@ def make_kernel(node: nodes.Node) -> Kernel | None:
             return AsofKernel(node)
         case nodes.Join(kind="clip"):
             return ClipKernel(node)
+        case nodes.Join(kind="semi" | "anti", condition=None):
+            return PresenceKernel(node)
         case nodes.Join():
             return JoinKernel(node)
         case nodes.Chop():

@@ -125,9 +125,8 @@ def snapshot(draw: Draw, rel: Relation) -> Step:
 
 
 def _aggregate(draw: Draw, rel: Relation, window: str, endless: bool) -> Step:
-    keys = draw(st.sampled_from((0, 1, 1, 2))) if rel.scalars else 0
-    keys = [draw(st.sampled_from(rel.scalars)) for _ in range(keys)]
-    keys = list(dict.fromkeys(keys))
+    count = draw(st.sampled_from((0, 1, 1, 2)))
+    keys = list(dict.fromkeys(draw(st.sampled_from(rel.names)) for _ in range(count)))
     items = [(k, rel.type_of(k)) for k in keys]
     items += [_aggregate_call(draw, rel) for _ in range(draw(st.integers(1, 3)))]
     items = draw(st.permutations(items)) if chance(draw, 4) else items
@@ -140,16 +139,23 @@ def _aggregate(draw: Draw, rel: Relation, window: str, endless: bool) -> Step:
     return _ranked(draw, step) if chance(draw, 5) else step
 
 
-_OF_ANY = ("COUNT({})", "COUNT(DISTINCT {})", "FIRST({})", "LAST({})", "COLLECT({})")
-_OF_ORDERED = ("MIN({})", "MAX({})")
+_OF_ANY = (
+    "COUNT({})",
+    "COUNT(DISTINCT {})",
+    "FIRST({})",
+    "LAST({})",
+    "COLLECT({})",
+    "MIN({})",
+    "MAX({})",
+    "QUANTILE_DISC({}, 0.3)",
+    "QUANTILE_DISC({}, 0)",
+)
 _OF_NUMBERS = (
     "SUM({})",
     "AVG({})",
     "VARIANCE({})",
     "STDDEV({})",
     "MEDIAN({})",
-    "QUANTILE_DISC({}, 0.3)",
-    "QUANTILE_DISC({}, 0)",
     "QUANTILE_CONT({}, 0.35)",
     "QUANTILE_CONT({}, 1)",
 )
@@ -157,7 +163,7 @@ _DOUBLES = ("AVG", "VARIANCE", "STDDEV", "MEDIAN", "QUANTILE_CONT")
 
 
 def _aggregate_call(draw: Draw, rel: Relation) -> tuple[str, str]:
-    name = draw(st.sampled_from((None, *rel.scalars)))
+    name = draw(st.sampled_from((None, *rel.names)))
     if name is None:
         call, dtype = "COUNT(*)", "BIGINT"
     else:
@@ -170,9 +176,7 @@ def _aggregate_call(draw: Draw, rel: Relation) -> tuple[str, str]:
 def _call_over(draw: Draw, name: str, dtype: str) -> tuple[str, str]:
     choices = _OF_ANY
     if dtype in ("BIGINT", "DOUBLE"):
-        choices += _OF_ORDERED + _OF_NUMBERS
-    if dtype == "STRING":
-        choices += _OF_ORDERED
+        choices += _OF_NUMBERS
     form = draw(st.sampled_from(choices))
     if form.startswith("COUNT"):
         dtype = "BIGINT"
@@ -198,10 +202,8 @@ def top(draw: Draw, rel: Relation) -> Step:
 
 
 def _ranked(draw: Draw, step: Step) -> Step:
-    ordered = Relation("", step.columns, step.endless).scalars
-    if not ordered:
-        return step
-    names = draw(st.lists(st.sampled_from(ordered), min_size=1, max_size=2, unique=True))
+    columns = st.sampled_from([name for name, _ in step.columns])
+    names = draw(st.lists(columns, min_size=1, max_size=2, unique=True))
     order = ", ".join(f"{n}{draw(st.sampled_from(('', ' DESC', ' ASC')))}" for n in names)
     ties = " WITH TIES" if chance(draw, 2) else ""
     text = f"{step.text} ORDER BY {order} LIMIT {draw(st.integers(1, 3))}{ties}"
@@ -261,9 +263,7 @@ def _condition(draw: Draw, left: Relation, right: Relation) -> str:
 
 def _pairs(left: Relation, right: Relation) -> list[tuple[str, str]]:
     """Columns of one type on both sides."""
-    return [
-        (a, b) for a in left.scalars for b in right.scalars if left.type_of(a) == right.type_of(b)
-    ]
+    return [(a, b) for a, one in left.columns for b, other in right.columns if one == other]
 
 
 def union(draw: Draw, left: Relation, right: Relation) -> Step:
@@ -319,16 +319,14 @@ def process(draw: Draw, rel: Relation) -> Step:
 
 
 def reduce(draw: Draw, rel: Relation) -> Step:
-    if not rel.scalars:
-        return process(draw, rel)
-    key = draw(st.sampled_from(rel.scalars))
+    key = draw(st.sampled_from(rel.names))
     text = f"REDUCE {rel.source} ON {key} USING Quiet({draw(st.integers(1, 5))})"
     return Step(text, _QUIET, False, nests=False)
 
 
 def combine(draw: Draw, left: Relation, right: Relation) -> Step:
     # COMBINE takes keys of equal types only, and a generated BIGINT may be an INT.
-    pairs = [(a, b) for a, b in _pairs(left, right) if left.type_of(a) != "BIGINT"]
+    pairs = [(a, b) for a, b in _pairs(left, right) if "BIGINT" not in left.type_of(a)]
     if not pairs or left.source == right.source:
         return process(draw, left)
     mine, theirs = draw(st.sampled_from(pairs))

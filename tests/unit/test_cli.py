@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import weir
 from weir import cli
 from weir.local import files
-from weir.local.runner import Progress
 
 PROGRAM = """
 STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl' WITH (late = 'drop');
@@ -148,7 +145,19 @@ def test_an_output_that_cannot_be_written_is_1(command: Weir) -> None:
     Path("file").write_text("", encoding="utf-8")
     result = command("run", program(PROGRAM.replace("'big.jsonl'", "'file/big.jsonl'")))
     assert result.exit_code == 1
-    assert result.stderr.startswith("weir: error: ")
+    why = "a part of its path is a file, not a folder"
+    assert result.stderr == f"weir: error: cannot write 'file/big.jsonl': {why}\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("'a.jsonl'", "'rate://5'"), ("'big.jsonl'", "'kafka://x'"), ("'big.jsonl'", "'a.jsonl'")],
+)
+def test_paths_that_cannot_be_are_2(command: Weir, old: str, new: str) -> None:
+    result = command("run", program(PROGRAM.replace(old, new)))
+    assert result.exit_code == 2
+    assert new.strip("'") in result.stderr
+    assert sorted(p.name for p in Path().iterdir()) == ["a.jsonl", "p.weir", "q.weir"]
 
 
 def test_ctrl_c_is_130_and_leaves_nothing(command: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +231,7 @@ def test_conform_as_json(command: Weir) -> None:
     assert (report["passed"], report["failed"], report["failures"][0]["id"]) == (0, 1, "bad")
 
 
-# --- help and progress -----------------------------------------------------------------------
+# --- help ------------------------------------------------------------------------------------
 
 
 def test_help_has_examples(command: Weir) -> None:
@@ -230,42 +239,3 @@ def test_help_has_examples(command: Weir) -> None:
         assert f"Example: weir {name}" in command(name, "--help").stdout
     assert command("--version").stdout == f"weir {weir.__version__}\n"
     assert command().exit_code == 2
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [100.0]
-    monkeypatch.setattr(cli.time, "monotonic", lambda: now[0])
-    return now
-
-
-def test_progress_as_lines(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    meter = cli._Meter(Console(file=io.StringIO()), in_time=True)
-    with meter:
-        meter.take(Progress(0, -(2**63)))
-        meter.take(Progress(1, 0))
-        clock[0] += 10
-        meter.take(Progress(5_000, 3_600_000_000))
-        meter.take(Progress(6_000, 3_600_000_000))
-    assert capsys.readouterr().err == (
-        "5,000 events, 500 events/s, at 1970-01-01 01:00:00, 360.0 × real time\n"
-    )
-
-
-def test_progress_on_a_terminal(clock: list[float]) -> None:
-    screen = io.StringIO()
-    meter = cli._Meter(Console(file=screen, force_terminal=True, width=100), in_time=False)
-    with meter:
-        assert meter.__rich__().plain == ""
-        clock[0] += 2
-        assert meter.__rich__().plain.startswith("starting")
-        meter.take(Progress(1, 0))
-        clock[0] += 0.5
-        meter.take(Progress(250, 5_000_000))
-    assert "250 events, 100 events/s, at tick 5,000,000, 2.0 × real time" in screen.getvalue()
-
-
-def test_progress_without_an_event_time(clock: list[float]) -> None:
-    meter = cli._Meter(Console(file=io.StringIO()), in_time=True)
-    clock[0] += 2
-    assert meter._line(Progress(8, 2**63 - 1)) == "8 events, 4 events/s"

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from weir import cli
+from weir import cli, progress
 from weir.script.program import parse_program
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +88,7 @@ def dialogues(text: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_the_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "LINE_SECONDS", math.inf)  # compiling may take that long
+    monkeypatch.setattr(progress, "LINE_SECONDS", math.inf)  # compiling may take that long
     state = Page(tmp_path)
     for kind, name, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         state.work_off(kind, name, text)

@@ -30,6 +30,7 @@ SAMPLES: list[WeirError] = [
     InputError("torn"),
     RunError("failed"),
     OperatorFailed(function="f", file="rules.py", line=3, event={"v": 1}, cause="ValueError: no"),
+    OperatorFailed(function="f", file="a.py", line=3, event="window [0, 5)", cause="no"),
     DeterminismViolation("other rows"),
     SnapshotCorrupt("lacks a table"),
 ]
@@ -76,3 +77,4 @@ def test_messages_say_where() -> None:
     assert str(SAMPLES[5]) == "a.jsonl, line 7, column vs: NULL start"
     assert str(SAMPLES[6]) == "torn"
     assert str(SAMPLES[8]) == "f (rules.py:3) failed on event {'v': 1}: ValueError: no"
+    assert str(SAMPLES[9]) == "f (a.py:3) failed on window [0, 5): no"

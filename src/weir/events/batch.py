@@ -20,6 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.events.compiled import compiled
+
 Int64s = npt.NDArray[np.int64]
 
 OPEN = np.iinfo(np.int64).max
@@ -33,6 +35,9 @@ START = np.iinfo(np.int64).min
 """The CTI before anything is known."""
 
 NO_ORIGIN = np.iinfo(np.int64).max
+
+# Positions come from kernels, which know how long their batches are.
+_UNCHECKED = pc.TakeOptions(boundscheck=False)
 
 _NONE: Int64s = np.empty(0, dtype=np.int64)
 
@@ -62,9 +67,19 @@ class Batch:
         if rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)
         index = pa.array(rows)
-        # Positions come from kernels, which know how long their batches are.
-        columns = tuple(pc.take(c, index, boundscheck=False) for c in self.columns)
-        return Batch(self.vs[rows], self.ve[rows], columns, tuple(o[rows] for o in self.origin))
+        columns = tuple(pc.call_function("take", [c, index], _UNCHECKED) for c in self.columns)
+        origin = tuple(o.take(rows) for o in self.origin)
+        vs, ve = _both(self.vs, self.ve, rows)
+        return Batch(vs, ve, columns, origin)
+
+
+@compiled
+def _both(vs, ve, rows):  # type: ignore[no-untyped-def]
+    # Both at once: one waits for memory while the other does.
+    starts, ends = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
+    for i in range(len(rows)):
+        starts[i], ends[i] = vs[rows[i]], ve[rows[i]]
+    return starts, ends
 
 
 def empty_batch(types: Sequence[pa.DataType], origins: int = 0) -> Batch:

@@ -82,6 +82,8 @@ def canonical_words(column: pa.Array) -> npt.NDArray[np.int64]:
 
 def decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
     """A DECIMAL column's unscaled values as (low, high) words; NULL is (0, 0)."""
+    if not len(column):  # there may be no buffer
+        return np.zeros((0, 2), dtype=np.int64)
     raw = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)
     words = raw[column.offset : column.offset + len(column)]
     if column.null_count:

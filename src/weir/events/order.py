@@ -23,13 +23,12 @@ import pyarrow.compute as pc
 
 from weir.events.batch import START, Batch, Int64s
 from weir.events.compiled import compiled
+from weir.events.hashing import decimal_words
+from weir.events.order_bytes import as_binary, is_plain, order_bytes, plain_codes
 
 Rows = npt.NDArray[np.intp]
 KeyOf = Callable[[Rows | None], Int64s]
 """A sort key of the rows at these positions; of all rows for None."""
-
-_MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
-_NAN_CODE = np.int64(0x7FF8_0000_0000_0000)
 
 
 def order_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
@@ -39,19 +38,15 @@ def order_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
     [2, 0, 1, 2]
     """
     dtype = column.type
-    if pa.types.is_floating(dtype):
-        return _nulls_first(column, _float_codes(column, exact))
-    if pa.types.is_decimal(dtype):
-        return _decimal_codes(column)
-    if _is_bytes(dtype):
-        return _bytes_codes(column)
-    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
-        return _list_codes(column, exact)
-    if pa.types.is_struct(dtype):
-        return _struct_codes(column, exact)
     if pa.types.is_null(dtype):
         return np.zeros(len(column), dtype=np.int64)
-    return _nulls_first(column, _integer_codes(column))
+    if pa.types.is_nested(dtype):
+        return _bytes_codes(as_binary(order_bytes(column, exact=exact)))
+    if is_plain(dtype):
+        return _nulls_first(column, plain_codes(column, exact=exact))
+    if pa.types.is_decimal(dtype):
+        return _wide_decimal_codes(column)
+    return _bytes_codes(column)
 
 
 def sort_rows(keys: Sequence[Int64s]) -> Rows:
@@ -89,7 +84,7 @@ def dense_codes(keys: Sequence[Int64s]) -> Int64s:
 
 def has_floats(dtype: pa.DataType) -> bool:
     """Whether a float stands anywhere in values of this type."""
-    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+    if pa.types.is_list(dtype):
         return has_floats(dtype.value_type)
     if pa.types.is_struct(dtype):
         return any(has_floats(field.type) for field in dtype)
@@ -190,42 +185,6 @@ def _nulls_first(column: pa.Array, codes: Int64s) -> Int64s:
     return np.where(nulls, START, codes)
 
 
-def _integer_codes(column: pa.Array) -> Int64s:
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    elif pa.types.is_date32(column.type):
-        column = column.view(pa.int32())
-    elif pa.types.is_temporal(column.type):
-        column = column.view(pa.int64())
-    if column.null_count:
-        column = pc.fill_null(column, 0)
-    return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
-
-
-def _float_codes(column: pa.Array, exact: bool) -> Int64s:
-    if column.null_count:
-        column = pc.fill_null(column, 0.0)
-    values = np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float64, copy=False)
-    if not exact:
-        values = values + 0.0  # makes −0 into 0
-    bits = values.view(np.int64)
-    codes = np.where(bits < 0, bits ^ _MAGNITUDE, bits)
-    if exact:
-        return codes
-    nan = np.isnan(values)
-    return np.where(nan, _NAN_CODE, codes) if nan.any() else codes
-
-
-def _is_bytes(dtype: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(dtype)
-        or pa.types.is_binary(dtype)
-        or pa.types.is_large_string(dtype)
-        or pa.types.is_large_binary(dtype)
-        or pa.types.is_fixed_size_binary(dtype)
-    )
-
-
 def _bytes_codes(column: pa.Array) -> Int64s:
     encoded = column.dictionary_encode()
     # Arrow compares strings by their bytes, which is what UTF-8 order means.
@@ -240,36 +199,7 @@ def _bytes_codes(column: pa.Array) -> Int64s:
     return codes
 
 
-def _decimal_codes(column: pa.Array) -> Int64s:
-    wide = column.cast(pa.decimal128(38, column.type.scale))
-    data = wide.buffers()[1]
-    if data is None:
-        return np.zeros(len(column), dtype=np.int64)
-    words = np.frombuffer(data, dtype=np.int64)[2 * wide.offset : 2 * (wide.offset + len(wide))]
-    low, high = words[0::2], words[1::2]
-    if column.type.precision <= 18:  # fits the low word
-        return _nulls_first(column, np.where(np.asarray(column.is_null()), 0, low))
-    valid = np.asarray(column.is_valid())
-    unsigned_low = low ^ START  # flips the sign bit: signed codes that order as unsigned
-    return dense_codes([valid.astype(np.int64), high * valid, np.where(valid, unsigned_low, 0)])
-
-
-def _list_codes(column: pa.Array, exact: bool) -> Int64s:
-    # Row by row: lists are short and rare as sort keys, and no array code handles prefixes.
-    codes = order_codes(column.flatten(), exact=exact).tolist()
-    lengths = pc.fill_null(pc.list_value_length(column), -1).to_pylist()
-    rows: list[tuple[int, ...]] = []
-    start = 0
-    for length in lengths:
-        stop = start + max(length, 0)
-        rows.append((0,) if length < 0 else (1, *codes[start:stop]))
-        start = stop
-    ranks = {row: rank for rank, row in enumerate(sorted(set(rows)))}
-    return np.fromiter((ranks[row] for row in rows), dtype=np.int64, count=len(rows))
-
-
-def _struct_codes(column: pa.Array, exact: bool) -> Int64s:
-    valid = np.asarray(column.is_valid()).astype(np.int64)
-    fields = [order_codes(field, exact=exact) for field in column.flatten()]
-    # A NULL struct's fields are NULL too, so they tie among themselves.
-    return dense_codes([valid, *fields])
+def _wide_decimal_codes(column: pa.Array) -> Int64s:
+    words = decimal_words(column)
+    unsigned_low = words[:, 0] ^ START  # flips the sign bit: signed codes that order as unsigned
+    return dense_codes([np.asarray(column.is_valid()).astype(np.int64), words[:, 1], unsigned_low])

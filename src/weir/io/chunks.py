@@ -7,11 +7,16 @@ Contract
    row: it lists it, and the ingress decides, in offset order.
 3. `chunks(size, start)` gives the rows from offset `start` on; a CTI that stands right before
    that row is given (again), which changes nothing: CTIs only grow.
+4. A chunk has at most `size` rows. No more is held than what a chunk is made of: about
+   `BLOCK_BYTES` of a text file, some pages of a Parquet file, a record batch of an Arrow file.
+5. A reader that is told which columns are needed may leave others out of its chunks, but which
+   rows are bad does not change: what could misfit is looked at all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,7 +25,10 @@ import pyarrow as pa
 
 from weir.events.batch import Int64s
 
+Columns = Sequence[tuple[str, pa.DataType]]
+
 CHUNK_ROWS = 65_536
+BLOCK_BYTES = 1 << 22
 NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 _SHOWN = 200
 
@@ -40,9 +48,9 @@ class BadRow:
 class Chunk:
     """Some rows of a partition.
 
-    `rows` has the declared columns; `offsets` and `lines` (None for files without lines) are
-    theirs. CTI number i stands before row `cti_places[i]` of the chunk. `stop` is the offset of
-    the first row behind the chunk.
+    `rows` has the columns that are needed; `offsets` and `lines` (None for files without lines)
+    are theirs. CTI number i stands before row `cti_places[i]` of the chunk. `stop` is the offset
+    of the first row behind the chunk, `read` how much of the partition's `size` is behind us.
     """
 
     rows: pa.RecordBatch
@@ -52,18 +60,38 @@ class Chunk:
     cti_times: Int64s = field(default_factory=lambda: NO_TIMES)
     cti_places: Int64s = field(default_factory=lambda: NO_TIMES)
     bad: tuple[BadRow, ...] = ()
+    read: int = 0
 
     def line(self, row: int) -> int | None:
         return None if self.lines is None else int(self.lines[row])
 
 
 class Partition(Protocol):
-    """One file of a source."""
+    """One file of a source, or rows in memory. `size` is in bytes, in memory in rows."""
 
     @property
     def name(self) -> str: ...
 
+    @property
+    def size(self) -> int: ...
+
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file with its declared columns, and those of them that are needed (None: all)."""
+
+    name: str
+    columns: Columns
+    needed: Collection[str] | None = None
+
+    @property
+    def size(self) -> int:
+        return os.path.getsize(self.name)
+
+    def needs(self, column: str) -> bool:
+        return self.needed is None or column in self.needed
 
 
 def shown(text: str) -> str:

@@ -2,15 +2,16 @@
 
 A declared column that the file lacks, or has in a type that does not widen to the declared one,
 is an error of the file. Times of any unit become microseconds; a value that does not fit (finer
-than a microsecond, say) makes its row a bad row. Only wanted columns are read.
+than a microsecond, say) makes its row a bad row. A column that is not needed is not read, unless
+its type in the file has values that would not fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,65 +19,97 @@ import pyarrow.parquet as pq
 
 from weir.errors import InputError
 from weir.events.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, type_name
-from weir.io.chunks import CHUNK_ROWS, BadRow, Chunk, shown
-from weir.io.texts import Columns
+from weir.io.chunks import CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
 from weir.kernels.casts import convert_what_fits
 from weir.kernels.evaluation import shown_value
 
+IpcReader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
+Batches: TypeAlias = Iterator[tuple[pa.RecordBatch, int]]
+"""Batches of a file, and how many of its bytes have been read behind each."""
 
-@dataclass(frozen=True, slots=True)
-class ParquetFile:
+# Without a buffer all pages of a row group would be in memory at once.
+_BUFFER_BYTES = 1 << 20
+
+
+class ParquetFile(DataFile):
     """A `.parquet` file as a partition."""
 
-    name: str
-    columns: Columns
-
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        with closing(_opened(pq.ParquetFile, self.name)) as file:
-            _check(file.schema_arrow, self.columns, self.name)
-            wanted = [name for name, _ in self.columns]
-            # Threads would not change the rows, only take cores from other vertices.
-            batches = file.iter_batches(batch_size=size, columns=wanted, use_threads=False)
-            yield from _chunks(batches, self.columns, size, start)
+        with closing(_opened(self.name)) as file:
+            columns = _columns_to_read(file.schema_arrow, self)
+            yield from _chunks(self, self._batches(file, columns, size), columns, size, start)
+
+    def _batches(self, file: pq.ParquetFile, columns: Columns, size: int) -> Batches:
+        names = [name for name, _ in columns]
+        total, rows = file.metadata.num_rows, 0
+        # Threads would not change the rows, only take cores from other vertices.
+        for batch in file.iter_batches(batch_size=size, columns=names, use_threads=False):
+            rows += batch.num_rows
+            yield batch, self.size * rows // total
 
 
-@dataclass(frozen=True, slots=True)
-class ArrowFile:
+class ArrowFile(DataFile):
     """A `.arrow` file (IPC file or stream format) as a partition."""
-
-    name: str
-    columns: Columns
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with pa.memory_map(self.name) as source:
-            reader, batches = _ipc(source, self.name)
-            _check(reader.schema, self.columns, self.name)
-            yield from _chunks(batches, self.columns, size, start)
+            found = _ipc(source, self.name, None).schema
+            columns = _columns_to_read(found, self)
+            places = [found.get_field_index(name) for name, _ in columns]
+            # Asked for all, Arrow reads without a copy; asked for some, it unpacks only those.
+            reader = _ipc(source, self.name, places if len(places) < len(found) else None)
+            yield from _chunks(self, self._batches(source, reader), columns, size, start)
+
+    def _batches(self, source: pa.MemoryMappedFile, reader: IpcReader) -> Batches:
+        if isinstance(reader, pa.RecordBatchStreamReader):
+            for batch in reader:
+                yield batch, source.tell()
+            return
+        count = reader.num_record_batches
+        for i in range(count):
+            yield reader.get_batch(i), self.size * (i + 1) // count
 
 
-def _opened(open_file: type[pq.ParquetFile], name: str) -> pq.ParquetFile:
+def _opened(name: str) -> pq.ParquetFile:
     try:
-        return open_file(name)
+        return pq.ParquetFile(name, buffer_size=_BUFFER_BYTES, pre_buffer=False)
     except pa.ArrowInvalid as error:
         raise InputError(f"not a readable file: {error}", file=name) from None
 
 
-def _ipc(
-    source: pa.MemoryMappedFile, name: str
-) -> tuple[pa.RecordBatchFileReader, Iterator[pa.RecordBatch]]:
+def _ipc(source: pa.MemoryMappedFile, name: str, places: list[int] | None) -> IpcReader:
+    options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
+    source.seek(0)
     try:
-        reader = pa.ipc.open_file(source)
-        return reader, (reader.get_batch(i) for i in range(reader.num_record_batches))
+        return pa.ipc.open_file(source, options=options)
     except pa.ArrowInvalid:
         source.seek(0)
     try:
-        stream = pa.ipc.open_stream(source)
-        return stream, iter(stream)
+        return pa.ipc.open_stream(source, options=options)
     except pa.ArrowInvalid as error:
         raise InputError(f"not a readable file: {error}", file=name) from None
 
 
 # --- types ---------------------------------------------------------------------------------
+
+
+def _columns_to_read(found: pa.Schema, file: DataFile) -> Columns:
+    """The needed columns, and those in which a value may not fit; InputError if one is not
+    there or has another type, needed or not."""
+    _check(found, file.columns, file.name)
+    return [
+        (name, dtype)
+        for name, dtype in file.columns
+        if file.needs(name) or not _always_fits(found.field(name).type, dtype)
+    ]
+
+
+def _always_fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_dictionary(found):
+        return _always_fits(found.value_type, wanted)
+    if found == wanted or wanted in (DOUBLE, STRING):
+        return True
+    return bool(pa.types.is_signed_integer(found))
 
 
 def _check(found: pa.Schema, columns: Columns, file: str) -> None:
@@ -129,20 +162,23 @@ def _nested_widens(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _chunks(
-    batches: Iterator[pa.RecordBatch], columns: Columns, size: int, start: int
+    file: DataFile, batches: Batches, columns: Columns, size: int, start: int
 ) -> Iterator[Chunk]:
-    first = 0
-    for batch in batches:
+    first = before = 0
+    for batch, read in batches:
         for begin in range(0, batch.num_rows, size):
             part = batch.slice(begin, size)
             skipped = min(max(start - first, 0), part.num_rows)
             if skipped < part.num_rows:
-                yield _chunk(part.slice(skipped), columns, first + skipped)
+                share = (read - before) * (begin + part.num_rows) // batch.num_rows
+                rows = part.slice(skipped)
+                yield _chunk(file, rows, columns, first + skipped, before + share)
             first += part.num_rows
+        before = read
 
 
-def _chunk(batch: pa.RecordBatch, columns: Columns, first: int) -> Chunk:
-    arrays: list[pa.Array] = []
+def _chunk(file: DataFile, batch: pa.RecordBatch, columns: Columns, first: int, read: int) -> Chunk:
+    converted: dict[str, pa.Array] = {}
     lost = np.zeros(batch.num_rows, dtype=np.bool_)
     bad: list[BadRow] = []
     for name, dtype in columns:
@@ -152,14 +188,20 @@ def _chunk(batch: pa.RecordBatch, columns: Columns, first: int) -> Chunk:
             wrong = np.asarray(column.is_null()) & np.asarray(source.is_valid())
             bad += _bad_rows(batch, name, dtype, np.flatnonzero(wrong & ~lost).tolist(), first)
             lost |= wrong
-        arrays.append(column)
-    rows = pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
+        if file.needs(name):
+            converted[name] = column
+    rows = pa.RecordBatch.from_pydict(converted)
     offsets = np.arange(first, first + batch.num_rows, dtype=np.int64)
     if not bad:
-        return Chunk(rows, offsets, first + batch.num_rows)
+        return Chunk(rows, offsets, first + batch.num_rows, read=read)
     kept = ~lost
-    ordered = tuple(sorted(bad, key=lambda b: b.offset))
-    return Chunk(rows.filter(pa.array(kept)), offsets[kept], first + batch.num_rows, bad=ordered)
+    return Chunk(
+        rows.filter(pa.array(kept)),
+        offsets[kept],
+        first + batch.num_rows,
+        bad=tuple(sorted(bad, key=lambda b: b.offset)),
+        read=read,
+    )
 
 
 def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array:

@@ -3,92 +3,108 @@
 An empty field is NULL, `""` the empty text. A quoted field may hold line ends. Columns that are
 not declared are ignored; a declared one that the header lacks is an error, as is a header name
 twice. Values look as in CAST from STRING, but a DECIMAL must not have more decimals than fit;
-BINARY is base64. LIST and STRUCT have no form here.
+BINARY is base64; LIST and STRUCT are JSON texts, as in `jsonl.py`.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import islice
+from typing import BinaryIO
 
+import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.csv as arrow_csv
 
 from weir.errors import InputError
 from weir.events.types import BINARY, STRING, type_name
-from weir.io.chunks import CHUNK_ROWS, NO_TIMES, Chunk
-from weir.io.jsonl import values_as
-from weir.io.texts import Columns, Misfits, Records, Typed, cast_texts, text_chunk
+from weir.io.chunks import CHUNK_ROWS, NO_TIMES, Chunk, Columns, DataFile
+from weir.io.jsonl import value_decoder, values_as
+from weir.io.texts import (
+    BYTE_ORDER_MARK,
+    Block,
+    Misfits,
+    Records,
+    Typed,
+    cast_plain,
+    cast_texts,
+    exact_chunk,
+    is_utf8,
+    plain_chunk,
+    read_blocks,
+)
 
 Fields = list[str | None]
 
 _FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",]*))(,|$)')
+_BESIDE_QUOTES = np.zeros(256, dtype=np.bool_)
+_BESIDE_QUOTES[list(b',\r\n"')] = True
 
 
-@dataclass(frozen=True, slots=True)
-class CsvFile:
+class CsvFile(DataFile):
     """A `.csv` file as a partition."""
-
-    name: str
-    columns: Columns
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with open(self.name, "rb") as file:
-            groups = _record_groups(file, size)
-            names = _header(groups, self.name)
-            places = _places(names, self.columns, self.name)
+            names, lines = _header(file, self.name)
+            places = self._looked_at(names)
             seen = 0
-            for numbers, texts in groups:
-                records = _records(numbers, texts, len(names))
-                skipped = min(max(start - seen, 0), len(records))
-                seen += len(records)
-                if len(records) > skipped:
-                    kept = records.since(skipped)
-                    texts_of = _text_columns(kept, places, len(names))
-                    yield _chunk(self.columns, texts_of, kept, seen)
+            for block in read_blocks(file, size, line=lines + 1, quoted=True):
+                chunk = self._plain(block, places, len(names), seen, start)
+                if chunk is None:
+                    chunk = self._exact(block, places, len(names), seen, start)
+                seen = chunk.stop
+                if len(chunk.offsets) or chunk.bad:
+                    yield chunk
+
+    def _looked_at(self, names: Fields) -> dict[str, int]:
+        """Where the columns stand that are read or could misfit; a text never does."""
+        places = _places(names, self.columns, self.name)
+        return {n: places[n] for n, dtype in self.columns if self.needs(n) or dtype != STRING}
+
+    def _plain(
+        self, block: Block, places: Mapping[str, int], width: int, first: int, start: int
+    ) -> Chunk | None:
+        texts = _plain_texts(block, places, width)
+        return None if texts is None else plain_chunk(self, self._typed(texts), block, first, start)
+
+    def _exact(
+        self, block: Block, places: Mapping[str, int], width: int, first: int, start: int
+    ) -> Chunk:
+        records = _records(*block.records(), width)
+        skipped = min(max(start - first, 0), len(records))
+        records = records.since(skipped)
+        rows = records.readable()
+        texts = {n: pa.array([row[at] for row in rows], STRING) for n, at in places.items()}
+        typed = self._typed(texts)
+        return exact_chunk(self, records, typed, first + skipped, (NO_TIMES, NO_TIMES), block.stop)
+
+    def _typed(self, texts: Mapping[str, pa.Array]) -> Typed:
+        return {n: _values(texts[n], dtype) for n, dtype in self.columns if n in texts}
 
 
-def _record_groups(file: Iterable[bytes], size: int) -> Iterator[tuple[Sequence[int], list[bytes]]]:
-    """Records with the numbers of their first lines: the header alone, then groups."""
-    lines = enumerate(file, start=1)
-    size_now = 1
-    while group := list(islice(lines, size_now)):
-        # With all quotes closed, the next line begins a record.
-        open_quotes = sum(line.count(b'"') for _, line in group) % 2
-        while open_quotes and (following := next(lines, None)) is not None:
-            group.append(following)
-            open_quotes ^= following[1].count(b'"') % 2
-        numbers, texts = _joined(group)
-        if texts:
-            yield numbers, texts
-            size_now = size
+# --- records -------------------------------------------------------------------------------
 
 
-def _joined(lines: Sequence[tuple[int, bytes]]) -> tuple[list[int], list[bytes]]:
-    """Records: lines joined while a quote is open; blank lines between records left out."""
-    numbers: list[int] = []
-    texts: list[bytes] = []
-    is_open = False
-    for number, line in lines:
-        if is_open:
-            texts[-1] += line
-        elif not line.isspace():
-            numbers.append(number)
-            texts.append(line)
-        is_open ^= bool(line.count(b'"') % 2)
-    return numbers, texts
-
-
-def _header(groups: Iterator[tuple[Sequence[int], list[bytes]]], file: str) -> Fields:
-    _, [text] = next(groups, ((), [b""]))
-    names = _split(text.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
-    if not text or names is None:
-        raise InputError("no readable header row", file=file, line=1)
-    return names
+def _header(file: BinaryIO, name: str) -> tuple[Fields, int]:
+    """The names in the first record that is not blank, and how many lines were read."""
+    text, lines = b"", 0
+    while line := file.readline():
+        text, lines = text + line, lines + 1
+        if text.isspace():
+            text = b""
+        elif text.count(b'"') % 2 == 0:
+            break
+    names = _split(text.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"))
+    if not text:
+        message = "the file is empty; its first row must be a header with the columns' names"
+        raise InputError(message, file=name, line=1)
+    if names is None:
+        raise InputError("the header row has quotes that do not fit", file=name, line=1)
+    return names, lines
 
 
 def _split(text: str) -> Fields | None:
@@ -109,9 +125,7 @@ def _split(text: str) -> Fields | None:
             return fields
 
 
-def _records(numbers: Sequence[int], texts: list[bytes], width: int) -> Records[Fields]:
-    if _is_plain(texts, width):
-        return Records(numbers, texts, ())  # read column by column, see _text_columns
+def _records(numbers: Sequence[int], texts: Sequence[bytes], width: int) -> Records[Fields]:
     rows: list[Fields] = []
     faults: dict[int, tuple[str, str]] = {}
     for row, text in enumerate(texts):
@@ -127,70 +141,95 @@ def _records(numbers: Sequence[int], texts: list[bytes], width: int) -> Records[
     return Records(numbers, texts, rows, faults)
 
 
-def _is_plain(texts: list[bytes], width: int) -> bool:
-    """No quotes, no torn rows, nothing that is not UTF-8: commas are all there is to see."""
-    together = b"".join(texts)
-    if b'"' in together or any(text.count(b",") != width - 1 for text in texts):
-        return False
-    try:
-        together.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _text_columns(records: Records[Fields], places: Sequence[int], width: int) -> list[Fields]:
-    if records.rows or records.faults:
-        rows = records.readable()
-        return [[row[place] for row in rows] for place in places]
-    # Plain rows: all fields in one list, of which a column is every so many.
-    fields = b",".join([text.rstrip(b"\r\n") for text in records.texts]).decode().split(",")
-    return [[field or None for field in fields[place::width]] for place in places]
-
-
 def _misshape(fields: Fields | None, width: int) -> str:
     if fields is None:
         return "a quote that does not fit: torn row"
     return "" if len(fields) == width else f"wanted {width} fields, came {len(fields)}"
 
 
-def _places(names: Fields, columns: Columns, file: str) -> list[int]:
-    places = []
-    for name, dtype in columns:
-        if pa.types.is_nested(dtype):
-            message = f"CSV has no form for {type_name(dtype)}"
-            raise InputError(message, file=file, line=1, column=name)
+def _places(names: Fields, columns: Columns, file: str) -> dict[str, int]:
+    places = {}
+    for name, _ in columns:
         count = names.count(name)
         if count != 1:
             message = f"the header has this name {count} times, not once"
             raise InputError(message, file=file, line=1, column=name)
-        places.append(names.index(name))
+        places[name] = names.index(name)
     return places
 
 
-def _chunk(columns: Columns, texts: Sequence[Fields], records: Records[Fields], stop: int) -> Chunk:
-    parts = [_values(t, dtype) for t, (_, dtype) in zip(texts, columns, strict=True)]
-    typed = Typed([p[0] for p in parts], [p[1] for p in parts])
-    return text_chunk(columns, records, typed, stop - len(records), (NO_TIMES, NO_TIMES))
+# --- plain blocks --------------------------------------------------------------------------
 
 
-def _values(texts: Fields, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
+def _plain_texts(block: Block, places: Mapping[str, int], width: int) -> dict[str, pa.Array] | None:
+    """The fields of a block in which Arrow sees the very records that `_split` sees."""
+    data = block.data
+    # Arrow skips a byte order mark, takes a lone \r for a line end and any quotes; in one column
+    # a line of blanks is a row to it.
+    if width == 1 or data.startswith(BYTE_ORDER_MARK) or not is_utf8(data):
+        return None
+    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+        return None
+    if b'"' in data and not _quotes_fit(data):
+        return None
+    names = [str(place) for place in places.values()]
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(data),
+            arrow_csv.ReadOptions(
+                use_threads=False,
+                block_size=len(data),
+                column_names=[str(i) for i in range(width)],
+            ),
+            arrow_csv.ParseOptions(newlines_in_values=b'"' in data),
+            arrow_csv.ConvertOptions(
+                check_utf8=False,
+                column_types=dict.fromkeys(names, STRING),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                include_columns=names,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(block):
+        return None
+    [batch] = table.combine_chunks().to_batches()
+    return dict(zip(places, batch.columns, strict=True))
+
+
+def _quotes_fit(data: bytes) -> bool:
+    """Whether quotes stand around fields only, or doubled inside of quoted ones."""
+    characters = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(characters == ord('"'))
+    beside = np.concatenate((quotes[::2] - 1, quotes[1::2] + 1))
+    return len(quotes) % 2 == 0 and bool(_BESIDE_QUOTES[characters[beside]].all())
+
+
+# --- values --------------------------------------------------------------------------------
+
+
+def _values(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
     if pa.types.is_decimal(dtype):
-        return _read_each(texts, dtype, Decimal)
+        column = cast_plain(texts, dtype)
+        return _read_each(texts, dtype, Decimal) if column is None else (column, {})
     if dtype == BINARY:
         return _read_each(texts, dtype, lambda text: base64.b64decode(text, validate=True))
-    return cast_texts(pa.array(texts, STRING), dtype)
+    if pa.types.is_nested(dtype):
+        return _read_each(texts, dtype, value_decoder(dtype).decode)
+    return cast_texts(texts, dtype)
 
 
 def _read_each(
-    texts: Fields, dtype: pa.DataType, read: Callable[[str], object]
+    texts: pa.Array, dtype: pa.DataType, read: Callable[[str], object]
 ) -> tuple[pa.Array, Misfits]:
     values: list[object] = []
     misfits = {}
-    for row, text in enumerate(texts):
+    for row, text in enumerate(texts.to_pylist()):
         try:
             values.append(None if text is None else read(text))
-        except (InvalidOperation, binascii.Error):
+        except (InvalidOperation, ValueError, msgspec.DecodeError):
             values.append(None)
             misfits[row] = f"wanted {type_name(dtype)}, came {text!r}"
     column, others = values_as(values, dtype)

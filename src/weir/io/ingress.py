@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.errors import InputError
-from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks
+from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks, times
 from weir.events.types import BIGINT, STRING
 from weir.io.chunks import BadRow, Chunk, shown
 from weir.kernels.evaluation import shown_value
@@ -48,8 +48,8 @@ class Admitted:
 def late_schema(source: Source) -> Schema:
     """The LATE stream: the rows with the lifetimes they came with, their places, and the time
     that the partition had reached."""
-    place = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("now", BIGINT))
     below = schema(source)
+    place = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("now", below.time))
     return Schema((*below.columns, *place), below.time)
 
 
@@ -72,7 +72,6 @@ class Ingress:
         self.next_offset = 0
         self.late_count = 0
         self.bad_count = 0
-        self._payload = [i for i, (n, _) in enumerate(source.declared) if n not in ("vs", "ve")]
         self._no_late = empty_batch(late_schema(source).types)
         self._no_bad = empty_batch(bad_schema(source).types)
 
@@ -197,11 +196,19 @@ class Ingress:
     # --- batches ---------------------------------------------------------------------------
 
     def _batch(self, chunk: Chunk, vs: Int64s, ve: Int64s, kept: Bools) -> Batch:
-        columns = tuple(chunk.rows.column(i) for i in self._payload)
+        columns = self._payload(chunk)
         place = (self.source.index << PARTITION_BITS) | self.partition
         origin = (np.full(len(vs), place, dtype=np.int64), chunk.offsets)
         batch = Batch(vs, ve, columns, origin)
         return batch if kept.all() else batch.take(kept)
+
+    def _payload(self, chunk: Chunk) -> tuple[pa.Array, ...]:
+        """The declared columns without those of the time; NULLs for one that nobody needs."""
+        rows, read = chunk.rows, frozenset(chunk.rows.schema.names)
+        return tuple(
+            rows.column(name) if name in read else pa.nulls(rows.num_rows, dtype)
+            for name, dtype in schema(self.source).columns
+        )
 
     def _late_batch(
         self, chunk: Chunk, vs: Int64s, ve: Int64s, dropped: Bools, before: Int64s
@@ -209,12 +216,12 @@ class Ingress:
         if not dropped.any():
             return self._no_late
         rows = np.flatnonzero(dropped)
-        payload = (chunk.rows.column(i).take(pa.array(rows)) for i in self._payload)
+        payload = (column.take(pa.array(rows)) for column in self._payload(chunk))
         place = (
             pa.repeat(self.file, len(rows)),
             pa.array(chunk.offsets[rows]),
             pa.array([chunk.line(int(row)) for row in rows], BIGINT),
-            pa.array(before[rows]),
+            times(before[rows], schema(self.source).time),
         )
         return Batch(vs[rows], ve[rows], (*payload, *place))
 

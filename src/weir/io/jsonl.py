@@ -8,14 +8,13 @@ CTI, T ticks or ISO 8601. How values look:
                   "-Infinity"                      BINARY            base64
     LIST, STRUCT  arrays, objects
 
-Each line is decoded by itself, so a torn line is that line's fault and no other's.
+A torn line is that line's fault and no other's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from operator import attrgetter
 from typing import Annotated, Literal
@@ -38,22 +37,30 @@ from weir.events.types import (
     TIMESTAMP,
     type_name,
 )
-from weir.io.chunks import CHUNK_ROWS, Chunk
+from weir.io.chunks import CHUNK_ROWS, Chunk, Columns, DataFile
+from weir.io.json_scan import KINDS, LineScanner
 from weir.io.texts import (
-    Columns,
+    Block,
     Misfits,
     Records,
     Typed,
     cast_texts,
-    line_groups,
-    text_chunk,
-    without_blanks,
+    exact_chunk,
+    is_utf8,
+    plain_chunk,
+    read_blocks,
+    skip_byte_order_mark,
 )
+from weir.kernels.evaluation import numbers
+
+Decoder = msgspec.json.Decoder[msgspec.Struct]
 
 _CTI = "$cti"
 _cti_of = attrgetter("cti")
 _PLACE = re.compile(r" - at `\$\.([^`]*)`$")
 _DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_SETTLED = frozenset((BIGINT, INT, DOUBLE, BOOLEAN, STRING, BINARY))
+"""Types whose values fit when they could be decoded."""
 _FORMS: dict[pa.DataType, object] = {
     BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
     INT: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
@@ -66,60 +73,92 @@ _FORMS: dict[pa.DataType, object] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLines:
+class JsonLines(DataFile):
     """A `.jsonl` file as a partition."""
-
-    name: str
-    columns: Columns
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         decoder = msgspec.json.Decoder(_form(self.columns, cti=True))
+        scanner = self._scanner()
         seen = 0
         with open(self.name, "rb") as file:
-            for numbers, lines in line_groups(file, size):
-                numbers, lines = without_blanks(numbers, lines)
-                records, ctis = _records(decoder, numbers, lines, self.columns)
-                skipped = min(max(start - seen, 0), len(records))
-                kept = [(time, at - skipped) for time, at in ctis if seen + at >= start]
-                seen += len(records)
-                if len(records) > skipped or kept:
-                    yield _chunk(self.columns, records.since(skipped), kept, seen)
+            skip_byte_order_mark(file)
+            for block in read_blocks(file, size):
+                chunk = (
+                    self._scanned(scanner, block, seen, start)
+                    or self._decoded(decoder, block, seen, start)
+                    or self._exact(decoder, block, seen, start)
+                )
+                seen = chunk.stop
+                if len(chunk.offsets) or len(chunk.cti_times) or chunk.bad:
+                    yield chunk
 
+    def _scanner(self) -> LineScanner | None:
+        if not all(dtype in KINDS for _, dtype in self.columns):
+            return None
+        wanted = [n for n, dtype in self.columns if self.needs(n) or dtype != STRING]
+        return LineScanner(self.columns, wanted, refused=(_CTI,))
 
-def _chunk(
-    columns: Columns,
-    records: Records[msgspec.Struct],
-    ctis: Sequence[tuple[int, int]],
-    stop: int,
-) -> Chunk:
-    rows = records.readable()
-    parts = [
-        values_as(list(map(attrgetter(f"f{i}"), rows)), dtype)
-        for i, (_, dtype) in enumerate(columns)
-    ]
-    typed = Typed([p[0] for p in parts], [p[1] for p in parts])
-    times = np.array(ctis, dtype=np.int64).reshape(-1, 2)
-    return text_chunk(columns, records, typed, stop - len(records), (times[:, 0], times[:, 1]))
+    def _scanned(
+        self, scanner: LineScanner | None, block: Block, first: int, start: int
+    ) -> Chunk | None:
+        if scanner is None or not is_utf8(block.data):
+            return None
+        texts = scanner.texts(block.data, len(block))
+        if texts is None:
+            return None
+        types = dict(self.columns)
+        typed = {name: cast_texts(column, types[name]) for name, column in texts.items()}
+        # 1e400 is no DOUBLE, but an infinity to Arrow.
+        doubles = (typed[name][0] for name, dtype in self.columns if dtype == DOUBLE)
+        if not all(np.isfinite(numbers(column)).all() for column in doubles):
+            return None
+        return plain_chunk(self, typed, block, first, start)
+
+    def _decoded(self, decoder: Decoder, block: Block, first: int, start: int) -> Chunk | None:
+        rows = _plain_rows(decoder, block)
+        return None if rows is None else plain_chunk(self, self._typed(rows), block, first, start)
+
+    def _exact(self, decoder: Decoder, block: Block, first: int, start: int) -> Chunk:
+        records, ctis = _one_by_one(decoder, *block.records(), self.columns)
+        skipped = min(max(start - first, 0), len(records))
+        kept = [(time, at - skipped) for time, at in ctis if first + at >= start]
+        times = np.array(kept, dtype=np.int64).reshape(-1, 2)
+        records = records.since(skipped)
+        typed = self._typed(records.readable())
+        places = (times[:, 0], times[:, 1])
+        return exact_chunk(self, records, typed, first + skipped, places, block.stop)
+
+    def _typed(self, rows: Sequence[msgspec.Struct]) -> Typed:
+        return {
+            name: values_as(list(map(attrgetter(f"f{i}"), rows)), dtype)
+            for i, (name, dtype) in enumerate(self.columns)
+            if self.needs(name) or dtype not in _SETTLED
+        }
 
 
 # --- lines ---------------------------------------------------------------------------------
 
-Decoder = msgspec.json.Decoder[msgspec.Struct]
 Ctis = list[tuple[int, int]]
 """Times, each with the number of data rows before it."""
 
 
-def _records(
-    decoder: Decoder, numbers: Sequence[int], lines: list[bytes], columns: Columns
-) -> tuple[Records[msgspec.Struct], Ctis]:
+def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
+    """The rows of a block of which each line is one object of the columns, and no CTI."""
+    data = block.data
+    # Behind a `}` no `{` can follow inside of a value. So all line ends are between values, and
+    # with as many values as lines there is one in each.
+    between = b"}\r\n{" if data.endswith(b"\r\n") else b"}\n{"
+    if data.count(between) != len(block) - 1:
+        return None
     try:
-        rows = list(map(decoder.decode, lines))
+        rows = decoder.decode_lines(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _one_by_one(decoder, numbers, lines, columns)
-    if any(cti is not msgspec.UNSET for cti in map(_cti_of, rows)):
-        return _one_by_one(decoder, numbers, lines, columns)
-    return Records(numbers, lines, rows), []
+        return None
+    # A name can be written with escapes too: \u0024cti.
+    may_have_cti = b"$cti" in data or b"\\u00" in data
+    if may_have_cti and any(cti is not msgspec.UNSET for cti in map(_cti_of, rows)):
+        return None
+    return rows if len(rows) == len(block) else None
 
 
 def _one_by_one(
@@ -189,6 +228,11 @@ def _form(columns: Columns, *, cti: bool = False) -> type[msgspec.Struct]:
         fields.append(("cti", int | float | str | None | msgspec.UnsetType, msgspec.UNSET))
         names["cti"] = _CTI
     return msgspec.defstruct("Row", fields, rename=names, gc=False)
+
+
+def value_decoder(dtype: pa.DataType) -> msgspec.json.Decoder[object]:
+    """A decoder of single values, for `values_as`."""
+    return msgspec.json.Decoder(_value_form(dtype))
 
 
 def _value_form(dtype: pa.DataType) -> object:

@@ -34,6 +34,10 @@ class MemoryPartition:
         self._cti_places = before[claims] if claims else np.zeros(0, dtype=np.int64)
         self._cti_times = np.array([items[i][CTI_KEY] for i in claims], dtype=np.int64)
 
+    @property
+    def size(self) -> int:
+        return len(self._rows)
+
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         total = self._rows.num_rows
         while True:
@@ -49,6 +53,7 @@ class MemoryPartition:
                 stop,
                 cti_times=self._cti_times[inside],
                 cti_places=self._cti_places[inside] - start,
+                read=stop,
             )
             if is_last:
                 return

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from weir.errors import InputError
 from weir.io.chunks import Partition
 from weir.io.columnar import ArrowFile, ParquetFile
 from weir.io.csv import CsvFile
 from weir.io.jsonl import JsonLines
-from weir.io.texts import Columns
+from weir.io.paths import check_scheme
 from weir.plan.nodes import Source
 
-
-class _Format(Protocol):
-    def __call__(self, name: str, columns: Columns) -> Partition: ...
-
-
-FORMATS: Mapping[str, _Format] = {
+FORMATS: Mapping[str, type[JsonLines | CsvFile | ParquetFile | ArrowFile]] = {
     ".jsonl": JsonLines,
     ".csv": CsvFile,
     ".parquet": ParquetFile,
@@ -33,24 +27,35 @@ FORMATS: Mapping[str, _Format] = {
 }
 
 
-def open_source(source: Source, directory: str | Path = ".") -> list[Partition]:
+def open_source(
+    source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
+) -> list[Partition]:
     """The partitions of a source in order; relative paths start at `directory`."""
-    return [_partition(source, name) for name in source_files(source.path, directory)]
+    files = source_files(source.path, directory)
+    return [open_partition(source, file, needed=needed) for file in files]
+
+
+def open_partition(
+    source: Source, file: str, *, needed: Collection[str] | None = None
+) -> Partition:
+    """One file of a source. Its chunks go to an `Ingress`; one at a time is in memory.
+
+    `needed` are the columns that are read (`plan.pruning.needed_columns`), None for all; the
+    ingress puts NULLs in the place of others.
+    """
+    ending = os.path.splitext(file)[1].lower()
+    if ending not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise InputError(f"unknown format `{ending}`; known are {known}", file=file)
+    return FORMATS[ending](file, source.declared, needed)
 
 
 def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
     """The files that a path names, in order; InputError when there are none."""
+    check_scheme(path)
     full = os.path.join(directory, path)
     matched = [full] if os.path.isfile(full) else glob.glob(full, recursive=True)
     files = sorted((f for f in matched if os.path.isfile(f)), key=os.fsencode)
     if not files:
         raise InputError("no file matches", file=full)
     return files
-
-
-def _partition(source: Source, name: str) -> Partition:
-    ending = os.path.splitext(name)[1].lower()
-    if ending not in FORMATS:
-        known = ", ".join(FORMATS)
-        raise InputError(f"unknown format `{ending}`; known are {known}", file=name)
-    return FORMATS[ending](name, source.declared)

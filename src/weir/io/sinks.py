@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from weir.errors import PlanError
 from weir.events.text import format_timestamps
 from weir.events.types import BINARY, DATE, DOUBLE, STRING, TIMESTAMP
+from weir.io.paths import check_scheme
 from weir.kernels.casts import cast_array
 
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
@@ -33,6 +34,7 @@ class Sink(Protocol):
 
 def sink_format(path: str) -> str:
     """The ending that says the format; a folder of parts is Parquet."""
+    check_scheme(path)
     if path.endswith("/"):
         return ".parquet"
     for ending in SINKS:

@@ -16,6 +16,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from weir.errors import RunError
 from weir.events.batch import Batch, concat_batches, times
 from weir.io.runs import SortedRuns, merge_runs
 from weir.io.sinks import SINKS, sink_format
@@ -62,18 +64,31 @@ class Staging:
     """A folder beside an output's path where the output is made, and its way to its place."""
 
     def __init__(self, path: str | Path) -> None:
+        self._given = str(path)
         self._path = os.path.abspath(path)
         parent, name = os.path.split(self._path)
-        os.makedirs(parent, exist_ok=True)
-        self.folder = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
+        with self.naming():
+            os.makedirs(parent, exist_ok=True)
+            self.folder = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """What the system refuses, as an error with the output's path: the user knows no other."""
+        try:
+            yield
+        except OSError as error:
+            under_a_file = isinstance(error, FileExistsError | NotADirectoryError)
+            why = "a part of its path is a file, not a folder" if under_a_file else error.strerror
+            raise RunError(f"cannot write '{self._given}': {why or error}") from error
 
     def put_in_place(self, made: str) -> None:
         """The finished file or folder takes the output's name; the staging folder goes."""
-        if os.path.isdir(self._path):
-            # A folder cannot be replaced in one step: the old one steps aside first.
-            os.rename(self._path, os.path.join(self.folder, "old"))
-        os.replace(made, self._path)
-        self.remove()
+        with self.naming():
+            if os.path.isdir(self._path):
+                # A folder cannot be replaced in one step: the old one steps aside first.
+                os.rename(self._path, os.path.join(self.folder, "old"))
+            os.replace(made, self._path)
+            self.remove()
 
     def remove(self) -> None:
         """Forget what is here, if anything still is."""
@@ -104,17 +119,19 @@ class OutputWriter:
         """Take rows of a vertex."""
         self._runs[vertex].add(batch)
         if sum(runs.held_bytes for runs in self._runs) > self._memory:
-            max(self._runs, key=lambda runs: runs.held_bytes).spill()
+            with self._staging.naming():
+                max(self._runs, key=lambda runs: runs.held_bytes).spill()
 
     def close(self) -> None:
         """Sort, write, and put the output in its place."""
         made = os.path.join(self._staging.folder, "output")
-        if self._is_folder:
-            os.mkdir(made)
-            for vertex, runs in enumerate(self._runs):
-                self._write_file(os.path.join(made, part_name(vertex)), [runs])
-        else:
-            self._write_file(made, self._runs)
+        with self._staging.naming():
+            if self._is_folder:
+                os.mkdir(made)
+                for vertex, runs in enumerate(self._runs):
+                    self._write_file(os.path.join(made, part_name(vertex)), [runs])
+            else:
+                self._write_file(made, self._runs)
         self._staging.put_in_place(made)
 
     def abort(self) -> None:

@@ -11,18 +11,28 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import SnapshotCorrupt
+from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import START, Batch, Int64s, empty_batch
 from weir.kernels.counter_windows import CountWindows, SessionWindows
+from weir.kernels.distinct_counts import DistinctMeasure
+from weir.kernels.evaluation import RowFailure, shown_value
+from weir.kernels.group_failures import GroupFailure, OperationFailure, located
 from weir.kernels.kernel import Tables, emitted
 from weir.kernels.keys import count_down, count_up
 from weir.kernels.lanes import ADDITIVE
-from weir.kernels.measures import DistinctMeasure, LaneMeasure, Measure
+from weir.kernels.measures import LaneMeasure, Measure
 from weir.kernels.ordered import CollectMeasure, OrderedMeasure
 from weir.kernels.panes import ENTER, Groups, Operations, Panes
 from weir.kernels.partial import PaneWindows
 from weir.kernels.user_aggregate import UserMeasure
-from weir.kernels.windows import HoppingWindows, SnapshotWindows, Windower
+from weir.kernels.windows import (
+    NO_RESULTS,
+    Due,
+    HoppingWindows,
+    Results,
+    SnapshotWindows,
+    Windower,
+)
 from weir.plan.nodes import (
     Aggregate,
     Aggregation,
@@ -46,7 +56,7 @@ class AggregateKernel:
         self._groups = Groups(keys, [below.types[i] for i in keys])
         self._panes = Panes()
         self._windows = _windower(node, self._panes)
-        self._measures, self._order = _measures([a for _, a in node.aggregates], below)
+        self._measures, self._order = _measures([a for _, a in node.aggregates], below, self._panes)
         self._arrivals = 0
         self._cti = START
 
@@ -58,13 +68,13 @@ class AggregateKernel:
         (batch,) = slices
         if len(batch):
             self._take_in(batch)
-        due = self._windows.due(cti)
+        due = self._due(cti)
         self._cti = cti
         if not len(due.operations.kinds):  # most steps of a long window
             return empty_batch(self._schema.types), self._windows.output_cti(cti)
         columns: list[pa.Array] = []
         for measure in self._measures:
-            columns += measure.replay(due.operations)
+            columns += self._replayed(measure, due.operations, due.results)
         rows = due.results
         if not len(rows.vs):
             self._let_go(due.gone)
@@ -98,6 +108,26 @@ class AggregateKernel:
             measure.grow(self._panes.capacity, self._groups.capacity)
             measure.put(batch, panes, groups, arrivals)
         self._windows.opened(new)
+
+    def _due(self, cti: int) -> Due:
+        try:
+            return self._windows.due(cti)
+        except GroupFailure as failure:
+            raise self._named(failure) from None
+
+    def _replayed(
+        self, measure: Measure, operations: Operations, results: Results
+    ) -> list[pa.Array]:
+        try:
+            return measure.replay(operations)
+        except (RowFailure, OperationFailure) as failure:
+            error = self._named(located(failure, operations, results))
+            raise error from failure.__cause__
+
+    def _named(self, failure: GroupFailure) -> RunError:
+        keys = self._groups.keys(np.array([failure.group]))
+        values = (shown_value(column[0]) for column in keys)
+        return failure.named(dict(zip(self._key_names, values, strict=True)))
 
     def _let_go(self, gone: Int64s) -> None:
         if not len(gone):
@@ -162,7 +192,7 @@ class AggregateKernel:
         panes, new = self._panes.encode(groups, starts, ends)
         count_up(self._panes.group[new], self._groups.members)
         measure.grow(self._panes.capacity, self._groups.capacity)
-        measure.restore(self._panes, panes, extra)
+        measure.restore(panes, groups, extra)
 
     def _split(self, table: pa.Table) -> tuple[list[pa.Array], dict[str, pa.Array]]:
         columns = [c.combine_chunks() for c in table.columns]
@@ -176,7 +206,7 @@ class AggregateKernel:
         again = Operations(np.full_like(entered, ENTER), self._panes.group[entered], entered)
         for measure in self._measures:
             measure.grow(self._panes.capacity, self._groups.capacity)
-            measure.replay(again)
+            self._replayed(measure, again, NO_RESULTS)
 
 
 def _windower(node: Aggregate | PartialAggregate, panes: Panes) -> Windower:
@@ -193,20 +223,22 @@ def _windower(node: Aggregate | PartialAggregate, panes: Panes) -> Windower:
             return SnapshotWindows(panes)
 
 
-def _measures(aggregates: Sequence[Aggregation], below: Schema) -> tuple[list[Measure], list[int]]:
+def _measures(
+    aggregates: Sequence[Aggregation], below: Schema, panes: Panes
+) -> tuple[list[Measure], list[int]]:
     """The measures, and for each aggregate the place of its column among theirs."""
     additive = [i for i, a in enumerate(aggregates) if a.function in ADDITIVE]
     others = [i for i in range(len(aggregates)) if i not in additive]
     measures: list[Measure] = [LaneMeasure([aggregates[i] for i in additive], below)]
-    measures += [_measure(aggregates[i], below) for i in others]
+    measures += [_measure(aggregates[i], below, panes) for i in others]
     places = [*additive, *others]
     return measures, [places.index(i) for i in range(len(aggregates))]
 
 
-def _measure(aggregation: Aggregation, below: Schema) -> Measure:
+def _measure(aggregation: Aggregation, below: Schema, panes: Panes) -> Measure:
     match aggregation.function:
         case "count_distinct":
-            return DistinctMeasure(aggregation, below)
+            return DistinctMeasure(aggregation, below, panes)
         case "collect":
             return CollectMeasure(aggregation, below)
         case "user":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from weir.errors import OperatorFailed, SnapshotCorrupt
 from weir.events.batch import OPEN, START, Batch, Int64s, empty_batch
+from weir.kernels.evaluation import RowFailure
+from weir.kernels.group_failures import key_text
 from weir.kernels.kernel import Tables, emitted
-from weir.kernels.user_aggregate import guarded
+from weir.kernels.user_calls import failure_place, guarded, typed_array
 from weir.plan.nodes import Apply, schema
 
 Key = tuple[object, ...]
@@ -139,26 +141,34 @@ class ApplyKernel:
                 member = self._members[key]
                 member.timers.discard(time)
                 context.begin(time, time)
-                self._run("on_time", member, (time, context), f"timer at {time}")
+                self._run("on_time", member, (time, context), self._timer(time, member))
                 self._register(key, context)
+
+    def _timer(self, time: int, member: _Member) -> str:
+        keys = key_text(dict(zip(self._keys[0], member.values, strict=True)))
+        return f"the timer at {time} of {keys}" if keys else f"the timer at {time}"
 
     def _deliver(self, event: Event, context: Context) -> None:
         values = tuple(event.values[name] for name in self._keys[event.input])
         key = tuple(_canonical(v) for v in values)
         if key not in self._members:
-            name, make = self._call.operator.name, self._call.operator.implementation
-            instance = guarded(f"{name}.__init__", make, self._call.args, event)
-            self._members[key] = _Member(instance, values)
+            self._members[key] = _Member(self._made(event), values)
         context.begin(event.vs, event.vs + 1)
         self._run("on_event", self._members[key], (event, context), event)
         self._register(key, context)
+
+    def _made(self, event: object) -> object:
+        operator = self._call.operator
+        make: Callable[..., object] = operator.implementation
+        return guarded(f"{operator.name}.__init__", make, self._call.args, event)
 
     def _run(
         self, method: str, member: _Member, arguments: tuple[object, ...], event: object
     ) -> None:
         call = getattr(member.instance, method, None)
         if call is None:
-            raise self._failed(event, f"it has no {method}")
+            why = f"it has no {method}; define it, or set no timer"
+            raise self._failed(event, why)
         guarded(f"{self._call.operator.name}.{method}", call, arguments, event)
 
     def _register(self, key: Key, context: Context) -> None:
@@ -173,31 +183,28 @@ class ApplyKernel:
         if not context.rows:
             return empty_batch(self._schema.types)
         final, vs, ve, values = zip(*context.rows, strict=True)
-        columns = tuple(
-            self._column(name, dtype, [v.get(name) for v in values])
-            for name, dtype in self._schema.columns
-        )
-        for row in values:
-            unknown = set(row) - set(self._schema.names)
+        for row, given in enumerate(values):
+            unknown = set(given) - set(self._schema.names)
             if unknown:
-                raise self._failed(row, f"it emits {sorted(unknown)}, which it does not declare")
-        batch = Batch(np.array(vs, np.int64), np.array(ve, np.int64), columns)
+                why = f"it emits {sorted(unknown)}, which it does not declare; "
+                why += f"its columns are {', '.join(self._schema.names)}"
+                raise self._failed(_emitted_row(context, row), why)
+        columns = []
+        for name, dtype in self._schema.columns:
+            try:
+                columns.append(typed_array([v.get(name) for v in values], dtype))
+            except RowFailure as failure:
+                why = f"column {name} must be {failure.why}"
+                raise self._failed(_emitted_row(context, failure.row), why) from None
+        batch = Batch(np.array(vs, np.int64), np.array(ve, np.int64), tuple(columns))
         return emitted([(np.array(final, np.int64), batch)])
 
-    def _column(self, name: str, dtype: pa.DataType, values: list[object]) -> pa.Array:
-        try:
-            return pa.array(values, dtype)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise self._failed(values, f"column {name} does not fit {dtype}: {error}") from error
-
     def _failed(self, event: object, cause: str) -> OperatorFailed:
-        code = self._call.operator.implementation.on_event.__code__  # type: ignore[attr-defined]
+        operator = self._call.operator
+        on_event = operator.implementation.on_event  # type: ignore[attr-defined]
+        place = failure_place(operator.name, on_event, None)
         return OperatorFailed(
-            function=self._call.operator.name,
-            file=code.co_filename,
-            line=code.co_firstlineno,
-            event=event,
-            cause=cause,
+            function=place.function, file=place.file, line=place.line, event=event, cause=cause
         )
 
     # --- snapshots ---------------------------------------------------------------------------
@@ -230,7 +237,7 @@ class ApplyKernel:
         names = self._keys[0]
         for row in tables["members"].to_pylist():
             values = tuple(row[name] for name in names)
-            instance = self._call.operator.implementation(*self._call.args)
+            instance = self._made("its first call after a restart")
             for name, _ in self._call.operator.state:
                 setattr(instance, name, row[f"${name}"])
             self._members[tuple(_canonical(v) for v in values)] = _Member(instance, values)
@@ -245,6 +252,11 @@ def _events(batch: Batch, names: Sequence[str], port: int) -> list[Event]:
     values = zip(*columns, strict=True) if columns else itertools.repeat((), len(batch))
     lifetimes = zip(batch.vs.tolist(), batch.ve.tolist(), values, strict=True)
     return [Event(vs, ve, dict(zip(names, v, strict=True)), port) for vs, ve, v in lifetimes]
+
+
+def _emitted_row(context: Context, row: int) -> str:
+    _, vs, ve, values = context.rows[row]
+    return f"the row it emits, { ({'vs': vs, 've': ve, **values}) }"
 
 
 def _origins(batch: Batch, depth: int) -> list[tuple[int, ...]]:
@@ -276,4 +288,6 @@ def _place(value: object) -> tuple[int, object]:
         return 0, 0
     if value is _NAN:
         return 2, 0
+    if isinstance(value, tuple):
+        return 1, _order(value)
     return 1, value.encode() if isinstance(value, str) else value

@@ -20,6 +20,9 @@ from weir.kernels.keys import grown
 
 _CLASSES = 48
 
+AHEAD = 64
+"""Look-ups that are prepared at a time (see `touch`)."""
+
 
 class Buckets:
     """See the module's contract. The arrays are public for the compiled walks of the joins."""
@@ -43,9 +46,8 @@ class Buckets:
         """Give back the blocks of groups that are forgotten."""
         _release(groups, self.arena, self.spans, self.free)
 
-    def insert_all(self, groups: Int64s, slots: Int64s, ends: Int64s, now: int, last: bool) -> None:
-        """Insert rows; with `last` a group keeps only the pair that ends last."""
-        self.arena = _insert_all(groups, slots, ends, now, last, self.arena, self.spans, self.free)
+    def insert_all(self, groups: Int64s, slots: Int64s, ends: Int64s, now: int) -> None:
+        self.arena = _insert_all(groups, slots, ends, now, self.arena, self.spans, self.free)
 
 
 @compiled
@@ -57,38 +59,45 @@ def _class_of(room):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _move(arena, source, target):  # type: ignore[no-untyped-def]
+    # By number: Numba copies a whole row ten times as slowly.
+    arena[target, 0] = arena[source, 0]
+    arena[target, 1] = arena[source, 1]
+
+
+@compiled
 def insert(group, slot, end, now, arena, spans, free):  # type: ignore[no-untyped-def]
     """Append a pair; False when the arena is full and must grow first."""
-    span = spans[group]
-    if span[1] == span[2]:
-        kept = 0
-        for i in range(span[0], span[0] + span[1]):
+    start, count, room = spans[group, 0], spans[group, 1], spans[group, 2]
+    if count == room:
+        kept = start
+        for i in range(start, start + count):
             if arena[i, 0] > now:
-                arena[span[0] + kept] = arena[i]
+                _move(arena, i, kept)
                 kept += 1
-        span[1] = kept
-        if 2 * kept >= span[2]:
-            room = max(2 * span[2], 2)
-            size = _class_of(room)
+        count = spans[group, 1] = kept - start
+        if 2 * count >= room:
+            larger = max(2 * room, 2)
+            size = _class_of(larger)
             block = free[size]
             if block >= 0:
                 free[size] = arena[block, 0]
-            elif free[48] + room > len(arena):
+            elif free[_CLASSES] + larger > len(arena):
                 return False
             else:
-                block = free[48]
-                free[48] += room
-            for i in range(kept):
-                arena[block + i] = arena[span[0] + i]
-            if span[2]:
-                old = _class_of(span[2])
-                arena[span[0], 0] = free[old]
-                free[old] = span[0]
-            span[0], span[2] = block, room
-    at = span[0] + span[1]
-    arena[at, 0] = end
-    arena[at, 1] = slot
-    span[1] += 1
+                block = free[_CLASSES]
+                free[_CLASSES] += larger
+            for i in range(count):
+                _move(arena, start + i, block + i)
+            if room:
+                old = _class_of(room)
+                arena[start, 0] = free[old]
+                free[old] = start
+            start = spans[group, 0] = block
+            spans[group, 2] = larger
+    arena[start + count, 0] = end
+    arena[start + count, 1] = slot
+    spans[group, 1] = count + 1
     return True
 
 
@@ -96,31 +105,39 @@ def insert(group, slot, end, now, arena, spans, free):  # type: ignore[no-untype
 def live(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
     """Append the group's slots that are live at `now` to `out`; how many there are then, or −1
     when `out` is too short (nothing has happened then)."""
-    span = spans[group]
-    if count + span[1] > len(out):
+    start, pairs = spans[group, 0], spans[group, 1]
+    if count + pairs > len(out):
         return -1
-    kept = 0
-    for i in range(span[0], span[0] + span[1]):
+    kept = start
+    for i in range(start, start + pairs):
         if arena[i, 0] > now:
-            if i != span[0] + kept:
-                arena[span[0] + kept] = arena[i]
+            if i != kept:
+                _move(arena, i, kept)
             out[count] = arena[i, 1]
             kept += 1
             count += 1
-    span[1] = kept
+    if kept != start + pairs:
+        spans[group, 1] = kept - start
     return count
 
 
 @compiled
-def _insert_all(groups, slots, ends, now, last, arena, spans, free):  # type: ignore[no-untyped-def]
+def touch(groups, first, arena, spans):  # type: ignore[no-untyped-def]
+    """Read what the next `AHEAD` look-ups will read, and give some number that the caller keeps.
+
+    A look-up branches on what it reads, which it waits for; here the waits overlap."""
+    total = 0
+    for i in range(first, min(first + AHEAD, len(groups))):
+        if groups[i] >= 0:
+            total += arena[spans[groups[i], 0], 0]
+    return total
+
+
+@compiled
+def _insert_all(groups, slots, ends, now, arena, spans, free):  # type: ignore[no-untyped-def]
     for i in range(len(groups)):
         group = groups[i]
         if group < 0:
-            continue
-        if last and spans[group, 1]:
-            rival = spans[group, 0]
-            if arena[rival, 0] < ends[i]:
-                arena[rival, 0], arena[rival, 1] = ends[i], slots[i]
             continue
         while not insert(group, slots[i], ends[i], now, arena, spans, free):
             arena = np.concatenate((arena, np.empty_like(arena)))

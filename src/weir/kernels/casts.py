@@ -10,7 +10,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import numpy as np
@@ -86,7 +86,10 @@ def _converter(source: pa.DataType, target: pa.DataType) -> Convert:
     if pa.types.is_null(source):
         return lambda column: pa.nulls(len(column), target)
     if pa.types.is_list(source) and pa.types.is_list(target):
-        return _list_converter(_converter(source.value_type, target.value_type), target)
+        return list_converter(_converter(source.value_type, target.value_type), target)
+    if pa.types.is_struct(source) and pa.types.is_struct(target):
+        fields = zip(source, target, strict=True)
+        return struct_converter([_converter(a.type, b.type) for a, b in fields], target)
     if source == STRING and target != pa.binary():
         return _from_text(target)
     if target == STRING:
@@ -120,7 +123,7 @@ def _from_text(target: pa.DataType) -> Convert:
         fits = pc.match_substring_regex(column, shape)
         if pc.all(fits).as_py() is False:
             row = pc.index(fits, False).as_py()
-            raise RowFailure(row, _misfit(column[row].as_py(), target))
+            raise RowFailure(row, misfit(column[row].as_py(), target))
         return parse(column)
 
     return convert
@@ -181,7 +184,7 @@ def _fitting(column: pa.Array, target: pa.DataType) -> pa.Array:
         limit = Decimal(10) ** (target.precision - target.scale)
         for row, value in enumerate(column.to_pylist()):
             if value is not None and value.copy_abs() >= limit:
-                raise RowFailure(row, _misfit(value, target)) from None
+                raise RowFailure(row, misfit(value, target)) from None
         raise
 
 
@@ -193,7 +196,7 @@ def _decimals(texts: list[str | None], target: pa.DataType) -> pa.Array:
     for row, text in enumerate(texts):
         value = None if text is None else _quantized(text, quantum)
         if text is not None and (value is None or value.copy_abs() >= limit):
-            raise RowFailure(row, _misfit(text, target))
+            raise RowFailure(row, misfit(text, target))
         values.append(value)
     return pa.array(values, target)
 
@@ -210,7 +213,7 @@ def _double_to_integer(column: pa.Array, target: pa.DataType) -> pa.Array:
     values = np.trunc(numbers(column).astype(np.float64, copy=False))
     half = 2.0 ** (target.bit_width - 1)
     fits = (values >= -half) & (values < half)  # false for NaN
-    fail_where(~fits, valid_rows(column), lambda row: _misfit(column[row].as_py(), target))
+    fail_where(~fits, valid_rows(column), lambda row: misfit(column[row].as_py(), target))
     return column.cast(target, safe=False)
 
 
@@ -223,14 +226,16 @@ def _decimal_to_integer(column: pa.Array, target: pa.DataType) -> pa.Array:
     bad = pc.or_(pc.less(whole, low), pc.greater_equal(whole, bound))
     if pc.any(bad).as_py():
         row = pc.index(bad, True).as_py()
-        raise RowFailure(row, _misfit(column[row].as_py(), target))
+        raise RowFailure(row, misfit(column[row].as_py(), target))
     return whole.cast(pa.decimal128(38, 0)).cast(target)
 
 
-# --- lists ---------------------------------------------------------------------------------
+# --- nested values -------------------------------------------------------------------------
 
 
-def _list_converter(convert: Convert, target: pa.DataType) -> Convert:
+def list_converter(convert: Convert, target: pa.DataType) -> Convert:
+    """A converter of lists by their elements."""
+
     def run(column: pa.Array) -> pa.Array:
         lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
         offsets = np.zeros(len(column) + 1, dtype=np.int32)
@@ -246,5 +251,16 @@ def _list_converter(convert: Convert, target: pa.DataType) -> Convert:
     return run
 
 
-def _misfit(value: object, target: pa.DataType) -> str:
-    return f"cannot CAST {value!r} to {type_name(target)}"
+def struct_converter(converts: Sequence[Convert], target: pa.DataType) -> Convert:
+    """A converter of structs field by field."""
+
+    def run(column: pa.Array) -> pa.Array:
+        fields = [convert(f) for convert, f in zip(converts, column.flatten(), strict=True)]
+        return pa.StructArray.from_arrays(fields, fields=list(target), mask=column.is_null())
+
+    return run
+
+
+def misfit(value: object, target: pa.DataType) -> str:
+    shown = repr(value) if isinstance(value, str) else str(value)
+    return f"cannot CAST {shown} to {type_name(target)}"

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from weir.errors import RunError
 from weir.events.batch import OPEN, Batch, Int64s
+from weir.kernels.expressions import event_at
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.rows import RowStore
 from weir.kernels.time_queue import TimeQueue
@@ -22,11 +23,10 @@ class ChopKernel:
     """See `kernel.Kernel` for the contract."""
 
     def __init__(self, node: Chop) -> None:
-        shape = schema(node)
-        self._names = shape.names
+        self._schema = schema(node)
         self._period, self._offset = node.period, node.offset
         # The vs of a held row is the start of its next piece.
-        self._rows = RowStore(shape.types)
+        self._rows = RowStore(self._schema.types)
         self._next = TimeQueue()
 
     @property
@@ -38,7 +38,7 @@ class ChopKernel:
         _, slots = self._next.pop(cti - 1)
         starts, ends = self._rows.vs[slots], self._rows.ve[slots]
         if cti == OPEN and (ends == OPEN).any():
-            raise RunError("CHOP of an open event never ends; clip it first (CLIP_DURATION)")
+            raise self._endless(slots[ends == OPEN][:1])
         # The grid points before `until` cut off the pieces that are due.
         until = np.minimum(ends, cti)
         first = (starts - self._offset) // self._period
@@ -56,6 +56,13 @@ class ChopKernel:
     def _hold(self, batch: Batch) -> None:
         self._next.add(batch.vs, self._rows.add(batch))
 
+    def _endless(self, slot: Int64s) -> RunError:
+        event = event_at(self._rows.take(slot), self._schema, 0)
+        del event["vs"]  # not the event's own any more, but the next piece's
+        return RunError(
+            f"CHOP of an open event never ends; clip it first (CLIP_DURATION), on event {event}"
+        )
+
     def _go_on(self, slots: Int64s, following: Int64s) -> None:
         done = following >= self._rows.ve[slots]
         self._rows.free(slots[done])
@@ -63,7 +70,7 @@ class ChopKernel:
         self._next.add(following[~done], slots[~done])
 
     def snapshot(self) -> Tables:
-        return {"rows": rows_table(self._rows.take(self._rows.held()), self._names)}
+        return {"rows": rows_table(self._rows.take(self._rows.held()), self._schema.names)}
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         self._hold(table_rows(tables["rows"])[0])

@@ -110,7 +110,7 @@ class ClipKernel:
         side = self._left
         slots = self._hold(batch)
         side.live.grow(self._keys.capacity)
-        side.live.insert_all(side.groups(slots), slots, batch.ve, START, False)
+        side.live.insert_all(side.groups(slots), slots, batch.ve, START)
 
 
 @compiled

@@ -20,6 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.events.types import type_name
+
 Datum: TypeAlias = pa.Array | pa.Scalar
 ArrayFunction = Callable[..., pa.Array]
 Bools = npt.NDArray[np.bool_]
@@ -68,7 +70,7 @@ def shown_value(scalar: pa.Scalar) -> object:
         value: object = scalar.as_py()
     except (ValueError, OverflowError):  # a time that Python has no date for
         nested = pa.types.is_nested(scalar.type)
-        return f"<{scalar.type}>" if nested else scalar.cast(pa.string()).as_py()
+        return f"<{type_name(scalar.type)}>" if nested else scalar.cast(pa.string()).as_py()
     return value
 
 
@@ -84,7 +86,7 @@ def length_of(args: Sequence[Datum]) -> int:
 def as_array(datum: Datum, length: int) -> pa.Array:
     if isinstance(datum, pa.Array):
         return datum
-    if not datum.is_valid:
+    if not datum.is_valid or not length:  # Arrow cannot repeat a list no times
         return pa.nulls(length, datum.type)
     return pa.repeat(datum, length)
 

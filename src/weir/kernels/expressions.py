@@ -30,7 +30,7 @@ from weir.kernels import (
     functions_time,
 )
 from weir.kernels.branches import Part, case, coalesce, connective, constant_part, made_of
-from weir.kernels.casts import build_cast
+from weir.kernels.casts import build_cast, misfit
 from weir.kernels.evaluation import (
     ArrayFunction,
     Builder,
@@ -52,6 +52,7 @@ from weir.plan.expressions import (
     UserCall,
 )
 from weir.plan.nodes import Schema
+from weir.plan.render import render
 
 BUILDERS: Mapping[str, Builder] = {
     **functions_logic.FUNCTIONS,
@@ -61,6 +62,9 @@ BUILDERS: Mapping[str, Builder] = {
     **functions_lists.FUNCTIONS,
     **functions_hashes.FUNCTIONS,
 }
+Why = Callable[[Sequence[object], Exception], str]
+"""What to say of arguments on which Arrow fails."""
+
 _TELL_NULLS = frozenset(("is_null", "is_not_null"))
 _TAKE_NULLS = _TELL_NULLS | {"in", "nullif", "greatest", "least"}
 
@@ -82,10 +86,13 @@ def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array
         try:
             return as_array(part.run(batch), len(batch))
         except RowFailure as failure:
-            error = _named(failure, batch, schema)
+            error = named_failure(failure, batch, schema)
             raise error from failure.__cause__
         except (pa.ArrowException, MemoryError, OverflowError) as failure:
-            raise RunError(f"an expression cannot be computed: {failure}") from failure
+            # Nobody says on which row: memory may be short for all of them together.
+            first = event_at(batch, schema, 0) if len(batch) else None
+            events = f"one of {len(batch)} events, the first of them {first}"
+            raise RunError(f"a value cannot be computed: {failure}, on {events}") from failure
 
     return evaluate
 
@@ -99,7 +106,8 @@ def event_at(batch: Batch, schema: Schema, row: int) -> dict[str, object]:
     return event
 
 
-def _named(failure: RowFailure, batch: Batch, schema: Schema) -> RunError:
+def named_failure(failure: RowFailure, batch: Batch, schema: Schema) -> RunError:
+    """The error that users see, with the event."""
     event = event_at(batch, schema, failure.row)
     user = failure.user_code
     if user is None:
@@ -126,7 +134,7 @@ def _compile(expr: Expr, schema: Schema) -> Part:
         case Cast():
             arg = _compile(expr.arg, schema)
             convert = build_cast(arg.type, _type(expr), expr.lenient)
-            return _apply(convert, [arg], _type(expr), f"CAST to {expr.type}")
+            return _apply(convert, [arg], _type(expr), lambda v, _: misfit(v[0], _type(expr)))
         case UserCall():
             return _user_call(expr, [_compile(a, schema) for a in expr.args])
     raise AssertionError(f"not bound: {expr!r}")
@@ -162,44 +170,52 @@ def _call(call: Call, args: Sequence[Part]) -> Part:
         tuple(a.type for a in args),
         tuple(a.constant for a in args),
     )
-    return _apply(BUILDERS[call.function](site), args, _type(call), call.function)
+    return _apply(BUILDERS[call.function](site), args, _type(call), _told(call))
+
+
+def _told(call: Call) -> Why:
+    def why(values: Sequence[object], error: Exception) -> str:
+        shown = render(replace(call, args=tuple(Literal(v) for v in values)))
+        return f"{error} in {shown}"
+
+    return why
 
 
 def _is_null(part: Part) -> bool:
     return part.constant is not None and not part.constant.is_valid
 
 
-def _apply(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, name: str) -> Part:
+def _apply(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, why: Why) -> Part:
     if all(a.constant is not None for a in args):
-        return _folded(function, args, dtype, name)
-    run = _runner(function, [a.run for a in args], name)
+        return _folded(function, args, dtype, why)
+    run = _runner(function, [a.run for a in args], why)
     return made_of(args, run, dtype)
 
 
-def _folded(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, name: str) -> Part:
+def _folded(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, why: Why) -> Part:
     one = [as_array(a.constant, 1) for a in args]
     try:
         return constant_part(function(*one)[0])
     except (pa.ArrowInvalid, RowFailure):
         # Whether it fails is for the rows that reach it to say.
-        return Part(_runner(function, [a.array for a in args], name), dtype)
+        return Part(_runner(function, [a.array for a in args], why), dtype)
 
 
 def _runner(
-    function: ArrayFunction, args: Sequence[Callable[[Batch], Datum]], name: str
+    function: ArrayFunction, args: Sequence[Callable[[Batch], Datum]], why: Why
 ) -> Callable[[Batch], Datum]:
     def run(batch: Batch) -> Datum:
         values = [arg(batch) for arg in args]
         try:
             return function(*values)
         except pa.ArrowInvalid as error:
-            raise _located(function, values, len(batch), name, error) from None
+            raise _located(function, values, len(batch), why, error) from None
 
     return run
 
 
 def _located(
-    function: ArrayFunction, values: Sequence[Datum], length: int, name: str, error: Exception
+    function: ArrayFunction, values: Sequence[Datum], length: int, why: Why, error: Exception
 ) -> RowFailure:
     """The failure of the first row on which Arrow fails."""
     low, high = 0, length
@@ -211,8 +227,8 @@ def _located(
             high = middle
         else:
             low = middle
-    shown = ", ".join(repr(shown_value(v if isinstance(v, pa.Scalar) else v[low])) for v in values)
-    return RowFailure(low, f"{name}({shown}): {error}")
+    shown = [shown_value(v if isinstance(v, pa.Scalar) else v[low]) for v in values]
+    return RowFailure(low, why(shown, error))
 
 
 def _slice(value: Datum, start: int, stop: int) -> Datum:

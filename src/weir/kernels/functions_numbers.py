@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.types import BIGINT, TIMESTAMP, is_integer
+from weir.events.types import BIGINT, TIMESTAMP, is_integer, type_name
 from weir.kernels.casts import cast_array
 from weir.kernels.evaluation import (
     ArrayFunction,
@@ -40,6 +40,7 @@ _EXACT_POWER = 22  # 10**22 is the largest power of ten that is a double
 _EXACT_WHOLE = 2.0**51
 _WIDE_DIGITS = 76
 _EXACT = Context(prec=800)
+_SIGNS = {"add": "+", "subtract": "-", "multiply": "*"}
 
 
 # --- + − * ---------------------------------------------------------------------------------
@@ -74,9 +75,14 @@ def _decimal_arithmetic(operate: ArrayFunction, name: str, dtype: pa.DataType) -
         try:
             return cast_array(wide, dtype)
         except RowFailure as failure:
-            raise RowFailure(failure.row, f"overflow in {name}: {failure.why}") from None
+            a, b = (d if isinstance(d, pa.Scalar) else d[failure.row] for d in (left, right))
+            raise _too_large(failure.row, name, a, b, dtype) from None
 
     return run
+
+
+def _too_large(row: int, name: str, a: object, b: object, dtype: pa.DataType) -> RowFailure:
+    return RowFailure(row, f"overflow: {a} {_SIGNS[name]} {b} does not fit {type_name(dtype)}")
 
 
 def _needed_digits(name: str, left: pa.DataType, right: pa.DataType) -> int:
@@ -99,7 +105,7 @@ def _row_by_row(name: str, left: pa.Array, right: pa.Array, dtype: pa.DataType) 
     for row, (a, b) in enumerate(pairs):
         value = None if a is None or b is None else _EXACT.multiply(a, b)
         if value is not None and abs(value) >= limit:
-            raise RowFailure(row, f"overflow in {name}: {a} * {b}")
+            raise _too_large(row, name, a, b, dtype)
         values.append(value)
     return pa.array(values, dtype)
 

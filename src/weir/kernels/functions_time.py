@@ -160,8 +160,15 @@ def _to_timestamp(site: Site) -> ArrayFunction:
         form = str(site.constant(1))
         return lambda column, _: _strptime(column, form)
     if site.arg_types[0] == STRING:
-        return parse_timestamps
+        return _iso_times
     return lambda column: cast_array(column, TIMESTAMP)
+
+
+def _iso_times(column: pa.Array) -> pa.Array:
+    try:
+        return parse_timestamps(column)
+    except pa.ArrowInvalid:  # whose text speaks of Arrow's types
+        raise pa.ArrowInvalid("no ISO 8601 time") from None
 
 
 def _strptime(column: pa.Array, form: str) -> pa.Array:

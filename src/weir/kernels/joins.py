@@ -1,4 +1,5 @@
-"""INNER, OUTER, SEMI and ANTI joins: pairs of live rows, and what they cover.
+"""INNER and OUTER joins, SEMI and ANTI joins with a condition: pairs of live rows, and what they
+cover. (SEMI and ANTI by keys alone need no pairs: see `presence.py`.)
 
 Both inputs are walked together in order of vs. A row meets exactly the rows of its key on the
 other side that are live at its vs, so the cost is that of the pairs. A row is held until its
@@ -20,14 +21,28 @@ import pyarrow.compute as pc
 from weir.events.batch import START, Batch, Int64s, empty_batch
 from weir.events.compiled import compiled
 from weir.events.hashing import hash_rows
-from weir.kernels.buckets import Buckets, insert, live
+from weir.kernels.buckets import AHEAD, Buckets, insert, live, touch
 from weir.kernels.coverage import Coverage
 from weir.kernels.expressions import compile_expression
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.keys import KeyIndex, count_down, count_up, grown
-from weir.kernels.rows import RowStore
+from weir.kernels.rows import RowStore, valid_mask
 from weir.kernels.time_queue import TimeQueue
 from weir.plan.nodes import Join, Schema, schema
+
+
+def encode_keys(index: KeyIndex, batch: Batch, columns: Sequence[int]) -> Int64s:
+    """Each row's group; −1 where a key is NULL."""
+    keys = [batch.columns[i] for i in columns]
+    if not any(k.null_count for k in keys):
+        return index.encode(*hash_rows(keys, len(batch)))
+    valid = np.ones(len(batch), dtype=np.bool_)
+    for key in keys:
+        valid &= valid_mask(key)
+    groups = np.full(len(batch), -1, dtype=np.int64)
+    first, second = hash_rows(keys, len(batch))
+    groups[valid] = index.encode(first[valid], second[valid])
+    return groups
 
 
 class JoinKeys:
@@ -42,17 +57,7 @@ class JoinKeys:
         return self._index.capacity
 
     def encode(self, batch: Batch, columns: Sequence[int]) -> Int64s:
-        """Each row's group; −1 where a key is NULL."""
-        keys = [batch.columns[i] for i in columns]
-        if not any(k.null_count for k in keys):
-            return self._index.encode(*hash_rows(keys, len(batch)))
-        valid = np.ones(len(batch), dtype=np.bool_)
-        for key in keys:
-            valid &= np.asarray(key.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
-        groups = np.full(len(batch), -1, dtype=np.int64)
-        first, second = hash_rows(keys, len(batch))
-        groups[valid] = self._index.encode(first[valid], second[valid])
-        return groups
+        return encode_keys(self._index, batch, columns)
 
     def joined(self, groups: Int64s) -> None:
         self._members = grown(self._members, self.capacity)
@@ -116,9 +121,6 @@ class JoinKernel:
         self._left_cover = Coverage(self._left.rows, node.kind == "semi") if tracks_left else None
         tracks_right = node.kind in ("right", "full")
         self._right_cover = Coverage(self._right.rows, False) if tracks_right else None
-        # Without a condition, presence is all that SEMI and ANTI ask of the right side: of the
-        # rows live at one instant the one that ends last stands for all.
-        self._presence = node.kind in ("semi", "anti") and node.condition is None
 
     @property
     def state_rows(self) -> int:
@@ -158,22 +160,24 @@ class JoinKernel:
         pairs_left, pairs_right, one.arena, other.arena = _meet(
             a, left.vs, left.ve, self._left.groups(a), one.arena, one.spans, one.free,
             b, right.vs, right.ve, self._right.groups(b), other.arena, other.spans, other.free,
-            self._presence,
         )  # fmt: skip
         return pairs_left, pairs_right
 
     def _paired(self, left: Int64s, right: Int64s) -> Batch:
         """Pairs as rows of both sides' columns, valid while both are."""
-        vs = np.maximum(self._left.rows.vs[left], self._right.rows.vs[right])
-        ve = np.minimum(self._left.rows.ve[left], self._right.rows.ve[right])
+        vs, ve = self._lifetimes(left, right)
         return Batch(vs, ve, self._left.rows.columns(left) + self._right.rows.columns(right))
+
+    def _lifetimes(self, left: Int64s, right: Int64s) -> tuple[Int64s, Int64s]:
+        a, b = self._left.rows, self._right.rows
+        lifetimes: tuple[Int64s, Int64s] = _intersect(left, right, a.vs, a.ve, b.vs, b.ve)
+        return lifetimes
 
     def _pieces(self, left: Int64s, right: Int64s, cti: int) -> list[tuple[Int64s, Batch]]:
         """The matched or unmatched pieces of tracked rows that became final."""
         if self._left_cover is None and self._right_cover is None:
             return []
-        vs = np.maximum(self._left.rows.vs[left], self._right.rows.vs[right])
-        ve = np.minimum(self._left.rows.ve[left], self._right.rows.ve[right])
+        vs, ve = self._lifetimes(left, right)
         parts = []
         if self._left_cover is not None:
             final, start, end, slots = self._left_cover.advance(left, vs, ve, cti)
@@ -226,8 +230,7 @@ class JoinKernel:
                 cover.restore(slots, extra)
             self._left.live.grow(self._keys.capacity)
             self._right.live.grow(self._keys.capacity)
-            only_last = self._presence and name == "right"
-            side.live.insert_all(side.groups(slots), slots, batch.ve, START, only_last)
+            side.live.insert_all(side.groups(slots), slots, batch.ve, START)
 
     def _sides(self) -> tuple[tuple[str, Side, Coverage | None], ...]:
         return (
@@ -238,43 +241,83 @@ class JoinKernel:
 
 @compiled
 def _meet(a, a_vs, a_ve, a_groups, a_arena, a_spans, a_free,  # type: ignore[no-untyped-def]
-          b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free, presence):  # fmt: skip
+          b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free):  # fmt: skip
     """Walk both sides' new rows in order of vs; each meets the live rows of the other side."""
     found = np.empty(len(a) + len(b) + 16, dtype=np.int64)  # the other side of each pair
     ends = np.empty(len(a) + len(b), dtype=np.int64)  # by row in order: where its pairs end
     rows = np.empty(len(a) + len(b), dtype=np.int64)  # its slot, or ~slot of a right row
-    count = i = j = 0
-    for row in range(len(ends)):
+    at = np.zeros(4, dtype=np.int64)  # left rows, right rows, pairs so far; see `touch`
+    while at[0] + at[1] < len(rows):
+        full = _walk(
+            a, a_vs, a_ve, a_groups, a_arena, a_spans, a_free,
+            b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free,
+            found, ends, rows, at,
+        )  # fmt: skip
+        if full == _PAIRS:
+            found = np.concatenate((found, np.empty_like(found)))
+        elif full == _LEFT:
+            a_arena = np.concatenate((a_arena, np.empty_like(a_arena)))
+        elif full == _RIGHT:
+            b_arena = np.concatenate((b_arena, np.empty_like(b_arena)))
+    left, right = _as_pairs(rows, ends, found, at[2])
+    return left, right, a_arena, b_arena
+
+
+_PAIRS, _LEFT, _RIGHT = range(1, 4)
+
+
+@compiled
+def _walk(a, a_vs, a_ve, a_groups, a_arena, a_spans, a_free,  # type: ignore[no-untyped-def]
+          b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free,
+          found, ends, rows, at):  # fmt: skip
+    """Go on from `at`; 0 at the end, or which array is full."""
+    i, j, count = at[0], at[1], at[2]
+    full = 0
+    while i + j < len(rows):
+        row = i + j
         if i < len(a) and (j == len(b) or a_vs[i] <= b_vs[j]):
+            if i % AHEAD == 0:
+                at[3] += touch(a_groups, i, a_arena, a_spans) + touch(a_groups, i, b_arena, b_spans)
             slot, group = a[i], a_groups[i]
             rows[row] = slot
             if group >= 0:
                 more = live(group, a_vs[i], b_arena, b_spans, found, count)
-                while more < 0:
-                    found = np.concatenate((found, np.empty_like(found)))
-                    more = live(group, a_vs[i], b_arena, b_spans, found, count)
+                if more < 0:
+                    full = _PAIRS
+                    break
+                if not insert(group, slot, a_ve[i], a_vs[i], a_arena, a_spans, a_free):
+                    full = _LEFT
+                    break
                 count = more
-                while not insert(group, slot, a_ve[i], a_vs[i], a_arena, a_spans, a_free):
-                    a_arena = np.concatenate((a_arena, np.empty_like(a_arena)))
             i += 1
         else:
+            if j % AHEAD == 0:
+                at[3] += touch(b_groups, j, a_arena, a_spans) + touch(b_groups, j, b_arena, b_spans)
             slot, group = b[j], b_groups[j]
             rows[row] = ~slot
-            rival = presence and group >= 0 and b_spans[group, 1] > 0
-            if group >= 0 and not (rival and b_arena[b_spans[group, 0], 0] >= b_ve[j]):
+            if group >= 0:
                 more = live(group, b_vs[j], a_arena, a_spans, found, count)
-                while more < 0:
-                    found = np.concatenate((found, np.empty_like(found)))
-                    more = live(group, b_vs[j], a_arena, a_spans, found, count)
+                if more < 0:
+                    full = _PAIRS
+                    break
+                if not insert(group, slot, b_ve[j], b_vs[j], b_arena, b_spans, b_free):
+                    full = _RIGHT
+                    break
                 count = more
-                if rival:
-                    b_spans[group, 1] = 0
-                while not insert(group, slot, b_ve[j], b_vs[j], b_arena, b_spans, b_free):
-                    b_arena = np.concatenate((b_arena, np.empty_like(b_arena)))
             j += 1
         ends[row] = count
-    left, right = _as_pairs(rows, ends, found, count)
-    return left, right, a_arena, b_arena
+    at[0], at[1], at[2] = i, j, count
+    return full
+
+
+@compiled
+def _intersect(left, right, left_vs, left_ve, right_vs, right_ve):  # type: ignore[no-untyped-def]
+    vs = np.empty(len(left), dtype=np.int64)
+    ve = np.empty(len(left), dtype=np.int64)
+    for i in range(len(left)):
+        vs[i] = max(left_vs[left[i]], right_vs[right[i]])
+        ve[i] = min(left_ve[left[i]], right_ve[right[i]])
+    return vs, ve
 
 
 @compiled

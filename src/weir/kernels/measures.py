@@ -1,4 +1,4 @@
-"""What is measured of a group's rows: lanes (counts and sums) and distinct counts.
+"""What is measured of a group's rows; and the measure of lanes (counts and sums).
 
 Contract of a measure
 1. `put` adds rows to panes; `replay` runs window operations and answers one value for each
@@ -19,11 +19,9 @@ import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
 from weir.events.compiled import compiled
-from weir.events.hashing import hash_rows
-from weir.kernels.keys import KeyIndex, count_down, grown
-from weir.kernels.lanes import Lanes, counted_rows, relaid
-from weir.kernels.panes import Operations, Panes, pair_hashes
-from weir.kernels.rows import RowStore
+from weir.kernels.keys import grown
+from weir.kernels.lanes import Lanes, relaid
+from weir.kernels.panes import Operations
 from weir.plan.nodes import Aggregation, Schema
 
 
@@ -33,7 +31,7 @@ class Measure(Protocol):
     def drop(self, panes: Int64s) -> None: ...
     def grow(self, panes: int, groups: int) -> None: ...
     def values(self, panes: Int64s) -> tuple[Int64s, dict[str, pa.Array]]: ...
-    def restore(self, table: Panes, panes: Int64s, columns: dict[str, pa.Array]) -> None: ...
+    def restore(self, panes: Int64s, groups: Int64s, columns: dict[str, pa.Array]) -> None: ...
     @property
     def state_rows(self) -> int: ...
 
@@ -80,7 +78,7 @@ class LaneMeasure:
         }
         return np.arange(len(panes)), columns
 
-    def restore(self, table: Panes, panes: Int64s, columns: dict[str, pa.Array]) -> None:
+    def restore(self, panes: Int64s, groups: Int64s, columns: dict[str, pa.Array]) -> None:
         self._lanes.load(list(columns))
         at = {name: i for i, name in enumerate(self._lanes.names)}
         self._panes = np.zeros((len(self._panes), self._lanes.width), dtype=np.int64)
@@ -113,128 +111,6 @@ def _replay_lanes(kinds, groups, panes, lanes, running, out):  # type: ignore[no
             running[groups[op]] += lanes[panes[op]]
         else:
             running[groups[op]] -= lanes[panes[op]]
-
-
-class DistinctMeasure:
-    """COUNT(DISTINCT x): how many values have at least one pane in the group's window.
-
-    A value of a group has a number; a pane lists the numbers it holds, each once.
-    """
-
-    def __init__(self, aggregation: Aggregation, schema: Schema) -> None:
-        self._arg = schema.index(aggregation.args[0])
-        self._filter = None if aggregation.filter is None else schema.index(aggregation.filter)
-        self._numbers = KeyIndex()  # (group, value) → number
-        self._values = RowStore([schema.types[self._arg]])
-        self._slots = np.full(0, -1, dtype=np.int64)  # by number
-        self._uses = np.zeros(0, dtype=np.int64)  # by number: entries that name it
-        self._live = np.zeros(0, dtype=np.int64)  # by number: panes in the window with it
-        self._entries = KeyIndex()  # (pane, number) → entry
-        self._number_of = np.full(0, -1, dtype=np.int64)  # by entry
-        self._following = np.full(0, -1, dtype=np.int64)  # by entry: the pane's next
-        self._heads = np.full(0, -1, dtype=np.int64)  # by pane
-        self._distinct = np.zeros(0, dtype=np.int64)  # by group
-
-    @property
-    def state_rows(self) -> int:
-        return len(self._entries)
-
-    def grow(self, panes: int, groups: int) -> None:
-        self._heads = grown(self._heads, panes, -1)
-        self._distinct = grown(self._distinct, groups)
-
-    def put(self, batch: Batch, panes: Int64s, groups: Int64s, arrivals: Int64s) -> None:
-        counted = counted_rows(batch.columns, self._arg, self._filter, len(batch))
-        column = batch.columns[self._arg]
-        if not counted.all():
-            column, panes, groups = column.filter(counted), panes[counted], groups[counted]
-        self._put(column, panes, groups)
-
-    def _put(self, column: pa.Array, panes: Int64s, groups: Int64s) -> None:
-        numbers = self._numbers.encode(*hash_rows([pa.array(groups), column], len(groups)))
-        capacity = self._numbers.capacity
-        self._slots = grown(self._slots, capacity, -1)
-        self._uses, self._live = grown(self._uses, capacity), grown(self._live, capacity)
-        entries = self._entries.encode(*pair_hashes(panes, numbers))
-        self._number_of = grown(self._number_of, self._entries.capacity, -1)
-        self._following = grown(self._following, self._entries.capacity, -1)
-        fresh = _link_entries(
-            entries, panes, numbers,
-            self._number_of, self._following, self._heads, self._uses, self._slots,
-        )  # fmt: skip
-        if len(fresh):
-            zeros = np.zeros(len(fresh), dtype=np.int64)
-            kept = Batch(zeros, zeros, (column.take(pa.array(fresh)),))
-            self._slots[numbers[fresh]] = self._values.add(kept)
-
-    def replay(self, operations: Operations) -> list[pa.Array]:
-        out = np.empty(operations.emits, dtype=np.int64)
-        _replay_distinct(
-            operations.kinds, operations.groups, operations.panes,
-            self._heads, self._following, self._number_of, self._live, self._distinct, out,
-        )  # fmt: skip
-        return [pa.array(out)]
-
-    def drop(self, panes: Int64s) -> None:
-        entries = chain_members(panes, self._heads, self._following)
-        numbers = self._number_of[entries]
-        self._entries.release(entries)
-        self._number_of[entries] = -1
-        self._heads[panes] = -1
-        unused = count_down(numbers, self._uses)
-        self._values.free(self._slots[unused])
-        self._slots[unused] = -1
-        self._numbers.release(unused)
-
-    def values(self, panes: Int64s) -> tuple[Int64s, dict[str, pa.Array]]:
-        at, entries = chains_of(panes, self._heads, self._following)
-        slots = self._slots[self._number_of[entries]]
-        return at, {"value": self._values.columns(slots)[0]}
-
-    def restore(self, table: Panes, panes: Int64s, columns: dict[str, pa.Array]) -> None:
-        self._put(columns["value"], panes, table.group[panes])
-
-
-@compiled
-def _link_entries(entries, panes, numbers, number_of, following, heads, uses, slots):  # type: ignore[no-untyped-def]
-    """Link new entries to their panes; the rows that first name a number (see `slots`)."""
-    rows = np.empty(len(entries), dtype=np.int64)
-    count = 0
-    for row in range(len(entries)):
-        entry, number = entries[row], numbers[row]
-        if number_of[entry] == -1:
-            number_of[entry] = number
-            following[entry] = heads[panes[row]]
-            heads[panes[row]] = entry
-            uses[number] += 1
-        if slots[number] == -1:
-            slots[number] = -2
-            rows[count] = row
-            count += 1
-    return rows[:count]
-
-
-@compiled
-def _replay_distinct(kinds, groups, panes, heads, following, number_of, live, distinct, out):  # type: ignore[no-untyped-def]
-    emitted = 0
-    for op in range(len(kinds)):
-        group = groups[op]
-        if kinds[op] == 2:
-            out[emitted] = distinct[group]
-            emitted += 1
-            continue
-        entry = heads[panes[op]]
-        while entry >= 0:
-            number = number_of[entry]
-            if kinds[op] == 0:
-                live[number] += 1
-                if live[number] == 1:
-                    distinct[group] += 1
-            else:
-                live[number] -= 1
-                if live[number] == 0:
-                    distinct[group] -= 1
-            entry = following[entry]
 
 
 @compiled

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.errors import RunError
 from weir.events.batch import Int64s
 from weir.events.hashing import decimal_words
-from weir.events.types import is_integer
+from weir.events.types import is_integer, type_name
 from weir.kernels import exact
+from weir.kernels.evaluation import RowFailure
 from weir.kernels.rows import raw_values
 
 Mask = npt.NDArray[np.bool_]
@@ -135,8 +135,12 @@ class IntegerMoment(_FixedLanes):
 
     def _sum(self, lanes: Int64s, n: Int64s) -> pa.Array:
         high, low = self._carried(lanes)
-        if ((high < -(2**31)) | (high >= 2**31)).any():
-            raise RunError("integer overflow: a SUM does not fit BIGINT; cast to DECIMAL or DOUBLE")
+        beyond = (high < -(2**31)) | (high >= 2**31)
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            total = (int(high[row]) << 32) + int(low[row])
+            why = f"integer overflow: a SUM does not fit BIGINT: it is {total}"
+            raise RowFailure(row, f"{why}; cast to DECIMAL or DOUBLE")
         return pa.array((high << 32) | low, mask=n == 0)
 
     def _average(self, lanes: Int64s, n: Int64s) -> pa.Array:
@@ -219,8 +223,10 @@ class FloatMoment:
 
     def _rounded(self, lanes: Int64s, divisors: Int64s) -> npt.NDArray[np.float64]:
         limbs = np.ascontiguousarray(lanes[:, self._sum_at : self._sum_at + self._high - self._low])
-        if (lanes[:, 0] >= exact.MAX_VALUES).any():
-            raise RunError("more than 2³¹ values in one group: their exact sum is not kept")
+        too_many = lanes[:, 0] >= exact.MAX_VALUES
+        if too_many.any():
+            why = f"{exact.MAX_VALUES:,} DOUBLE values or more: their exact sum is not kept"
+            raise RowFailure(int(np.argmax(too_many)), f"{why}; take smaller windows or groups")
         values: npt.NDArray[np.float64]
         values, left_over = exact.round_quotient(limbs, self._low, exact.VALUE_UNIT, divisors)
         for row in np.flatnonzero(left_over):
@@ -274,20 +280,24 @@ class DecimalMoment(_FixedLanes):
             return _variance(function, lanes, n, self._exact_moments)
         # Row by row: Arrow has no 256-bit division and Python's integers round exactly once.
         values = [
-            self._decimal(function, row, int(count), dtype) if count else None
-            for row, count in zip(lanes, n, strict=True)
+            self._decimal(function, lanes, row, int(count), dtype) if count else None
+            for row, count in enumerate(n)
         ]
         return pa.array(values, dtype)
 
-    def _decimal(self, function: str, row: Int64s, n: int, dtype: pa.DataType) -> Decimal:
-        total = exact.exact_sum(row[1:5], 0)
+    def _decimal(
+        self, function: str, lanes: Int64s, row: int, n: int, dtype: pa.DataType
+    ) -> Decimal:
+        total = exact.exact_sum(lanes[row, 1:5], 0)
         if function == "avg":
             scaled = total * 10 ** (dtype.scale - self._scale)
             total, rest = divmod(scaled, n)
             if 2 * rest > n or (2 * rest == n and total & 1):
                 total += 1
         if abs(total) >= 10**dtype.precision:
-            raise RunError(f"overflow: a {function.upper()} does not fit {dtype}")
+            value = Decimal(total).scaleb(-dtype.scale, Context(prec=len(str(total))))
+            why = f"overflow: a {function.upper()} does not fit {type_name(dtype)}: it is {value}"
+            raise RowFailure(row, f"{why}; cast to fewer decimals or to DOUBLE")
         context = Context(prec=dtype.precision, rounding=ROUND_HALF_EVEN)
         return Decimal(total).scaleb(-dtype.scale, context)
 

@@ -11,19 +11,20 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
 from weir.events.compiled import compiled
+from weir.events.hashing import binary_buffers
+from weir.events.order_bytes import is_plain, plain_codes
 from weir.kernels import treap
 from weir.kernels.exact import nearest
+from weir.kernels.forest import Forest, SortKeys
 from weir.kernels.keys import grown
 from weir.kernels.lanes import counted_rows
-from weir.kernels.measures import chain_members, chains_of
-from weir.kernels.panes import Operations, Panes
+from weir.kernels.panes import Operations
 from weir.kernels.rows import RowStore
-from weir.kernels.sort_keys import byte_keys, from_bytes, from_plain, is_plain, plain_keys
+from weir.kernels.sort_keys import byte_keys, canonical, from_bytes, from_plain
 from weir.plan.nodes import Aggregation, Schema
 
 _QUERIES = {
@@ -38,7 +39,7 @@ _QUERIES = {
 }
 ORDERED = frozenset(_QUERIES) - {"user"}
 _NO_NUMBERS = np.zeros(0, dtype=np.int64)
-_NO_BYTES = np.zeros(0, dtype=np.uint8)
+_NO_KEYS: SortKeys = (_NO_NUMBERS, _NO_NUMBERS, np.zeros(0, dtype=np.uint8))
 
 
 class OrderedMeasure:
@@ -52,28 +53,28 @@ class OrderedMeasure:
         self._by_arrival = aggregation.function in ("first", "last", "collect", "user")
         self._arg_types = [schema.types[i] for i in self._args]
         self._plain = not self._by_arrival and is_plain(self._arg_types[0])
-        # An entry's number is its slot here; plain keys need no other copy of the value.
-        stored = self._arg_types if self._by_arrival else [] if self._plain else [pa.binary()]
-        self._entries = RowStore(stored)
+        self._whole = self._by_arrival or pa.types.is_nested(self._arg_types[0])
+        # An entry's number is its slot here. Its value may be had from its key: from the number
+        # or, where that is only the beginning of one, from the bytes in front.
+        self._has_bytes = not (self._plain or self._by_arrival)
+        stored = self._arg_types if self._whole else []
+        self._entries = RowStore([pa.binary(), *stored] if self._has_bytes else stored)
         self._query = _QUERIES[aggregation.function]
-        single = aggregation.function in ("first", "last", "min", "max")
-        self._best_only = single and (self._plain or self._by_arrival)
+        self._single = aggregation.function in ("first", "last", "min", "max")
+        # Panes that many entries enter with; the user's own code runs when windows do.
+        self._early = not (self._single or self._function == "user")
         p = Fraction(Decimal(aggregation.params[0])) if aggregation.params else Fraction(0)
         self._p, self._q = p.numerator, p.denominator
-        self._nodes = np.zeros((0, treap.FIELDS), dtype=np.int64)
-        self._following = np.full(0, -1, dtype=np.int64)
-        self._heads = np.full(0, -1, dtype=np.int64)
-        self._roots = np.full(0, -1, dtype=np.int64)
+        self._forest = Forest()
         self._mark = np.full(0, -1, dtype=np.int64)  # by pane: scratch, −1 between calls
 
     @property
     def state_rows(self) -> int:
-        return len(self._entries)
+        return len(self._entries) - self._forest.left
 
     def grow(self, panes: int, groups: int) -> None:
-        self._heads = grown(self._heads, panes, -1)
+        self._forest.grow(panes, groups)
         self._mark = grown(self._mark, panes, -1)
-        self._roots = grown(self._roots, groups, -1)
 
     def put(self, batch: Batch, panes: Int64s, groups: Int64s, arrivals: Int64s) -> None:
         # A user's aggregate sees NULLs; SQL's own skip them.
@@ -82,67 +83,69 @@ class OrderedMeasure:
         rows = np.flatnonzero(counted)
         index = pa.array(rows)
         columns = [batch.columns[i].take(index) for i in self._args]
-        self._put(columns, panes[rows], arrivals[rows])
+        self._put(columns, panes[rows], groups[rows], arrivals[rows])
 
-    def _put(self, columns: list[pa.Array], panes: Int64s, arrivals: Int64s) -> None:
+    def _put(
+        self, columns: list[pa.Array], panes: Int64s, groups: Int64s, arrivals: Int64s
+    ) -> None:
+        self._tidy(len(panes))
         if self._by_arrival:
             keys, stored = arrivals, columns
         elif self._plain:
-            keys, stored = plain_keys(columns[0]), []
+            keys, stored = plain_codes(columns[0]), []
         else:
             keys, whole = byte_keys(columns[0])
             stored = [whole]
-        if self._best_only:
+            if self._whole:
+                stored.append(canonical(self._arg_types[0])(columns[0]))
+        if self._single:
             sign = 1 if self._query == treap.FIRST else -1
-            rows, beaten = _best_rows(panes, keys, sign, self._heads, self._nodes, self._mark)
+            rows, beaten = _best_rows(
+                panes, keys, *(_pieces(stored[0]) if self._has_bytes else _NO_KEYS), sign,
+                self._forest.heads, self._forest.nodes, *self._sort_keys(), self._mark,
+            )  # fmt: skip
             self._entries.free(beaten)
             index = pa.array(rows)
-            keys, panes = keys[rows], panes[rows]
+            keys, panes, groups = keys[rows], panes[rows], groups[rows]
             stored = [c.take(index) for c in stored]
         zeros = np.zeros(len(keys), dtype=np.int64)
         slots = self._entries.add(Batch(zeros, zeros, tuple(stored)))
-        self._nodes = grown(self._nodes, self._entries.capacity)
-        self._following = grown(self._following, self._entries.capacity, -1)
-        _link(slots, panes, keys, self._nodes, self._following, self._heads)
+        capacity = self._entries.capacity
+        self._forest.add(slots, panes, groups, keys, capacity, self._sort_keys())
 
-    def _sort_keys(self) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
-        if self._plain or self._by_arrival:
-            return _NO_NUMBERS, _NO_NUMBERS, _NO_BYTES
-        return self._entries.bytes_of(0)
+    def _tidy(self, rows: int) -> None:
+        """What former steps left to do, in proportion to the rows that come now."""
+        if self._early:
+            self._forest.settle(self._sort_keys())
+        self._forest.pay(2 * rows, self._sort_keys())
+        self._entries.free(self._forest.collect(4 * rows))
+
+    def _sort_keys(self) -> SortKeys:
+        return self._entries.bytes_of(0) if self._has_bytes else _NO_KEYS
 
     def replay(self, operations: Operations) -> list[pa.Array]:
-        out = np.empty((operations.emits, 2), dtype=np.int64)
-        rests = np.zeros(operations.emits, dtype=np.int64)
-        treap.replay(
-            operations.kinds, operations.groups, operations.panes, self._heads, self._following,
-            self._nodes, self._roots, self._query, self._p, self._q, *self._sort_keys(),
-            out, rests,
-        )  # fmt: skip
+        query = (self._query, self._p, self._q)
+        out, rests = self._forest.replay(operations, *query, self._sort_keys())
         if self._query == treap.CONT:
             return [self._interpolated(out, rests)]
         return [self._values(out[:, 0])]
 
     def replay_lists(self, operations: Operations) -> tuple[Int64s, tuple[pa.Array, ...]]:
         """At each EMIT all entries in order: how many, and their columns end to end."""
-        counts = np.empty(operations.emits, dtype=np.int64)
-        entries = treap.replay_all(
-            operations.kinds, operations.groups, operations.panes, self._heads, self._following,
-            self._nodes, self._roots, *self._sort_keys(), counts,
-        )  # fmt: skip
+        counts, entries = self._forest.replay_all(operations, self._sort_keys())
         return counts, self._entries.columns(entries)
 
     def _values(self, entries: Int64s) -> pa.Array:
         missing = entries < 0
         if self._plain:
-            keys = self._nodes[entries, treap.KEY] if len(self._nodes) else entries * 0
-            return from_plain(keys, missing, self._arg_types[0])
+            return from_plain(self._forest.keys(entries), missing, self._arg_types[0])
         if missing.any():
-            held = self._entries.columns(entries[~missing])[0]
+            held = self._entries.columns(entries[~missing])[-1]
             index = pa.array(np.cumsum(~missing) - 1, mask=missing)
             values = held.take(index)
         else:
-            values = self._entries.columns(entries)[0]
-        return values if self._by_arrival else from_bytes(values, self._arg_types[0])
+            values = self._entries.columns(entries)[-1]
+        return values if self._whole else from_bytes(values, self._arg_types[0])
 
     def _interpolated(self, out: Int64s, rests: Int64s) -> pa.Array:
         lower = self._values(out[:, 0]).to_pylist()
@@ -155,26 +158,24 @@ class OrderedMeasure:
         return pa.array(values, pa.float64())
 
     def drop(self, panes: Int64s) -> None:
-        entries = chain_members(panes, self._heads, self._following)
-        self._entries.free(entries)
-        self._heads[panes] = -1
+        self._entries.free(self._forest.members(panes)[1])  # those that were in no tree
+        self._forest.forget(panes)
 
     def values(self, panes: Int64s) -> tuple[Int64s, dict[str, pa.Array]]:
-        at, entries = chains_of(panes, self._heads, self._following)
+        at, entries = self._forest.members(panes)
         if not self._by_arrival:
             return at, {"value": self._values(entries)}
-        keys = self._nodes[entries, treap.KEY] if len(self._nodes) else entries
-        columns = {"arrival": pa.array(keys)}
+        columns = {"arrival": pa.array(self._forest.keys(entries))}
         for i, column in enumerate(self._entries.columns(entries)):
             columns[f"value{i}"] = column
         return at, columns
 
-    def restore(self, table: Panes, panes: Int64s, columns: dict[str, pa.Array]) -> None:
+    def restore(self, panes: Int64s, groups: Int64s, columns: dict[str, pa.Array]) -> None:
         if self._by_arrival:
             arrivals = np.asarray(columns.pop("arrival").to_numpy(zero_copy_only=False), np.int64)
         else:
             arrivals = np.zeros(len(panes), dtype=np.int64)
-        self._put(list(columns.values()), panes, arrivals)
+        self._put(list(columns.values()), panes, groups, arrivals)
 
 
 class CollectMeasure(OrderedMeasure):
@@ -198,6 +199,13 @@ def _between(a: float | int | Decimal, b: float | int | Decimal, part: Fraction)
     return nearest(low + (high - low) * part)
 
 
+def _pieces(keys: pa.Array) -> SortKeys:
+    """The sort keys of rows, as those of entries are kept."""
+    offsets, data = binary_buffers(keys)
+    wide = offsets.astype(np.int64)
+    return wide[:-1], np.diff(wide), data
+
+
 _INF = float("inf")
 
 
@@ -207,8 +215,9 @@ def _between_specials(a: float, b: float) -> float:
 
 
 @compiled
-def _best_rows(panes, keys, sign, heads, nodes, mark):  # type: ignore[no-untyped-def]
-    """The best row of each pane that beats what the pane has, and the entries so beaten."""
+def _best_rows(panes, keys, firsts, sizes, data, sign, heads, nodes, starts, lengths, buffer, mark):  # type: ignore[no-untyped-def]
+    """The best row of each pane that beats what the pane has, and the entries so beaten. The
+    rows' sort keys come first, then those of entries."""
     rows = np.empty(len(panes), dtype=np.int64)
     count = 0
     for row in range(len(panes)):
@@ -217,7 +226,12 @@ def _best_rows(panes, keys, sign, heads, nodes, mark):  # type: ignore[no-untype
             mark[panes[row]] = count
             rows[count] = row
             count += 1
-        elif (keys[row] < keys[rows[at]]) if sign > 0 else (keys[row] > keys[rows[at]]):
+            continue
+        rival = rows[at]
+        order = treap.compare(
+            keys[row], row, firsts, sizes, data, keys[rival], rival, firsts, sizes, data
+        )
+        if sign * order < 0:
             rows[at] = row
     beaten = np.empty(count, dtype=np.int64)
     kept = lost = 0
@@ -226,8 +240,10 @@ def _best_rows(panes, keys, sign, heads, nodes, mark):  # type: ignore[no-untype
         mark[panes[row]] = -1
         entry = heads[panes[row]]
         if entry >= 0:
-            better = keys[row] < nodes[entry, 0] if sign > 0 else keys[row] > nodes[entry, 0]
-            if not better:
+            order = treap.compare(
+                keys[row], row, firsts, sizes, data, nodes[entry, 0], entry, starts, lengths, buffer
+            )
+            if sign * order >= 0:
                 continue
             beaten[lost] = entry
             lost += 1
@@ -235,15 +251,3 @@ def _best_rows(panes, keys, sign, heads, nodes, mark):  # type: ignore[no-untype
         rows[kept] = row
         kept += 1
     return rows[:kept], beaten[:lost]
-
-
-@compiled
-def _link(slots, panes, keys, nodes, following, heads):  # type: ignore[no-untyped-def]
-    for i in range(len(slots)):
-        node = slots[i]
-        nodes[node, 0] = keys[i]
-        nodes[node, 1] = -1
-        nodes[node, 2] = -1
-        nodes[node, 3] = 1
-        following[node] = heads[panes[i]]
-        heads[panes[i]] = node

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
 from weir.events.compiled import compiled
-from weir.events.hashing import UInt64s, hash_rows
+from weir.events.hashing import hash_rows
 from weir.kernels.keys import KeyIndex, grown
 from weir.kernels.rows import RowStore
 from weir.kernels.treap import EMIT, ENTER, EXIT
@@ -187,21 +187,4 @@ def _pane_hashes(groups, starts, ends):  # type: ignore[no-untyped-def]
     return first, second
 
 
-def pair_hashes(left: Int64s, right: Int64s) -> tuple[UInt64s, UInt64s]:
-    """Hashes of pairs of small numbers, without collisions."""
-    hashes: tuple[UInt64s, UInt64s] = _pair_hashes(left, right)
-    return hashes
-
-
-@compiled
-def _pair_hashes(left, right):  # type: ignore[no-untyped-def]
-    first = np.empty(len(left), dtype=np.uint64)
-    second = np.empty(len(left), dtype=np.uint64)
-    for row in range(len(left)):
-        word = (np.uint64(left[row]) << np.uint64(32)) | np.uint64(right[row])
-        first[row] = _mix(word * np.uint64(0x9E3779B97F4A7C15))
-        second[row] = word
-    return first, second
-
-
-__all__ = ["EMIT", "ENTER", "EXIT", "Groups", "Operations", "Panes", "pair_hashes"]
+__all__ = ["EMIT", "ENTER", "EXIT", "Groups", "Operations", "Panes"]

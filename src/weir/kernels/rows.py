@@ -227,6 +227,7 @@ class _ObjectColumn:
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._type = dtype
+        self._stored = _without_times(dtype)
         self._values = np.empty(0, dtype=object)
 
     def grow(self, capacity: int) -> None:
@@ -235,14 +236,26 @@ class _ObjectColumn:
         self._values = values
 
     def put(self, slots: Int64s, column: pa.Array) -> None:
-        for slot, value in zip(slots.tolist(), column.to_pylist(), strict=True):
+        for slot, value in zip(slots.tolist(), column.cast(self._stored).to_pylist(), strict=True):
             self._values[slot] = value
 
     def take(self, slots: Int64s) -> pa.Array:
-        return pa.array([self._values[slot] for slot in slots.tolist()], self._type)
+        values = [self._values[slot] for slot in slots.tolist()]
+        return pa.array(values, self._stored).cast(self._type)
 
     def drop(self, slots: Int64s) -> None:
         self._values[slots] = None
+
+
+def _without_times(dtype: pa.DataType) -> pa.DataType:
+    """The type with numbers for times: Python has no dates beyond the year 9999."""
+    if pa.types.is_list(dtype):
+        return pa.list_(_without_times(dtype.value_type))
+    if pa.types.is_struct(dtype):
+        return pa.struct([(f.name, _without_times(f.type)) for f in dtype])
+    if pa.types.is_timestamp(dtype):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date32(dtype) else dtype
 
 
 class _NullColumn:

@@ -1,8 +1,9 @@
 """Values as sort keys that outlive their batch, and back.
 
 A number (integers, times, booleans, doubles, decimals up to 18 digits) is one int64 that
-compares as the value does, NaN last and −0 as 0. A string, binary or wide decimal is bytes
-that compare as the value does, with their first seven bytes as the int64.
+compares as the value does, NaN last and −0 as 0. Any other value is bytes that compare as the
+value does, with their first seven bytes as the int64; they give a string, binary or wide
+decimal back, while lists and structs are kept beside them.
 """
 
 from __future__ import annotations
@@ -12,29 +13,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Int64s
-from weir.events.hashing import binary_buffers, canonical_words, decimal_words
+from weir.events.hashing import binary_buffers
+from weir.events.order_bytes import (
+    as_binary,
+    equally_long,
+    order_bytes,
+    plain_codes,
+    wide_decimal_bytes,
+)
+from weir.kernels.casts import Convert, list_converter, struct_converter
 from weir.kernels.rows import valid_mask
 
 Mask = npt.NDArray[np.bool_]
 
 _SIGN = np.int64(-(2**63))
 _DOWN = np.int64(2**63 - 1)
-
-
-def is_plain(dtype: pa.DataType) -> bool:
-    """Whether a value's key is the int64 alone."""
-    if pa.types.is_decimal(dtype):
-        return bool(dtype.precision <= 18)
-    return not (pa.types.is_string(dtype) or pa.types.is_binary(dtype))
-
-
-def plain_keys(column: pa.Array) -> Int64s:
-    if pa.types.is_decimal(column.type):
-        return np.ascontiguousarray(decimal_words(column)[:, 0])
-    words = canonical_words(column)
-    if column.type == pa.float64():
-        return np.where(words < 0, words ^ _DOWN, words)
-    return words
 
 
 def from_plain(keys: Int64s, missing: Mask, dtype: pa.DataType) -> pa.Array:
@@ -64,14 +57,10 @@ def _with_nulls(column: pa.Array, missing: Mask) -> pa.Array:
 
 def byte_keys(column: pa.Array) -> tuple[Int64s, pa.Array]:
     """Prefix numbers and the whole keys as BINARY."""
-    if pa.types.is_decimal(column.type):
-        words = decimal_words(column)
-        high = (words[:, 1] ^ _SIGN).view(np.uint64).astype(">u8").view(np.uint8).reshape(-1, 8)
-        low = words[:, 0].view(np.uint64).astype(">u8").view(np.uint8).reshape(-1, 8)
-        data = np.ascontiguousarray(np.concatenate([high, low], axis=1))
-        offsets = np.arange(len(column) + 1, dtype=np.int32) * 16
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        keys = pa.Array.from_buffers(pa.binary(), len(column), buffers)
+    if pa.types.is_nested(column.type):
+        keys = as_binary(order_bytes(column)).cast(pa.binary())
+    elif pa.types.is_decimal(column.type):
+        keys = as_binary(equally_long(wide_decimal_bytes(column))).cast(pa.binary())
     else:
         keys = column.cast(pa.binary())
     offsets, data = binary_buffers(keys)
@@ -98,3 +87,14 @@ def from_bytes(keys: pa.Array, dtype: pa.DataType) -> pa.Array:
     words = np.stack([pairs[:, 1].view(np.int64), pairs[:, 0].view(np.int64) ^ _SIGN], axis=1)
     whole = pa.Array.from_buffers(dtype, len(keys), [None, pa.py_buffer(words.copy())])
     return _with_nulls(whole, missing)
+
+
+def canonical(dtype: pa.DataType) -> Convert:
+    """What makes one value of all that are equal: −0 is 0, and there is one NaN."""
+    if pa.types.is_list(dtype):
+        return list_converter(canonical(dtype.value_type), dtype)
+    if pa.types.is_struct(dtype):
+        return struct_converter([canonical(f.type) for f in dtype], dtype)
+    if dtype == pa.float64():
+        return lambda column: from_plain(plain_codes(column), ~valid_mask(column), dtype)
+    return lambda column: column

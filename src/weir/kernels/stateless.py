@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.errors import RunError
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, ticks
 from weir.events.compiled import compiled
-from weir.kernels.expressions import compile_expression
+from weir.kernels.evaluation import RowFailure
+from weir.kernels.expressions import compile_expression, named_failure
 from weir.plan.nodes import (
     AlterLifetime,
     ClipDuration,
@@ -55,7 +55,19 @@ def make_transform(node: Project | Filter | Explode | AlterLifetime) -> Transfor
         case Explode():
             return Transform(_explode(below.index(node.column)), _same)
         case AlterLifetime():
-            return _alter(node.change, below)
+            return _naming(_alter(node.change, below), below)
+
+
+def _naming(transform: Transform, below: Schema) -> Transform:
+    """The transform, with an error that names the event where a row fails."""
+
+    def rows(batch: Batch) -> Batch:
+        try:
+            return transform.rows(batch)
+        except RowFailure as failure:
+            raise named_failure(failure, batch, below) from None
+
+    return Transform(rows, transform.cti)
 
 
 def _same(cti: int) -> int:
@@ -88,25 +100,31 @@ def _filter(node: Filter, below: Schema) -> Callable[[Batch], Batch]:
 def true_rows(mask: pa.BooleanArray) -> Int64s:
     """The positions at which a mask without NULLs is true."""
     bits = np.frombuffer(mask.buffers()[1], dtype=np.uint8)
-    rows: Int64s = _set_bits(bits, mask.offset, len(mask), mask.true_count)
+    if mask.offset:
+        bits = np.packbits(mask.to_numpy(zero_copy_only=False), bitorder="little")
+    if len(bits) % 8:
+        bits = np.concatenate((bits, np.zeros(-len(bits) % 8, dtype=np.uint8)))
+    rows: Int64s = _set_bits(bits.view(np.int64), _BIT_NUMBERS, mask.true_count)
     return rows
 
 
+# A de Bruijn sequence: times a power of two, its first six bits tell which.
+_DE_BRUIJN = 0x03F79D71B4CB0A89
+_BIT_NUMBERS = np.empty(64, dtype=np.int64)
+_BIT_NUMBERS[[(_DE_BRUIJN << i) >> 58 & 63 for i in range(64)]] = np.arange(64)
+
+
 @compiled
-def _set_bits(bits, offset, length, count):  # type: ignore[no-untyped-def]
-    # Eight places more: each byte writes all its rows and steps on by its set bits.
-    rows = np.empty(count + 8, dtype=np.int64)
+def _set_bits(words, bit_numbers, count):  # type: ignore[no-untyped-def]
+    rows = np.empty(count, dtype=np.int64)
     found = 0
-    for at in range(offset >> 3, (offset + length + 7) >> 3):
-        byte = bits[at]
-        if at == offset >> 3:
-            byte &= 0xFF << (offset & 7)
-        if byte and found < count:
-            base = 8 * at - offset
-            for i in range(8):
-                rows[found] = base + i
-                found += (byte >> i) & 1
-    return rows[:count]
+    for at in range(len(words)):
+        word = words[at]
+        while word and found < count:  # behind the last row bits may be anything
+            rows[found] = 64 * at + bit_numbers[((word & -word) * _DE_BRUIJN) >> 58 & 63]
+            found += 1
+            word &= word - 1
+    return rows
 
 
 def _explode(at: int) -> Callable[[Batch], Batch]:
@@ -169,7 +187,8 @@ def _shifted(by: int) -> Callable[[int], int]:
 def _with_lifetimes(batch: Batch, vs: Int64s, ve: Int64s) -> Batch:
     """The batch with other lifetimes; rows whose lifetime is empty are gone."""
     if len(vs) and (vs.min() < -LATEST or vs.max() > LATEST):
-        raise RunError(f"overflow: a lifetime was moved beyond ±2⁶² ticks ({vs.min()}, {vs.max()})")
+        row = int(np.argmax((vs < -LATEST) | (vs > LATEST)))
+        raise RowFailure(row, f"overflow: a lifetime was moved to {vs[row]}, beyond ±2⁶² ticks")
     moved = Batch(vs, ve, batch.columns, batch.origin)
     kept = vs < ve
     return moved if kept.all() else moved.take(kept)

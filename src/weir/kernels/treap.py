@@ -33,18 +33,29 @@ def _priority(node):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths, other_buffer):  # type: ignore[no-untyped-def]
+    """Below 0 where the first sort key (its number, and its bytes at `a`) stands before the
+    second, above 0 where it stands behind."""
+    if key != other_key:
+        return -1 if key < other_key else 1
+    if len(lengths) == 0:
+        return 0
+    for i in range(min(lengths[a], other_lengths[b])):
+        x, y = buffer[starts[a] + i], other_buffer[others[b] + i]
+        if x != y:
+            return -1 if x < y else 1
+    return lengths[a] - other_lengths[b]
+
+
+@compiled
 def _before(nodes, a, b, starts, lengths, buffer):  # type: ignore[no-untyped-def]
     """Whether node a stands before node b."""
     if nodes[a, 0] != nodes[b, 0]:
         return nodes[a, 0] < nodes[b, 0]
     if len(lengths):
-        common = min(lengths[a], lengths[b])
-        for i in range(common):
-            x, y = buffer[starts[a] + i], buffer[starts[b] + i]
-            if x != y:
-                return x < y
-        if lengths[a] != lengths[b]:
-            return lengths[a] < lengths[b]
+        order = compare(0, a, starts, lengths, buffer, 0, b, starts, lengths, buffer)
+        if order:
+            return order < 0
     return a < b
 
 
@@ -137,7 +148,8 @@ def kth(nodes, root, rank):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _in_order(nodes, root, out, at):  # type: ignore[no-untyped-def]
+def in_order(nodes, root, out, at):  # type: ignore[no-untyped-def]
+    """Write all nodes of a tree, from `at` on; where they end."""
     stack = np.empty(256, dtype=np.int64)
     depth, node = 0, root
     while node >= 0 or depth:
@@ -165,49 +177,23 @@ def move(kind, node, following, nodes, roots, group, starts, lengths, buffer):  
 
 
 @compiled
-def replay(kinds, groups, panes, heads, following, nodes, roots, query, p, q,  # type: ignore[no-untyped-def]
-           starts, lengths, buffer, out, rests):  # fmt: skip
-    """Run window operations over the trees: a pane's nodes enter and leave its group's tree;
-    an EMIT answers the query (`out[i]`: node numbers, −1 for none; p/q is a quantile)."""
-    emitted = 0
-    for op in range(len(kinds)):
-        group = groups[op]
-        if kinds[op] == 2:
-            root = roots[group]
-            n = _size(nodes, root)
-            out[emitted, 0] = out[emitted, 1] = -1
-            if n:
-                if query == 0:
-                    out[emitted, 0] = kth(nodes, root, 0)
-                elif query == 1:
-                    out[emitted, 0] = kth(nodes, root, n - 1)
-                elif query == 2:
-                    out[emitted, 0] = kth(nodes, root, max((p * n + q - 1) // q, 1) - 1)
-                else:
-                    rank = p * (n - 1) // q
-                    rests[emitted] = p * (n - 1) - rank * q
-                    out[emitted, 0] = kth(nodes, root, rank)
-                    out[emitted, 1] = kth(nodes, root, rank + 1 if rests[emitted] else rank)
-            emitted += 1
-            continue
-        move(kinds[op], heads[panes[op]], following, nodes, roots, group, starts, lengths, buffer)
-
-
-@compiled
-def replay_all(kinds, groups, panes, heads, following, nodes, roots,  # type: ignore[no-untyped-def]
-               starts, lengths, buffer, counts):  # fmt: skip
-    """The same with the whole multiset in order at each EMIT: its size in `counts`, and all
-    node numbers one after the other."""
-    out = np.empty(1024, dtype=np.int64)
-    at = emitted = 0
-    for op in range(len(kinds)):
-        group = groups[op]
-        if kinds[op] == 2:
-            counts[emitted] = _size(nodes, roots[group])
-            if at + counts[emitted] > len(out):
-                out = np.concatenate((out, np.empty(len(out) + counts[emitted], dtype=np.int64)))
-            at = _in_order(nodes, roots[group], out, at)
-            emitted += 1
-            continue
-        move(kinds[op], heads[panes[op]], following, nodes, roots, group, starts, lengths, buffer)
-    return out[:at]
+def answer(nodes, root, query, p, q, out):  # type: ignore[no-untyped-def]
+    """The two nodes that a query asks for (−1 for none; p/q is a quantile), and the rest of the
+    division that a quantile's place is."""
+    n = _size(nodes, root)
+    out[0] = out[1] = -1
+    if n == 0:
+        return 0
+    if query == 0:
+        out[0] = kth(nodes, root, 0)
+    elif query == 1:
+        out[0] = kth(nodes, root, n - 1)
+    elif query == 2:
+        out[0] = kth(nodes, root, max((p * n + q - 1) // q, 1) - 1)
+    else:
+        rank = p * (n - 1) // q
+        rest = p * (n - 1) - rank * q
+        out[0] = kth(nodes, root, rank)
+        out[1] = kth(nodes, root, rank + 1) if rest else out[0]
+        return rest
+    return 0

@@ -1,7 +1,7 @@
-"""Calls of the user's own scalar functions.
+"""Calls of the user's own code.
 
-What the function raises, and a result of another type than it declares, is a `RowFailure` with
-the place in the user's code. A vectorised function that fails on many rows is asked again for
+What a scalar function raises, and a result of another type than it declares, is a `RowFailure`
+with the place in the user's code. A vectorised function that fails on many rows is asked again for
 parts of them, so that the failure names one event.
 """
 
@@ -10,16 +10,20 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Sequence
 from types import CodeType
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from weir.errors import OperatorFailed
 from weir.events.types import type_name
 from weir.kernels.evaluation import RowFailure, UserCode
 from weir.plan.user_code import ScalarFunction
 
 UserFunction = Callable[..., pa.Array]
 """Takes the number of rows, then an array for each argument."""
+Result = TypeVar("Result")
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 def build_user_call(function: ScalarFunction) -> UserFunction:
@@ -58,6 +62,36 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
+def guarded(
+    name: str, call: Callable[..., Result], arguments: tuple[object, ...], event: object
+) -> Result:
+    """Call the user's code; what it raises becomes `OperatorFailed` with the place and event."""
+    try:
+        return call(*arguments)
+    except Exception as error:
+        place = failure_place(name, call, error)
+        raise OperatorFailed(
+            function=name, file=place.file, line=place.line, event=event, cause=describe(error)
+        ) from error
+
+
+def typed_array(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
+    """The values as an array; `RowFailure` ("BIGINT, not 'x'") for the first that does not fit."""
+    try:
+        return pa.array(values, dtype)
+    except _MISFITS:
+        row = next(i for i, v in enumerate(values) if not _fits(v, dtype))
+        raise RowFailure(row, f"{type_name(dtype)}, not {values[row]!r}") from None
+
+
+def _fits(value: object, dtype: pa.DataType) -> bool:
+    try:
+        pa.array([value], dtype)
+    except _MISFITS:
+        return False
+    return True
+
+
 def _row_by_row(function: ScalarFunction) -> UserFunction:
     call = function.function
 
@@ -70,30 +104,17 @@ def _row_by_row(function: ScalarFunction) -> UserFunction:
         except Exception as error:
             place = failure_place(function.name, call, error)
             raise RowFailure(len(results), describe(error), place) from error
-        return _typed(function, results)
+        try:
+            return typed_array(results, function.result)
+        except RowFailure as failure:
+            raise _wrong_type(function, failure.row, failure.why) from None
 
     return run
 
 
-def _typed(function: ScalarFunction, results: Sequence[object]) -> pa.Array:
-    try:
-        return pa.array(results, function.result)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        row = next(i for i, v in enumerate(results) if not _fits(v, function.result))
-        raise _wrong_type(function, row, repr(results[row])) from None
-
-
-def _fits(value: object, dtype: pa.DataType) -> bool:
-    try:
-        pa.array([value], dtype)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
-def _wrong_type(function: ScalarFunction, row: int, got: str) -> RowFailure:
+def _wrong_type(function: ScalarFunction, row: int, why: str) -> RowFailure:
     place = failure_place(function.name, function.function, None)
-    return RowFailure(row, f"it must return {type_name(function.result)}, not {got}", place)
+    return RowFailure(row, f"it must return {why}", place)
 
 
 def _vectorised(function: ScalarFunction) -> UserFunction:
@@ -120,9 +141,11 @@ def _checked(function: ScalarFunction, result: object, length: int) -> pa.Array:
         result = pa.array(result)
     if not isinstance(result, pa.Array) or result.type != function.result:
         got = type_name(result.type) if isinstance(result, pa.Array) else type(result).__name__
-        raise _wrong_type(function, 0, f"{got}")
+        raise _wrong_type(function, 0, f"{type_name(function.result)}, not {got}")
     if len(result) != length:
-        raise _wrong_type(function, 0, f"{len(result)} values for {length} rows")
+        raise _wrong_type(
+            function, 0, f"an array as long, not {len(result)} values for {length} rows"
+        )
     return result
 
 

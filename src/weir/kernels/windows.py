@@ -22,15 +22,13 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from weir.errors import RunError
 from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.events.compiled import compiled
+from weir.kernels.group_failures import GroupFailure
 from weir.kernels.keys import grown
 from weir.kernels.panes import EMIT, Operations, Panes
 from weir.kernels.time_queue import Holds, TimeQueue
 from weir.plan.nodes import Hopping
-
-_NOTHING = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,10 @@ class Results:
     vs: Int64s
     ve: Int64s
     final: Int64s
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+NO_RESULTS = Results(_NONE, _NONE, _NONE, _NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +188,22 @@ class HoppingWindows(_Sliding):
         operations, cells, gone = self._operations(last, min(last + 1, OPEN - 1))
         if cti == OPEN:
             if len(self._exits):
-                raise RunError(
-                    "an open event is in a HOPPING window that never ends; "
-                    "clip it first (CLIP_DURATION or CHOP)"
-                )
+                raise self._endless()
             return Due(operations, self._results(cells), gone)
         operations, cells = self._flush(operations, cells, last + 1)
         return Due(operations, self._results(cells), gone)
+
+    def _endless(self) -> GroupFailure:
+        """The failure of the first open event, of which only its first window is still known."""
+        w, panes = self._window, self._exits.pop(OPEN)[1]
+        pane = panes[np.argmin(self._panes.start[panes])]
+        start = w.offset + int(self._panes.start[pane]) * w.hop
+        return GroupFailure(
+            int(self._panes.group[pane]),
+            "an open event is in a HOPPING window that never ends; "
+            "clip it first (CLIP_DURATION or CHOP)",
+            window=(start, start + w.size),
+        )
 
     def _flush(
         self, operations: Operations, cells: Int64s, until: int

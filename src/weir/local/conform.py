@@ -74,12 +74,20 @@ def read_cases(path: str | Path) -> Iterator[Case]:
         if line.strip():
             try:
                 yield _case(json.loads(line))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                message = f"not a case: {type(error).__name__}: {error}"
+            except json.JSONDecodeError as error:
+                message = f"not a case: no JSON: {error}"
+                raise InputError(message, file=str(path), line=number) from error
+            except (ValueError, TypeError) as error:
+                message = f"not a case: {error}"
                 raise InputError(message, file=str(path), line=number) from error
 
 
-def _case(raw: Mapping[str, object]) -> Case:
+def _case(raw: object) -> Case:
+    if not isinstance(raw, dict):
+        raise TypeError("a case is an object")
+    missing = [f"`{name}`" for name in ("id", "program", "inputs") if name not in raw]
+    if missing:
+        raise ValueError(f"it has no {', no '.join(missing)}")
     inputs, options, expected = raw["inputs"], raw.get("options") or {}, raw.get("expected")
     if not isinstance(inputs, dict) or not isinstance(options, dict):
         raise TypeError("inputs and options are objects")
@@ -99,7 +107,7 @@ def _case(raw: Mapping[str, object]) -> Case:
 
 
 def _partitions(given: object) -> list[list[Item]]:
-    partitions: object = given["partitions"] if isinstance(given, dict) else [given]
+    partitions: object = given.get("partitions") if isinstance(given, dict) else [given]
     if not isinstance(partitions, list) or not all(isinstance(p, list) for p in partitions):
         raise TypeError("an input is a list of rows, or has a list of such lists as `partitions`")
     if not all(isinstance(item, dict) for items in partitions for item in items):

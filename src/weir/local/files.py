@@ -1,11 +1,11 @@
 """A program run from files to files.
 
 Contract
-1. Every output is checked before a file is touched: a path without a known format, or a program
-   without an OUTPUT, is a PlanError.
+1. Every output is checked before a file is touched: a path without a known format or one that
+   a STREAM reads, or a program without an OUTPUT, is a PlanError.
 2. All or nothing: outputs are put in their places when all of them are whole. A run that fails
    leaves what stood there before.
-3. Inputs that no output needs are not opened.
+3. Inputs that no output needs are not opened; columns that none needs are not read.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Literal
 from weir.errors import DeterminismViolation, PlanError
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Partition
+from weir.io.paths import check_not_read
 from weir.io.readers import open_source
 from weir.io.sinks import sink_format
 from weir.io.writers import OutputWriter
 from weir.local.runner import Emit, LocalRun, Progress, output_schema
 from weir.plan.nodes import Output, Program, Source
 from weir.plan.properties import walk_nodes
+from weir.plan.rewrites import needed_columns, rewrite
 
 Partitions = Mapping[str, Sequence[Partition]]
 Report = Callable[[Progress], None]
@@ -74,7 +76,7 @@ def run_files(
     `check` runs it a second time, cut elsewhere, before the outputs are put in their places: if
     any stream then has other rows, a DeterminismViolation says which.
     """
-    check_outputs(program)
+    check_outputs(program, directory)
     partitions = open_partitions(program, directory)
     writers: list[OutputWriter] = []
     emits = [_emit_to(writers, i) for i in range(len(program.outputs))]
@@ -94,12 +96,16 @@ def run_files(
 
 
 def open_partitions(program: Program, directory: str | Path) -> Partitions:
-    """The files of every source that an output needs."""
+    """The files of every source that an output needs, and of them the columns."""
     nodes = (node for output in program.outputs for node in walk_nodes(output.node))
     sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
     # "" and not ".": messages and LATE rows then show paths as the program wrote them.
     start = "" if Path(directory) == Path() else directory
-    return {source.name: open_source(source, start) for source in sources}
+    slim = rewrite(program)
+    return {
+        source.name: open_source(source, start, needed=needed_columns(slim, source))
+        for source in sources
+    }
 
 
 def check_again(
@@ -119,12 +125,13 @@ def check_again(
             )
 
 
-def check_outputs(program: Program) -> None:
-    """Every output has a known format, and there is one."""
+def check_outputs(program: Program, directory: str | Path) -> None:
+    """There is an output, each has a known format, and none is read by the program."""
     if not program.outputs:
         raise PlanError("the program has no OUTPUT", hint="add OUTPUT … TO 'path';")
     for output in program.outputs:
         sink_format(output.path)
+    check_not_read(program, directory)
 
 
 def _emit_to(writers: Sequence[OutputWriter], number: int) -> Emit:

@@ -33,10 +33,13 @@ Emit = Callable[[int, Batch], None]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: events read, the event time that all sources have reached."""
+    """How far a run is: events read, the event time that all sources have reached, and how
+    much of the inputs is read, in bytes (rows, if they are in memory; 0 of 0: not known)."""
 
     events: int
     reached: int
+    read: int = 0
+    size: int = 0
 
 
 class SourceVertex:
@@ -45,6 +48,7 @@ class SourceVertex:
     def __init__(self, vertex: Vertex, ingress: Ingress, partition: Partition, size: int) -> None:
         self.vertex, self.ingress = vertex, ingress
         self._partition, self._size = partition, size
+        self.size, self.read = partition.size, 0
         self._chunks: Iterator[Chunk] | None = None
         self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
         self.finished = False
@@ -56,8 +60,10 @@ class SourceVertex:
         chunk = next(self._chunks, None)
         if chunk is None:
             self.finished = True
+            self.read = self.size
             self.vertex.feed(self._nothing, self.ingress.end())
             return None
+        self.read = chunk.read
         admitted = self.ingress.feed(chunk)
         self.vertex.feed(admitted.batch, admitted.cti)
         return admitted
@@ -223,10 +229,15 @@ class LocalRun:
     def run(self, report: Callable[[Progress], None] | None = None) -> None:
         while self.step():
             if report is not None:
-                report(Progress(self.events, self.reached))
+                report(self.progress)
         stalled = [v.name for stage in self.vertices for v in stage if v.cti != OPEN]
         if stalled:
             raise RunError(f"all inputs ended, but {', '.join(stalled)} did not: a bug in Weir")
+
+    @property
+    def progress(self) -> Progress:
+        read, size = sum(s.read for s in self.sources), sum(s.size for s in self.sources)
+        return Progress(self.events, self.reached, read, size)
 
     @property
     def reached(self) -> int:

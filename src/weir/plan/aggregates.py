@@ -7,7 +7,7 @@ What a kernel gets, after binding (arguments are columns; NULL means a column of
     sum                           BIGINT | DOUBLE | DECIMAL(p,s)   -> the same | DECIMAL(38,s)
     avg                           BIGINT | DOUBLE | DECIMAL(p,s)   -> DOUBLE | DECIMAL(38,s+4)
     stddev variance quantile_cont BIGINT | DOUBLE | DECIMAL        -> DOUBLE
-    min max quantile_disc         any but LIST and STRUCT          -> the same
+    min max quantile_disc         any                              -> the same
     first last                    any                              -> the same
     collect                       T                                -> LIST(T)
     user                          as the user's aggregate declares
@@ -33,9 +33,8 @@ from weir.plan.projection import project
 from weir.plan.user_code import AggregateFunction, UserFunctions
 
 NUMERIC = ("sum", "avg", "stddev", "variance", "quantile_cont")
-ORDERED = ("min", "max", "quantile_disc")
-PLAIN = ("count", "count_distinct", "first", "last", "collect")
-AGGREGATES = ("count_star", "median", *NUMERIC, *ORDERED, *PLAIN)
+PLAIN = ("count", "count_distinct", "min", "max", "quantile_disc", "first", "last", "collect")
+AGGREGATES = ("count_star", "median", *NUMERIC, *PLAIN)
 """The names an `AggregateCall` may have, besides the user's; `count` without an argument is
 `count_star`, with DISTINCT `count_distinct`; `median` is `quantile_cont` at 0.5."""
 
@@ -69,7 +68,7 @@ def bind_aggregate(call: Expr, scope: Scope) -> tuple[AggregateCall, AggregateFu
         return _typed(call), None
     user = scope.functions.aggregates.get(call.function)
     if user is None:
-        known = (*AGGREGATES, *scope.functions.aggregates)
+        known = ("median", *NUMERIC, *PLAIN, *scope.functions.aggregates)
         raise unknown("aggregate", call.function, known, call.position)
     cast = user_arguments(user.name, user.args, args, call.position)
     return replace(call, args=cast, type=user.result), user
@@ -130,8 +129,6 @@ def _argument(call: AggregateCall) -> Expr:
         if not is_numeric(dtype):
             raise _refused(call, dtype)
         return coerce(arg, BIGINT) if dtype == INT else arg
-    if call.function in ORDERED and pa.types.is_nested(dtype):
-        raise _refused(call, dtype)
     return arg
 
 

@@ -21,7 +21,7 @@ from weir.errors import PlanError, Position
 from weir.events.types import BOOLEAN, STRING, type_name
 from weir.plan.coercion import castable, coerce, common_type_of, literal_type, type_of, widens
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
-from weir.plan.functions import FUNCTIONS, typed
+from weir.plan.functions import FUNCTIONS, OPERATORS, typed
 from weir.plan.nodes import Schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 
@@ -210,7 +210,8 @@ def _call(call: Call, scope: Scope) -> Expr:
     if call.function not in FUNCTIONS and call.function not in scope.functions.scalars:
         if call.function in scope.functions.aggregates:
             return bind(AggregateCall(call.function, call.args, position=call.position), scope)
-        known = (*FUNCTIONS, *scope.functions.scalars, *scope.functions.aggregates)
+        built_in = (name for name in FUNCTIONS if name not in OPERATORS)
+        known = (*built_in, *scope.functions.scalars, *scope.functions.aggregates)
         raise unknown("function", call.function, known, call.position)
     args = tuple(bind(a, scope) for a in call.args)
     if call.function in FUNCTIONS:

@@ -117,7 +117,7 @@ def _ranked(
             name = hidden.get(place)
             if name is None:
                 name, node = _order_column(node, item.expr, outputs, f"$o{place}")
-            _check_order(schema(node).type_of(name), item.expr)
+            _check_order(item.expr)
             order.append((name, item.descending))
         top = Top(node, tuple(order), query.limit, query.ties, scope)
         node = checked(top, query.position)
@@ -132,11 +132,7 @@ def _order_column(node: Node, expr: Expr, outputs: Scope, name: str) -> tuple[st
     return name, with_columns(node, [(name, bound)])
 
 
-def _check_order(dtype: pa.DataType, expr: Expr) -> None:
-    if pa.types.is_nested(dtype):
-        raise PlanError(
-            f"ORDER BY does not compare {type_name(dtype)} values", position=expr.position
-        )
+def _check_order(expr: Expr) -> None:
     if isinstance(expr, Constant):
         raise PlanError("ORDER BY takes columns, not a constant", position=expr.position)
 
@@ -200,4 +196,6 @@ def apply(
         raise PlanError("the keys of COMBINE have different types", position=position)
     for name, _ in call.columns:
         check_name(name, position)
+    if call.misfit:
+        raise PlanError(call.misfit, position=position)
     return checked(Apply(tuple(inputs), tuple(tuple(k) for k in keys), call), position)

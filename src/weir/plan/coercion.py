@@ -2,7 +2,8 @@
 
 Contract
 1. The only silent conversions: INT to BIGINT to DOUBLE, integers to DECIMAL, DECIMAL to a wider
-   DECIMAL and to DOUBLE, NULL to anything, and LIST by its elements. All else is an error.
+   DECIMAL and to DOUBLE, NULL to anything, LIST by its elements, and STRUCT by its fields where
+   their names are the same. All else is an error.
 2. `coerce` inserts a `Cast`, or for a literal makes the literal of the target type, so that an
    evaluator never has to convert anything itself.
 """
@@ -55,6 +56,8 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if pa.types.is_list(left) and pa.types.is_list(right):
         element = common_type(left.value_type, right.value_type)
         return None if element is None else pa.list_(element)
+    if pa.types.is_struct(left) and pa.types.is_struct(right):
+        return _common_struct(left, right)
     if not (is_numeric(left) and is_numeric(right)):
         return None
     if DOUBLE in (left, right):
@@ -62,6 +65,15 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if is_integer(left) and is_integer(right):
         return BIGINT
     return _common_decimal(decimal_of(left), decimal_of(right))
+
+
+def _common_struct(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    if [f.name for f in left] != [f.name for f in right]:
+        return None
+    types = [common_type(a.type, b.type) for a, b in zip(left, right, strict=True)]
+    if None in types:
+        return None
+    return pa.struct([(f.name, dtype) for f, dtype in zip(left, types, strict=True)])
 
 
 def common_type_of(types: Iterable[pa.DataType]) -> pa.DataType | None:
@@ -172,12 +184,15 @@ def castable(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether CAST knows the way (a value may still not fit).
 
     Numbers and BOOLEAN among each other; TIMESTAMP to and from BIGINT (ticks) and DATE; STRING
-    to and from every scalar; LIST by its elements.
+    to and from every scalar; LIST by its elements, STRUCT by its fields.
     """
     if widens(source, target):
         return True
     if pa.types.is_list(source) and pa.types.is_list(target):
         return castable(source.value_type, target.value_type)
+    if pa.types.is_struct(source) and pa.types.is_struct(target):
+        names = [f.name for f in source] == [f.name for f in target]
+        return names and all(castable(a.type, b.type) for a, b in zip(source, target, strict=True))
     if pa.types.is_nested(source) or pa.types.is_nested(target):
         return False
     if STRING in (source, target):

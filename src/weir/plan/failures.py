@@ -86,6 +86,8 @@ def _cast_is_total(source: pa.DataType | None, target: pa.DataType | None) -> bo
         return True
     if pa.types.is_list(source) and pa.types.is_list(target):
         return _cast_is_total(source.value_type, target.value_type)
+    if pa.types.is_struct(source) and pa.types.is_struct(target):
+        return all(_cast_is_total(a.type, b.type) for a, b in zip(source, target, strict=True))
     if target in (STRING, DOUBLE, BOOLEAN):
         return is_numeric(source) or bool(source == BOOLEAN)
     if target == BIGINT:

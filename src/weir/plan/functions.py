@@ -18,8 +18,8 @@ where nothing else is said):
     floor ceil           INT, BIGINT, DOUBLE -> the same | D(p,s) -> D(p-s+1,0)
     sqrt exp ln log10    DOUBLE -> DOUBLE
     power                DOUBLE, DOUBLE -> DOUBLE
-    greatest least       T… -> T; skips NULLs, NULL when all are. T is not LIST or STRUCT
-    eq ne lt le gt ge    T, T -> BOOLEAN. T is not LIST or STRUCT
+    greatest least       T… -> T; skips NULLs, NULL when all are
+    eq ne lt le gt ge    T, T -> BOOLEAN; a NULL inside a LIST or STRUCT is a value, the least
     in                   T, T… -> BOOLEAN (value, then the options; three-valued)
     and or not           BOOLEAN… -> BOOLEAN (and, or: two or more arguments; three-valued)
     is_null is_not_null  any -> BOOLEAN, never NULL
@@ -65,11 +65,9 @@ from weir.plan.type_rules import (
     arithmetic,
     array_contains,
     array_length,
-    comparison,
     date_add,
     element_at,
     extract,
-    extreme,
     field,
     fixed,
     logic,
@@ -100,8 +98,8 @@ FUNCTIONS: Mapping[str, Rule] = {
     "round": rounding,
     **dict.fromkeys(("sqrt", "exp", "ln", "log10"), _real),
     "power": fixed(DOUBLE, DOUBLE, result=DOUBLE),
-    **dict.fromkeys(("greatest", "least"), extreme),
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), comparison),
+    **dict.fromkeys(("greatest", "least"), alike(least=1, most=None)),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), alike(least=2, most=2, result=BOOLEAN)),
     "in": alike(least=2, most=None, result=BOOLEAN),
     **dict.fromkeys(("and", "or", "not"), logic),
     **dict.fromkeys(("is_null", "is_not_null"), null_test),
@@ -136,3 +134,8 @@ FUNCTIONS: Mapping[str, Rule] = {
     "field": field,
 }
 """Canonical name to type rule; the module's docstring says what each rule leaves."""
+
+_OPERATORS = """add sub mul div floordiv mod neg eq ne lt le gt ge in and or not is_null is_not_null
+like rlike field"""
+OPERATORS = frozenset(_OPERATORS.split())
+"""Those that a script writes as operators: nobody calls them by these names."""

@@ -15,12 +15,13 @@ What each operator means is in the reference (docs/reference/semantics.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, dataclass_transform
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
 
 from weir.plan.expressions import Expr
+from weir.plan.node_class import node_class
 
 if TYPE_CHECKING:
     from weir.plan.user_code import AggregateFunction, OperatorCall
@@ -48,39 +49,6 @@ class Schema:
 
     def index(self, name: str) -> int:
         return self.names.index(name)
-
-
-T = TypeVar("T")
-
-
-def _take_hash(node: object) -> None:
-    hash(node)
-
-
-@dataclass_transform(frozen_default=True)
-def _node(cls: type[T]) -> type[T]:
-    """A frozen dataclass that remembers its hash and schema: plans share inputs, and walking
-    a shared input anew for every reader would take time exponential in their depth. The hash
-    is taken when a node is made: its inputs have theirs then, so deep plans need no deep stack."""
-    cls.__post_init__ = _take_hash  # type: ignore[attr-defined]
-    made = dataclass(frozen=True)(cls)
-    fresh_hash = made.__hash__
-    names = tuple(f.name for f in fields(made))  # type: ignore[arg-type]
-
-    def remembered_hash(self: T) -> int:
-        known = self.__dict__.get("_hash")
-        if known is None:
-            known = fresh_hash(self)
-            object.__setattr__(self, "_hash", known)
-        return int(known)
-
-    def own_fields(self: T) -> dict[str, object]:
-        # Hashes differ from process to process: what is remembered is not pickled.
-        return {name: getattr(self, name) for name in names}
-
-    made.__hash__ = remembered_hash  # type: ignore[assignment, method-assign]
-    made.__getstate__ = own_fields  # type: ignore[assignment, method-assign]
-    return made
 
 
 # --- windows -------------------------------------------------------------------------------
@@ -196,7 +164,7 @@ class SourceOptions:
     bad: Literal["fail", "skip"] = "fail"
 
 
-@_node
+@node_class
 class Source:
     """A declared input. `declared` are the columns of the data; a column called `vs` or `ve`
     is consumed as the time and is not in the payload. `index` is its place among the
@@ -212,19 +180,19 @@ class Source:
     data: object | None = field(default=None, compare=False, repr=False)
 
 
-@_node
+@node_class
 class Project:
     input: Node
     columns: tuple[tuple[str, Expr], ...]
 
 
-@_node
+@node_class
 class Filter:
     input: Node
     predicate: Expr
 
 
-@_node
+@node_class
 class Explode:
     """One event per element of the LIST column, which keeps its name and place."""
 
@@ -232,20 +200,20 @@ class Explode:
     column: str
 
 
-@_node
+@node_class
 class AlterLifetime:
     input: Node
     change: LifetimeChange
 
 
-@_node
+@node_class
 class Chop:
     input: Node
     period: int
     offset: int = 0
 
 
-@_node
+@node_class
 class Stitch:
     input: Node
 
@@ -271,7 +239,7 @@ class Aggregation:
     of: pa.DataType | None = None
 
 
-@_node
+@node_class
 class Aggregate:
     """Rows are the key columns, then the aggregates."""
 
@@ -281,7 +249,7 @@ class Aggregate:
     window: Window
 
 
-@_node
+@node_class
 class PartialAggregate:
     """One row for each pane: the rows of a group, in one vertex, that are in the same windows.
     Its lifetime is in just these windows too. A rewrite makes it, below an `Aggregate`."""
@@ -292,12 +260,12 @@ class PartialAggregate:
     window: Hopping
 
 
-@_node
+@node_class
 class Distinct:
     input: Node
 
 
-@_node
+@node_class
 class Top:
     """ORDER BY … LIMIT k: of each window (rows of equal lifetime) or of each instant."""
 
@@ -313,7 +281,7 @@ JoinKind: TypeAlias = Literal[
 ]
 
 
-@_node
+@node_class
 class Join:
     """`keys` are pairs of (left column, right column) of equal type; none is a theta or cross
     join. `condition` reads both sides' columns (never bare `vs` / `ve`)."""
@@ -325,14 +293,14 @@ class Join:
     condition: Expr | None = None
 
 
-@_node
+@node_class
 class Union:
     """UNION ALL of two or more inputs with equal column types; names are the first's."""
 
     inputs: tuple[Node, ...]
 
 
-@_node
+@node_class
 class Apply:
     """The user's own operator: PROCESS (no keys), REDUCE (keys), COMBINE (two inputs, keys).
 
@@ -344,7 +312,7 @@ class Apply:
     call: OperatorCall
 
 
-@_node
+@node_class
 class Partition:
     """PARTITION BY key INTO n AS 'uid': fixes how the stage that reads this is split."""
 

@@ -83,10 +83,8 @@ def _shared(call: Call) -> pa.DataType:
     return shared
 
 
-def _same(call: Call, result: pa.DataType | None = None, *, nested: bool = True) -> Call:
+def _same(call: Call, result: pa.DataType | None = None) -> Call:
     shared = _shared(call)
-    if not nested and pa.types.is_nested(shared):
-        raise _error(call, f"does not compare {type_name(shared)} values")
     return _made(call, tuple(coerce(a, shared) for a in call.args), result or shared)
 
 
@@ -121,8 +119,7 @@ def alike(*, least: int, most: int | None, result: pa.DataType | None = None) ->
 
     def rule(call: Call) -> Call:
         _count(call, least, most)
-        # NULLIF and IN compare like `=` does; COALESCE takes whatever is of one type.
-        return _same(call, result, nested=call.function == "coalesce")
+        return _same(call, result)
 
     return rule
 
@@ -225,16 +222,6 @@ def rounding(call: Call) -> Call:
         args.append(_as(call, 1, BIGINT))
     grown = pa.types.is_decimal(dtype)
     return _made(call, tuple(args), decimal(dtype.precision + 1, dtype.scale) if grown else dtype)
-
-
-def comparison(call: Call) -> Call:
-    _count(call, 2, 2)
-    return _same(call, BOOLEAN, nested=False)
-
-
-def extreme(call: Call) -> Call:
-    _count(call, 1)
-    return _same(call, nested=False)
 
 
 def logic(call: Call) -> Call:

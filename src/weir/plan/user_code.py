@@ -10,6 +10,7 @@ Contract
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -72,6 +73,19 @@ class OperatorCall:
     @property
     def columns(self) -> tuple[tuple[str, pa.DataType], ...]:
         return self.operator.columns
+
+    @property
+    def misfit(self) -> str:
+        """What is wrong with the arguments, if anything is and the class says what it takes."""
+        try:
+            signature = inspect.signature(self.operator.implementation)
+        except ValueError:  # made by a type of C without a signature
+            return ""
+        try:
+            signature.bind(*self.args)
+        except TypeError as error:
+            return f"{self.operator.name} takes {signature}: {error}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from weir.kernels.distinct import DistinctKernel
 from weir.kernels.joins import JoinKernel
 from weir.kernels.kernel import Kernel, Tables
 from weir.kernels.merge import Merge, PortShape, with_branch, with_depth
+from weir.kernels.presence import PresenceKernel
 from weir.kernels.stateless import Transform, make_transform
 from weir.kernels.stitch import StitchKernel
 from weir.kernels.top import TopOfInstant, TopOfWindow
@@ -56,6 +57,8 @@ def make_kernel(node: Node) -> Kernel:
             return ClipKernel(node)
         case Join(kind="asof" | "left_asof"):
             return AsofKernel(node)
+        case Join(kind="semi" | "anti", condition=None):
+            return PresenceKernel(node)
         case Join():
             return JoinKernel(node)
         case Distinct():

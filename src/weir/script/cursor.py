@@ -24,6 +24,7 @@ _RESERVED = """SELECT FROM WHERE GROUP HAVING WITH ORDER LIMIT UNION JOIN INNER 
 CROSS CLIP ASOF ON AS PARTITION CASE WHEN THEN ELSE END AND OR NOT IN IS NULL TRUE FALSE LIKE RLIKE
 BETWEEN DISTINCT"""
 RESERVED = frozenset(_RESERVED.split())
+_AFTER_LISTS = frozenset(("FROM", "WHERE", "GROUP", "HAVING", "WITH", "ORDER", "LIMIT", "UNION"))
 # 64 levels of parentheses or sub-selects; the tree's walkers use a few frames for each, and
 # Python allows a thousand.
 MAX_NESTING = 64
@@ -121,9 +122,10 @@ class Cursor(Parser):
     def _reserved_hint(self) -> str:
         if self.word not in RESERVED:
             return ""
-        if self._prev.token_type == TokenType.COMMA:
-            return "is there a comma too many before it?"
-        return f'`{self._curr.text}` is reserved: quote it, as in "{self._curr.text}"'
+        quote = f'`{self._curr.text}` is reserved: quote it, as in "{self._curr.text}"'
+        if self._prev.token_type == TokenType.COMMA and self.word in _AFTER_LISTS:
+            return f"is there a comma too many before it? If it is a name: {quote}"
+        return quote
 
     def list_of(self, parse: Callable[[Cursor], NodeT]) -> list[NodeT]:
         """One or more, with commas between."""

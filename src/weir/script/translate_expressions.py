@@ -16,7 +16,7 @@ from sqlglot import exp
 from weir.errors import Position
 from weir.events.types import BIGINT, DOUBLE, NULL, STRING
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, walk
-from weir.plan.functions import FUNCTIONS
+from weir.plan.functions import FUNCTIONS, OPERATORS
 from weir.script.constants import Scope, literal, parameter
 from weir.script.cursor import offset_of
 from weir.script.type_names import arrow_type
@@ -40,9 +40,6 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.Like: "like",
     exp.RegexpLike: "rlike",
 }
-# Canonical names that have an operator of their own and are not called by name.
-OPERATORS = frozenset((*_BINARY.values(), "neg", "not", "is_null", "is_not_null", "in", "field"))
-OPERATORS -= {"concat"}
 _AGGREGATES = """count sum avg min max stddev variance first last median quantile_disc quantile_cont
 collect"""
 AGGREGATES = frozenset(_AGGREGATES.split())

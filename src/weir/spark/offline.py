@@ -79,7 +79,7 @@ def run_programs(
 ) -> list[RunReport]:
     """Several programs in one job of at most `tasks` tasks a wave; all succeed, or none does."""
     for program in programs:
-        check_outputs(program)
+        check_outputs(program, directory)
     # Workers have other working directories.
     start = os.path.abspath(directory)
     vertices = parallelism or default_parallelism(spark)

@@ -213,3 +213,13 @@ def test_vs_and_ve_columns_are_consumed_and_times_are_ticks():
     assert (out.batch.vs.tolist(), out.batch.ve.tolist()) == ([5], [OPEN])
     assert [c.to_pylist() for c in out.batch.columns] == [["x"]]
     assert [o.tolist() for o in out.batch.origin] == [[1], [0]]
+
+
+def test_the_time_reached_looks_like_the_other_times():
+    declared = (("at", TIMESTAMP),)
+    source = Source("A", declared, "a", SourceOptions(vs="at", late="drop"), 0)
+    assert dict(late_schema(source).columns)["now"] == TIMESTAMP
+    rows = pa.RecordBatch.from_arrays([pa.array([9, 3], TIMESTAMP)], names=["at"])
+    late = Ingress(source, 0, "a").feed(Chunk(rows, np.arange(2), 2)).late
+    assert [c.type for c in late.columns] == list(late_schema(source).types)
+    assert late.columns[-1].cast(BIGINT).to_pylist() == [9]

@@ -5,6 +5,7 @@ import math
 from datetime import UTC, date, datetime
 from decimal import Decimal as D
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -197,6 +198,18 @@ def test_chunks_do_not_change_what_is_read(tmp_path_factory, lines, size, start)
     assert later == places[len(places) - kept :]
 
 
+@pytest.mark.parametrize("size", [1, 65536])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path, size):
+    mark = b"\xef\xbb\xbf"
+    good, bad = '{"vs": 1, "v": 2}\n', "nonsense\n"
+    plain = read(jsonl(tmp_path, good, bad, good), size)
+    assert read(jsonl(tmp_path, mark, good, bad, good), size) == plain
+    assert [line for _, line, _ in plain[0]] == [1, 3]
+    assert read(jsonl(tmp_path, mark), size) == ([], [], [])
+    # Anywhere else it is what it is.
+    assert [b.line for b in read(jsonl(tmp_path, good, mark, good), size)[1]] == [2]
+
+
 # --- csv -----------------------------------------------------------------------------------
 
 
@@ -274,10 +287,60 @@ def test_csv_bad_rows(tmp_path, line, column):
         assert (bad.offset, bad.line, bad.column) == (1, 3, column)
 
 
+NESTED = {
+    "vs": BIGINT,
+    "l": pa.list_(STRING),
+    "r": pa.struct([("a", pa.list_(DOUBLE)), ("b", pa.struct([("n", DECIMAL), ("x", BINARY)]))]),
+}
+
+
+def test_csv_nested_values_are_json_texts(tmp_path):
+    path = csv(
+        tmp_path,
+        """vs,l,r
+1,[],{}
+2,"["","",""é\\n"",null]","{""a"": [1, ""NaN"", null], ""b"": {""n"": ""2.50"", ""x"": ""aGk=""}}"
+3,,
+""",
+    )
+    rows, bad, _ = read(path, **NESTED)
+    nothing = {"a": None, "b": None}
+    second = {"a": [1.0, math.nan, None], "b": {"n": D("2.50"), "x": b"hi"}}
+    assert not bad
+    assert [row["l"] for _, _, row in rows] == [[], [",", "é\n", None], None]
+    assert repr([row["r"] for _, _, row in rows]) == repr([nothing, second, None])
+
+
+@pytest.mark.parametrize(
+    ("fields", "column"),
+    [
+        ("[1],", "l"),
+        ("{},", "l"),
+        ("null,", "l"),
+        ("[,", "l"),
+        (',"{""b"": {""n"": 1.234567}}"', "r"),
+        (",[]", "r"),
+    ],
+)
+def test_csv_nested_values_that_do_not_fit(tmp_path, fields, column):
+    rows, [bad], _ = read(csv(tmp_path, f"vs,l,r\n1,,\n2,{fields}\n3,,\n"), **NESTED)
+    assert [row["vs"] for _, _, row in rows] == [1, 3]
+    assert (bad.offset, bad.line, bad.column) == (1, 3, column)
+    assert bad.reason.startswith("wanted ")
+
+
 def test_csv_an_open_quote_is_a_torn_row(tmp_path):
     rows, [bad], _ = read(csv(tmp_path, 'vs,v\n1,1\n2,"x\n3,3\n'))
     assert len(rows) == 1
     assert bad.line == 3
+
+
+def test_csv_without_a_header(tmp_path):
+    for text in ("", "\n\n"):
+        with pytest.raises(InputError, match="line 1: the file is empty; its first row must be a"):
+            read(csv(tmp_path, text))
+    with pytest.raises(InputError, match="line 1: the header row has quotes that do not fit"):
+        read(csv(tmp_path, 'vs,"v"x\n1,2\n'))
 
 
 @pytest.mark.parametrize("header", ["v", "vs,v,v", ""])
@@ -352,6 +415,78 @@ def test_garbage_is_an_input_error(tmp_path, ending):
     path.write_bytes(b"garbage, not a file of this format")
     with pytest.raises(InputError, match="not a readable file"):
         read(path, vs=BIGINT)
+
+
+# --- needed columns ------------------------------------------------------------------------
+
+MIXED = {"vs": BIGINT, "s": STRING, "t": TIMESTAMP, "f": DOUBLE}
+
+
+def write_mixed(tmp_path, kind):
+    if kind in ("parquet", "arrow"):
+        # Finer than a microsecond: the second row is bad, whoever reads `t`.
+        times = pa.array([1000, 1001, 3000], pa.timestamp("ns"))
+        table = pa.table({"f": [0.5, 1.5, 2.5], "s": ["a", "b", "c"], "t": times, "vs": [1, 2, 3]})
+        return columnar(tmp_path, table, kind)
+    path = tmp_path / f"a.{kind}"
+    times = ["1970-01-01T00:00:00.000001Z", "noon", "1970-01-01T00:00:00.000003Z"]
+    rows = [{"vs": i + 1, "s": "abc"[i], "t": times[i], "f": i + 0.5} for i in range(3)]
+    if kind == "jsonl":
+        path.write_text("\n".join(map(json.dumps, rows)))
+    else:
+        path.write_text("vs,s,t,f\n" + "\n".join(",".join(map(str, r.values())) for r in rows))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "arrow"])
+@pytest.mark.parametrize("needed", [("vs",), ("s", "vs"), ("t", "vs"), ("vs", "f")])
+def test_only_needed_columns_come_but_the_same_rows_are_bad(tmp_path, kind, needed):
+    path = write_mixed(tmp_path, kind)
+    whole, [was_bad], _ = read(path, **MIXED)
+    [partition] = open_source(source(path, **MIXED), needed=needed)
+    [*chunks] = partition.chunks()
+    rows = [row for chunk in chunks for row in chunk.rows.to_pylist()]
+    assert rows == [{n: row[n] for n in MIXED if n in needed} for _, _, row in whole]
+    [bad] = [bad for chunk in chunks for bad in chunk.bad]
+    assert (bad.offset, bad.column, bad.reason) == (1, "t", was_bad.reason)
+    assert chunks[-1].read == partition.size
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_columns_that_always_fit_are_not_looked_at(tmp_path, kind, monkeypatch):
+    looked_at = set()
+
+    def cast(column, dtype):
+        looked_at.add(dtype)
+        return column.cast(dtype)
+
+    monkeypatch.setattr("weir.io.columnar._cast", cast)
+    path = columnar(tmp_path, TABLE, kind)
+    [partition] = open_source(source(path, vs=BIGINT, s=STRING, f=DOUBLE), needed=("vs",))
+    assert sum(len(chunk.offsets) for chunk in partition.chunks()) == 5
+    assert looked_at == {BIGINT}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_columns_that_nobody_needs_must_still_be_there(tmp_path, kind):
+    path = columnar(tmp_path, TABLE, kind)
+    [partition] = open_source(source(path, vs=BIGINT, missing=BIGINT), needed=("vs",))
+    with pytest.raises(InputError, match="missing"):
+        list(partition.chunks())
+
+
+def test_a_large_row_group_is_read_in_pieces(tmp_path):
+    rows = 1_000_000
+    vs = np.arange(rows)
+    table = pa.table({"vs": vs, "v": vs * vs % 1_000_003})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=rows)
+    [partition] = open_source(source(tmp_path / "a.parquet"))
+    held, reads = pa.total_allocated_bytes(), []
+    for chunk in partition.chunks(10_000):
+        assert pa.total_allocated_bytes() - held < table.nbytes / 2
+        reads.append(chunk.read)
+    assert reads == sorted(reads) and reads[-1] == partition.size
+    assert len(set(reads)) == 100
 
 
 # --- which files ---------------------------------------------------------------------------

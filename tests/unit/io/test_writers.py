@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.errors import PlanError
+from weir.errors import PlanError, RunError
 from weir.events.batch import OPEN, Batch
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from weir.io import runs, writers
+from weir.io.csv import CsvFile
+from weir.io.jsonl import JsonLines
 from weir.io.readers import open_source
 from weir.io.writers import OutputWriter
 from weir.plan.nodes import Schema, Source, SourceOptions
@@ -208,6 +210,13 @@ def test_text_forms(tmp_path):
         '"{""p"":""1970-01-01T00:00:00.000005Z"",""q"":6}",-Infinity'
     )
     assert empty == "1970-01-01T00:00:00.000002Z,,,,,,,,,"
+    # What is written is read back.
+    for ending, form in (("jsonl", JsonLines), ("csv", CsvFile)):
+        [chunk] = form(str(tmp_path / f"a.{ending}"), schema.columns).chunks()
+        assert not chunk.bad
+        for name, column in zip(schema.names, columns, strict=True):
+            assert chunk.rows.column(name).type == column.type
+            assert repr(chunk.rows.column(name).to_pylist()) == repr(column.to_pylist())
 
 
 def test_a_folder_has_a_sorted_part_for_each_vertex(tmp_path):
@@ -248,3 +257,35 @@ def test_unknown_endings_are_refused(tmp_path):
     with pytest.raises(PlanError, match="format"):
         OutputWriter(tmp_path / "a.xls", SCHEMA)
     assert not os.listdir(tmp_path)
+
+
+# --- what the system refuses ---------------------------------------------------------------
+
+
+def test_errors_name_the_output_and_no_temporary_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    long = "x" * 300 + ".csv"
+    with pytest.raises(RunError, match=f"^cannot write '{long}': File name too long$"):
+        OutputWriter(long, SCHEMA)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        RunError, match=r"^cannot write 'file/a\.csv': a part of its path is a file"
+    ):
+        OutputWriter("file/a.csv", SCHEMA)
+
+    def full(*_):
+        raise OSError(28, "No space left on device", "/tmp/.a.csv.xyz/run-0")
+
+    writer = OutputWriter("a.csv", SCHEMA, memory=0)
+    told = r"^cannot write 'a\.csv': No space left on device$"
+    with monkeypatch.context() as patched:
+        patched.setattr(runs.SortedRuns, "spill", full)
+        with pytest.raises(RunError, match=told):
+            writer.write(0, batch_of([(1, 2, 0.5, "a")]))
+    for place, function in ((runs.SortedRuns, "run_iterators"), (os, "replace")):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, function, full)
+            with pytest.raises(RunError, match=told):
+                writer.close()
+    writer.abort()
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]

@@ -36,7 +36,7 @@ def test_any_operations_do_what_lists_do(seed: int) -> None:
         slots = np.arange(slot, slot + count)
         ends = np.array([now + chance.randint(1, 60) for _ in range(count)])
         slot += count
-        buckets.insert_all(np.full(count, group), slots, ends, now, False)
+        buckets.insert_all(np.full(count, group), slots, ends, now)
         model[group] += list(zip(ends.tolist(), slots.tolist(), strict=True))
         for g in model:
             model[g] = [(e, s) for e, s in model[g] if e > now]
@@ -59,7 +59,7 @@ def test_groups_that_come_and_go_use_the_same_blocks() -> None:
     for group in range(5_000):
         buckets.grow(group % 8 + 1)
         at = group % 8
-        buckets.insert_all(np.full(3, at), np.arange(3), np.full(3, 10), 0, False)
+        buckets.insert_all(np.full(3, at), np.arange(3), np.full(3, 10), 0)
         buckets.release(_one(at))
     assert len(buckets.arena) == 256
 
@@ -68,7 +68,7 @@ def test_rows_that_ended_make_room() -> None:
     buckets = Buckets()
     buckets.grow(1)
     for now in range(10_000):
-        buckets.insert_all(_one(0), _one(now), _one(now + 1), now, False)
+        buckets.insert_all(_one(0), _one(now), _one(now + 1), now)
     assert len(buckets.arena) == 256
     assert _live(buckets, 0, 9_999) == [9_999]
     assert _live(buckets, 0, 10_000) == []
@@ -77,30 +77,22 @@ def test_rows_that_ended_make_room() -> None:
 def test_the_end_is_exclusive() -> None:
     buckets = Buckets()
     buckets.grow(1)
-    buckets.insert_all(np.zeros(2, np.int64), np.array([7, 8]), np.array([5, 6]), START, False)
+    buckets.insert_all(np.zeros(2, np.int64), np.array([7, 8]), np.array([5, 6]), START)
     assert _live(buckets, 0, 5) == [8]
 
 
 def test_rows_without_a_group_are_nowhere() -> None:
     buckets = Buckets()
     buckets.grow(2)
-    buckets.insert_all(np.array([-1, 1]), np.array([3, 4]), np.array([9, 9]), 0, False)
+    buckets.insert_all(np.array([-1, 1]), np.array([3, 4]), np.array([9, 9]), 0)
     buckets.remove(np.array([-1]), np.array([4]))
     assert _live(buckets, 0, 0) == [] and _live(buckets, 1, 0) == [4]
-
-
-def test_with_last_a_group_keeps_the_pair_that_ends_last() -> None:
-    buckets = Buckets()
-    buckets.grow(1)
-    for slot, end in ((1, 5), (2, 9), (3, 7), (4, 9)):
-        buckets.insert_all(_one(0), _one(slot), _one(end), 0, True)
-    assert _live(buckets, 0, 0) == [2]
 
 
 def test_a_reader_without_room_changes_nothing() -> None:
     buckets = Buckets()
     buckets.grow(1)
-    buckets.insert_all(np.zeros(3, np.int64), np.arange(3), np.array([1, 9, 9]), 0, False)
+    buckets.insert_all(np.zeros(3, np.int64), np.arange(3), np.array([1, 9, 9]), 0)
     assert live(0, 5, buckets.arena, buckets.spans, np.empty(2, np.int64), 0) == -1
     assert buckets.spans[0, 1] == 3
     assert _live(buckets, 0, 5) == [1, 2]

@@ -149,6 +149,26 @@ def test_times_move_by_ticks():
         values(call("add", x, 2**63 - 1), x=column)
 
 
+def test_failures_look_like_the_program():
+    """Operators, not the names of functions; our types, not Arrow's."""
+    huge, event = pa.array([1, 2**62]), r", on event {'vs': 10, 've': 11, 'x': "
+    told = {
+        call("mul", x, 4): rf"^overflow in {2**62} \* 4{event}{2**62}}}$",
+        Cast(x, type=INT): rf"^cannot CAST {2**62} to INT{event}",
+        Cast(x, type=pa.decimal128(5, 2)): rf"^cannot CAST {2**62}\.00 to DECIMAL\(5, 2\){event}",
+    }
+    for expr, message in told.items():
+        with pytest.raises(RunError, match=message):
+            values(expr, x=huge)
+    most = pa.array([D(1), D(9 * 10**37)], pa.decimal128(38, 0))
+    shown = rf"^overflow: {9 * 10**37} %s {9 * 10**37} does not fit DECIMAL\(38, 0\), on event"
+    for name, sign in (("add", r"\+"), ("mul", r"\*")):
+        with pytest.raises(RunError, match=shown % sign):
+            values(call(name, x, x), x=most)
+    with pytest.raises(RunError, match=r"^no ISO 8601 time in TO_TIMESTAMP\('x'\), on event"):
+        values(call("to_timestamp", x), x=pa.array(["x"]))
+
+
 def test_unary_minus_and_abs_overflow():
     for name in ("neg", "abs"):
         check(call(name, x), [3, None], x=pa.array([-3, None], BIGINT))

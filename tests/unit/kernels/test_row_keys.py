@@ -21,15 +21,20 @@ STRATEGIES = {
     pa.string(): st.text(alphabet="a\0\x01b\xff", max_size=4),
     pa.bool_(): st.booleans(),
     WIDE: st.integers(-(10**37), 10**37).map(lambda n: Decimal(f"{n}E-2")),
+    pa.list_(pa.int64()): st.lists(st.none() | st.integers(-2, 2), max_size=3),
+    pa.struct([("a", pa.float64())]): st.fixed_dictionaries({"a": st.none() | st.floats()}),
 }
 
 
 def _rank(value: object) -> tuple[object, ...]:
-    """The order of values, said plainly: NULL first, NaN last, strings by bytes."""
+    """The order of values, said plainly: NULL first, NaN last, strings by bytes, and what is
+    nested from left to right."""
     if value is None:
         return (0,)
     if isinstance(value, float) and math.isnan(value):
         return (2,)
+    if isinstance(value, list | dict):
+        return (1, [_rank(v) for v in (value if isinstance(value, list) else value.values())])
     return (1, value.encode() if isinstance(value, str) else value)
 
 

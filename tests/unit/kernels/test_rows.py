@@ -162,3 +162,16 @@ def test_parts_of_arrow() -> None:
     buffer = np.frombuffer(b"hello", dtype=np.uint8)
     pieces = gather_bytes(buffer, np.array([3, 0]), np.array([0, 2, 3]))
     assert pieces.tobytes() == b"loh"
+
+
+def test_times_inside_lists_and_structs_may_be_beyond_python_s_dates() -> None:
+    far = pa.array([2**61, None, -(2**61)], pa.int64()).cast(TIMESTAMP)
+    days = pa.array([2**30, 1, None], pa.int32()).cast(pa.date32())
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 1, 3], pa.int32()), far)
+    structs = pa.StructArray.from_arrays(
+        [far, days], ["t", "d"], mask=pa.array([False] * 2 + [True])
+    )
+    times = np.zeros(3, dtype=np.int64)
+    store = RowStore([lists.type, structs.type])
+    found = store.columns(store.add(Batch(times, times, (lists, structs))))
+    assert found[0].equals(lists) and found[1].equals(structs)

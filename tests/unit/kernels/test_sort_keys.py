@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.kernels.sort_keys import byte_keys, from_bytes, from_plain, is_plain, plain_keys
+from weir.events.order_bytes import is_plain, plain_codes
+from weir.kernels.sort_keys import byte_keys, canonical, from_bytes, from_plain
 
 NARROW, WIDE = pa.decimal128(18, 4), pa.decimal128(38, 4)
 
@@ -36,7 +37,7 @@ def test_plain_keys_rise_with_the_values_and_give_them_back(
 ) -> None:
     assert is_plain(dtype)
     padded = pa.array([values[0], *values], dtype).slice(1)
-    keys = plain_keys(padded)
+    keys = plain_codes(padded)
     assert (keys[1:] > keys[:-1]).all()
     back = from_plain(keys, np.zeros(len(keys), dtype=np.bool_), dtype)
     assert back.type == dtype
@@ -47,14 +48,14 @@ def test_plain_keys_rise_with_the_values_and_give_them_back(
 
 
 def test_plain_keys_know_equality() -> None:
-    minus_zero, zero, nan, other = plain_keys(
+    minus_zero, zero, nan, other = plain_codes(
         pa.array([-0.0, 0.0, math.nan, np.array([-1]).view(np.float64)[0]])
     )
     assert minus_zero == zero and nan == other
 
 
 def test_the_type_of_nothing() -> None:
-    keys = plain_keys(pa.nulls(2))
+    keys = plain_codes(pa.nulls(2))
     assert from_plain(keys, np.ones(2, dtype=np.bool_), pa.null()).to_pylist() == [None, None]
 
 
@@ -95,6 +96,29 @@ def test_missing_bytes_become_null() -> None:
     index = pa.array([0, None, 1])
     assert from_bytes(keys.take(index), WIDE).to_pylist() == [Decimal(1), None, Decimal(2)]
     assert from_bytes(pa.array([b"a", None]), pa.string()).to_pylist() == ["a", None]
+
+
+def test_nested_values_order_by_their_elements() -> None:
+    values = [None, [], [None], [None, 1.0], [-1.0], [0.0], [0.0, None], [math.nan]]
+    column = pa.array([[7.0], *values], pa.list_(pa.float64())).slice(1)
+    assert _order(column) == list(range(len(values)))
+    structs = [None, {"a": None, "b": "z"}, {"a": [], "b": None}, {"a": [1], "b": "a"}]
+    dtype = pa.struct([("a", pa.list_(pa.int64())), ("b", pa.string())])
+    assert _order(pa.array(structs, dtype)) == list(range(len(structs)))
+
+
+def test_canonical_values() -> None:
+    """Equal values become one: MIN must not depend on which of them was there first."""
+    dtype = pa.struct([("x", pa.list_(pa.float64())), ("y", pa.int64())])
+    odd = {"x": [-0.0, np.array([-1]).view(np.float64)[0], None, 1.5], "y": None}
+    column = pa.array([odd, odd, None, {"x": None, "y": 3}], dtype).slice(1)
+    made = canonical(dtype)(column)
+    assert made.type == dtype and made.null_count == 1
+    assert repr(made.to_pylist()) == repr(
+        [{"x": [0.0, math.nan, None, 1.5], "y": None}, None, {"x": None, "y": 3}]
+    )
+    bits = np.asarray(made.field("x").flatten())[1:2].view(np.int64)
+    assert bits[0] == 0x7FF8000000000000
 
 
 def test_empty_columns() -> None:

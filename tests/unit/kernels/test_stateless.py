@@ -11,7 +11,7 @@ import pytest
 
 from weir.events.batch import OPEN, START, Batch
 from weir.events.types import BIGINT, STRING
-from weir.kernels.stateless import Transform, make_transform
+from weir.kernels.stateless import Transform, make_transform, true_rows
 from weir.plan.nodes import (
     AlterLifetime,
     ClipDuration,
@@ -196,3 +196,12 @@ def test_explode_numbers_the_elements(start: int) -> None:
     assert out.columns[0].to_pylist() == out.origin[1].tolist() == [i for i, _, _ in expected]
     bare = Batch(batch.vs, batch.ve, batch.columns)
     assert _transform(Explode(SOURCE, "l")).rows(bare).origin == ()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("count", [1, 8, 63, 64, 65, 1000])
+def test_true_rows_of_slices(share: float, count: int) -> None:
+    bits = np.random.default_rng(count).random(count + 20) < share
+    for start in (0, 3, 8):
+        mask = pa.array(bits).slice(start, count)
+        assert true_rows(mask).tolist() == np.flatnonzero(bits[start : start + count]).tolist()

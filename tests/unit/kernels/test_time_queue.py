@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from weir.events.batch import OPEN, START
-from weir.kernels.time_queue import Holds, TimeQueue
+from weir.kernels import time_queue
+from weir.kernels.time_queue import _AT_LEAST, Holds, TimeQueue, _Merge, _merge
 
 
 def _numbers(values: list[int]) -> np.ndarray:  # type: ignore[type-arg]
@@ -34,8 +36,55 @@ def test_what_is_due_comes_out_in_order(seed: int) -> None:
         popped = list(zip(at.tolist(), due.tolist(), strict=True))
         assert sorted(popped) == sorted(p for p in model if p[0] <= now)
         model = [p for p in model if p[0] > now]
-    runs = [len(times) for times, _ in queue._runs]
-    assert len(runs) <= 2 + max(len(model), 1).bit_length()
+    assert len(queue._runs) <= 2 + max(len(model), 1).bit_length()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_long_runs_are_read_while_they_are_merged(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    queue = TimeQueue()
+    waiting = np.zeros((0, 2), dtype=np.int64)
+    now = number = unmerged = 0
+    for _ in range(120):
+        count = int(chance.choice([1, 50, 50, 800, 6_000]))
+        # Some are due already, many at the same time.
+        times = now - 2 + chance.integers(0, chance.choice([20, 50_000]), count)
+        ids = np.arange(number, number + count)
+        number += count
+        queue.add(times, ids)
+        waiting = np.concatenate([waiting, np.stack([times, ids], axis=1)])
+        assert len(queue) == len(waiting) and queue.next_time == waiting[:, 0].min()
+        unmerged += any(isinstance(run, _Merge) for run in queue._runs)
+        now += int(chance.choice([0, 5, 5, 400]))
+        waiting = waiting[np.lexsort((waiting[:, 1], waiting[:, 0]))]
+        due = waiting[:, 0] <= now
+        at, popped = queue.pop(now)
+        assert np.array_equal(np.stack([at, popped], axis=1), waiting[due])
+        waiting = waiting[~due]
+    assert unmerged > 3
+
+
+def test_no_call_merges_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the runs: what a call moves is bounded, and so are the runs that wait."""
+    moved = 0
+
+    def counting(*args: Any) -> Any:
+        nonlocal moved
+        before = int(args[6].sum())
+        result = _merge(*args)
+        moved += int(args[6].sum()) - before
+        return result
+
+    monkeypatch.setattr(time_queue, "_merge", counting)
+    chance, queue, most, total = np.random.default_rng(1), TimeQueue(), 0, 0
+    calls, each = 4_000, 100
+    for _ in range(calls):
+        moved = 0
+        queue.add(chance.integers(0, 10**9, each), np.arange(each))
+        most, total = max(most, moved), total + moved
+        assert len(queue._runs) <= 2 * (calls * each).bit_length()
+    assert most <= 8 * _AT_LEAST  # a tenth of what is held
+    assert total <= calls * each * calls.bit_length()
 
 
 def test_times_at_the_ends_of_the_range() -> None:

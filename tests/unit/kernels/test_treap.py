@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import random
 from fractions import Fraction
 
@@ -107,28 +108,23 @@ def test_no_order_of_keys_makes_a_deep_tree(keys: str) -> None:
     assert treap.kth(trees.nodes, trees.roots[0], count) == count
 
 
-# --- replay --------------------------------------------------------------------------------
+# --- answers -------------------------------------------------------------------------------
 
 
-def _replay(values: list[int], query: int, p: Fraction = Fraction(0)) -> tuple[list[int], int]:
-    """The answer over one pane with these values, as nodes, and the rest of a quantile."""
+def _answer(values: list[int], query: int, p: Fraction = Fraction(0)) -> tuple[list[int], int]:
+    """The nodes that a query over these values gives, and the rest of a quantile."""
     trees = Trees(values)
-    following = np.array([*range(1, len(values)), -1], dtype=np.int64)
-    heads = np.array([0 if values else -1])
-    kinds = np.array([treap.ENTER, treap.EMIT, treap.EXIT, treap.EMIT])
-    out, rests = np.empty((2, 2), dtype=np.int64), np.zeros(2, dtype=np.int64)
-    treap.replay(
-        kinds, np.zeros(4, np.int64), np.array([0, -1, 0, -1]), heads, following,
-        trees.nodes, trees.roots, query, p.numerator, p.denominator, *PLAIN, out, rests,
-    )  # fmt: skip
-    assert out[1].tolist() == [-1, -1], "the pane left, so nothing is there"
-    return out[0].tolist(), int(rests[0])
+    for node in range(len(values)):
+        trees.insert(0, node)
+    out = np.empty(2, dtype=np.int64)
+    rest = treap.answer(trees.nodes, trees.roots[0], query, p.numerator, p.denominator, out)
+    return out.tolist(), rest
 
 
 def test_first_and_last() -> None:
-    assert _replay([5, 2, 9, 2], treap.FIRST)[0][0] == 1
-    assert _replay([5, 2, 9, 9], treap.LAST)[0][0] == 3
-    assert _replay([], treap.FIRST)[0] == [-1, -1]
+    assert _answer([5, 2, 9, 2], treap.FIRST)[0][0] == 1
+    assert _answer([5, 2, 9, 9], treap.LAST)[0][0] == 3
+    assert _answer([], treap.FIRST)[0] == [-1, -1]
 
 
 @pytest.mark.parametrize("p", ["0", "0.1", "0.25", "0.3", "0.5", "0.999", "1"])
@@ -137,21 +133,18 @@ def test_quantiles(p: str, n: int) -> None:
     part = Fraction(p)
     values = list(range(n))
     disc = max(-(-part.numerator * n // part.denominator), 1) - 1
-    assert _replay(values, treap.DISC, part)[0][0] == disc
-    (low, high), rest = _replay(values, treap.CONT, part)
+    assert _answer(values, treap.DISC, part)[0][0] == disc
+    (low, high), rest = _answer(values, treap.CONT, part)
     assert low + Fraction(rest, part.denominator) == part * (n - 1)
     assert high == low + (rest > 0)
 
 
-def test_the_whole_multiset_in_order() -> None:
-    values = [3, 1, 2] * 500  # more than the first buffer holds
-    trees = Trees(values)
-    following = np.array([*range(1, len(values)), -1], dtype=np.int64)
-    kinds = np.array([treap.EMIT, treap.ENTER, treap.EMIT, treap.EMIT])
-    counts = np.empty(3, dtype=np.int64)
-    entries = treap.replay_all(
-        kinds, np.zeros(4, np.int64), np.array([-1, 0, -1, -1]), np.array([0]), following,
-        trees.nodes, trees.roots, *PLAIN, counts,
-    )  # fmt: skip
-    assert counts.tolist() == [0, 1500, 1500]
-    assert [values[e] for e in entries.tolist()] == sorted(values) * 2
+def test_comparing_sort_keys() -> None:
+    texts = [b"", b"a", b"ab", b"b"]
+    lengths = np.array([len(t) for t in texts])
+    keys = (np.cumsum(lengths) - lengths, lengths, np.frombuffer(b"".join(texts), np.uint8))
+    for a, b in itertools.product(range(len(texts)), repeat=2):
+        order = treap.compare(7, a, *keys, 7, b, *keys)
+        assert (order > 0) - (order < 0) == (a > b) - (a < b)
+    assert treap.compare(1, 3, *keys, 2, 0, *keys) < 0, "the number decides before the bytes"
+    assert treap.compare(1, 0, *PLAIN, 1, 1, *PLAIN) == 0

@@ -134,7 +134,7 @@ CASES = {
     "where": ("SELECT v FROM A WHERE risky(v) > 0", "risky", 9, "ValueError: unlucky"),
     "add": ("SELECT Adds(v) AS w FROM A WITH TUMBLING(50)", "Adds.add", 32, "ValueError"),
     "result": ("SELECT Results(v) AS w FROM A WITH TUMBLING(50)", "Results.result", 44, "JSON"),
-    "too_large": ("SELECT TooLarge(v) AS w FROM A WITH TUMBLING(50)", "TooLarge.result", 52, "fit"),
+    "too_large": ("SELECT TooLarge(v) AS w FROM A WITH TUMBLING(50)", "TooLarge.result", 52, "INT"),
     "begin": ("SELECT CannotBegin(v) AS w FROM A WITH TUMBLING(5)", "CannotBegin", 58, "unlucky"),
     "on_event": ("PROCESS A USING OnEvent()", "OnEvent.on_event", 70, "ValueError: unlucky"),
     "column": ("PROCESS A USING NoSuchColumn()", "NoSuchColumn.on_event", 76, "no column nonsense"),
@@ -146,6 +146,7 @@ CASES = {
 }
 ROWS = [{"vs": v, "v": v} for v in range(20)]
 NAMES_THE_EVENT = {
+    "add",
     "risky",
     "wrong_type",
     "library",

@@ -189,6 +189,21 @@ def test_long_lists_of_rows_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "why"),
+    [("{", "no JSON: Expecting property name"),
+     ("[]", "a case is an object"),
+     ('{"id": "x", "program": "", "expected": []}', "it has no `inputs`$"),
+     ('{"expected": []}', "it has no `id`, no `program`, no `inputs`$"),
+     ('{"id": "x", "program": "", "inputs": {"A": {}}, "expected": []}', "`partitions`")],
+)  # fmt: skip
+def test_what_a_case_lacks(line: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(f"\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"line 2: not a case: .*{why}"):
+        list(read_cases(path))
+
+
+@pytest.mark.parametrize(
     "line",
     ["{", "[]", '{"id": "x"}', '{"id": "x", "program": "", "inputs": {}}',
      '{"id": "x", "program": "", "inputs": {"A": [1]}, "expected": []}',

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import weir
 from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
 from weir.io.writers import OutputWriter
-from weir.local.files import InputReport, run_files
+from weir.local.files import InputReport, open_partitions, run_files
 from weir.local.runner import Progress
 from weir.script.program import parse_program
 
@@ -92,6 +93,23 @@ def test_outputs_are_checked_first(folder: Path) -> None:
         run_files(parse_program(STREAM), directory=folder)
     with pytest.raises(PlanError, match="unknown output format"):
         run_files(parse_program(STREAM + "OUTPUT A TO 'x.xls';"), directory=folder)
+
+
+def test_an_input_is_not_written_over(folder: Path) -> None:
+    before = (folder / "a.jsonl").read_bytes()
+    for path in ("a.jsonl", f"../{folder.name}/a.jsonl"):
+        with pytest.raises(PlanError, match="which STREAM A reads"):
+            run_files(parse_program(f"{STREAM} OUTPUT A TO '{path}';"), directory=folder)
+    assert (folder / "a.jsonl").read_bytes() == before
+
+
+def test_urls_are_refused(folder: Path) -> None:
+    with pytest.raises(PlanError, match="kafka:// URLs"):
+        run_files(parse_program(STREAM + "OUTPUT A TO 'kafka://b/a.jsonl';"), directory=folder)
+    text = STREAM.replace("a.jsonl", "nats://a.jsonl") + "OUTPUT A TO 'b.csv';"
+    with pytest.raises(PlanError, match="nats:// URLs"):
+        run_files(parse_program(text), directory=folder)
+    assert [p.name for p in folder.iterdir()] == ["a.jsonl"]
 
 
 def test_inputs_that_nobody_needs_are_not_opened(folder: Path) -> None:
@@ -184,3 +202,28 @@ def test_collect_needs_an_order_of_its_inputs() -> None:
     assert table.num_rows == 0 and table.column_names == ["vs", "ve", "v"]
     with pytest.raises(PlanError, match="no rows for B"):
         weir.collect(stream("A").union(stream("B", 1)), inputs={"A": []})
+
+
+NEEDS = """
+STREAM A (vs BIGINT, k BIGINT, s STRING, v BIGINT) FROM 'a.parquet' WITH (vs = vs, late = 'drop');
+Out = SELECT k, COUNT(*) AS n FROM A WHERE v > 1 GROUP BY k WITH TUMBLING(10);
+OUTPUT Out TO 'out.jsonl';
+"""
+
+
+def test_columns_that_no_output_needs_are_not_read(tmp_path: Path) -> None:
+    rows = {"vs": [1, 5, 2, 12], "k": [1, 1, 1, 2], "s": ["a", "b", "c", "d"], "v": [2, 3, 4, 5]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    program = parse_program(NEEDS)
+    [partition] = open_partitions(program, tmp_path)["A"]
+    [chunk] = partition.chunks()
+    assert chunk.rows.schema.names == ["vs", "k", "v"]
+    run_files(program, directory=tmp_path)
+    assert lines(tmp_path / "out.jsonl") == [
+        {"vs": 0, "ve": 10, "k": 1, "n": 2},
+        {"vs": 10, "ve": 20, "k": 2, "n": 1},
+    ]
+    late = parse_program(NEEDS + "OUTPUT LATE OF A TO 'late.jsonl';")
+    run_files(late, directory=tmp_path)
+    [row] = lines(tmp_path / "late.jsonl")
+    assert isinstance(row, dict) and row["s"] == "c"

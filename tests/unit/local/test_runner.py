@@ -78,7 +78,7 @@ def test_progress() -> None:
     seen: list[Progress] = []
     scene.run.run(seen.append)
     assert [p.events for p in seen] == sorted(p.events for p in seen)
-    assert seen[-1] == Progress(3, OPEN)
+    assert seen[-1] == Progress(3, OPEN, read=3, size=3)
     assert scene.rows["o.jsonl"] == _a(1, 2, 3)
 
 

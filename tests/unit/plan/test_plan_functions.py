@@ -39,6 +39,8 @@ COLUMNS = {
     "dec4": pa.decimal128(12, 4),
     "ints": pa.list_(BIGINT),
     "rec": pa.struct([("x", BIGINT), ("y", STRING)]),
+    "wide": pa.struct([("x", DOUBLE), ("y", STRING)]),
+    "other": pa.struct([("y", STRING), ("x", BIGINT)]),
 }
 SCOPE = schema_scope(Schema(tuple(COLUMNS.items()), BIGINT), "A")
 
@@ -111,6 +113,11 @@ TYPES = [
     (call("to_timestamp", s, "%Y"), TIMESTAMP, [STRING, STRING]),
     (call("array_length", col("ints")), BIGINT, [pa.list_(BIGINT)]),
     (call("array_contains", col("ints"), f), BOOLEAN, [pa.list_(DOUBLE), DOUBLE]),
+    (col("ints") < lit([1.5]), BOOLEAN, [pa.list_(DOUBLE), pa.list_(DOUBLE)]),
+    (col("rec") == col("wide"), BOOLEAN, [COLUMNS["wide"], COLUMNS["wide"]]),
+    (col("rec").isin(col("rec"), null), BOOLEAN, [COLUMNS["rec"]] * 3),
+    (call("greatest", col("rec")), COLUMNS["rec"], [COLUMNS["rec"]]),
+    (call("nullif", col("ints"), null), pa.list_(BIGINT), [pa.list_(BIGINT)] * 2),
     (call("element_at", col("ints"), i), BIGINT, [pa.list_(BIGINT), BIGINT]),
     (call("md5", s), STRING, [STRING]),
     (call("xxhash64", col("bin")), BIGINT, [BINARY]),
@@ -141,8 +148,8 @@ REFUSED = [
     (s.like(s), "must be a constant"),
     (call("date_trunc", "fortnight", t), "unknown unit 'fortnight'"),
     (call("date_trunc", "hour", d), "unknown unit 'hour'"),
-    (col("rec") == col("rec"), "does not compare STRUCT"),
-    (call("greatest", col("ints")), "does not compare LIST"),
+    (col("rec") == col("ints"), "do not go together"),
+    (col("rec") == col("other"), "do not go together"),
     (call("array_contains", col("ints"), s), "do not go together"),
     (call("field", col("rec"), "z"), "no field `z`"),
     (call("explode", col("ints")), "select list"),
@@ -201,6 +208,12 @@ def test_common_types() -> None:
     assert common_type(D(10, 2), D(38, 0)) == D(38, 2)
     assert common_type(pa.list_(INT), pa.list_(DOUBLE)) == pa.list_(DOUBLE)
     assert common_type(STRING, BINARY) is None
+    record, other = pa.struct([("a", INT), ("b", NULL)]), pa.struct([("a", BIGINT), ("b", STRING)])
+    assert common_type(record, other) == other
+    assert common_type(record, pa.struct([("b", NULL), ("a", INT)])) is None
+    assert common_type(record, pa.struct([("a", STRING), ("b", NULL)])) is None
+    assert castable(other, pa.struct([("a", STRING), ("b", DATE)]))
+    assert not castable(other, pa.struct([("a", DATE), ("b", DATE)]))
     assert widens(INT, D(10, 0))
     assert not widens(BIGINT, D(10, 0))
     assert not widens(DOUBLE, BIGINT)

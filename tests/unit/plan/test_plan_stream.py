@@ -171,6 +171,9 @@ class Longest:
 class Tally:
     n: int
 
+    def __init__(self, start=0, *, only_by_name=0):
+        self.n = start
+
     def on_event(self, event, ctx):
         pass
 
@@ -198,6 +201,32 @@ def test_the_users_operators() -> None:
         A.reduce("kk", using=Tally())
     with pytest.raises(PlanError, match="PARTITION BY of 'p'"):
         A.partition_by("v", into=2, uid="p").reduce("k", using=Tally())
+    with pytest.raises(PlanError, match=r"Tally takes \(start=0, .*: too many positional"):
+        A.process(Tally(1, 2))
+
+
+@operator(columns={"n": "BIGINT"})
+class Needs:
+    def __init__(self, wait):
+        pass
+
+    def on_event(self, event, ctx):
+        pass
+
+
+@operator(columns={"n": "BIGINT"})
+class Unknowable(dict):
+    def on_event(self, event, ctx):
+        pass
+
+
+def test_the_constructor_s_arguments_are_checked() -> None:
+    with pytest.raises(PlanError, match=r"Needs takes \(wait\): missing a required argument"):
+        A.reduce("k", using=Needs())
+    with pytest.raises(PlanError, match=r"Needs takes \(wait\): too many positional arguments"):
+        A.combine(B, "k", using=Needs(1, 2))
+    assert A.process(Needs(1)).node.call.args == (1,)
+    assert A.process(Unknowable(())).node.call.args == ((),)
 
 
 def test_names_in_joins() -> None:

@@ -15,8 +15,10 @@ from weir.kernels.chop import ChopKernel
 from weir.kernels.clip import ClipKernel
 from weir.kernels.distinct import DistinctKernel
 from weir.kernels.joins import JoinKernel
+from weir.kernels.presence import PresenceKernel
 from weir.kernels.stitch import StitchKernel
 from weir.kernels.top import TopOfInstant, TopOfWindow
+from weir.plan.expressions import Literal
 from weir.plan.nodes import Chop, Distinct, Join, Source, SourceOptions, Stitch, Top
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import cut_stages
@@ -45,8 +47,11 @@ Out = SELECT DISTINCT n FROM
 
 @pytest.mark.parametrize("kind", ["inner", "left", "right", "full", "semi", "anti"])
 def test_joins_have_one_kernel(kind: str) -> None:
-    node = Join(A, B, kind, (("A.k", "B.k"),))  # type: ignore[arg-type]
+    keys = (("A.k", "B.k"),)
+    node = Join(A, B, kind, keys, Literal(True))  # type: ignore[arg-type]
     assert type(make_kernel(node)) is JoinKernel
+    by_keys_alone = PresenceKernel if kind in ("semi", "anti") else JoinKernel
+    assert type(make_kernel(Join(A, B, kind, keys))) is by_keys_alone  # type: ignore[arg-type]
 
 
 def test_each_operator_has_its_kernel() -> None:

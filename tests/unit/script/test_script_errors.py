@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import ScriptError
+from weir.plan.functions import OPERATORS
 from weir.script import parse_program
 
 A = "STREAM A (vs BIGINT, k STRING, v BIGINT) FROM 'a.jsonl';\n"
@@ -54,6 +55,11 @@ QUERIES = [
     ("SELECT v FROM A ^EXCEPT SELECT v FROM A", "found `EXCEPT`", ""),
     ("SELECT ^left FROM A", "expected an expression", 'quote it, as in "left"'),
     ("SELECT k, ^FROM A", "expected an expression", "comma too many"),
+    ("SELECT k, ^FROM A", "expected an expression", "If it is a name: `FROM` is reserved: quote"),
+    ("SELECT ^end FROM A", "expected an expression", '`end` is reserved: quote it, as in "end"'),
+    ("SELECT k, ^end FROM A", "expected an expression", '`end` is reserved: quote it, as in "end"'),
+    ("SELECT v AS ^End FROM A", "expected an alias", '`End` is reserved: quote it, as in "End"'),
+    ("SELECT A.^end FROM A", "expected a name after `.`", "`end` is reserved: quote it"),
     ("SELECT * ^+ 1 FROM A", "expected `,` or FROM", ""),
     ("SELECT v ^WHERE v > 1", "expected `,` or FROM", ""),
     ("SELECT (v + 1 ^FROM A", "expected `)`", ""),
@@ -76,6 +82,7 @@ QUERIES = [
     ("SELECT ^@nobody AS x FROM A", "unknown parameter `@nobody`", "DECLARE"),
     ("SELECT ^nobody(v) AS x FROM A", "unknown function `nobody`", ""),
     ("SELECT ^add(v, v) AS x FROM A", "unknown function `add`", ""),
+    ("SELECT ^abz(v) AS x FROM A", "unknown function `abz`", "did you mean `abs`?"),
     ("SELECT ABS(v) ^OVER (k) FROM A", "there is no OVER", "WITH TUMBLING"),
     ("SELECT ^ABS(v) FILTER (WHERE v > 1) AS x FROM A", "FILTER belongs to an aggregate", ""),
     ("SELECT ^SUM(DISTINCT v) AS x FROM A", "only COUNT takes DISTINCT", ""),
@@ -100,6 +107,19 @@ def test_queries(marked: str, message: str, hint: str) -> None:
     assert (error.line, error.column, error.source_line) == (3, line.index("^") + 1, text)
 
 
+def test_a_reserved_word_after_a_comma() -> None:
+    quote = '`{0}` is reserved: quote it, as in "{0}"'
+    assert error_of(A + "X = SELECT k, end FROM A;").hint == quote.format("end")
+    comma = "is there a comma too many before it? If it is a name: "
+    assert error_of(A + "X = SELECT k, order FROM A;").hint == comma + quote.format("order")
+
+
+@pytest.mark.parametrize("name", ["n", "mull", "ad", "is_nul", "no", "fild", "gte", "likes"])
+def test_no_hint_at_a_name_that_nobody_can_call(name: str) -> None:
+    hint = error_of(f"{A}Out = SELECT {name}(v, v) AS x FROM A;").hint
+    assert not any(f"`{operator}`" in hint for operator in OPERATORS)
+
+
 PROGRAMS = [
     ("^", "no statements", ""),
     ("^STREM A (vs BIGINT) FROM 'a';", "expected a statement", "did you mean `STREAM`?"),
@@ -119,6 +139,7 @@ PROGRAMS = [
     ("STREAM A (time BIGINT) FROM 'x' WITH (vs = ^tim);", "unknown column `tim`", "`time`"),
     ("STREAM A (a STRING) FROM 'x' WITH (vs = ^a);", "must be BIGINT or TIMESTAMP", ""),
     ("STREAM A (a BIGINT, ^a INT) FROM 'x';", "`a` is there twice", ""),
+    ("STREAM A (a BIGINT, ^end INT) FROM 'x';", "a column's name", "`end` is reserved: quote it"),
     ("STREAM A (vs BIGINT, ^window_end INT) FROM 'x';", "cannot be called", ""),
     ("STREAM A (vs BIGINT, e TIMESTAMP) FROM 'x' WITH (ve = ^e);", "one type", ""),
     ("STREAM A (vs BIGINT, ve BIGINT) FROM 'x' WITH (lifetime = ^5);", "not both", ""),

@@ -10,8 +10,7 @@ import pytest
 
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal
-from weir.plan.functions import FUNCTIONS
-from weir.script.translate_expressions import OPERATORS
+from weir.plan.functions import FUNCTIONS, OPERATORS
 
 Parse: TypeAlias = Callable[[str], Expr]
 

@@ -164,7 +164,8 @@ class Spread:
     pass
 
 class Sessions:
-    pass
+    def __init__(self, wait=0, name="", sign=1):
+        pass
 
 double = ScalarFunction("double", lambda v: 2 * v, (BIGINT,), BIGINT)
 spread = AggregateFunction("spread", Spread, (BIGINT,), BIGINT)
@@ -192,6 +193,10 @@ def test_import_and_operators(folder: Path) -> None:
     assert keys == {"P": ((),), "R": (("k", "v"),), "C": (("k",), ("j",)), "D": (("k",), ("j",))}
     assert applied["R"].call.args == (1_800_000_000, "x", -1)
     assert applied["C"].call.operator.name == "Sessions"
+    with pytest.raises(ScriptError, match=r"Sessions takes .*: too many positional") as caught:
+        parse_program(f"{A}IMPORT 'rules.py'; P = PROCESS A USING Sessions(1, 2, 3, 4);",
+                      directory=folder)  # fmt: skip
+    assert caught.value.source_line[caught.value.column - 1 :].startswith("PROCESS A")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,61 @@
+"""Paths of a program: files only, and none that is read is written.
+
+An output replaces what stands under its path, so a path that a STREAM of the same program reads,
+by name or by a glob, is refused before anything is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from weir.errors import PlanError
+from weir.plan.nodes import Program
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def check_scheme(path: str) -> None:
+    """PlanError for a URL: nothing is behind any of them."""
+    if scheme := _SCHEME.match(path):
+        hint = "write the path of a file"
+        raise PlanError(f"'{path}': nothing reads or writes {scheme[0]} URLs", hint=hint)
+
+
+def check_not_read(program: Program, directory: str | Path) -> None:
+    """PlanError for an output whose path a STREAM reads; relative paths start at `directory`."""
+    for output in program.outputs:
+        folder = output.path.endswith("/")
+        for source in program.sources:
+            if _reads(_parts(source.path, directory), _parts(output.path, directory), folder):
+                raise PlanError(
+                    f"OUTPUT {output.name} would write over '{output.path}', "
+                    f"which STREAM {source.name} reads ('{source.path}')",
+                    hint="write to another path",
+                )
+
+
+def _parts(path: str, directory: str | Path) -> tuple[str, ...]:
+    return Path(os.path.realpath(os.path.join(directory, path))).parts
+
+
+def _reads(pattern: tuple[str, ...], path: tuple[str, ...], folder: bool) -> bool:
+    """Whether a glob matches the path, or if it is a `folder`, may match something in it."""
+    if not path:
+        return folder or all(part == "**" for part in pattern)
+    if not pattern:
+        return False
+    if pattern[0] == "**" and (
+        _reads(pattern[1:], path, folder)
+        or (path[0][0] != "." and _reads(pattern, path[1:], folder))
+    ):
+        return True
+    return _names(pattern[0], path[0]) and _reads(pattern[1:], path[1:], folder)
+
+
+def _names(pattern: str, name: str) -> bool:
+    # As `glob` does it: a hidden name needs its dot. A name is also itself, brackets and all.
+    hidden = name[0] == "." and pattern[0] != "."
+    return pattern == name or (not hidden and fnmatchcase(name, pattern))

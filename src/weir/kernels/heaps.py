@@ -1,0 +1,98 @@
+"""Rows of groups, each group's in a heap by end and in a list in the order they came.
+
+Contract
+1. The owner keeps two tables of int64: `links` by slot, with the columns named here; `table` by
+   group, whose first three columns are these, −1 in a group without rows (more may follow).
+2. `insert` and `pop` (the row that ends first) cost O(log n), amortised. The heap is a skew heap:
+   linked, so that groups of any size share the tables and nothing is ever moved.
+3. Rows that were popped can be chained through their links until they are freed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled
+
+ROOT, FIRST, LAST = range(3)
+"""Of a group: the row that ends first, the first and the last that came."""
+ONE, OTHER, BEFORE, AFTER = range(4)
+"""Of a slot: children in the heap, neighbours in the list."""
+
+
+@compiled
+def insert(slot, group, ve, links, table):  # type: ignore[no-untyped-def]
+    last = table[group, LAST]
+    links[slot, ONE] = links[slot, OTHER] = links[slot, AFTER] = -1
+    links[slot, BEFORE] = last
+    if last >= 0:
+        links[last, AFTER] = slot
+    else:
+        table[group, FIRST] = slot
+    table[group, LAST] = slot
+    table[group, ROOT] = _melded(table[group, ROOT], slot, ve, links)
+
+
+@compiled
+def insert_all(slots, groups, ve, links, table):  # type: ignore[no-untyped-def]
+    for i in range(len(slots)):
+        insert(slots[i], groups[i], ve, links, table)
+
+
+@compiled
+def pop(group, ve, links, table):  # type: ignore[no-untyped-def]
+    """Take out the row that ends first."""
+    slot = table[group, ROOT]
+    table[group, ROOT] = _melded(links[slot, ONE], links[slot, OTHER], ve, links)
+    before, after = links[slot, BEFORE], links[slot, AFTER]
+    if before >= 0:
+        links[before, AFTER] = after
+    else:
+        table[group, FIRST] = after
+    if after >= 0:
+        links[after, BEFORE] = before
+    else:
+        table[group, LAST] = before
+    return slot
+
+
+@compiled
+def _melded(a, b, ve, links):  # type: ignore[no-untyped-def]
+    """Two skew heaps as one: children change places on the way down, which keeps it shallow."""
+    root = parent = -1
+    while a >= 0 and b >= 0:
+        if ve[b] < ve[a]:
+            a, b = b, a
+        if parent < 0:
+            root = a
+        else:
+            links[parent, ONE] = a
+        parent = a
+        below = links[a, OTHER]
+        links[a, OTHER] = links[a, ONE]
+        a = below
+    rest = a if a >= 0 else b
+    if parent < 0:
+        return rest
+    links[parent, ONE] = rest
+    return root
+
+
+@compiled
+def chain(slot, chained, links):  # type: ignore[no-untyped-def]
+    """Put a popped row before a chain of such; −1 is the empty one."""
+    links[slot, ONE] = chained
+    return slot
+
+
+@compiled
+def slots_of(slot, links):  # type: ignore[no-untyped-def]
+    """The rows of a chain."""
+    count, at = 0, slot
+    while at >= 0:
+        count, at = count + 1, links[at, ONE]
+    slots = np.empty(count, dtype=np.int64)
+    for i in range(count):
+        slots[i] = slot
+        slot = links[slot, ONE]
+    return slots

@@ -1,0 +1,38 @@
+"""How the classes of nodes are made: frozen values that are cheap to compare and to ask again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+def _take_hash(node: object) -> None:
+    hash(node)
+
+
+@dataclass_transform(frozen_default=True)
+def node_class(cls: type[T]) -> type[T]:
+    """A frozen dataclass that remembers its hash and schema: plans share inputs, and walking
+    a shared input anew for every reader would take time exponential in their depth. The hash
+    is taken when a node is made: its inputs have theirs then, so deep plans need no deep stack."""
+    cls.__post_init__ = _take_hash  # type: ignore[attr-defined]
+    made = dataclass(frozen=True)(cls)
+    fresh_hash = made.__hash__
+    names = tuple(f.name for f in fields(made))  # type: ignore[arg-type]
+
+    def remembered_hash(self: T) -> int:
+        known = self.__dict__.get("_hash")
+        if known is None:
+            known = fresh_hash(self)
+            object.__setattr__(self, "_hash", known)
+        return int(known)
+
+    def own_fields(self: T) -> dict[str, object]:
+        # Hashes differ from process to process: what is remembered is not pickled.
+        return {name: getattr(self, name) for name in names}
+
+    made.__hash__ = remembered_hash  # type: ignore[assignment, method-assign]
+    made.__getstate__ = own_fields  # type: ignore[assignment, method-assign]
+    return made

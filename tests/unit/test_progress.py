@@ -1,0 +1,59 @@
+"""What is said of a run on its way, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from weir import progress
+from weir.local.runner import Progress
+from weir.progress import Meter
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_progress_as_lines(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    meter = Meter(Console(file=io.StringIO()), in_time=True)
+    with meter:
+        meter.take(Progress(0, -(2**63)))
+        meter.take(Progress(1, 0))
+        clock[0] += 10
+        meter.take(Progress(5_000, 3_600_000_000))
+        meter.take(Progress(6_000, 3_600_000_000))
+    assert capsys.readouterr().err == (
+        "5,000 events, 500 events/s, at 1970-01-01 01:00:00, 360.0 × real time\n"
+    )
+
+
+def test_progress_on_a_terminal(clock: list[float]) -> None:
+    screen = io.StringIO()
+    meter = Meter(Console(file=screen, force_terminal=True, width=100), in_time=False)
+    with meter:
+        assert meter.__rich__().plain == ""
+        clock[0] += 2
+        assert meter.__rich__().plain.startswith("starting")
+        meter.take(Progress(1, 0))
+        clock[0] += 0.5
+        meter.take(Progress(250, 5_000_000))
+    assert "250 events, 100 events/s, at tick 5,000,000, 2.0 × real time" in screen.getvalue()
+
+
+def test_progress_without_an_event_time(clock: list[float]) -> None:
+    meter = Meter(Console(file=io.StringIO()), in_time=True)
+    clock[0] += 2
+    assert meter._line(Progress(8, 2**63 - 1)) == "8 events, 4 events/s"
+
+
+def test_progress_says_how_long_the_rest_will_take(clock: list[float]) -> None:
+    meter = Meter(Console(file=io.StringIO()), in_time=True)
+    clock[0] += 30
+    half = meter._line(Progress(60, 2**63 - 1, read=100, size=400))
+    assert half == "60 events, 2 events/s, 25% read, 0:01:30 left"
+    assert meter._line(Progress(60, 2**63 - 1, read=400, size=400)) == "60 events, 2 events/s"
