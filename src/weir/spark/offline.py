@@ -30,6 +30,7 @@ from weir.local.files import (
 )
 from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Program
+from weir.reliable.digest import Digest
 from weir.spark.progress import News, read_news
 from weir.spark.query import arrow_batches, collected, job_frame
 from weir.spark.reports import FileReport, Report, SourceReport, output_digest, read_report
@@ -76,9 +77,10 @@ def run_offline(
             rows = collected(job_frame(spark, job))
         reports = [read_report(row.block) for row in rows]
         finished = [_finished(number, m, piece, reports) for number, m in enumerate(made)]
-        for m, path in zip(made, finished, strict=True):
-            m.staging.put_in_place(path)
-    return _run_report(program, directory, piece, reports)
+        digests = [output_digest(reports, 0, number) for number in range(len(made))]
+        for m, path, digest in zip(made, finished, digests, strict=True):
+            m.staging.put_in_place(path, m.target.form.sidecar(digest))
+    return _run_report(program, directory, piece, reports, digests)
 
 
 def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
@@ -112,7 +114,11 @@ def _empty(target: Target) -> str:
 
 
 def _run_report(
-    program: Program, directory: str | Path, piece: Piece, reports: Sequence[Report]
+    program: Program,
+    directory: str | Path,
+    piece: Piece,
+    reports: Sequence[Report],
+    digests: Sequence[Digest],
 ) -> RunReport:
     read = [r for r in reports if isinstance(r, SourceReport)]
     inputs = tuple(
@@ -124,12 +130,11 @@ def _run_report(
         )
         for name, partitions in piece.partitions.items()
     )
-    outputs = []
-    for number, output in enumerate(program.outputs):
-        digest = output_digest(reports, 0, number)
-        path = str(Path(directory) / output.path)
-        outputs.append(OutputReport(output.name, output.kind, path, digest.count, str(digest)))
-    return RunReport(sum(r.events for r in read), inputs, tuple(outputs))
+    outputs = tuple(
+        OutputReport(o.name, o.kind, str(Path(directory) / o.path), digest.count, str(digest))
+        for o, digest in zip(program.outputs, digests, strict=True)
+    )
+    return RunReport(sum(r.events for r in read), inputs, outputs)
 
 
 @contextmanager
