@@ -1,8 +1,8 @@
-"""The command line: `weir run`, `weir explain`, `weir conform`.
+"""The command line: `weir run`, `weir explain`, `weir conform`, `weir verify`, `weir diff`.
 
-Exit codes: 0 done; 1 the run failed; 2 the program or the command line is wrong, nothing ran;
-130 interrupted. Results go to stdout, everything else to stderr. Heavy imports wait until a
-command needs them, so that `--help` answers at once.
+Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
+line is wrong, nothing ran; 130 interrupted. Results go to stdout, everything else to stderr.
+Heavy imports wait until a command needs them, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -197,6 +197,72 @@ def conform(
     raise typer.Exit(DONE if all(v.passed for v in verdicts) else FAILED)
 
 
+@app.command()
+def verify(
+    a: Annotated[str, typer.Argument(metavar="A", help="An output, or a run (a .json file).")],
+    b: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="Another; without it, A's own digest.")
+    ] = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Compare two outputs, or two runs, by their digests.
+
+    Example: [bold]weir verify out/counts.parquet other/counts.csv[/bold]
+
+    An output is read, in any format. A run is what `weir run --json` printed.
+    Exit code 1 if they differ, or if an output is not what it carries the digest of.
+    """
+    with _clean_errors(debug), _reading() as tell:
+        from weir.local import verify as comparing
+
+        verdicts = comparing.verify([a] if b is None else [a, b], tell)
+    equal = all(v.status == "equal" for v in verdicts)
+    if as_json:
+        typer.echo(json.dumps({"equal": equal, "verdicts": [asdict(v) for v in verdicts]}))
+    else:
+        typer.echo("\n".join(map(str, verdicts)))
+    raise typer.Exit(DONE if equal else FAILED)
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="An output: a file or a folder.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show the first event time at which two outputs differ, and the rows there.
+
+    Example: [bold]weir diff out/counts.parquet other/counts.csv[/bold]
+
+    Rows that A alone has begin with `-`, those of B with `+`. Exit code 1 if they differ.
+    """
+    with _clean_errors(debug), _reading() as tell:
+        from weir.local import verify as comparing
+
+        found = comparing.diff(a, b, tell)
+    typer.echo(json.dumps({"equal": found.equal, **asdict(found)}) if as_json else str(found))
+    raise typer.Exit(DONE if found.equal else FAILED)
+
+
+@contextmanager
+def _reading() -> Iterator[Callable[[int], None]]:
+    """Counts the rows read on a terminal; what cannot be read is a wrong command line."""
+    total = 0
+    try:
+        with Console(stderr=True).status("") as status:
+
+            def tell(rows: int) -> None:
+                nonlocal total
+                total += rows
+                status.update(f"{total:,} rows read")
+
+            yield tell
+    except (InputError, OSError) as error:
+        raise _Usage(str(error)) from error
+
+
 def main() -> None:
     """The `weir` command."""
     app()
@@ -304,8 +370,7 @@ def _print_report(report: RunReport, seconds: float, as_json: bool) -> None:
         typer.echo(json.dumps({**asdict(report), "seconds": round(seconds, 3)}))
         return
     for output in report.outputs:
-        name = output.name if output.kind == "rows" else f"{output.kind} rows of {output.name}"
-        typer.echo(f"{name} -> {output.path}: {_rows(output.rows)}, digest {output.digest}")
+        typer.echo(f"{output.title} -> {output.path}: {_rows(output.rows)}, digest {output.digest}")
     for source in report.inputs:
         if source.late or source.bad:
             typer.echo(f"{source.name}: {source.late:,} late, {source.bad:,} bad")
