@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit property conformance coverage demo bench fuzz clean
+.PHONY: help install test lint types unit property spark conformance coverage demo bench fuzz clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,7 +26,7 @@ $(INSTALLED): pyproject.toml
 install: $(INSTALLED)  ## .venv with the weir command and the development tools
 
 test: lint types  ## everything that must hold: lint, types, all tests
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 lint: $(INSTALLED)  ## ruff: rules and format
 	@$(BIN)/ruff check .
@@ -41,8 +41,12 @@ unit: $(INSTALLED)  ## the fast tests alone
 property: $(INSTALLED)  ## kernels against the oracle, random programs, cuts and restarts
 	@$(BIN)/python -m pytest -q -n $(WORKERS) tests/property
 
-conformance: $(INSTALLED)  ## the cases with known answers, by the command line
+spark: $(INSTALLED)  ## the tests on real Spark alone
+	@$(BIN)/python -m pytest -q tests/spark
+
+conformance: $(INSTALLED)  ## the cases with known answers, by the command line, on each runner
 	@$(BIN)/weir conform tests/conformance/*.jsonl --cut 1,3,none --parallelism 1,3
+	@$(BIN)/weir conform tests/conformance/*.jsonl --cut 1,3,none --parallelism 1,3 --runner offline
 
 coverage: $(INSTALLED)  ## all tests, with the lines of src that none of them reached
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from weir.plan.terms import call, case, col, count, explode, lit
     from weir.plan.windows import count_window, hopping, session, snapshot, tumbling
     from weir.script.program import parse_program
+    from weir.spark.frames import from_spark
+    from weir.spark.offline import run_offline
 
 __version__ = "0.1.0"
 
@@ -49,11 +51,13 @@ __all__ = [
     "count",
     "count_window",
     "explode",
+    "from_spark",
     "hopping",
     "lit",
     "operator",
     "parse_program",
     "run",
+    "run_offline",
     "session",
     "snapshot",
     "stream",
@@ -71,6 +75,8 @@ _HOMES = {
     "weir.plan.terms": ("call", "case", "col", "count", "explode", "lit"),
     "weir.plan.windows": ("count_window", "hopping", "session", "snapshot", "tumbling"),
     "weir.script.program": ("parse_program",),
+    "weir.spark.frames": ("from_spark",),
+    "weir.spark.offline": ("run_offline",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

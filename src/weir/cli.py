@@ -1,8 +1,8 @@
-"""The command line: `weir run`, `weir explain`, `weir conform`.
+"""The command line: `weir run`, `weir explain`, `weir conform`, `weir verify`, `weir diff`.
 
-Exit codes: 0 done; 1 the run failed; 2 the program or the command line is wrong, nothing ran;
-130 interrupted. Results go to stdout, everything else to stderr. Heavy imports wait until a
-command needs them, so that `--help` answers at once.
+Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
+line is wrong, nothing ran; 130 interrupted. Results go to stdout, everything else to stderr.
+Heavy imports wait until a command needs them, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,7 +56,17 @@ class Form(StrEnum):
 
 
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.")]
-RunnerOption = Annotated[Runner, typer.Option(help="Where it runs: `local` is this process.")]
+RunnerOption = Annotated[
+    Runner, typer.Option(help="Where it runs: `local` is this process, `offline` a Spark job.")
+]
+MasterOption = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Spark's master. \\[default: all cores of this machine]"),
+]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may be repeated."),
+]
 ParallelismOption = Annotated[
     int, typer.Option(min=1, help="Vertices of each stage that is split by keys.")
 ]
@@ -90,10 +101,15 @@ def weir(
 def run(
     program: ProgramFile,
     runner: RunnerOption = Runner.local,
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark's master (offline, live).")
+    master: MasterOption = None,
+    setting: SettingOption = None,
+    parallelism: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Vertices of each stage that is split by keys. \\[default: 1; on Spark its cores]",
+        ),
     ] = None,
-    parallelism: ParallelismOption = 1,
     cut: Annotated[
         int | None,
         typer.Option(min=1, help="Hand the input over N events at a time; changes no result."),
@@ -119,16 +135,26 @@ def run(
     equal digests and byte-identical files.
     """
     with _clean_errors(debug):
-        _check_runner(runner, master=master, store=store)
-        from weir.local.files import run_files
-
+        settings = _settings(runner, master=master, setting=setting, store=store, check=check)
         checked = _program(program, param)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked))
-        with meter:
-            report = run_files(
-                checked, directory=directory, cut=cut, parallelism=parallelism, check=check,
-                report=meter.take,
-            )  # fmt: skip
+        if runner is Runner.local:
+            from weir.local.files import run_files
+
+            with meter:
+                report = run_files(
+                    checked, directory=directory, cut=cut, parallelism=parallelism or 1,
+                    check=check, report=meter.take,
+                )  # fmt: skip
+        else:
+            from weir.spark.offline import run_offline
+            from weir.spark.session import session
+
+            with session(master, settings) as spark, meter:
+                report = run_offline(
+                    checked, spark, directory=directory, cut=cut, parallelism=parallelism,
+                    tell=meter.take,
+                )  # fmt: skip
         _print_report(report, meter.elapsed, as_json)
 
 
@@ -165,6 +191,7 @@ def conform(
     parallelism: Annotated[
         str, typer.Option(metavar="N,…", help="Numbers of vertices to run each case with.")
     ] = "1",
+    master: MasterOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -175,15 +202,89 @@ def conform(
     A line for each case that fails, then `N passed, M failed` alone on the last line.
     """
     with _clean_errors(debug):
-        _check_runner(runner)
+        _settings(runner, master=master)
         cuts = [None if n == "none" else _number(n, "--cut") for n in cut.split(",")]
         parallelisms = [_number(n, "--parallelism") for n in parallelism.split(",")]
-        from weir.local.conform import check_case
+        from weir.local.conform import check_cases
 
         read = _read_cases(cases)
-        verdicts = [check_case(case, cuts, parallelisms) for case in _tracked(read)]
+        if runner is Runner.local:
+            verdicts = list(_tracked(check_cases(read, cuts, parallelisms), len(read)))
+        else:
+            from weir.spark.session import session
+            from weir.spark.trials import run_trials
+
+            with session(master) as spark:
+                on_spark = partial(run_trials, spark)
+                verdicts = list(check_cases(read, cuts, parallelisms, on_spark))
         _print_verdicts(verdicts, as_json)
     raise typer.Exit(DONE if all(v.passed for v in verdicts) else FAILED)
+
+
+@app.command()
+def verify(
+    a: Annotated[str, typer.Argument(metavar="A", help="An output, or a run (a .json file).")],
+    b: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="Another; without it, A's own digest.")
+    ] = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Compare two outputs, or two runs, by their digests.
+
+    Example: [bold]weir verify out/counts.parquet other/counts.csv[/bold]
+
+    An output is read, in any format. A run is what `weir run --json` printed.
+    Exit code 1 if they differ, or if an output is not what it carries the digest of.
+    """
+    with _clean_errors(debug), _reading() as tell:
+        from weir.local import verify as comparing
+
+        verdicts = comparing.verify([a] if b is None else [a, b], tell)
+    equal = all(v.status == "equal" for v in verdicts)
+    if as_json:
+        typer.echo(json.dumps({"equal": equal, "verdicts": [asdict(v) for v in verdicts]}))
+    else:
+        typer.echo("\n".join(map(str, verdicts)))
+    raise typer.Exit(DONE if equal else FAILED)
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="An output: a file or a folder.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show the first event time at which two outputs differ, and the rows there.
+
+    Example: [bold]weir diff out/counts.parquet other/counts.csv[/bold]
+
+    Rows that A alone has begin with `-`, those of B with `+`. Exit code 1 if they differ.
+    """
+    with _clean_errors(debug), _reading() as tell:
+        from weir.local import verify as comparing
+
+        found = comparing.diff(a, b, tell)
+    typer.echo(json.dumps({"equal": found.equal, **asdict(found)}) if as_json else str(found))
+    raise typer.Exit(DONE if found.equal else FAILED)
+
+
+@contextmanager
+def _reading() -> Iterator[Callable[[int], None]]:
+    """Counts the rows read on a terminal; what cannot be read is a wrong command line."""
+    total = 0
+    try:
+        with Console(stderr=True).status("") as status:
+
+            def tell(rows: int) -> None:
+                nonlocal total
+                total += rows
+                status.update(f"{total:,} rows read")
+
+            yield tell
+    except (InputError, OSError) as error:
+        raise _Usage(str(error)) from error
 
 
 def main() -> None:
@@ -194,13 +295,35 @@ def main() -> None:
 # --- the command line and the program --------------------------------------------------------
 
 
-def _check_runner(runner: Runner, *, master: str | None = None, store: str | None = None) -> None:
-    if runner is not Runner.local:
-        raise _Usage(f"the {runner.value} runner is not available in this version; local is")
+def _settings(
+    runner: Runner,
+    *,
+    master: str | None = None,
+    setting: Sequence[str] | None = None,
+    store: str | None = None,
+    check: bool = False,
+) -> dict[str, str]:
+    """Spark's settings that were given; options that do not fit the runner are refused."""
+    if runner is Runner.live:
+        raise _Usage("the live runner is not available in this version; local and offline are")
     if store is not None:
         raise _Usage("--store belongs to --runner live")
-    if master is not None:
-        raise _Usage("--master belongs to --runner offline or live")
+    if runner is Runner.local and (master is not None or setting):
+        raise _Usage("--master and --conf belong to --runner offline or live")
+    if runner is not Runner.local and check:
+        raise _Usage("--check belongs to --runner local")
+    return _pairs(setting, "--conf")
+
+
+def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
+    """NAME=VALUE texts as a mapping."""
+    pairs = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise _Usage(f"{option} takes NAME=VALUE, not {text!r}")
+        pairs[name] = value
+    return pairs
 
 
 def _number(text: str, option: str) -> int:
@@ -213,12 +336,7 @@ def _program(path: Path, given: Sequence[str] | None) -> Program:
     """The checked program; warnings are printed."""
     from weir.script.program import parse_program
 
-    params = {}
-    for text in given or ():
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise _Usage(f"--param takes NAME=VALUE, not {text!r}")
-        params[name] = value
+    params = _pairs(given, "--param")
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -300,8 +418,7 @@ def _print_report(report: RunReport, seconds: float, as_json: bool) -> None:
         typer.echo(json.dumps({**asdict(report), "seconds": round(seconds, 3)}))
         return
     for output in report.outputs:
-        name = output.name if output.kind == "rows" else f"{output.kind} rows of {output.name}"
-        typer.echo(f"{name} -> {output.path}: {_rows(output.rows)}, digest {output.digest}")
+        typer.echo(f"{output.title} -> {output.path}: {_rows(output.rows)}, digest {output.digest}")
     for source in report.inputs:
         if source.late or source.bad:
             typer.echo(f"{source.name}: {source.late:,} late, {source.bad:,} bad")
@@ -325,10 +442,10 @@ def _print_verdicts(verdicts: Sequence[Verdict], as_json: bool) -> None:
     typer.echo(f"{passed} passed, {len(failed)} failed")
 
 
-def _tracked(cases: Sequence[Case]) -> Iterator[Case]:
+def _tracked(verdicts: Iterator[Verdict], count: int) -> Iterator[Verdict]:
     console = Console(stderr=True)
     yield from track(
-        cases, "cases", console=console, transient=True, disable=not console.is_terminal
+        verdicts, "cases", count, console=console, transient=True, disable=not console.is_terminal
     )
 
 

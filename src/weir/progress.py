@@ -69,12 +69,15 @@ class Meter:
     def _line(self, progress: Progress) -> str:
         seconds = max(self.elapsed, 1e-9)
         line = f"{progress.events:,} events, {progress.events / seconds:,.0f} events/s"
+        if progress.stage:
+            line = f"{progress.stage}: {line}"
         if self._first is not None and abs(progress.reached) < ENDLESS:
             times = (progress.reached - self._first) / 1e6 / seconds
             line += f", at {self._shown(progress.reached)}, {times:,.1f} × real time"
         if 0 < progress.read < progress.size:
             left = round(seconds * (progress.size - progress.read) / progress.read)
-            line += f", {progress.read / progress.size:.0%} read, {timedelta(seconds=left)} left"
+            done = "done" if progress.stage else "read"
+            line += f", {progress.read / progress.size:.0%} {done}, {timedelta(seconds=left)} left"
         return line
 
     def _shown(self, ticks: int) -> str:

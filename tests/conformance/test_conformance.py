@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.local.conform import check_case, read_cases
+from weir.local.conform import check_cases, read_cases
 
 CASES = [c for path in sorted(Path(__file__).parent.glob("*.jsonl")) for c in read_cases(path)]
 SLICES = 8
@@ -23,6 +23,6 @@ def test_no_case_is_lost() -> None:
 
 @pytest.mark.parametrize("slice_", range(SLICES))
 def test_known_answers(slice_: int) -> None:
-    verdicts = [check_case(c, (1, 3, None), (1, 3)) for c in CASES[slice_::SLICES]]
+    verdicts = list(check_cases(CASES[slice_::SLICES], (1, 3, None), (1, 3)))
     failed = [f"{v.id}: {v.reason}" for v in verdicts if not v.passed]
     assert not failed, "\n".join(failed)

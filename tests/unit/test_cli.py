@@ -87,9 +87,10 @@ def test_the_directory_of_relative_paths(command: Weir) -> None:
     [
         (["run", "nowhere.weir"], "cannot read the program nowhere.weir: No such file"),
         (["run", "p.weir", "--runner", "live"], "the live runner is not available in this version"),
-        (["run", "p.weir", "--runner", "offline"], "not available in this version"),
+        (["run", "p.weir", "--runner", "offline", "--check"], "--check belongs to --runner local"),
+        (["run", "p.weir", "--runner", "offline", "--conf", "x"], "--conf takes NAME=VALUE"),
         (["run", "p.weir", "--store", "d"], "--store belongs to --runner live"),
-        (["run", "p.weir", "--master", "local"], "--master belongs to"),
+        (["run", "p.weir", "--master", "local"], "--master and --conf belong to"),
         (["run", "p.weir", "--param", "least"], "--param takes NAME=VALUE, not 'least'"),
         (["run", "p.weir", "--param", "most=1"], "unknown parameter `most`"),
         (["run", "p.weir", "--param", "least=x"], "--param least=x is no BIGINT"),

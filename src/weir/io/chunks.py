@@ -80,15 +80,24 @@ class Partition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file with its declared columns, and those of them that are needed (None: all)."""
+    """A file with its declared columns, and those of them that are needed (None: all).
+
+    `name` is what errors and LATE rows show; a relative one starts at `root`, for processes that
+    work in another folder.
+    """
 
     name: str
     columns: Columns
     needed: Collection[str] | None = None
+    root: str = ""
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.root, self.name)
 
     @property
     def size(self) -> int:
-        return os.path.getsize(self.name)
+        return os.path.getsize(self.path)
 
     def needs(self, column: str) -> bool:
         return self.needed is None or column in self.needed

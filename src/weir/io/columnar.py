@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -35,7 +37,7 @@ class ParquetFile(DataFile):
     """A `.parquet` file as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        with closing(_opened(self.name)) as file:
+        with closing(_opened(self)) as file:
             columns = _columns_to_read(file.schema_arrow, self)
             yield from _chunks(self, self._batches(file, columns, size), columns, size, start)
 
@@ -52,7 +54,7 @@ class ArrowFile(DataFile):
     """A `.arrow` file (IPC file or stream format) as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        with pa.memory_map(self.name) as source:
+        with pa.memory_map(self.path) as source:
             found = _ipc(source, self.name, None).schema
             columns = _columns_to_read(found, self)
             places = [found.get_field_index(name) for name, _ in columns]
@@ -70,11 +72,29 @@ class ArrowFile(DataFile):
             yield reader.get_batch(i), self.size * (i + 1) // count
 
 
-def _opened(name: str) -> pq.ParquetFile:
+@dataclass(frozen=True, slots=True)
+class Records(DataFile):
+    """Record batches of unknown number that come from elsewhere, as a partition read once."""
+
+    batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        first = next(self.batches, None)
+        if first is not None:
+            columns = _columns_to_read(first.schema, self)
+            batches = ((batch, 0) for batch in chain([first], self.batches))
+            yield from _chunks(self, batches, columns, size, start)
+
+
+def _opened(data: DataFile) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(name, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+        return pq.ParquetFile(data.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
     except pa.ArrowInvalid as error:
-        raise InputError(f"not a readable file: {error}", file=name) from None
+        raise InputError(f"not a readable file: {error}", file=data.name) from None
 
 
 def _ipc(source: pa.MemoryMappedFile, name: str, places: list[int] | None) -> IpcReader:

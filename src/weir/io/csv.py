@@ -48,7 +48,7 @@ class CsvFile(DataFile):
     """A `.csv` file as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        with open(self.name, "rb") as file:
+        with open(self.path, "rb") as file:
             names, lines = _header(file, self.name)
             places = self._looked_at(names)
             seen = 0

@@ -80,7 +80,7 @@ class JsonLines(DataFile):
         decoder = msgspec.json.Decoder(_form(self.columns, cti=True))
         scanner = self._scanner()
         seen = 0
-        with open(self.name, "rb") as file:
+        with open(self.path, "rb") as file:
             skip_byte_order_mark(file)
             for block in read_blocks(file, size):
                 chunk = (

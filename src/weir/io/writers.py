@@ -7,7 +7,8 @@ Contract
 2. A path that ends in `/` is a folder with one sorted Parquet part for each vertex.
 3. Nothing is seen under the path before `close`: all is written beside it and renamed. `abort`,
    or never closing, leaves what was there before.
-4. Memory is bounded by `memory` bytes and some blocks; beyond that rows wait in files.
+4. The output carries its digest; see `sidecar.py`.
+5. Memory is bounded by `memory` bytes and some blocks; beyond that rows wait in files.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
 from weir.errors import RunError
 from weir.events.batch import Batch, concat_batches, times
 from weir.io.runs import SortedRuns, merge_runs
+from weir.io.sidecar import Sidecar, make_sidecar, sidecar_path, write_sidecar
 from weir.io.sinks import SINKS, sink_format
 from weir.plan.nodes import Schema
+from weir.reliable.digest import Digest
 
 GROUP_ROWS = 65_536
 DEFAULT_MEMORY = 256 << 20
@@ -47,17 +48,31 @@ class OutputForm:
 
     def write(self, path: str, batches: Iterator[Batch]) -> None:
         """A file of these rows, which come in the order of the file."""
-        time = self.schema.time
-        time_fields = [("vs", time), ("ve", time)] if self.lifetime else []
-        file_schema = pa.schema([*time_fields, *self.schema.columns])
-        sink = SINKS[self.ending](path, file_schema)
+        sink = SINKS[self.ending](path, pa.schema(self.columns))
         try:
             for group in _groups(batches):
-                lifetime = [times(group.vs, time), times(group.ve, time)] if self.lifetime else []
-                arrays = [*lifetime, *group.columns]
-                sink.write(pa.RecordBatch.from_arrays(arrays, schema=file_schema))
+                sink.write(self.record(group))
         finally:
             sink.close()
+
+    @property
+    def columns(self) -> Sequence[tuple[str, pa.DataType]]:
+        """All columns of the file."""
+        time = self.schema.time
+        lifetime = [("vs", time), ("ve", time)] if self.lifetime else []
+        return [*lifetime, *self.schema.columns]
+
+    def record(self, rows: Batch) -> pa.RecordBatch:
+        """Rows as the file has them."""
+        time = self.schema.time
+        lifetime = [times(rows.vs, time), times(rows.ve, time)] if self.lifetime else []
+        return pa.RecordBatch.from_arrays(
+            [*lifetime, *rows.columns], schema=pa.schema(self.columns)
+        )
+
+    def sidecar(self, digest: Digest) -> Sidecar:
+        """What an output of this form carries."""
+        return make_sidecar(digest, self.schema, self.lifetime)
 
 
 class Staging:
@@ -81,13 +96,21 @@ class Staging:
             why = "a part of its path is a file, not a folder" if under_a_file else error.strerror
             raise RunError(f"cannot write '{self._given}': {why or error}") from error
 
-    def put_in_place(self, made: str) -> None:
-        """The finished file or folder takes the output's name; the staging folder goes."""
+    def put_in_place(self, made: str, sidecar: Sidecar) -> None:
+        """The finished file or folder takes the output's name, with what it carries; the
+        staging folder goes."""
         with self.naming():
+            write_sidecar(made, sidecar)
             if os.path.isdir(self._path):
                 # A folder cannot be replaced in one step: the old one steps aside first.
                 os.rename(self._path, os.path.join(self.folder, "old"))
-            os.replace(made, self._path)
+            if os.path.isdir(made):
+                os.replace(made, self._path)
+            else:
+                # In this order, whatever is interrupted, no old digest stands beside a new file.
+                Path(sidecar_path(self._path)).unlink(missing_ok=True)
+                os.replace(made, self._path)
+                os.replace(sidecar_path(made), sidecar_path(self._path))
             self.remove()
 
     def remove(self) -> None:
@@ -122,8 +145,8 @@ class OutputWriter:
             with self._staging.naming():
                 max(self._runs, key=lambda runs: runs.held_bytes).spill()
 
-    def close(self) -> None:
-        """Sort, write, and put the output in its place."""
+    def close(self, digest: Digest) -> None:
+        """Sort, write, and put the output in its place; `digest` is that of all its rows."""
         made = os.path.join(self._staging.folder, "output")
         with self._staging.naming():
             if self._is_folder:
@@ -132,22 +155,11 @@ class OutputWriter:
                     self._write_file(os.path.join(made, part_name(vertex)), [runs])
             else:
                 self._write_file(made, self._runs)
-        self._staging.put_in_place(made)
+        self._staging.put_in_place(made, self._form.sidecar(digest))
 
     def abort(self) -> None:
         """Forget all; what stood under the path before stays."""
         self._staging.remove()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close() if kind is None else self.abort()
 
     def _write_file(self, path: str, parts: Sequence[SortedRuns]) -> None:
         runs = [run for part in parts for run in part.run_iterators()]

@@ -27,6 +27,7 @@ from weir.local.runner import Emit, LocalRun, Progress, output_schema
 from weir.plan.nodes import Output, Program, Source
 from weir.plan.properties import walk_nodes
 from weir.plan.rewrites import needed_columns, rewrite
+from weir.reliable.digest import Digest
 
 Partitions = Mapping[str, Sequence[Partition]]
 Report = Callable[[Progress], None]
@@ -51,6 +52,10 @@ class OutputReport:
     path: str
     rows: int
     digest: str
+
+    @property
+    def title(self) -> str:
+        return self.name if self.kind == "rows" else f"{self.kind} rows of {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ def run_files(
             check_again(program, partitions, run, cut=cut, parallelism=parallelism)
         # From here on nothing is undone: each writer puts its output in place by itself.
         aborting.pop_all()
-        _close_all(writers)
+        _close_all(writers, [egress.digest for egress in run.egress])
     return _run_report(run, directory)
 
 
@@ -152,11 +157,11 @@ def _writer(output: Output, directory: Path, vertices: int) -> OutputWriter:
     return OutputWriter(path, output_schema(output), vertices, lifetime=output.kind != "bad")
 
 
-def _close_all(writers: Sequence[OutputWriter]) -> None:
+def _close_all(writers: Sequence[OutputWriter], digests: Sequence[Digest]) -> None:
     """Close the writers; when one fails, those behind it leave nothing."""
-    for number, writer in enumerate(writers):
+    for number, (writer, digest) in enumerate(zip(writers, digests, strict=True)):
         try:
-            writer.close()
+            writer.close(digest)
         except BaseException:
             for other in writers[number:]:
                 other.abort()

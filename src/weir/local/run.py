@@ -46,13 +46,14 @@ def run(
     and compares.
     """
     if not isinstance(program, Program):
-        program = _parsed(program, params, Path(directory))
+        program = parsed(program, params, Path(directory))
     return run_files(
         program, directory=directory, cut=cut, parallelism=parallelism, check=check, report=report
     )
 
 
-def _parsed(program: str | Path, params: Mapping[str, str] | None, directory: Path) -> Program:
+def parsed(program: str | Path, params: Mapping[str, str] | None, directory: Path) -> Program:
+    """The checked program of a text, or of a file; IMPORT starts at the file's folder."""
     if isinstance(program, str):
         return parse_program(program, params=params, directory=directory)
     text = program.read_text(encoding="utf-8")

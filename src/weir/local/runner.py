@@ -40,6 +40,8 @@ class Progress:
     reached: int
     read: int = 0
     size: int = 0
+    stage: str = ""
+    """What of several steps is being done, where there are some."""
 
 
 class SourceVertex:

@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from pyspark.sql import types as t
 
 from weir.errors import PlanError
 from weir.events.batch import times
+from weir.io.chunks import DataFile, Partition
+from weir.io.columnar import Records
 from weir.io.writers import OutputForm
 from weir.local.files import open_partitions
 from weir.local.run import program_of
@@ -34,7 +37,7 @@ from weir.spark.query import job_frame
 from weir.spark.session import ARROW_BATCHES, default_parallelism
 from weir.spark.spark_types import arrow_type, spark_type, weir_type
 from weir.spark.targets import Target
-from weir.spark.tasks import Records
+from weir.spark.tasks import Rows
 from weir.spark.waves import make_job, make_piece
 
 _numbers = count(1)
@@ -87,8 +90,7 @@ def to_spark(
 ) -> DataFrame:
     """The rows of a stream as a DataFrame; see the module's rules."""
     program = program_of(stream)
-    start = Path(directory).absolute()
-    partitions = dict(open_partitions(program, start)) | frame_partitions(program)
+    partitions = all_partitions(program, directory)
     shape = stream.schema
     target = Target("rows", 0, OutputForm("", shape))
     piece = make_piece(program, partitions, [target], parallelism or default_parallelism(spark))
@@ -105,15 +107,21 @@ def to_spark(
     return rows.where(f.col("partition") == COLLECTED).mapInArrow(_Decoding(shape), types)
 
 
+def all_partitions(program: Program, directory: str | Path) -> dict[str, list[Partition]]:
+    """The files and DataFrames of a program's sources, for workers that run in other folders."""
+    here = os.getcwd()
+    files = {
+        name: [replace(p, root=here) if isinstance(p, DataFile) else p for p in partitions]
+        for name, partitions in open_partitions(program, directory).items()
+    }
+    frames = {s.name: Records(f"DataFrame {s.name}", s.declared) for s in frame_sources(program)}
+    return files | {name: [frame] for name, frame in frames.items()}
+
+
 def frame_sources(program: Program) -> list[Source]:
     nodes = (n for output in program.outputs for n in walk_nodes(output.node))
     found = dict.fromkeys(n for n in nodes if isinstance(n, Source) and not n.has_origins)
     return list(found)
-
-
-def frame_partitions(program: Program) -> dict[str, list[FramePartition]]:
-    """In the place of files: a DataFrame's rows come when a task has them."""
-    return {s.name: [FramePartition(f"DataFrame {s.name}", s.declared)] for s in frame_sources(program)}
 
 
 def frames_of(program: Program) -> dict[str, DataFrame]:
@@ -133,12 +141,10 @@ class _Decoding:
 
     shape: Schema
 
-    def __call__(self, records: Records) -> Iterator[pa.RecordBatch]:
+    def __call__(self, records: Rows) -> Iterator[pa.RecordBatch]:
         width = len(self.shape.columns)
         for row in (row for record in records for row in rows_of(record)):
             rows = decode(row.block, width)
             lifetime = [times(rows.vs, self.shape.time), times(rows.ve, self.shape.time)]
             arrays = [a.cast(arrow_type(a.type)) for a in (*lifetime, *rows.columns)]
             yield pa.RecordBatch.from_arrays(arrays, names=["vs", "ve", *self.shape.names])
-
-

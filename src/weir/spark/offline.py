@@ -10,8 +10,8 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,22 +25,23 @@ from weir.local.files import (
     OutputReport,
     RunReport,
     check_outputs,
-    open_partitions,
     output_path,
 )
-from weir.local.runner import output_schema
+from weir.local.run import parsed
+from weir.local.runner import Progress, output_schema
 from weir.plan.nodes import Output, Program
-from weir.spark.frames import frame_partitions, frames_of
-from weir.spark.progress import News, read_news
+from weir.reliable.digest import Digest
+from weir.spark.frames import all_partitions, frames_of
+from weir.spark.progress import job_progress, read_news
 from weir.spark.query import arrow_batches, collected, job_frame
 from weir.spark.reports import FileReport, Report, SourceReport, output_digest, read_report
-from weir.spark.session import default_parallelism
+from weir.spark.session import default_parallelism, session
 from weir.spark.targets import Target
 from weir.spark.waves import Job, Piece, make_job, make_piece, stages_of_sink
 
 POLL_SECONDS = 0.5
 
-Tell = Callable[[Job, Sequence[News]], None]
+Tell = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +54,27 @@ class _Made:
 
 
 def run_offline(
-    program: Program,
-    spark: SparkSession,
+    program: str | Path | Program,
+    spark: SparkSession | None = None,
     *,
+    params: Mapping[str, str] | None = None,
     directory: str | Path = ".",
     cut: int | None = None,
     parallelism: int | None = None,
     tell: Tell | None = None,
 ) -> RunReport:
-    """Run a program on Spark; relative paths start at `directory`, which all workers must see."""
-    return run_programs(
-        [program], spark, directory=directory, cut=cut, parallelism=parallelism, tell=tell
-    )[0]
+    """Run a program as a Spark job: a text, a `Path` to one, or a checked program.
+
+    Without `spark`, the active session runs it, or one made for it on all cores of this machine.
+    `params` override DECLAREs; relative paths start at `directory`, which all workers must see.
+    What is written is what `weir.run` writes.
+    """
+    if not isinstance(program, Program):
+        program = parsed(program, params, Path(directory))
+    with nullcontext(spark) if spark is not None else session() as running:
+        return run_programs(
+            [program], running, directory=directory, cut=cut, parallelism=parallelism, tell=tell
+        )[0]
 
 
 def run_programs(
@@ -80,14 +90,13 @@ def run_programs(
     """Several programs in one job of at most `tasks` tasks a wave; all succeed, or none does."""
     for program in programs:
         check_outputs(program, directory)
-    # Workers have other working directories.
-    start = os.path.abspath(directory)
+    start = os.path.abspath(directory)  # workers have other working directories
     vertices = parallelism or default_parallelism(spark)
     with ExitStack() as undo:
         pieces, made = [], []
         for program in programs:
             outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
-            partitions = dict(open_partitions(program, start)) | frame_partitions(program)
+            partitions = all_partitions(program, directory)
             pieces.append(make_piece(program, partitions, [m.target for m in outputs], vertices))
             made.append(outputs)
         news = tempfile.mkdtemp(prefix="weir-progress-")
@@ -99,16 +108,20 @@ def run_programs(
         reports: list[list[Report]] = [[] for _ in pieces]
         for report in (read_report(row.block) for row in rows):
             reports[report.piece].append(report)
+        digests = [
+            [output_digest(told, at, number) for number in range(len(made[at]))]
+            for at, told in enumerate(reports)
+        ]
         finished = [
-            (one.staging, _finished(number, one, piece, told))
-            for outputs, piece, told in zip(made, pieces, reports, strict=True)
+            (one, _finished(number, one, pieces[at], reports[at]), digests[at][number])
+            for at, outputs in enumerate(made)
             for number, one in enumerate(outputs)
         ]
-        for staging, path in finished:
-            staging.put_in_place(path)
+        for one, path, digest in finished:
+            one.staging.put_in_place(path, one.target.form.sidecar(digest))
     return [
-        _run_report(number, program, directory, piece, told)
-        for number, (program, piece, told) in enumerate(zip(programs, pieces, reports, strict=True))
+        _run_report(program, directory, pieces[at], reports[at], digests[at])
+        for at, program in enumerate(programs)
     ]
 
 
@@ -147,7 +160,11 @@ def _empty(target: Target) -> str:
 
 
 def _run_report(
-    at: int, program: Program, directory: str | Path, piece: Piece, reports: Sequence[Report]
+    program: Program,
+    directory: str | Path,
+    piece: Piece,
+    reports: Sequence[Report],
+    digests: Sequence[Digest],
 ) -> RunReport:
     read = [r for r in reports if isinstance(r, SourceReport)]
     inputs = tuple(
@@ -159,12 +176,11 @@ def _run_report(
         )
         for name, partitions in piece.partitions.items()
     )
-    outputs = []
-    for number, output in enumerate(program.outputs):
-        digest = output_digest(reports, at, number)
-        path = str(Path(directory) / output.path)
-        outputs.append(OutputReport(output.name, output.kind, path, digest.count, str(digest)))
-    return RunReport(sum(r.events for r in read), inputs, tuple(outputs))
+    outputs = tuple(
+        OutputReport(o.name, o.kind, str(Path(directory) / o.path), digest.count, str(digest))
+        for o, digest in zip(program.outputs, digests, strict=True)
+    )
+    return RunReport(sum(r.events for r in read), inputs, outputs)
 
 
 @contextmanager
@@ -177,7 +193,7 @@ def _telling(job: Job, folder: str, tell: Tell | None) -> Iterator[None]:
 
     def poll() -> None:
         while not over.wait(POLL_SECONDS):
-            tell(job, list(read_news(folder)))
+            tell(job_progress(job, list(read_news(folder))))
 
     thread = threading.Thread(target=poll, daemon=True)
     thread.start()

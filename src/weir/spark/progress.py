@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
+
+from weir.events.batch import OPEN
+from weir.local.runner import Progress
+from weir.spark.waves import Job
 
 INTERVAL_SECONDS = 0.5
 
@@ -23,6 +27,7 @@ class News(msgspec.Struct, frozen=True):
     is_source: bool
     events: int
     reached: int
+    read: int
     ended: bool
 
 
@@ -33,10 +38,11 @@ class TaskProgress:
         self._folder = folder if folder is not None and os.path.isdir(folder) else None
         self._wave, self._name = wave, name
         self._last = time.monotonic()
-        self._reached = 0
+        self._reached = self._read = 0
 
-    def tell(self, events: int, reached: int) -> None:
-        self._reached = reached
+    def tell(self, events: int, reached: int, read: int = 0) -> None:
+        """So many events are through, up to this event time; `read` bytes of the source."""
+        self._reached, self._read = reached, read
         now = time.monotonic()
         if self._folder is not None and now - self._last >= INTERVAL_SECONDS:
             self._last = now
@@ -48,7 +54,8 @@ class TaskProgress:
 
     def _write(self, events: int, *, ended: bool) -> None:
         assert self._folder is not None
-        news = News(self._wave, self._name.startswith("s"), events, self._reached, ended)
+        is_source = self._name.startswith("s")
+        news = News(self._wave, is_source, events, self._reached, self._read, ended)
         path = os.path.join(self._folder, f"{self._wave}-{self._name}")
         unfinished = f"{path}.{os.getpid()}"
         with open(unfinished, "wb") as file:
@@ -62,3 +69,29 @@ def read_news(folder: str) -> Iterator[News]:
         if "." not in name:
             with open(os.path.join(folder, name), "rb") as file:
                 yield msgspec.json.decode(file.read(), type=News)
+
+
+def job_progress(job: Job, news: Sequence[News]) -> Progress:
+    """How far a job is. Waves count alike; within one, by bytes read or vertices that ended."""
+    if not news:
+        return Progress(0, OPEN)
+    wave = max(n.wave + n.is_source for n in news)
+    now = [n for n in news if n.wave + n.is_source == wave]
+    running = [n.reached for n in now if not n.ended]
+    partitions = [p for piece in job.pieces for of in piece.partitions.values() for p in of]
+    sizes = sum(p.size for p in partitions)
+    done = _share(sum(n.read for n in news if n.is_source), sizes)
+    for number, places in enumerate(job.waves, 1):
+        ended = sum(n.ended for n in news if n.wave == number and not n.is_source)
+        done += _share(ended, len(places))
+    steps = len(job.waves) + 1
+    events = sum(n.events for n in news if n.is_source)
+    parts = 1_000_000
+    reading = all(n.is_source for n in now)
+    stage = f"{'reading for' if reading else 'running'} wave {wave} of {len(job.waves)}"
+    reached = min(running, default=OPEN)
+    return Progress(events, reached, int(parts * done), parts * steps, stage)
+
+
+def _share(some: int, of_all: int) -> float:
+    return some / of_all if of_all else 0.0

