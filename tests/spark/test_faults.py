@@ -89,7 +89,8 @@ def check_killed(
     assert [o.digest for o in came.outputs] == [o.digest for o in calm.outputs]
     for file in ("out.parquet", "sums/part-00000.parquet", "sums/part-00001.parquet"):
         assert (folder / "killed" / file).read_bytes() == (folder / "calm" / file).read_bytes()
-    assert sorted(p.name for p in (folder / "killed").iterdir()) == ["out.parquet", "sums"]
+    left = sorted(p.name for p in (folder / "killed").iterdir())
+    assert left == ["out.parquet", "out.parquet.digest", "sums"]
 
 
 def test_a_python_worker_is_killed_at_a_source(spark: SparkSession, tmp_path: Path) -> None:
