@@ -46,13 +46,17 @@ def sink_format(path: str) -> str:
 class ParquetSink:
     def __init__(self, path: str, schema: pa.Schema) -> None:
         # All that decides about bytes is fixed here, not left to a default that may change.
+        # Times grow from row to row; of numbers a dictionary costs more than it saves.
+        texts = [f.name for f in schema if f.type in (STRING, BINARY)]
+        times = [name for name in schema.names if name in ("vs", "ve")]
         self._writer = pq.ParquetWriter(
             path,
             schema,
             version="2.6",
             compression="zstd",
             compression_level=1,
-            use_dictionary=True,
+            use_dictionary=texts,
+            column_encoding=dict.fromkeys(times, "DELTA_BINARY_PACKED"),
             data_page_version="1.0",
             write_statistics=True,
         )

@@ -24,6 +24,7 @@ from weir.kernels.evaluation import (
     by_value,
     plain,
 )
+from weir.kernels.substrings import contains
 
 _LAST = 2**62
 # A quoted run, an escape, a class (a bracket right behind the opening one stands for itself),
@@ -142,6 +143,9 @@ def _regex(site: Site) -> str:
 
 def _like(site: Site) -> ArrayFunction:
     pattern = _pattern(site)
+    inside = re.fullmatch(r"%([^%_\\]+)%", pattern)
+    if inside is not None:
+        return lambda column, _: contains(column, inside.group(1))
     return lambda column, _: pc.match_like(column, pattern)
 
 
@@ -203,7 +207,7 @@ FUNCTIONS: Mapping[str, Builder] = {
     "split_part": by_value(_split_part),
     "starts_with": by_value(pc.starts_with),
     "ends_with": by_value(pc.ends_with),
-    "contains": by_value(pc.match_substring),
+    "contains": by_value(contains),
     "like": _like,
     "rlike": _rlike,
     "regexp_extract": _regexp_extract,

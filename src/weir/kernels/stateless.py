@@ -130,15 +130,17 @@ def _set_bits(words, bit_numbers, count):  # type: ignore[no-untyped-def]
 def _explode(at: int) -> Callable[[Batch], Batch]:
     def explode(batch: Batch) -> Batch:
         lists = batch.columns[at]
-        parents = pc.list_parent_indices(lists)
-        rows = np.asarray(parents.to_numpy(zero_copy_only=False), dtype=np.int64)
-        elements = pc.list_flatten(lists)
-        starts = np.searchsorted(rows, rows, side="left") if len(rows) else rows
-        number = np.arange(len(rows)) - starts
-        above = batch.take(rows)
-        columns = (*above.columns[:at], elements, *above.columns[at + 1 :])
-        origin = (*above.origin, number) if above.origin else ()
-        return Batch(above.vs, above.ve, columns, origin)
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+        rows = np.repeat(np.arange(len(batch)), lengths)
+        others = Batch(
+            batch.vs, batch.ve, (*batch.columns[:at], *batch.columns[at + 1 :]), batch.origin
+        )
+        above = others.take(rows)
+        columns = (*above.columns[:at], pc.list_flatten(lists), *above.columns[at:])
+        if not above.origin:
+            return Batch(above.vs, above.ve, columns)
+        number = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return Batch(above.vs, above.ve, columns, (*above.origin, number))
 
     return explode
 

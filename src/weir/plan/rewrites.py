@@ -2,7 +2,8 @@
 
 Contract
 1. Pure and fixed: what comes out depends on the program alone, not on parallelism, statistics
-   or runner.
+   or runner; but for grouped aggregates in two phases, which change no value, and which a
+   caller who knows the data may ask for (`pays`).
 2. The same rows with the same lifetimes, the same order where order shows, the same failures.
    An output keeps its columns, their types and their order.
 3. A named stream that is no output stands for what its readers need of it: it may have lost
@@ -32,14 +33,14 @@ from weir.plan.traversal import (
     substituted,
     with_inputs,
 )
-from weir.plan.two_phase import in_two_phases
+from weir.plan.two_phase import Pays, in_two_phases
 
 __all__ = ["merge_projects", "needed_columns", "rewrite"]
 
 
-def rewrite(program: Program) -> Program:
+def rewrite(program: Program, pays: Pays | None = None) -> Program:
     """The program that is run instead of the one that was written."""
-    result = in_two_phases(merge_projects(prune_columns(push_filters(program))))
+    result = in_two_phases(merge_projects(prune_columns(push_filters(program))), pays)
     for before, after in zip(program.outputs, result.outputs, strict=True):
         assert schema(before.node) == schema(after.node), f"{before.name} has other columns"
     return result

@@ -1,9 +1,10 @@
-"""Aggregates without keys in two phases.
+"""Aggregates in two phases.
 
 All rows of an ungrouped window meet in one vertex. Where they come from several, each of these
 can add up its own share first: a `PartialAggregate` in every vertex, an `Aggregate` over their
 panes in the one. Only for aggregates that are exact whatever is added up first: counts, sums
-and what is made of them, MIN and MAX.
+and what is made of them, MIN and MAX. Grouped ones are spread by their keys already; whether to
+add up first pays for them depends on how many rows share a key, which the caller must know.
 
     Aggregate SUM(v) AS s, COUNT(*) AS n
       A
@@ -17,6 +18,7 @@ becomes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -44,8 +46,13 @@ _SUMS = frozenset(("sum", "avg")) | _SQUARES
 _BEST = frozenset(("min", "max"))
 
 
-def in_two_phases(program: Program) -> Program:
-    """The program with every ungrouped aggregate in two phases where that spreads the work."""
+Pays = Callable[[Aggregate], bool]
+"""Whether rows of a grouped aggregate share keys often enough to be added up before they travel."""
+
+
+def in_two_phases(program: Program, pays: Pays | None = None) -> Program:
+    """The program with every ungrouped aggregate in two phases where that spreads the work, and
+    grouped ones where it `pays`."""
     spread: dict[Node, bool] = {}
     for node in ordered_nodes(row_outputs(program)):
         spread[node] = _is_spread(node, [spread[i] for i in inputs_of(node)])
@@ -54,7 +61,8 @@ def in_two_phases(program: Program) -> Program:
         same = with_inputs(node, inputs)
         if isinstance(node, Aggregate) and _can_be_cut(node) and spread[node.input]:
             assert isinstance(same, Aggregate)
-            return _cut(same)
+            if not node.keys or (pays is not None and pays(same)):
+                return _cut(same)
         return same
 
     return rebuilt(program, rebuild)
@@ -73,8 +81,7 @@ def _is_spread(node: Node, inputs: list[bool]) -> bool:
 def _can_be_cut(node: Aggregate) -> bool:
     exact = _COUNTS | _SUMS | _BEST
     return (
-        not node.keys
-        and isinstance(node.window, Hopping)
+        isinstance(node.window, Hopping)
         and not isinstance(node.input, PartialAggregate)
         and all(a.function in exact for _, a in node.aggregates)
     )

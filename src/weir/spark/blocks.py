@@ -50,10 +50,13 @@ def encode(rows: Batch) -> pa.Buffer:
     times = [pa.array(a) for a in (rows.vs, rows.ve, *rows.origin)]
     names = [*(f"t{i}" for i in range(len(times))), *(f"c{i}" for i in range(len(rows.columns)))]
     record = pa.RecordBatch.from_arrays([*times, *rows.columns], names=names)
-    sink = pa.BufferOutputStream()
+    # A buffer that grows would be copied again and again.
+    size = pa.ipc.get_record_batch_size(record) + record.schema.serialize().size + 64
+    buffer = pa.allocate_buffer(size)
+    sink = pa.FixedSizeBufferWriter(buffer)
     with pa.ipc.new_stream(sink, record.schema) as writer:
         writer.write_batch(record)
-    return sink.getvalue()
+    return buffer.slice(0, sink.tell())
 
 
 def decode(block: bytes | pa.Buffer, payload: int) -> Batch:

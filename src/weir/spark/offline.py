@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -35,6 +36,7 @@ from weir.spark.frames import all_partitions, frames_of
 from weir.spark.progress import job_progress, read_news
 from weir.spark.query import arrow_batches, collected, job_frame
 from weir.spark.reports import FileReport, Report, SourceReport, output_digest, read_report
+from weir.spark.sampling import rows_share_keys
 from weir.spark.session import default_parallelism, session
 from weir.spark.targets import Target
 from weir.spark.waves import Job, Piece, make_job, make_piece, stages_of_sink
@@ -97,7 +99,9 @@ def run_programs(
         for program in programs:
             outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
             partitions = all_partitions(program, directory)
-            pieces.append(make_piece(program, partitions, [m.target for m in outputs], vertices))
+            targets = [m.target for m in outputs]
+            pays = partial(rows_share_keys, partitions=partitions)
+            pieces.append(make_piece(program, partitions, targets, vertices, pays))
             made.append(outputs)
         news = tempfile.mkdtemp(prefix="weir-progress-")
         undo.callback(shutil.rmtree, news)

@@ -16,9 +16,12 @@ from pyspark.sql import functions as f
 from weir.errors import RunError
 from weir.spark.blocks import COLLECTED, ROWS, BlockRow
 from weir.spark.reports import carried_error
-from weir.spark.session import ARROW_BATCHES
-from weir.spark.tasks import FrameTask, SourceTask, WaveTask, source_of
+from weir.spark.session import ARROW_BATCHES, default_parallelism
+from weir.spark.tasks import FrameTask, SourceTask, WaveTask, partition_of, source_of
 from weir.spark.waves import Job
+
+TASK_BYTES = 128 << 20
+"""A task of a source reads files of about this size, if it has several."""
 
 
 def job_frame(
@@ -43,7 +46,8 @@ def job_frame(
         parts = [] if flow is None else [flow]
         if job.sources[wave]:
             places = len(job.sources[wave])
-            numbers = spark.range(0, places, 1, _tasks(places, tasks))
+            count = _tasks(_source_tasks(spark, job, wave), tasks)
+            numbers = spark.range(0, places, 1, count)
             parts.append(numbers.mapInArrow(SourceTask(job, wave), ROWS))
         for place in job.frames[wave]:
             source = source_of(job, place)
@@ -52,6 +56,14 @@ def job_frame(
         flow = reduce(DataFrame.unionAll, parts)
     assert flow is not None
     return flow
+
+
+def _source_tasks(spark: SparkSession, job: Job, wave: int) -> int:
+    """Small files share a task, since to begin one takes longer than to read them."""
+    read = job.sources[wave]
+    size = sum(partition_of(job, place).size for place in read)
+    cores = default_parallelism(spark)
+    return min(len(read), cores * max(1, -(-size // (cores * TASK_BYTES))))
 
 
 def _tasks(vertices: int, most: int | None) -> int:

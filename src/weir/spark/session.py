@@ -39,6 +39,8 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.log.level": "ERROR",
+    # Over TCP every task waits some 40 ms for an acknowledgement before its worker begins.
+    "spark.python.unix.domain.socket.enabled": "true",
 }
 _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",

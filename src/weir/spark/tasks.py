@@ -52,8 +52,7 @@ class SourceTask:
         for record in records:
             for number in record.column(0).to_pylist():
                 place = self.job.sources[self.wave][number]
-                partitions = self.job.pieces[place.piece].partitions
-                partition = partitions[source_of(self.job, place).name][place.index]
+                partition = partition_of(self.job, place)
                 progress = TaskProgress(self.job.progress, self.wave, f"s{number}")
                 read = _read(self.job, place, partition, progress)
                 yield from _guarded(self.job, place.piece, read)
@@ -84,6 +83,10 @@ def source_of(job: Job, place: GroupPlace) -> Source:
     source = job.pieces[place.piece].plan.stages[place.stage].operators[0]
     assert isinstance(source, Source)
     return source
+
+
+def partition_of(job: Job, place: GroupPlace) -> Partition:
+    return job.pieces[place.piece].partitions[source_of(job, place).name][place.index]
 
 
 def _read(job: Job, place: GroupPlace, partition: Partition, progress: TaskProgress) -> Rows:

@@ -19,6 +19,7 @@ from weir.io.chunks import Partition
 from weir.plan.nodes import Program, Source
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import Link, Sink, Stage, StagedPlan, cut_stages
+from weir.plan.two_phase import Pays
 from weir.spark.targets import Target
 
 
@@ -99,9 +100,10 @@ def make_piece(
     partitions: Mapping[str, Sequence[Partition]],
     targets: Sequence[Target],
     parallelism: int,
+    pays: Pays | None = None,
 ) -> Piece:
     """A program rewritten, cut into stages, with its vertices counted."""
-    plan = cut_stages(rewrite(program), parallelism)
+    plan = cut_stages(rewrite(program, pays), parallelism)
     counts: list[int] = []
     for stage in plan.stages:
         if stage.vertices is not None:

@@ -1,0 +1,61 @@
+"""Whether to aggregate before the shuffle: a look at the first rows.
+
+The values do not depend on it, only the cost: where many rows of a window share a key, adding
+them up in the source's task leaves little to shuffle; where few do, it is work done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from weir.errors import WeirError
+from weir.events.batch import Batch, concat_batches, empty_batch
+from weir.events.hashing import hash_rows
+from weir.io.chunks import Partition
+from weir.local.runner import LocalRun
+from weir.plan.nodes import Aggregate, Hopping, Output, Program, Source, schema
+from weir.plan.properties import is_stateless, walk_nodes
+
+SAMPLE_ROWS = 16_384
+LEFT_OVER = 0.25
+"""Two phases pay when at most this share of the rows is left behind the first."""
+
+
+def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[Partition]]) -> bool:
+    """Whether the first rows of the aggregate's source fall into few groups and panes.
+
+    False where it reads more than one source through stateless operators, or no files.
+    """
+    below = list(walk_nodes(node.input))
+    sources = [n for n in below if isinstance(n, Source)]
+    if len(sources) != 1 or not all(is_stateless(n) for n in below if n not in sources):
+        return False
+    (source,) = sources
+    if not source.has_origins:
+        return False
+    rows = _first_rows(node, source, partitions[source.name][0])
+    assert isinstance(node.window, Hopping)
+    if not len(rows):
+        return False
+    names = schema(node.input).names
+    first, _ = hash_rows([rows.columns[names.index(key)] for key in node.keys], len(rows))
+    panes = (rows.vs - node.window.offset) // node.window.hop
+    groups = np.unique(np.stack([first.view(np.int64), panes], axis=1), axis=0)
+    return len(groups) <= LEFT_OVER * len(rows)
+
+
+def _first_rows(node: Aggregate, source: Source, partition: Partition) -> Batch:
+    """What the first rows of the partition become on their way to the aggregate."""
+    found: list[Batch] = []
+    program = Program((source,), (), (Output("Sample", node.input, ""),))
+    run = LocalRun(
+        program, {source.name: [partition]}, [lambda _, rows: found.append(rows)],
+        cut=SAMPLE_ROWS, optimise=False,
+    )  # fmt: skip
+    try:
+        run.step()
+    except WeirError:
+        return empty_batch(())  # a wrong row: the run itself will tell
+    return concat_batches(found) if found else empty_batch(())

@@ -1,0 +1,56 @@
+"""When grouped aggregates are added up before the shuffle."""
+
+from __future__ import annotations
+
+import pytest
+
+from weir.io.memory import MemoryPartition
+from weir.plan.nodes import PartialAggregate, Program
+from weir.plan.properties import walk_nodes
+from weir.plan.rewrites import rewrite
+from weir.script.program import parse_program
+from weir.spark.sampling import rows_share_keys
+
+A = "STREAM A (vs BIGINT, k BIGINT, words LIST(STRING)) FROM 'a.jsonl';"
+
+
+def is_cut(query: str, *, keys: int, rows: int = 200) -> bool:
+    program = parse_program(f"{A} {query} OUTPUT Out TO 'x.csv';")
+    items = [{"vs": t, "k": t % keys, "words": ["a", "b", "a"]} for t in range(rows)]
+    partitions = {"A": [MemoryPartition("A", items, program.sources[0].declared)]}
+    return has_partial(rewrite(program, lambda node: rows_share_keys(node, partitions)))
+
+
+def has_partial(program: Program) -> bool:
+    nodes = walk_nodes(program.outputs[0].node)
+    return any(isinstance(n, PartialAggregate) for n in nodes)
+
+
+COUNT = "Out = SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(100);"
+
+
+@pytest.mark.parametrize(("keys", "cut"), [(2, True), (20, True), (150, False)])
+def test_it_pays_when_rows_share_keys(keys: int, cut: bool) -> None:
+    assert is_cut(COUNT, keys=keys) == cut
+
+
+def test_windows_of_few_rows_do_not_pay() -> None:
+    assert not is_cut(COUNT.replace("100", "3"), keys=2)
+
+
+def test_what_lies_between_is_looked_through() -> None:
+    query = """W = SELECT EXPLODE(words) AS w FROM A WHERE k > 0;
+        Out = SELECT w, COUNT(*) AS n FROM W GROUP BY w WITH HOPPING(100, 50);"""
+    assert is_cut(query, keys=100)
+
+
+def test_nothing_to_look_at() -> None:
+    assert not is_cut(COUNT, keys=2, rows=0)
+    joined = """J = SELECT X.k AS k FROM A AS X INNER JOIN A AS Y ON X.k == Y.k;
+        Out = SELECT k, COUNT(*) AS n FROM J GROUP BY k WITH TUMBLING(100);"""
+    assert not is_cut(joined, keys=2)
+
+
+def test_only_where_somebody_asks() -> None:
+    program = parse_program(f"{A} {COUNT} OUTPUT Out TO 'x.csv';")
+    assert not has_partial(rewrite(program))
