@@ -40,15 +40,19 @@ def _write(folder: Path, events: int, make: Make) -> None:
     partial.rename(folder)
 
 
-def _lines(rng: np.random.Generator, count: int, number: int) -> pa.Table:
-    """100 bytes a line; one in a hundred says `error`."""
-    letters = rng.integers(97, 123, (count, 95), dtype=np.uint8)
-    letters[:, ::12] = 32
+def random_lines(rng: np.random.Generator, count: int, width: int) -> pa.Array:
+    """Lines of this many letters and blanks; one in a hundred begins with `error`."""
+    letters = rng.integers(97, 123, (count, width), dtype=np.uint8)
+    letters[:, 9::12] = 32
     kinds = np.where(rng.random(count) < 0.01, "error", "infos").astype("S5")
-    whole = np.concatenate([kinds.view(np.uint8).reshape(count, 5), letters], axis=1)
-    offsets = np.arange(count + 1, dtype=np.int32) * 100
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(whole))]
-    return pa.table({"line": pa.StringArray.from_buffers(count, buffers[1], buffers[2])})
+    letters[:, :5] = kinds.view(np.uint8).reshape(count, 5)
+    offsets = np.arange(count + 1, dtype=np.int32) * width
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(letters))
+
+
+def _lines(rng: np.random.Generator, count: int, number: int) -> pa.Table:
+    """100 bytes a line."""
+    return pa.table({"line": random_lines(rng, count, 100)})
 
 
 def _words(rng: np.random.Generator, count: int, number: int) -> pa.Table:
