@@ -91,3 +91,19 @@ def test_a_start_that_is_null_is_told(spark: SparkSession, tmp_path: Path) -> No
     output = Output("Out", stream.node, f"{tmp_path}/out.csv")
     with pytest.raises(InputError, match="DataFrame Rows, column t: a start must be a time"):
         run_offline(Program((stream.node,), (), (output,)), spark)
+
+
+def test_two_dataframes_are_two(spark: SparkSession) -> None:
+    one = spark.createDataFrame([(1, "x")], "t long, `a.b` string")
+    two = spark.createDataFrame([(2, "y")], "t long, `a.b` string")
+    both = from_spark(one, vs="t").union(from_spark(two, vs="t"))
+    assert sorted(both.to_spark(spark).collect()) == [(1, 2, 1, "x"), (2, 3, 2, "y")]
+    same = from_spark(one, vs="t", name="X").union(from_spark(two, vs="t", name="X"))
+    with pytest.raises(PlanError, match="2 inputs are called X"):
+        same.to_spark(spark)
+
+
+def test_columns_that_nobody_needs_are_not_read(spark: SparkSession) -> None:
+    made = from_spark(clicks(spark), vs="at").select("n").to_spark(spark)
+    assert isinstance(made, DataFrame)
+    assert made.count() == 100

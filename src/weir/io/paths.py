@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from weir.errors import PlanError
-from weir.plan.nodes import Program
+from weir.plan.nodes import Output, Program
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -35,6 +35,22 @@ def check_not_read(program: Program, directory: str | Path) -> None:
                     f"which STREAM {source.name} reads ('{source.path}')",
                     hint="write to another path",
                 )
+
+
+def check_apart(program: Program, directory: str | Path) -> None:
+    """PlanError for an output that another would write over, or whose folder it lies in."""
+    seen: list[tuple[Output, tuple[str, ...]]] = []
+    for output in program.outputs:
+        here = _parts(output.path, directory)
+        for other, there in seen:
+            shorter = min(here, there, key=len)
+            if here[: len(shorter)] == there[: len(shorter)]:
+                raise PlanError(
+                    f"OUTPUT {output.name} TO '{output.path}' and OUTPUT {other.name} TO "
+                    f"'{other.path}' would write over each other",
+                    hint="give each its own path",
+                )
+        seen.append((output, here))
 
 
 def _parts(path: str, directory: str | Path) -> tuple[str, ...]:

@@ -20,6 +20,9 @@ from weir.events.types import NULL, parse_type, type_name
 from weir.plan.nodes import Schema
 from weir.reliable.digest import Digest
 
+DIGEST_NAME = "_digest"
+"""The digest file of a folder."""
+
 
 class Sidecar(msgspec.Struct, frozen=True):
     """What an output's digest file says. `lifetime` is whether the rows show vs and ve."""
@@ -38,7 +41,7 @@ def make_sidecar(digest: Digest, schema: Schema, lifetime: bool) -> Sidecar:
 
 def sidecar_path(output: str) -> str:
     """Where the digest of an output stands; a folder must be there."""
-    return os.path.join(output, "_digest") if os.path.isdir(output) else f"{output}.digest"
+    return os.path.join(output, DIGEST_NAME) if os.path.isdir(output) else f"{output}.digest"
 
 
 def write_sidecar(output: str, sidecar: Sidecar) -> None:

@@ -14,6 +14,7 @@ Contract
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ import pyarrow as pa
 from weir.errors import RunError
 from weir.events.batch import Batch, concat_batches, times
 from weir.io.runs import SortedRuns, merge_runs
-from weir.io.sidecar import Sidecar, make_sidecar, sidecar_path, write_sidecar
+from weir.io.sidecar import DIGEST_NAME, Sidecar, make_sidecar, sidecar_path, write_sidecar
 from weir.io.sinks import SINKS, sink_format
 from weir.plan.nodes import Schema
 from weir.reliable.digest import Digest
@@ -81,10 +82,24 @@ class Staging:
     def __init__(self, path: str | Path) -> None:
         self._given = str(path)
         self._path = os.path.abspath(path)
+        self._check_what_is_there()
         parent, name = os.path.split(self._path)
         with self.naming():
             os.makedirs(parent, exist_ok=True)
             self.folder = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
+
+    def _check_what_is_there(self) -> None:
+        """A folder is replaced only if it holds nothing but what an output has."""
+        if not os.path.isdir(self._path):
+            return
+        if not self._given.endswith("/"):
+            raise RunError(f"cannot write '{self._given}': it is a folder")
+        strange = [n for n in sorted(os.listdir(self._path)) if not _is_of_output(n)]
+        if strange:
+            raise RunError(
+                f"cannot write '{self._given}': the folder has other files, {strange[0]} say; "
+                "an output replaces the whole folder, so give it one of its own"
+            )
 
     @contextmanager
     def naming(self) -> Iterator[None]:
@@ -101,17 +116,28 @@ class Staging:
         staging folder goes."""
         with self.naming():
             write_sidecar(made, sidecar)
-            if os.path.isdir(self._path):
-                # A folder cannot be replaced in one step: the old one steps aside first.
-                os.rename(self._path, os.path.join(self.folder, "old"))
             if os.path.isdir(made):
-                os.replace(made, self._path)
+                self._replace_folder(made)
             else:
                 # In this order, whatever is interrupted, no old digest stands beside a new file.
                 Path(sidecar_path(self._path)).unlink(missing_ok=True)
                 os.replace(made, self._path)
                 os.replace(sidecar_path(made), sidecar_path(self._path))
             self.remove()
+
+    def _replace_folder(self, made: str) -> None:
+        """A folder cannot be replaced in one step: the old one steps aside first, and comes back
+        if the new one cannot take its place."""
+        aside = os.path.join(self.folder, "old")
+        if not os.path.isdir(self._path):
+            os.replace(made, self._path)
+            return
+        os.rename(self._path, aside)
+        try:
+            os.replace(made, self._path)
+        except BaseException:
+            os.rename(aside, self._path)
+            raise
 
     def remove(self) -> None:
         """Forget what is here, if anything still is."""
@@ -164,6 +190,10 @@ class OutputWriter:
     def _write_file(self, path: str, parts: Sequence[SortedRuns]) -> None:
         runs = [run for part in parts for run in part.run_iterators()]
         self._form.write(path, merge_runs(runs))
+
+
+def _is_of_output(name: str) -> bool:
+    return name == DIGEST_NAME or re.fullmatch(r"part-\d+\.parquet", name) is not None
 
 
 def part_name(number: int) -> str:

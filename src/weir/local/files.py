@@ -19,7 +19,7 @@ from typing import Literal
 from weir.errors import DeterminismViolation, PlanError
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Partition
-from weir.io.paths import check_not_read
+from weir.io.paths import check_apart, check_not_read
 from weir.io.readers import open_source
 from weir.io.sinks import sink_format
 from weir.io.writers import OutputWriter
@@ -88,8 +88,8 @@ def run_files(
     run = LocalRun(program, partitions, emits, cut=cut, parallelism=parallelism, check=check)
     with ExitStack() as aborting:
         for sink in run.plan.sinks:
-            vertices = sum(len(run.vertices[stage]) for stage in sink.stages)
-            writers.append(_writer(sink.output, Path(directory), max(1, vertices)))
+            vertices = sum(len(run.vertices[stage]) for stage in run.plan.stages_of(sink))
+            writers.append(_writer(sink.output, Path(directory), vertices))
             aborting.callback(writers[-1].abort)
         run.run(report)
         if check:
@@ -136,6 +136,7 @@ def check_outputs(program: Program, directory: str | Path) -> None:
         raise PlanError("the program has no OUTPUT", hint="add OUTPUT … TO 'path';")
     for output in program.outputs:
         sink_format(output.path)
+    check_apart(program, directory)
     check_not_read(program, directory)
 
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -98,9 +99,12 @@ def program_of(stream: Stream) -> Program:
 
 def _sources(node: Node) -> tuple[Source, ...]:
     """The plan's sources in order of declaration; two with one number would have no order."""
-    found = {n.name: n for n in walk_nodes(node) if isinstance(n, Source)}
-    ordered = sorted(found.values(), key=lambda s: s.index)
-    for one, other in pairwise(ordered):
+    ordered = sorted((n for n in walk_nodes(node) if isinstance(n, Source)), key=lambda s: s.index)
+    names = Counter(source.name for source in ordered)
+    for name, count in names.items():
+        if count > 1:
+            raise PlanError(f"{count} inputs are called {name}", hint="give each its own name")
+    for one, other in pairwise(s for s in ordered if s.has_origins):
         if one.index == other.index:
             hint = "stream(…, index=0), stream(…, index=1), in order of declaration"
             raise PlanError(f"inputs {one.name} and {other.name} have the same index", hint=hint)

@@ -284,7 +284,8 @@ class LocalRun:
             output = egress.sink.output
             if output.kind == "rows" or output.node != ingress.source:
                 continue
-            egress.take(0, admitted.late if output.kind == "late" else admitted.bad)
+            rows = admitted.late if output.kind == "late" else admitted.bad
+            egress.take(ingress.partition, rows)
 
     @property
     def state_rows(self) -> int:

@@ -97,6 +97,14 @@ class StagedPlan:
     sinks: tuple[Sink, ...]
     origins: dict[Node, int]
 
+    def stages_of(self, sink: Sink) -> tuple[int, ...]:
+        """The stages that write an output; late and bad rows come from their source's."""
+        if sink.output.kind == "rows":
+            return sink.stages
+        return tuple(
+            s.number for s in self.stages if not s.ports and s.operators[0] == sink.output.node
+        )
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -280,7 +288,9 @@ def _partition_hint(node: Node) -> Partition | None:
     """The PARTITION BY below, through stateless operators, with its columns as they are called
     here; None when one of them is gone."""
     above: list[Node] = []
-    while is_stateless(node) and not isinstance(node, Partition):
+    while (is_stateless(node) or isinstance(node, PartialAggregate)) and not isinstance(
+        node, Partition
+    ):
         above.append(node)
         node = inputs_of(node)[0]
     if not isinstance(node, Partition):

@@ -144,7 +144,7 @@ class BlockStream:
         if not len(entry.rows):
             return
         size = batch_bytes(entry.rows)
-        self._waiting.append(entry.rows)
+        self._waiting.append(_without_rest(entry.rows, size))
         self.held_bytes += size
         self._out.hold(size)
         if self.held_bytes >= self._block_bytes:
@@ -160,6 +160,12 @@ class BlockStream:
             first = int(np.min(piece.vs))
             self._out.add(BlockRow(self._partition, self._place, first, encode(piece)))
         self._out.hold(-size)
+
+
+def _without_rest(rows: Batch, size: int) -> Batch:
+    """The rows alone: a few of a large batch would keep all of it in memory while they wait."""
+    kept: int = sum(c.get_total_buffer_size() for c in rows.columns)
+    return rows.take(np.arange(len(rows))) if kept > 4 * size else rows
 
 
 def _pieces(rows: Batch, limit: int) -> Iterator[Batch]:

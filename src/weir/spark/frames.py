@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
@@ -30,6 +30,7 @@ from weir.local.run import program_of
 from weir.plan.durations import parse_duration
 from weir.plan.nodes import Program, Schema, Source, SourceOptions
 from weir.plan.properties import walk_nodes
+from weir.plan.rewrites import needed_columns, rewrite
 from weir.plan.sources import declare_source
 from weir.plan.stream import Stream, Ticks
 from weir.spark.blocks import COLLECTED, decode, rows_of
@@ -59,9 +60,10 @@ def from_spark(
     vs: str,
     ve: str | None = None,
     lifetime: Ticks | None = None,
-    name: str = "DataFrame",
+    name: str | None = None,
 ) -> Stream:
-    """A DataFrame with a time column as a stream; `name` is its name in joins.
+    """A DataFrame with a time column as a stream; `name` is its name in joins, which must be its
+    own (`DataFrame1`, `DataFrame2`, … by default).
 
     `vs` is a column of timestamps or of ticks; `ve` one of ends (NULL: open), or `lifetime` a
     duration for all; with neither, events are points.
@@ -73,6 +75,7 @@ def from_spark(
         lifetime=None if lifetime is None else parse_duration(lifetime),
     )
     number = next(_numbers)
+    name = f"DataFrame{number}" if name is None else name
     source = declare_source(name, columns, f"dataframe:{number}", options, number)
     held = Source(
         source.name, source.declared, source.path, source.options, source.index,
@@ -114,8 +117,11 @@ def all_partitions(program: Program, directory: str | Path) -> dict[str, list[Pa
         name: [replace(p, root=here) if isinstance(p, DataFile) else p for p in partitions]
         for name, partitions in open_partitions(program, directory).items()
     }
-    frames = {s.name: Records(f"DataFrame {s.name}", s.declared) for s in frame_sources(program)}
-    return files | {name: [frame] for name, frame in frames.items()}
+    slim = rewrite(program)
+    for source in frame_sources(program):
+        needed = needed_columns(slim, source)
+        files[source.name] = [Records(f"DataFrame {source.name}", source.declared, needed)]
+    return files
 
 
 def frame_sources(program: Program) -> list[Source]:
@@ -125,14 +131,23 @@ def frame_sources(program: Program) -> list[Source]:
 
 
 def frames_of(program: Program) -> dict[str, DataFrame]:
-    """The DataFrames of a program, by their sources' names; rows by time within partitions."""
+    """The needed columns of a program's DataFrames, by their sources' paths; rows by time within
+    partitions."""
     found = {}
+    slim = rewrite(program)
     for source in frame_sources(program):
         assert isinstance(source.data, FrameHandle)
         if source.data.frame is None:
             raise PlanError(f"the DataFrame of {source.name} belongs to another process")
-        found[source.name] = source.data.frame.sortWithinPartitions(source.options.vs)
+        columns = [_column(name) for name in needed_columns(slim, source)]
+        rows = source.data.frame.select(*columns)
+        found[source.path] = rows.sortWithinPartitions(_column(source.options.vs))
     return found
+
+
+def _column(name: str) -> Column:
+    quoted = name.replace("`", "``")
+    return f.col(f"`{quoted}`")  # a dot in a name is no path
 
 
 @dataclass(frozen=True, slots=True)

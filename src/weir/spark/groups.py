@@ -27,7 +27,6 @@ class GroupRun:
     def __init__(self, job: Job, place: GroupPlace, out: Blocks) -> None:
         self._job, self._place, self._out = job, place, out
         self._piece = job.pieces[place.piece]
-        self._between: dict[int, MemoryStream] = {}
         self._sinks: list[SinkStream] = []
         self._parts: dict[tuple[int, int], PartStream] = {}
         self._checked: list[_CheckedStream] = []

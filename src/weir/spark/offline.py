@@ -7,8 +7,6 @@ are put in their places when all are whole, and a run that fails leaves what sto
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -39,7 +37,7 @@ from weir.spark.reports import FileReport, Report, SourceReport, output_digest, 
 from weir.spark.sampling import rows_share_keys
 from weir.spark.session import default_parallelism, session
 from weir.spark.targets import Target
-from weir.spark.waves import Job, Piece, make_job, make_piece, stages_of_sink
+from weir.spark.waves import Job, Piece, make_job, make_piece
 
 POLL_SECONDS = 0.5
 
@@ -103,12 +101,12 @@ def run_programs(
             pays = partial(rows_share_keys, partitions=partitions)
             pieces.append(make_piece(program, partitions, targets, vertices, pays))
             made.append(outputs)
-        news = tempfile.mkdtemp(prefix="weir-progress-")
-        undo.callback(shutil.rmtree, news)
+        news = os.path.join(made[0][0].staging.folder, "progress")
+        os.mkdir(news)
         job = make_job(pieces, cut=cut, progress=news)
         with arrow_batches(spark), _telling(job, news, tell):
-            frames = {name: frame for p in programs for name, frame in frames_of(p).items()}
-            rows = collected(job_frame(spark, job, tasks, frames))
+            frames = {path: frame for p in programs for path, frame in frames_of(p).items()}
+            rows = collected(job_frame(spark, job, tasks, frames), job)
         reports: list[list[Report]] = [[] for _ in pieces]
         for report in (read_report(row.block) for row in rows):
             reports[report.piece].append(report)
@@ -148,7 +146,7 @@ def _finished(number: int, made: _Made, piece: Piece, reports: Sequence[Report])
     folder = os.path.join(made.staging.folder, "output")
     os.mkdir(folder)
     parts = []
-    for stage in stages_of_sink(piece.plan, piece.plan.sinks[number]):
+    for stage in piece.plan.stages_of(piece.plan.sinks[number]):
         wrote = sorted(vertex for writer, vertex in files if writer == stage)
         parts += [(stage, vertex) for vertex in range(piece.counts[stage]) or wrote]
     for part, writer in enumerate(parts):

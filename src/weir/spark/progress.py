@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -58,9 +59,11 @@ class TaskProgress:
         news = News(self._wave, is_source, events, self._reached, self._read, ended)
         path = os.path.join(self._folder, f"{self._wave}-{self._name}")
         unfinished = f"{path}.{os.getpid()}"
-        with open(unfinished, "wb") as file:
-            file.write(msgspec.json.encode(news))
-        os.replace(unfinished, path)
+        # News are worth no failure: a full disk, or a job that is over and has cleaned up.
+        with suppress(OSError):
+            with open(unfinished, "wb") as file:
+                file.write(msgspec.json.encode(news))
+            os.replace(unfinished, path)
 
 
 def read_news(folder: str) -> Iterator[News]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -33,7 +34,7 @@ def job_frame(
     """The query of a job: its rows are reports, and rows of outputs asked for in memory.
 
     `tasks` is the most tasks that a wave may have; else each vertex is one. `frames` are the
-    DataFrames that it reads, by their sources' names.
+    DataFrames that it reads, by their sources' paths.
     """
     flow: DataFrame | None = None
     for wave in range(len(job.waves) + 1):
@@ -51,7 +52,7 @@ def job_frame(
             parts.append(numbers.mapInArrow(SourceTask(job, wave), ROWS))
         for place in job.frames[wave]:
             source = source_of(job, place)
-            read = (frames or {})[source.name].mapInArrow(FrameTask(job, wave, place), ROWS)
+            read = (frames or {})[source.path].mapInArrow(FrameTask(job, wave, place), ROWS)
             parts.append(read)
         flow = reduce(DataFrame.unionAll, parts)
     assert flow is not None
@@ -84,22 +85,24 @@ def arrow_batches(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def clean_failures() -> Iterator[None]:
+def clean_failures(job: Job) -> Iterator[None]:
     """The error of a task as it was raised there; other failures of Spark in one line."""
     try:
         yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise RunError(f"Spark's own process is gone: {error}") from error
     except PySparkException as error:
         text = str(error)
-        carried = carried_error(text)
+        carried = carried_error(text, job.token)
         if carried is not None:
             raise carried from error
         lines = [line for line in text.splitlines() if line.strip()]
         raise RunError(f"Spark failed: {lines[-1] if lines else error!r}") from error
 
 
-def collected(frame: DataFrame) -> list[BlockRow]:
-    """Run the query: its rows, which are few."""
-    with clean_failures():
+def collected(frame: DataFrame, job: Job) -> list[BlockRow]:
+    """Run the query of a job: its rows, which are few."""
+    with clean_failures(job):
         rows = frame.collect()
     return [BlockRow(r.partition, r.input, r.first_vs, bytes(r.block)) for r in rows]
 

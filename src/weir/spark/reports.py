@@ -90,8 +90,6 @@ def output_digest(reports: Iterable[Report], piece: int, sink: int) -> Digest:
 
 # --- errors across processes -----------------------------------------------------------------
 
-_MARKED = re.compile(r"weir-error<([A-Za-z0-9+/=]+)>")
-
 
 class TaskFailed(Exception):
     """Carries an error of Weir out of a task: Spark hands on nothing but its text."""
@@ -107,11 +105,15 @@ def unpacked(text: str) -> WeirError:
     return error
 
 
-def task_failure(error: WeirError) -> TaskFailed:
-    return TaskFailed(f"{error}\nweir-error<{packed(error)}>")
+def task_failure(error: WeirError, token: str) -> TaskFailed:
+    return TaskFailed(f"{error}\n{token}<{packed(error)}>")
 
 
-def carried_error(text: str) -> WeirError | None:
-    """The error in the text of a failed job, if one is there."""
-    found = _MARKED.search(text)
+def carried_error(text: str, token: str) -> WeirError | None:
+    """The error in the text of a failed job, if one is there.
+
+    Only what stands behind the job's token is unpacked: messages quote rows, which may say
+    anything, but cannot know it.
+    """
+    found = re.search(rf"{token}<([A-Za-z0-9+/=]+)>", text)
     return None if found is None else unpacked(found.group(1))

@@ -72,28 +72,45 @@ def session(
 def make_session(
     master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A new session; under spark-submit its master and settings stand unless others are given."""
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    url = master or (None if submitted else DEFAULT_MASTER)
-    if not submitted:
-        home = java_home()
-        if home is not None:
-            os.environ["JAVA_HOME"] = home
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    chosen = _SETTINGS | ARROW_BATCHES | {"spark.driver.extraJavaOptions": _log_option()}
-    if url is not None and url.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        chosen |= _LOCAL_SETTINGS
+    """A new session. `sc://…` (or SPARK_REMOTE) is a server of Spark Connect; under spark-submit
+    its master and settings stand unless others are given."""
+    remote = master if (master or "").startswith("sc://") else os.environ.get("SPARK_REMOTE")
+    chosen = dict(settings or {})
     builder = SparkSession.builder
-    if url is not None:
-        builder = builder.master(url)
-    for key, value in (chosen | dict(settings or {})).items():
-        builder = builder.config(key, value)
-    with _quiet_start():
-        try:
-            return builder.getOrCreate()
-        except (PySparkException, RuntimeError) as error:
-            raise RunError(f"Spark did not start: {error}") from error
+    with _quiet_start(), _clear_start():
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if remote is not None and (master is None or master == remote):
+            builder = builder.remote(remote)
+        elif "PYSPARK_GATEWAY_PORT" in os.environ:
+            builder = builder if master is None else builder.master(master)
+        else:
+            url = master or DEFAULT_MASTER
+            builder = builder.master(url)
+            chosen = _own_settings(url) | chosen
+        for key, value in chosen.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+
+def _own_settings(url: str) -> dict[str, str]:
+    """The settings, and the environment, of a session that starts its own Spark."""
+    home = java_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = home
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = _SETTINGS | ARROW_BATCHES | {"spark.driver.extraJavaOptions": _log_option()}
+    if url.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings |= _LOCAL_SETTINGS
+    return settings
+
+
+@contextmanager
+def _clear_start() -> Iterator[None]:
+    try:
+        yield
+    except (PySparkException, RuntimeError) as error:
+        raise RunError(f"Spark did not start: {error}") from error
 
 
 def default_parallelism(spark: SparkSession) -> int:

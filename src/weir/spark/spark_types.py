@@ -13,6 +13,7 @@ from weir.events.types import (
     DATE,
     DOUBLE,
     INT,
+    NULL,
     STRING,
     TIMESTAMP,
 )
@@ -30,6 +31,7 @@ _OURS: dict[type[t.DataType], pa.DataType] = {
     t.TimestampType: TIMESTAMP,
     t.TimestampNTZType: TIMESTAMP,
     t.DateType: DATE,
+    t.NullType: NULL,
 }
 _THEIRS: dict[pa.DataType, t.DataType] = {
     BIGINT: t.LongType(),
@@ -40,6 +42,7 @@ _THEIRS: dict[pa.DataType, t.DataType] = {
     BINARY: t.BinaryType(),
     TIMESTAMP: t.TimestampType(),
     DATE: t.DateType(),
+    NULL: t.NullType(),
 }
 
 

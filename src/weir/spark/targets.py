@@ -28,8 +28,8 @@ from weir.reliable.stream import Entry, StreamWriter
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An output of a job. `number` counts outputs through the job; `staging` is the folder
-    where files are made."""
+    """An output of a job. `number` marks rows that are asked for in memory; `staging` is the
+    folder where files are made."""
 
     kind: Literal["file", "folder", "rows"]
     number: int

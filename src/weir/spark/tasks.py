@@ -191,7 +191,7 @@ def _guarded(job: Job, piece: int, records: Rows) -> Rows:
         yield from records
     except WeirError as error:
         if job.errors == "raise":
-            raise task_failure(error) from error
+            raise task_failure(error, job.token) from error
         yield record_of(report_row(ErrorReport(piece, packed(error))))
 
 

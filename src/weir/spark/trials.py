@@ -44,7 +44,7 @@ def _run(spark: SparkSession, trials: Sequence[Trial], cut: int | None) -> list[
     tasks = TASKS_A_CORE * default_parallelism(spark)
     reports: dict[int, list[Report]] = {}
     batches: dict[int, list[Batch]] = {}
-    for row in collected(job_frame(spark, job, tasks)):
+    for row in collected(job_frame(spark, job, tasks), job):
         if is_output(row):
             width = len(pieces[row.input].targets[0].form.schema.columns)
             batches.setdefault(row.input, []).append(decode(row.block, width))

@@ -11,6 +11,7 @@ Rules (docs/design/0007-offline-on-spark.md)
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -18,7 +19,7 @@ from typing import Literal, TypeAlias
 from weir.io.chunks import Partition
 from weir.plan.nodes import Program, Source
 from weir.plan.rewrites import rewrite
-from weir.plan.stages import Link, Sink, Stage, StagedPlan, cut_stages
+from weir.plan.stages import Link, Stage, StagedPlan, cut_stages
 from weir.plan.two_phase import Pays
 from weir.spark.targets import Target
 
@@ -79,6 +80,8 @@ class Job:
     """Of each stage (piece, stage)."""
     sink_routes: Mapping[tuple[int, int], Route]
     """Of each output (piece, sink) that one writer writes."""
+    token: str
+    """A secret that marks the job's own errors in the texts that Spark hands on."""
     cut: int | None = None
     check: bool = False
     errors: Literal["raise", "report"] = "raise"
@@ -149,7 +152,7 @@ def make_job(
         for read in (drafted.sources, drafted.frames)
     )
     return Job(
-        tuple(pieces), tuple(waves), sources, frames, routes, sink_routes,
+        tuple(pieces), tuple(waves), sources, frames, routes, sink_routes, secrets.token_hex(16),
         cut, check, errors, progress,
     )  # fmt: skip
 
@@ -193,7 +196,7 @@ def _draft(number: int, piece: Piece, drafted: _Drafted) -> None:
             drafted.frames.setdefault(wave[stage.number], []).append(frame)
     for place, (sink, target) in enumerate(zip(piece.plan.sinks, piece.targets, strict=True)):
         if target.one_writer:
-            after = max((wave[s] for s in stages_of_sink(piece.plan, sink)), default=0) + 1
+            after = max((wave[s] for s in piece.plan.stages_of(sink)), default=0) + 1
             drafted.places.setdefault(after, []).append(SinkPlace(number, place))
 
 
@@ -217,13 +220,6 @@ def _waves(stages: Sequence[Stage]) -> list[int]:
             first = min((wave[r] for r in readers.get(source, ())), default=1)
             wave[stage.number] = first - 1
     return wave
-
-
-def stages_of_sink(plan: StagedPlan, sink: Sink) -> Sequence[int]:
-    """The stages that write an output; late and bad rows come from their source's."""
-    if sink.output.kind == "rows":
-        return sink.stages
-    return [s.number for s in plan.stages if not s.ports and s.operators[0] == sink.output.node]
 
 
 def _routes(

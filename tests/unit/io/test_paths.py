@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import PlanError
-from weir.io.paths import check_not_read
+from weir.io.paths import check_apart, check_not_read
 from weir.io.readers import source_files
 from weir.io.sinks import sink_format
 from weir.script.program import parse_program
@@ -86,3 +86,23 @@ def test_an_output_over_an_input(source: str, output: str, tmp_path: Path) -> No
 )
 def test_an_output_beside_an_input(source: str, output: str, tmp_path: Path) -> None:
     assert not refused(source, output, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ("a.csv", "./x/../a.csv", False),
+        ("o/a.csv", "o/", False),
+        ("o/", "o/x/", False),
+        ("o/", "op/a.csv", True),
+        ("o/a.csv", "o/b.csv", True),
+    ],
+)
+def test_outputs_do_not_write_over_each_other(one: str, other: str, apart: bool) -> None:
+    text = f"STREAM A (vs BIGINT) FROM 'in'; OUTPUT A TO '{one}'; OUTPUT A TO '{other}';"
+    program = parse_program(text)
+    if apart:
+        check_apart(program, ".")
+    else:
+        with pytest.raises(PlanError, match="would write over each other"):
+            check_apart(program, ".")

@@ -347,3 +347,42 @@ def test_errors_name_the_output_and_no_temporary_file(tmp_path, monkeypatch):
                 writer.close(Digest())
     writer.abort()
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+# --- what stood there before ---------------------------------------------------------------
+
+
+def written(path, rows):
+    writer = OutputWriter(path, SCHEMA)
+    writer.write(0, rows)
+    writer.close(digest(rows))
+
+
+def test_a_folder_with_other_files_is_not_replaced(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letters.txt").write_text("dear")
+    (tmp_path / "x.csv").mkdir()
+    with pytest.raises(RunError, match=r"the folder has other files, letters\.txt say"):
+        OutputWriter(f"{tmp_path}/mine/", SCHEMA)
+    with pytest.raises(RunError, match="it is a folder"):
+        OutputWriter(str(tmp_path / "x.csv"), SCHEMA)
+    assert (tmp_path / "mine" / "letters.txt").read_text() == "dear"
+
+
+def test_an_interrupted_folder_leaves_the_old_one(tmp_path, monkeypatch):
+    rows = batch_of([(1, 2, 0.5, "a")])
+    written(f"{tmp_path}/out/", rows)
+    before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()}
+    writer = OutputWriter(f"{tmp_path}/out/", SCHEMA)
+    replace = os.replace
+
+    def interrupted(source, target):
+        if str(target) == str(tmp_path / "out"):
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        writer.close(digest(rows))
+    writer.abort()
+    assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()} == before

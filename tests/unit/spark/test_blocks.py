@@ -72,3 +72,14 @@ def test_writers_hold_little_in_all() -> None:
     assert early
     out.flush()
     assert sum(len(decode(b.block, 2)) for b in [*early, *blocks_of(out)]) == sent
+
+
+def test_a_few_rows_do_not_keep_the_batch_they_came_in() -> None:
+    out = Blocks()
+    stream = out.stream(0, 0)
+    before = pa.total_allocated_bytes()
+    for _ in range(50):
+        large = batch(20_000)
+        stream.write(Entry(0, large.slice(5, 8), 0))
+        del large
+    assert pa.total_allocated_bytes() - before < 1 << 20
