@@ -120,7 +120,8 @@ def all_partitions(program: Program, directory: str | Path) -> dict[str, list[Pa
     slim = rewrite(program)
     for source in frame_sources(program):
         needed = needed_columns(slim, source)
-        files[source.name] = [Records(f"DataFrame {source.name}", source.declared, needed)]
+        columns = [column for column in source.declared if column[0] in needed]
+        files[source.name] = [Records(f"DataFrame {source.name}", columns)]
     return files
 
 
@@ -139,15 +140,17 @@ def frames_of(program: Program) -> dict[str, DataFrame]:
         assert isinstance(source.data, FrameHandle)
         if source.data.frame is None:
             raise PlanError(f"the DataFrame of {source.name} belongs to another process")
-        columns = [_column(name) for name in needed_columns(slim, source)]
+        # By place from here on: PySpark takes a dot in a column's name for a path.
+        needed = needed_columns(slim, source)
+        columns = [_column(name).alias(f"c{i}") for i, name in enumerate(needed)]
         rows = source.data.frame.select(*columns)
-        found[source.path] = rows.sortWithinPartitions(_column(source.options.vs))
+        found[source.path] = rows.sortWithinPartitions(f"c{needed.index(source.options.vs)}")
     return found
 
 
 def _column(name: str) -> Column:
     quoted = name.replace("`", "``")
-    return f.col(f"`{quoted}`")  # a dot in a name is no path
+    return f.col(f"`{quoted}`")
 
 
 @dataclass(frozen=True, slots=True)

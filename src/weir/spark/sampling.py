@@ -15,7 +15,20 @@ from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.hashing import hash_rows
 from weir.io.chunks import Partition
 from weir.local.runner import LocalRun
-from weir.plan.nodes import Aggregate, Hopping, Output, Program, Source, schema
+from weir.plan.expressions import UserCall, walk
+from weir.plan.nodes import (
+    Aggregate,
+    AlterLifetime,
+    Filter,
+    Hopping,
+    Node,
+    Output,
+    Program,
+    Project,
+    SetLifetime,
+    Source,
+    schema,
+)
 from weir.plan.properties import is_stateless, walk_nodes
 
 SAMPLE_ROWS = 16_384
@@ -26,14 +39,15 @@ LEFT_OVER = 0.25
 def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[Partition]]) -> bool:
     """Whether the first rows of the aggregate's source fall into few groups and panes.
 
-    False where it reads more than one source through stateless operators, or no files.
+    False where it reads more than one source through stateless operators, or no files, or where
+    the user's functions stand between: those run in tasks only.
     """
     below = list(walk_nodes(node.input))
     sources = [n for n in below if isinstance(n, Source)]
     if len(sources) != 1 or not all(is_stateless(n) for n in below if n not in sources):
         return False
     (source,) = sources
-    if not source.has_origins:
+    if not source.has_origins or any(_calls_user_code(n) for n in below):
         return False
     rows = _first_rows(node, source, partitions[source.name][0])
     assert isinstance(node.window, Hopping)
@@ -44,6 +58,19 @@ def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[Partition
     panes = (rows.vs - node.window.offset) // node.window.hop
     groups = np.unique(np.stack([first.view(np.int64), panes], axis=1), axis=0)
     return len(groups) <= LEFT_OVER * len(rows)
+
+
+def _calls_user_code(node: Node) -> bool:
+    match node:
+        case Project():
+            expressions = [e for _, e in node.columns]
+        case Filter():
+            expressions = [node.predicate]
+        case AlterLifetime(change=SetLifetime() as change):
+            expressions = [change.end]
+        case _:
+            return False
+    return any(isinstance(part, UserCall) for e in expressions for part in walk(e))
 
 
 def _first_rows(node: Aggregate, source: Source, partition: Partition) -> Batch:

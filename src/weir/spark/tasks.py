@@ -74,7 +74,9 @@ class FrameTask:
         place = replace(self.place, index=number)
         (known,) = self.job.pieces[place.piece].partitions[source_of(self.job, place).name]
         assert isinstance(known, Records)
-        partition = replace(known, batches=records)
+        names = [name for name, _ in known.columns]
+        named = (record.rename_columns(names) for record in records)
+        partition = replace(known, batches=named)
         progress = TaskProgress(self.job.progress, self.wave, f"s{place.stage}f{number}")
         yield from _guarded(self.job, place.piece, _read(self.job, place, partition, progress))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from weir.io.memory import MemoryPartition
@@ -54,3 +56,24 @@ def test_nothing_to_look_at() -> None:
 def test_only_where_somebody_asks() -> None:
     program = parse_program(f"{A} {COUNT} OUTPUT Out TO 'x.csv';")
     assert not has_partial(rewrite(program))
+
+
+def test_user_code_does_not_run_for_a_look(tmp_path: Path) -> None:
+    called = tmp_path / "called"
+    code = f"""
+import weir
+@weir.udf(args=["BIGINT"], result="BIGINT")
+def told(v):
+    open({str(called)!r}, "w").close()
+    return v
+"""
+    (tmp_path / "told.py").write_text(code, "utf-8")
+    text = f"""IMPORT 'told.py'; {A} T = SELECT told(k) AS k FROM A;
+        Out = SELECT k, COUNT(*) AS n FROM T GROUP BY k WITH TUMBLING(100);
+        OUTPUT Out TO 'x.csv';"""
+    program = parse_program(text, directory=tmp_path)
+    items = [{"vs": t, "k": 1, "words": []} for t in range(50)]
+    partitions = {"A": [MemoryPartition("A", items, program.sources[0].declared)]}
+    cut = rewrite(program, lambda node: rows_share_keys(node, partitions))
+    assert not has_partial(cut)
+    assert not called.exists()
