@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 
@@ -154,6 +154,26 @@ def _quiet_start() -> Iterator[None]:
 
 def _filter(reading: int, writing: int) -> None:
     with os.fdopen(reading, "rb") as lines, os.fdopen(writing, "wb", buffering=0) as out:
-        for line in lines:
-            if not _NOISE.search(line.decode(errors="replace")):
-                out.write(line)
+        for said in _paragraphs(lines):
+            text = b"".join(said).decode(errors="replace")
+            # Workers that are busy when a job fails find their pipe closed, and say so.
+            gone = "pyspark/daemon.py" in text and "BrokenPipeError" in said[-1].decode()
+            if not gone and not _NOISE.search(text):
+                out.write(b"".join(said))
+
+
+def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Lines one by one, but a traceback as one."""
+    traceback: list[bytes] = []
+    for line in lines:
+        if traceback:
+            traceback.append(line)
+            if not line.startswith(b" "):
+                yield traceback
+                traceback = []
+        elif line.startswith(b"Traceback (most recent call last)"):
+            traceback = [line]
+        else:
+            yield [line]
+    if traceback:
+        yield traceback
