@@ -124,7 +124,7 @@ class LocalRun:
         self._partitions = partitions
         self._size = cut or CHUNK_ROWS
         self._check, self._keep = check, keep
-        self._counts = [self._vertex_count(s) for s in self.plan.stages]
+        self._counts = self.plan.vertex_counts(self._partition_count)
         self.streams: dict[tuple[OutletKey, int, int], MemoryStream] = {}
         self._outlets = self._outlet_keys()
         # What there is to do: for each stage and vertex the inputs that have something new.
@@ -145,13 +145,7 @@ class LocalRun:
 
     # --- building ----------------------------------------------------------------------------
 
-    def _vertex_count(self, stage: Stage) -> int:
-        if stage.vertices is not None:
-            return stage.vertices
-        if stage.ports:  # forwarded from a source stage: as many as that has
-            return self._vertex_count(self.plan.stages[stage.ports[0].links[0].stage])
-        source = stage.operators[0]
-        assert isinstance(source, Source)
+    def _partition_count(self, source: Source) -> int:
         if not source.has_origins:
             hint = "weir.run_offline or to_spark"
             raise PlanError(f"{source.name} is a DataFrame, which only Spark reads", hint=hint)

@@ -17,6 +17,7 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -96,6 +97,20 @@ class StagedPlan:
     stages: tuple[Stage, ...]
     sinks: tuple[Sink, ...]
     origins: dict[Node, int]
+
+    def vertex_counts(self, partitions: Callable[[Source], int]) -> tuple[int, ...]:
+        """The vertices of each stage; `partitions` says how many a source has."""
+        counts: list[int] = []
+        for stage in self.stages:
+            if stage.vertices is not None:
+                counts.append(stage.vertices)
+            elif stage.ports:  # forwarded from a source stage: as many as that has
+                counts.append(counts[stage.ports[0].links[0].stage])
+            else:
+                source = stage.operators[0]
+                assert isinstance(source, Source)
+                counts.append(partitions(source))
+        return tuple(counts)
 
     def stages_of(self, sink: Sink) -> tuple[int, ...]:
         """The stages that write an output; late and bad rows come from their source's."""

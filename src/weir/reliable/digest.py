@@ -62,6 +62,21 @@ def checksum(batch: Batch, seed: tuple[int, int] = (0, 0)) -> tuple[int, int]:
     return int(a), int(b)
 
 
+class OrderedChecksum:
+    """The running checksum of a stream, and how many rows it covers."""
+
+    def __init__(self) -> None:
+        self._words, self._count = (0, 0), 0
+
+    def add(self, rows: Batch) -> None:
+        if len(rows):
+            self._words = checksum(rows, self._words)
+            self._count += len(rows)
+
+    def __str__(self) -> str:
+        return f"{self._words[0]:016x}{self._words[1]:016x}-{self._count}"
+
+
 @compiled
 def _fold_rows(first, second, a, b):  # type: ignore[no-untyped-def]
     for row in range(len(first)):

@@ -22,7 +22,7 @@ import numpy as np
 
 from weir.errors import DeterminismViolation, RunError
 from weir.events.batch import START, Batch
-from weir.reliable.digest import checksum, row_hashes
+from weir.reliable.digest import OrderedChecksum, row_hashes
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class MemoryStream:
         self._cti = START
         self._collected = 0
         self._readers: dict[Hashable, tuple[int, int]] = {}  # next number, last CTI given
-        self._checksum = (0, 0)
+        self._checksum = OrderedChecksum()
         self._watchers: list[Callable[[], None]] = []
 
     @property
@@ -80,7 +80,7 @@ class MemoryStream:
     @property
     def ordered_checksum(self) -> str:
         """The checksum of all rows so far, in order; kept with `check`."""
-        return f"{self._checksum[0]:016x}{self._checksum[1]:016x}-{self._end}"
+        return str(self._checksum)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -100,8 +100,8 @@ class MemoryStream:
         rows = entry.rows.slice(known, len(entry.rows)) if known else entry.rows
         if not len(rows) and entry.cti <= self._cti:
             return
-        if len(rows) and self._check:
-            self._checksum = checksum(rows, self._checksum)
+        if self._check:
+            self._checksum.add(rows)
         self._cti = max(self._cti, entry.cti)
         self._entries.append(Entry(self._end, rows, self._cti))
         self._seqs.append(self._end)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -77,11 +77,7 @@ def from_spark(
     number = next(_numbers)
     name = f"DataFrame{number}" if name is None else name
     source = declare_source(name, columns, f"dataframe:{number}", options, number)
-    held = Source(
-        source.name, source.declared, source.path, source.options, source.index,
-        has_origins=False, data=FrameHandle(frame),
-    )  # fmt: skip
-    return Stream(held, name)
+    return Stream(replace(source, has_origins=False, data=FrameHandle(frame)), name)
 
 
 def to_spark(
@@ -96,10 +92,12 @@ def to_spark(
     partitions = all_partitions(program, directory)
     shape = stream.schema
     target = Target("rows", 0, OutputForm("", shape))
-    piece = make_piece(program, partitions, [target], parallelism or default_parallelism(spark))
+    cores = default_parallelism(spark)
+    piece = make_piece(program, partitions, [target], parallelism or cores)
     for key, value in ARROW_BATCHES.items():
         spark.conf.set(key, value)  # stays: the query is planned when somebody asks for rows
-    rows = job_frame(spark, make_job([piece]), frames=frames_of(program))
+    frames = frames_of(program, partitions)
+    rows = job_frame(spark, make_job([piece]), cores, frames=frames)
     types = t.StructType(
         [
             t.StructField("vs", spark_type(shape.time)),
@@ -131,20 +129,23 @@ def frame_sources(program: Program) -> list[Source]:
     return list(found)
 
 
-def frames_of(program: Program) -> dict[str, DataFrame]:
-    """The needed columns of a program's DataFrames, by their sources' paths; rows by time within
-    partitions."""
+def frames_of(
+    program: Program, partitions: Mapping[str, Sequence[Partition]]
+) -> dict[str, DataFrame]:
+    """A program's DataFrames, by their sources' paths: the columns that their partitions have,
+    the rows by time."""
     found = {}
-    slim = rewrite(program)
     for source in frame_sources(program):
         assert isinstance(source.data, FrameHandle)
         if source.data.frame is None:
             raise PlanError(f"the DataFrame of {source.name} belongs to another process")
         # By place from here on: PySpark takes a dot in a column's name for a path.
-        needed = needed_columns(slim, source)
-        columns = [_column(name).alias(f"c{i}") for i, name in enumerate(needed)]
+        (partition,) = partitions[source.name]
+        assert isinstance(partition, Records)
+        names = [name for name, _ in partition.columns]
+        columns = [_column(name).alias(f"c{i}") for i, name in enumerate(names)]
         rows = source.data.frame.select(*columns)
-        found[source.path] = rows.sortWithinPartitions(f"c{needed.index(source.options.vs)}")
+        found[source.path] = rows.sortWithinPartitions(f"c{names.index(source.options.vs)}")
     return found
 
 

@@ -6,13 +6,13 @@ A block at time t says for every input that nothing below t follows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.plan.nodes import Source
 from weir.plan.stages import Stage, stage_schema
 from weir.reliable.chain import Chain
-from weir.reliable.digest import checksum
+from weir.reliable.digest import OrderedChecksum
 from weir.reliable.stream import Entry, MemoryStream, StreamWriter
 from weir.reliable.vertex import Outlet, Vertex
 from weir.spark.blocks import COLLECTED, Blocks
@@ -42,19 +42,16 @@ class GroupRun:
 
     def take(self, place: int, rows: Batch, first_vs: int) -> None:
         """Rows of a block for one input; no input has anything below `first_vs` to come."""
-        nothing = rows.slice(0, 0)
-        for number, stream in enumerate(self._inputs):
-            entry = Entry(stream.end, rows if number == place else nothing, first_vs)
-            stream.write(entry)
-        while self.root.execute():
-            pass
-        self.work_off()
+        self._advance({place: rows}, first_vs)
 
     def end(self) -> None:
         """All inputs have ended."""
+        self._advance({}, OPEN)
+
+    def _advance(self, rows: Mapping[int, Batch], cti: int) -> None:
         nothing = empty_batch(())
-        for stream in self._inputs:
-            stream.write(Entry(stream.end, nothing, OPEN))
+        for number, stream in enumerate(self._inputs):
+            stream.write(Entry(stream.end, rows.get(number, nothing), cti))
         while self.root.execute():
             pass
         self.work_off()
@@ -79,7 +76,7 @@ class GroupRun:
             vertex = self._place.index
             self._out.add(report_row(FileReport(piece, number, stage, vertex, part.close())))
         for stream in self._checked:
-            self._out.add(report_row(ChecksumReport(piece, stream.name, stream.ordered_checksum)))
+            self._out.add(report_row(ChecksumReport(piece, stream.name, str(stream.checksum))))
 
     def turned_away(self, source: Source) -> list[tuple[str, StreamWriter]]:
         """The streams of the outputs that ask for this source's late or bad rows."""
@@ -146,14 +143,8 @@ class _CheckedStream:
 
     def __init__(self, name: str, inner: StreamWriter) -> None:
         self.name, self._inner = name, inner
-        self._checksum, self._count = (0, 0), 0
-
-    @property
-    def ordered_checksum(self) -> str:
-        return f"{self._checksum[0]:016x}{self._checksum[1]:016x}-{self._count}"
+        self.checksum = OrderedChecksum()
 
     def write(self, entry: Entry) -> None:
-        if len(entry.rows):
-            self._checksum = checksum(entry.rows, self._checksum)
-            self._count += len(entry.rows)
+        self.checksum.add(entry.rows)
         self._inner.write(entry)

@@ -31,7 +31,7 @@ from weir.local.runner import Progress, output_schema
 from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.spark.frames import all_partitions, frames_of
-from weir.spark.progress import job_progress, read_news
+from weir.spark.progress import input_size, job_progress, read_news
 from weir.spark.query import arrow_batches, collected, job_frame
 from weir.spark.reports import FileReport, Report, SourceReport, output_digest, read_report
 from weir.spark.sampling import rows_share_keys
@@ -48,7 +48,6 @@ Tell = Callable[[Progress], None]
 class _Made:
     """An output being made: its target and its staging folder."""
 
-    output: Output
     target: Target
     staging: Staging
 
@@ -91,7 +90,7 @@ def run_programs(
     for program in programs:
         check_outputs(program, directory)
     start = os.path.abspath(directory)  # workers have other working directories
-    vertices = parallelism or default_parallelism(spark)
+    cores = default_parallelism(spark)
     with ExitStack() as undo:
         pieces, made = [], []
         for program in programs:
@@ -99,14 +98,18 @@ def run_programs(
             partitions = all_partitions(program, directory)
             targets = [m.target for m in outputs]
             pays = partial(rows_share_keys, partitions=partitions)
-            pieces.append(make_piece(program, partitions, targets, vertices, pays))
+            pieces.append(make_piece(program, partitions, targets, parallelism or cores, pays))
             made.append(outputs)
         news = os.path.join(made[0][0].staging.folder, "progress")
         os.mkdir(news)
         job = make_job(pieces, cut=cut, progress=news)
         with arrow_batches(spark), _telling(job, news, tell):
-            frames = {path: frame for p in programs for path, frame in frames_of(p).items()}
-            rows = collected(job_frame(spark, job, tasks, frames), job)
+            frames = {
+                path: frame
+                for program, piece in zip(programs, pieces, strict=True)
+                for path, frame in frames_of(program, piece.partitions).items()
+            }
+            rows = collected(job_frame(spark, job, cores, tasks, frames), job)
         reports: list[list[Report]] = [[] for _ in pieces]
         for report in (read_report(row.block) for row in rows):
             reports[report.piece].append(report)
@@ -134,7 +137,7 @@ def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
     undo.callback(staging.remove)
     os.mkdir(folder := os.path.join(staging.folder, "files"))
     kind: Literal["file", "folder"] = "folder" if path.endswith("/") else "file"
-    return _Made(output, Target(kind, number, form, folder), staging)
+    return _Made(Target(kind, number, form, folder), staging)
 
 
 def _finished(number: int, made: _Made, piece: Piece, reports: Sequence[Report]) -> str:
@@ -192,10 +195,11 @@ def _telling(job: Job, folder: str, tell: Tell | None) -> Iterator[None]:
         yield
         return
     over = threading.Event()
+    size = input_size(job)
 
     def poll() -> None:
         while not over.wait(POLL_SECONDS):
-            tell(job_progress(job, list(read_news(folder))))
+            tell(job_progress(job, size, list(read_news(folder))))
 
     thread = threading.Thread(target=poll, daemon=True)
     thread.start()

@@ -74,16 +74,20 @@ def read_news(folder: str) -> Iterator[News]:
                 yield msgspec.json.decode(file.read(), type=News)
 
 
-def job_progress(job: Job, news: Sequence[News]) -> Progress:
-    """How far a job is. Waves count alike; within one, by bytes read or vertices that ended."""
+def input_size(job: Job) -> int:
+    """The bytes of all that a job reads."""
+    return sum(p.size for piece in job.pieces for of in piece.partitions.values() for p in of)
+
+
+def job_progress(job: Job, size: int, news: Sequence[News]) -> Progress:
+    """How far a job is that reads `size` bytes. Waves count alike; within one, by bytes read or
+    vertices that ended."""
     if not news:
         return Progress(0, OPEN)
     wave = max(n.wave + n.is_source for n in news)
     now = [n for n in news if n.wave + n.is_source == wave]
     running = [n.reached for n in now if not n.ended]
-    partitions = [p for piece in job.pieces for of in piece.partitions.values() for p in of]
-    sizes = sum(p.size for p in partitions)
-    done = _share(sum(n.read for n in news if n.is_source), sizes)
+    done = _share(sum(n.read for n in news if n.is_source), size)
     for number, places in enumerate(job.waves, 1):
         ended = sum(n.ended for n in news if n.wave == number and not n.is_source)
         done += _share(ended, len(places))

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from weir.errors import RunError
 from weir.spark.blocks import COLLECTED, ROWS, BlockRow
 from weir.spark.reports import carried_error
-from weir.spark.session import ARROW_BATCHES, default_parallelism
+from weir.spark.session import ARROW_BATCHES
 from weir.spark.tasks import FrameTask, SourceTask, WaveTask, partition_of, source_of
 from weir.spark.waves import Job
 
@@ -28,13 +28,14 @@ TASK_BYTES = 128 << 20
 def job_frame(
     spark: SparkSession,
     job: Job,
+    cores: int,
     tasks: int | None = None,
     frames: Mapping[str, DataFrame] | None = None,
 ) -> DataFrame:
     """The query of a job: its rows are reports, and rows of outputs asked for in memory.
 
-    `tasks` is the most tasks that a wave may have; else each vertex is one. `frames` are the
-    DataFrames that it reads, by their sources' paths.
+    `cores` are those that Spark has. `tasks` is the most tasks that a wave may have; else each
+    vertex is one. `frames` are the DataFrames that it reads, by their sources' paths.
     """
     flow: DataFrame | None = None
     for wave in range(len(job.waves) + 1):
@@ -47,7 +48,7 @@ def job_frame(
         parts = [] if flow is None else [flow]
         if job.sources[wave]:
             places = len(job.sources[wave])
-            count = _tasks(_source_tasks(spark, job, wave), tasks)
+            count = _tasks(_source_tasks(job, wave, cores), tasks)
             numbers = spark.range(0, places, 1, count)
             parts.append(numbers.mapInArrow(SourceTask(job, wave), ROWS))
         for place in job.frames[wave]:
@@ -59,11 +60,10 @@ def job_frame(
     return flow
 
 
-def _source_tasks(spark: SparkSession, job: Job, wave: int) -> int:
+def _source_tasks(job: Job, wave: int, cores: int) -> int:
     """Small files share a task, since to begin one takes longer than to read them."""
     read = job.sources[wave]
     size = sum(partition_of(job, place).size for place in read)
-    cores = default_parallelism(spark)
     return min(len(read), cores * max(1, -(-size // (cores * TASK_BYTES))))
 
 

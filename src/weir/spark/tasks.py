@@ -7,7 +7,7 @@ read. A task keeps nothing between calls: run twice, it gives the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -200,6 +200,3 @@ def _guarded(job: Job, piece: int, records: Rows) -> Rows:
 def single_threaded() -> None:
     """Kernels have one thread: parallelism is vertices."""
     pa.set_cpu_count(1)
-
-
-Task = Callable[[Rows], Rows]

@@ -41,10 +41,10 @@ def run_trials(spark: SparkSession, trials: Sequence[Trial]) -> list[Outcome]:
 def _run(spark: SparkSession, trials: Sequence[Trial], cut: int | None) -> list[Outcome]:
     pieces = [_piece(number, trial) for number, trial in enumerate(trials)]
     job = make_job(pieces, cut=cut, check=True, errors="report")
-    tasks = TASKS_A_CORE * default_parallelism(spark)
+    cores = default_parallelism(spark)
     reports: dict[int, list[Report]] = {}
     batches: dict[int, list[Batch]] = {}
-    for row in collected(job_frame(spark, job, tasks), job):
+    for row in collected(job_frame(spark, job, cores, TASKS_A_CORE * cores), job):
         if is_output(row):
             width = len(pieces[row.input].targets[0].form.schema.columns)
             batches.setdefault(row.input, []).append(decode(row.block, width))

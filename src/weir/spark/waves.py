@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from weir.io.chunks import Partition
-from weir.plan.nodes import Program, Source
+from weir.plan.nodes import Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import Link, Stage, StagedPlan, cut_stages
 from weir.plan.two_phase import Pays
@@ -107,17 +107,8 @@ def make_piece(
 ) -> Piece:
     """A program rewritten, cut into stages, with its vertices counted."""
     plan = cut_stages(rewrite(program, pays), parallelism)
-    counts: list[int] = []
-    for stage in plan.stages:
-        if stage.vertices is not None:
-            counts.append(stage.vertices)
-        elif stage.ports:
-            counts.append(counts[stage.ports[0].links[0].stage])
-        else:
-            source = stage.operators[0]
-            assert isinstance(source, Source)
-            counts.append(len(partitions[source.name]) if source.has_origins else 0)
-    return Piece(plan, partitions, tuple(targets), tuple(counts))
+    counts = plan.vertex_counts(lambda s: len(partitions[s.name]) if s.has_origins else 0)
+    return Piece(plan, partitions, tuple(targets), counts)
 
 
 def make_job(
