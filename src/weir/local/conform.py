@@ -191,7 +191,7 @@ def _trials(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a theta join is allowed here too
             program = case_program(case)
-        partitions = _memory(case, program)
+        partitions = case_partitions(case, program)
     except WeirError as error:
         return Verdict(case.id, _judge_error(case, str(error)))
     return [Trial(program, partitions, cut, n) for n, cut in product(parallelisms, cuts)]
@@ -246,7 +246,7 @@ def _quoted(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _memory(case: Case, program: Program) -> dict[str, list[MemoryPartition]]:
+def case_partitions(case: Case, program: Program) -> dict[str, list[MemoryPartition]]:
     memory = {}
     for source in program.sources:
         if source.name not in case.inputs:

@@ -45,11 +45,16 @@ class StreamWriter(Protocol):
     def write(self, entry: Entry) -> None: ...
 
 
-class RStream(StreamWriter, Protocol):
-    """What every implementation of a stream offers; see the module's rules."""
+class StreamReader(Protocol):
+    """The end of a stream that a vertex reads from."""
 
     def register(self, reader: Hashable, seq: int) -> None: ...
     def read_next(self, reader: Hashable) -> Entry | None: ...
+
+
+class RStream(StreamReader, StreamWriter, Protocol):
+    """What every implementation of a stream offers; see the module's rules."""
+
     def collect(self, seq: int) -> None: ...
 
 

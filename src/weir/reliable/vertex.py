@@ -22,7 +22,7 @@ from weir.events.batch import START, Batch, Int64s
 from weir.events.hashing import hash_rows
 from weir.kernels.kernel import Tables
 from weir.reliable.chain import Chain
-from weir.reliable.stream import Entry, RStream, StreamWriter
+from weir.reliable.stream import Entry, StreamReader, StreamWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Vertex:
     """See the module's rules."""
 
     def __init__(
-        self, name: str, chain: Chain, inputs: Sequence[RStream], outlets: Sequence[Outlet]
+        self, name: str, chain: Chain, inputs: Sequence[StreamReader], outlets: Sequence[Outlet]
     ) -> None:
         self.name = name
         self._chain = chain
@@ -121,6 +121,10 @@ class Vertex:
         self._read, self._written = list(snapshot.inputs), list(snapshot.outputs)
         for place, (stream, seq) in enumerate(zip(self._inputs, self._read, strict=True)):
             stream.register((self.name, place), seq)
+        # The claim behind the last row: no step will make it again.
+        writers = [stream for outlet in self._outlets for stream in outlet.streams]
+        for writer, seq in zip(writers, self._written, strict=True):
+            writer.write(Entry(seq, self._chain.empty(), self._cti))
 
 
 def parts_of(rows: Batch, keys: Sequence[int], count: int) -> Int64s:

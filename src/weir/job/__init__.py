@@ -1,0 +1,1 @@
+"""The live runtime as machines without I/O: signals and a clock in, commands out."""

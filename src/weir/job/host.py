@@ -1,0 +1,451 @@
+"""The host: runs instances of vertices as ordered, serves their streams, keeps them durable.
+
+Rules
+1. Orders are the whole of what to run. An instance with another incarnation than ordered is
+   dropped; a new one loads its checkpoint first. Orders of an older epoch or number are ignored.
+2. An input is read from the same host by hand-over, else over a connection to the first place
+   that serves it; a connection that breaks is made again, to the next place, from the next row
+   that is wanted. So nothing that happens to a channel reaches a vertex.
+3. A vertex does not step while a volatile tail of it is larger than `tail_bytes`, nor while all
+   it could read is behind a reader that does not read: that is what pushes back.
+4. Nothing counts before the store says so: segments and checkpoints are reported when stored.
+5. What a write of an object under way needs is held until it ends; a write that failed is tried
+   again, and the host says that it is in trouble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weir.errors import SnapshotCorrupt, WeirError
+from weir.job.instance import Instance, MakeInstance
+from weir.job.messages import Orders, Report, VertexOrder
+from weir.job.running import HostSettings, Running
+from weir.job.signals import (
+    Arrived,
+    BeginAnew,
+    ChunkRead,
+    Connect,
+    Consumed,
+    Deliver,
+    Disconnect,
+    EndSubscription,
+    Get,
+    HostCommand,
+    HostSignal,
+    Loaded,
+    Lost,
+    OrdersArrived,
+    Put,
+    Refused,
+    Stored,
+    Subscribed,
+    Taken,
+    Unloaded,
+    Unstored,
+    Unsubscribed,
+)
+from weir.job.strategy import Strategy
+from weir.job.topology import Topology
+from weir.reliable.codec import decode_entries
+from weir.reliable.cursor import Cursor
+from weir.reliable.log import LogStream, batch_bytes
+
+RETRY_AFTER = 0.2
+"""Seconds until a write, a read or a connection that failed is tried again."""
+
+
+@dataclass(slots=True)
+class _Subscription:
+    stream: str
+    under_way: int = 0
+
+
+@dataclass(slots=True)
+class _Link:
+    """The connection of one input."""
+
+    address: str = ""
+    connection: int = -1
+    choice: int = 0
+    again_at: float | None = None
+
+
+class Host:
+    """See the module's rules."""
+
+    def __init__(
+        self,
+        session: str,
+        topology: Topology,
+        strategies: Mapping[str, Strategy],
+        make: MakeInstance,
+        settings: HostSettings,
+    ) -> None:
+        self.session = session
+        self._topology, self._strategies = topology, strategies
+        self._make, self._settings = make, settings
+        self._epoch = self._number = self._asked = -1
+        self._running: dict[str, Running] = {}
+        self._streams: dict[str, LogStream] = {}
+        self._links: dict[tuple[str, int], _Link] = {}
+        self._subscriptions: dict[str, _Subscription] = {}
+        self._retries: list[tuple[float, Put | Get]] = []
+        self._pending: dict[str, Put | Get] = {}
+        self._readers_of_segment: dict[str, str] = {}
+        self._out: list[HostCommand] = []
+        self._report_number = 0
+        self._corrupt: set[str] = set()
+        self.trouble = ""
+
+    # --- signals -----------------------------------------------------------------------------
+
+    def handle(self, signal: HostSignal, now: float) -> list[HostCommand]:
+        """Take in what happened."""
+        match signal:
+            case OrdersArrived(orders):
+                self._obey(orders, now)
+            case Arrived(vertex, place, connection, entry):
+                cursor = self._cursor(vertex, place, connection)
+                if cursor is not None and not cursor.arrive(entry):
+                    self._break(vertex, place, now)
+            case Lost(vertex, place, connection):
+                if self._cursor(vertex, place, connection) is not None:
+                    self._break(vertex, place, now)
+            case Subscribed(subscription, stream, seq):
+                self._subscribe(subscription, stream, seq)
+            case Unsubscribed(subscription):
+                self._unsubscribe(subscription)
+            case Taken(subscription, size):
+                if subscription in self._subscriptions:
+                    self._subscriptions[subscription].under_way -= size
+            case ChunkRead(vertex, incarnation, chunk):
+                running = self._running.get(vertex)
+                if running is not None and running.order.incarnation == incarnation:
+                    running.take_chunk(chunk)
+            case Stored(key) | Refused(key):
+                self._stored(key, now, refused=isinstance(signal, Refused))
+            case Loaded(key, body):
+                self._loaded(key, body, now)
+            case Unstored(key, why) | Unloaded(key, why):
+                self._again(key, why, now)
+        return self._drained()
+
+    def _drained(self) -> list[HostCommand]:
+        out, self._out = self._out, []
+        return out
+
+    # --- orders ------------------------------------------------------------------------------
+
+    def _obey(self, orders: Orders, now: float) -> None:
+        if orders.session != self.session or orders.epoch < self._epoch:
+            return
+        if orders.epoch == self._epoch and orders.number <= self._number:
+            return
+        if orders.stop:
+            self._out.append(BeginAnew(orders.over))
+            for vertex in list(self._running):
+                self._drop(vertex)
+            return
+        self._epoch, self._number = orders.epoch, orders.number
+        wanted = {order.vertex: order for order in orders.vertices}
+        for vertex, running in list(self._running.items()):
+            order = wanted.get(vertex)
+            if order is None or order.incarnation != running.order.incarnation:
+                self._drop(vertex)
+        for order in orders.vertices:
+            if order.vertex not in self._running:
+                self._begin(order, now)
+            self._running[order.vertex].order = order
+            self._running[order.vertex].check_floors()
+        for order in orders.vertices:
+            self._apply(order)
+        self._link_inputs(now)
+        if orders.checkpoint > self._asked:
+            self._asked = orders.checkpoint
+            for running in self._running.values():
+                running.checkpoint_asked = True
+
+    def _begin(self, order: VertexOrder, now: float) -> None:
+        running = Running(
+            self._topology.vertices[order.vertex],
+            order,
+            self._strategies[order.vertex],
+            self._make,
+            self._settings,
+            now,
+        )
+        self._running[order.vertex] = running
+        self._out += running.begin()
+        for command in self._out:
+            self._remember(command)
+        if running.instance is not None:
+            self._started(running)
+
+    def _started(self, running: Running) -> None:
+        """The instance is there: its streams can be read, its inputs connected."""
+        assert running.instance is not None
+        running.check_floors()
+        for name, stream in running.instance.streams.items():
+            self._streams[name] = stream
+        self._apply(running.order)
+
+    def _apply(self, order: VertexOrder) -> None:
+        for name, seq in order.collect.items():
+            if name in self._streams:
+                self._streams[name].learn(order.segments.get(name, ()))
+                self._streams[name].collect(seq)
+
+    def _drop(self, vertex: str) -> None:
+        running = self._running.pop(vertex)
+        if running.instance is None:
+            return
+        for place, cursor in enumerate(running.instance.cursors):
+            cursor.detach()
+            if self._links.pop((vertex, place), None) is not None:
+                self._out.append(Disconnect(vertex, place))
+        for name in running.instance.streams:
+            del self._streams[name]
+            for other in self._running.values():
+                for cursor in other.instance.cursors if other.instance is not None else ():
+                    if cursor.near is not None and cursor.stream == name:
+                        cursor.detach()
+            for key, subscription in list(self._subscriptions.items()):
+                if subscription.stream == name:
+                    del self._subscriptions[key]
+                    self._out.append(EndSubscription(key))
+
+    # --- inputs ------------------------------------------------------------------------------
+
+    def _link_inputs(self, now: float) -> None:
+        """Attach or connect every input that is not."""
+        for vertex, running in self._running.items():
+            if running.instance is None or running.status != "running":
+                continue
+            for place, cursor in enumerate(running.instance.cursors):
+                self._link_input(vertex, place, cursor, running.order, now)
+
+    def _link_input(
+        self, vertex: str, place: int, cursor: Cursor, order: VertexOrder, now: float
+    ) -> None:
+        near = self._streams.get(cursor.stream)
+        if near is not None:
+            if cursor.near is not near:
+                if self._links.pop((vertex, place), None) is not None:
+                    self._out.append(Disconnect(vertex, place))
+                cursor.detach()
+                if cursor.position < near.collected:
+                    self._running[vertex].status = "behind"
+                else:
+                    cursor.attach(near)
+            return
+        places = order.inputs.get(cursor.stream, ())
+        link = self._links.setdefault((vertex, place), _Link())
+        addresses = [p.address for p in places]
+        rewound = cursor.connection != link.connection
+        if link.address and (rewound or link.address not in addresses):
+            # Whoever served it is gone: what came over the connection stays.
+            link.address = ""
+            cursor.reconnect()
+            self._out.append(Disconnect(vertex, place))
+        if link.address or not addresses or (link.again_at is not None and now < link.again_at):
+            return
+        link.address, link.again_at = addresses[link.choice % len(addresses)], None
+        link.connection = cursor.reconnect()
+        self._out.append(
+            Connect(vertex, place, link.connection, link.address, cursor.stream, cursor.wanted)
+        )
+
+    def _cursor(self, vertex: str, place: int, connection: int) -> Cursor | None:
+        """The cursor, if this is its present connection."""
+        running = self._running.get(vertex)
+        if running is None or running.instance is None:
+            return None
+        cursor = running.instance.cursors[place]
+        return cursor if cursor.connection == connection and cursor.near is None else None
+
+    def _break(self, vertex: str, place: int, now: float) -> None:
+        link = self._links.setdefault((vertex, place), _Link())
+        running = self._running[vertex]
+        assert running.instance is not None
+        running.instance.cursors[place].reconnect()
+        self._out.append(Disconnect(vertex, place))
+        others = len(running.order.inputs.get(running.instance.cursors[place].stream, ()))
+        # Another copy is tried at once; the same one after a while.
+        link.address, link.choice = "", link.choice + 1
+        link.again_at = now + (RETRY_AFTER if others < 2 else 0)
+
+    # --- subscribers -------------------------------------------------------------------------
+
+    def _subscribe(self, subscription: str, stream: str, seq: int) -> None:
+        log = self._streams.get(stream)
+        if log is None or seq < log.collected:
+            self._out.append(EndSubscription(subscription))
+            return
+        log.register(subscription, seq)
+        self._subscriptions[subscription] = _Subscription(stream)
+
+    def _unsubscribe(self, subscription: str) -> None:
+        found = self._subscriptions.pop(subscription, None)
+        if found is not None and found.stream in self._streams:
+            self._streams[found.stream].unregister(subscription)
+
+    def _serve(self) -> bool:
+        served = False
+        for key, subscription in list(self._subscriptions.items()):
+            log = self._streams[subscription.stream]
+            if log.position(key) < log.collected:
+                # A copy that fell behind another; the manager tells it so.
+                self._unsubscribe(key)
+                self._out.append(EndSubscription(key))
+                continue
+            while subscription.under_way < self._settings.window_bytes:
+                entry = log.read_next(key)
+                if entry is None:
+                    break
+                served = True
+                subscription.under_way += batch_bytes(entry.rows) + 1
+                self._out.append(Deliver(key, entry))
+        return served
+
+    # --- work --------------------------------------------------------------------------------
+
+    def work(self, now: float, *, vertex: str | None = None) -> tuple[bool, list[HostCommand]]:
+        """Let every vertex (or this one) take a step; whether there was anything to do."""
+        self._retry(now)
+        self._link_inputs(now)
+        progressed = False
+        for name, running in list(self._running.items()):
+            if vertex is None or name == vertex:
+                progressed |= self._step(running)
+        progressed |= self._serve()
+        self._keep(now)
+        return progressed, self._drained()
+
+    def _step(self, running: Running) -> bool:
+        instance = running.instance
+        if instance is None or running.status != "running" or self._is_full(instance):
+            return False
+        before = [c.queued_bytes for c in instance.cursors]
+        try:
+            progressed = instance.work()
+        except WeirError as error:
+            running.fail(error)
+            return False
+        for place, cursor in enumerate(instance.cursors):
+            taken = before[place] - cursor.queued_bytes
+            if taken > 0:
+                consumed = Consumed(instance.spec.id, place, cursor.connection, taken)
+                self._out.append(consumed)
+        return progressed
+
+    def _is_full(self, instance: Instance) -> bool:
+        limit = self._settings.tail_bytes
+        return any(
+            s.held_bytes > limit and s.volatile_bytes > limit for s in instance.streams.values()
+        )
+
+    def _keep(self, now: float) -> None:
+        """Write segments, checkpoints and commits that are due; ask sources for more."""
+        for running in self._running.values():
+            if running.instance is None or running.status == "failed":
+                continue
+            commands: list[HostCommand] = []
+            if running.order.writes_log:
+                commands += running.flush(now)
+            commands += running.keep(now)
+            if not self._is_full(running.instance):
+                commands += running.pull()
+            for command in commands:
+                self._remember(command)
+            self._out += commands
+        for name, stream in self._streams.items():
+            for key in stream.missing:
+                if key not in self._readers_of_segment:
+                    self._readers_of_segment[key] = name
+                    get = Get(key)
+                    self._remember(get)
+                    self._out.append(get)
+
+    # --- the store ---------------------------------------------------------------------------
+
+    def _remember(self, command: HostCommand) -> None:
+        if isinstance(command, Put | Get):
+            self._pending[command.key] = command
+
+    def _again(self, key: str, why: str, now: float) -> None:
+        command = self._pending.get(key)
+        if command is not None:
+            self.trouble = why
+            self._retries.append((now + RETRY_AFTER, command))
+
+    def _retry(self, now: float) -> None:
+        due = [command for when, command in self._retries if when <= now]
+        if due:
+            self._retries = [r for r in self._retries if r[0] > now]
+            self._out += due
+
+    def _stored(self, key: str, now: float, *, refused: bool) -> None:
+        if self._pending.pop(key, None) is None:
+            return
+        self.trouble = ""
+        for running in self._running.values():
+            if running.owns(key):
+                commands = running.stored(key, now, refused=refused)
+                for command in commands:
+                    self._remember(command)
+                self._out += commands
+
+    def _loaded(self, key: str, body: bytes | None, now: float) -> None:
+        if self._pending.pop(key, None) is None:
+            return
+        self.trouble = ""
+        if key in self._readers_of_segment:
+            self._load_segment(key, body)
+            return
+        for running in list(self._running.values()):
+            if not running.owns(key):
+                continue
+            commands = running.loaded(key, body, now)
+            for command in commands:
+                self._remember(command)
+            self._out += commands
+            if running.instance is not None and running.status == "running":
+                self._started(running)
+        self._link_inputs(now)
+
+    def _load_segment(self, key: str, body: bytes | None) -> None:
+        stream = self._streams.get(self._readers_of_segment.pop(key))
+        if stream is None or key not in stream.missing:
+            return
+        try:
+            if body is None:
+                raise SnapshotCorrupt(f"{key} is not in the store")
+            stream.load(key, decode_entries(body))
+        except SnapshotCorrupt as error:
+            del stream.missing[key]
+            self._corrupt.add(key)
+            self._running[self._topology.writer_of[stream.name]].spoil(key, error)
+
+    # --- reports -----------------------------------------------------------------------------
+
+    def report(self, address: str = "", slot: int = 0, pid: int = 0, machine: str = "") -> Report:
+        """The whole state."""
+        self._report_number += 1
+        vertices = tuple(r.report() for r in self._running.values())
+        return Report(
+            self.session,
+            self._report_number,
+            self._epoch,
+            address,
+            slot,
+            pid,
+            machine,
+            vertices,
+            self.trouble,
+        )
+
+    @property
+    def running(self) -> Mapping[str, Running]:
+        return self._running

@@ -1,0 +1,161 @@
+"""What a host runs: one instance of a vertex behind one interface, whatever its kind.
+
+Contract
+1. `work` does one step if there is anything to do; False when not. It never waits.
+2. `snapshot` may be taken between any two steps; a fresh instance that loads it goes on alike.
+3. What a source reads and a sink commits happens outside; see `wants_chunk`, `take_chunk` and
+   `SinkInstance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from weir.events.batch import OPEN, Batch
+from weir.job.topology import VertexSpec
+from weir.reliable.cursor import Cursor
+from weir.reliable.log import LogStream, Segment
+from weir.reliable.vertex import Snapshot, Vertex
+
+
+class Instance(Protocol):
+    """See the module's contract."""
+
+    spec: VertexSpec
+    cursors: tuple[Cursor, ...]
+    streams: Mapping[str, LogStream]
+
+    @property
+    def cti(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def state_rows(self) -> int: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def marker(self) -> tuple[int, ...]:
+        """Changes with every step that changes anything: cheaper than a snapshot."""
+        ...
+
+    def work(self) -> bool: ...
+    def snapshot(self) -> Snapshot: ...
+    def load(self, snapshot: Snapshot) -> None: ...
+
+
+MakeInstance: TypeAlias = Callable[
+    [VertexSpec, Mapping[str, Sequence[Segment]], "Snapshot | None"], Instance
+]
+"""An instance of a vertex whose output streams have these segments, gone on from a snapshot."""
+
+
+class InnerInstance:
+    """A vertex between streams."""
+
+    def __init__(
+        self,
+        spec: VertexSpec,
+        make: Callable[[Sequence[Cursor], Mapping[str, LogStream]], Vertex],
+        streams: Mapping[str, LogStream],
+    ) -> None:
+        self.spec, self.streams = spec, streams
+        self.cursors = make_cursors(spec)
+        self._vertex = make(self.cursors, streams)
+        self.events = 0
+
+    @property
+    def cti(self) -> int:
+        return self._vertex.cti
+
+    @property
+    def state_rows(self) -> int:
+        return self._vertex.state_rows
+
+    @property
+    def done(self) -> bool:
+        return self._vertex.cti == OPEN
+
+    @property
+    def marker(self) -> tuple[int, ...]:
+        return (self.cti, *(c.position for c in self.cursors), *(c.cti for c in self.cursors))
+
+    def work(self) -> bool:
+        before = sum(c.position for c in self.cursors)
+        progressed = self._vertex.execute()
+        self.events += sum(c.position for c in self.cursors) - before
+        return progressed
+
+    def snapshot(self) -> Snapshot:
+        return self._vertex.snapshot()
+
+    def load(self, snapshot: Snapshot) -> None:
+        self._vertex.load(snapshot)
+
+
+class SinkInstance:
+    """The reader of an output: rows wait here until they are committed, or go to a callback."""
+
+    def __init__(
+        self, spec: VertexSpec, emit: Callable[[int, int, Batch], None] | None = None
+    ) -> None:
+        """`emit` gets (partition, number of the first row, rows) at once; without it they wait
+        for `take`."""
+        self.spec = spec
+        self.streams: Mapping[str, LogStream] = {}
+        self.cursors = make_cursors(spec)
+        self.events = 0
+        self.state_rows = 0
+        self.waiting: list[tuple[int, Batch]] = []
+        self._emit = emit
+
+    @property
+    def commits(self) -> bool:
+        """Whether its rows are to be committed to the store."""
+        return self._emit is None
+
+    @property
+    def cti(self) -> int:
+        return min((c.cti for c in self.cursors), default=OPEN)
+
+    @property
+    def done(self) -> bool:
+        return self.cti == OPEN and not self.waiting
+
+    @property
+    def marker(self) -> tuple[int, ...]:
+        return tuple(c.position for c in self.cursors)
+
+    def work(self) -> bool:
+        progressed = False
+        for place, cursor in enumerate(self.cursors):
+            entry = cursor.read_next(cursor.reader)
+            if entry is None:
+                continue
+            progressed = True
+            self.events += len(entry.rows)
+            if not len(entry.rows):
+                continue
+            if self._emit is not None:
+                self._emit(place, entry.seq, entry.rows)
+            else:
+                self.waiting.append((place, entry.rows))
+                self.state_rows += len(entry.rows)
+        return progressed
+
+    def take(self) -> list[tuple[int, Batch]]:
+        """All rows that wait; `snapshot` then says up to where they reach."""
+        taken, self.waiting, self.state_rows = self.waiting, [], 0
+        return taken
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(tuple(c.position for c in self.cursors), (), {})
+
+    def load(self, snapshot: Snapshot) -> None:
+        self.waiting, self.state_rows = [], 0
+        for cursor, seq in zip(self.cursors, snapshot.inputs, strict=True):
+            cursor.register(cursor.reader, seq)
+
+
+def make_cursors(spec: VertexSpec) -> tuple[Cursor, ...]:
+    return tuple(Cursor(stream, (spec.id, place)) for place, stream in enumerate(spec.inputs))

@@ -1,0 +1,49 @@
+"""The names of objects in a job's store.
+
+job                              what the job is: its program, made once
+records/<number>                 the manager's record; made once each, the largest counts
+records/latest                   a hint where to begin to look for the largest
+checkpoints/<vertex>/<incarnation>-<number>
+streams/<stream>/<first>-<incarnation>
+parts/<sink>/<incarnation>-<number>      committed rows, a sorted run
+commits/<sink>/<number>          made once each: which part, up to which positions
+"""
+
+from __future__ import annotations
+
+
+def record_key(number: int) -> str:
+    return f"records/{number:012}"
+
+
+LATEST_RECORD = "records/latest"
+JOB = "job"
+EPHEMERAL = ("checkpoints/", "streams/")
+"""What nobody needs when the job is over."""
+
+
+def checkpoint_key(vertex: str, incarnation: int, number: int) -> str:
+    return f"checkpoints/{vertex}/{incarnation:016}-{number:08}"
+
+
+def segment_key(stream: str, first: int, incarnation: int) -> str:
+    return f"streams/{stream}/{first:016}-{incarnation:016}"
+
+
+def part_key(sink: str, incarnation: int, number: int) -> str:
+    return f"parts/{sink}/{incarnation:016}-{number:08}"
+
+
+def commit_key(sink: str, number: int) -> str:
+    return f"commits/{sink}/{number:08}"
+
+
+def incarnation_of(key: str) -> int:
+    """The incarnation that wrote a checkpoint or a segment.
+
+    >>> incarnation_of(checkpoint_key("1.0", 7, 3)), incarnation_of(segment_key("1.0/0.0", 9, 7))
+    (7, 7)
+    """
+    name = key.rsplit("/", 1)[1]
+    first, second = name.split("-")
+    return int(first if key.startswith("checkpoints/") else second)

@@ -1,0 +1,153 @@
+"""What is durable of a job, from where each vertex would restart, and what nobody needs.
+
+Rules (StreamScope §4.3)
+1. A checkpoint is *usable* when every row that its vertex wrote before it can be had without the
+   vertex: the row is in a segment, or below what any reader of the stream can ever ask for.
+2. A vertex restarts from its newest usable checkpoint, else from the beginning. What it then reads
+   again is what its readers' restarts ask for: sinks first, then upwards (low-water marks).
+3. Checkpoints before a vertex's restart, and segments before all readers' restarts, are garbage.
+   They are deleted when a record without them is durable, and hosts forget rows no earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from weir.job.messages import Checkpoint
+from weir.job.topology import Topology, VertexSpec
+from weir.reliable.codec import decode_record, encode_record
+from weir.reliable.log import Segment
+
+UNREAD = 2**62
+"""The low-water mark of a stream that nobody reads."""
+
+
+class Ledger(msgspec.Struct):
+    """The durable state of a job; see the module's rules."""
+
+    epoch: int = 0
+    number: int = -1
+    checkpoints: dict[str, tuple[Checkpoint, ...]] = {}
+    segments: dict[str, tuple[Segment, ...]] = {}
+    collected: dict[str, int] = {}
+    incarnations: int = 0
+    finished: bool = False
+    recoveries: int = 0
+
+    def encode(self) -> bytes:
+        return encode_record(self)
+
+
+def decode_ledger(body: bytes) -> Ledger:
+    return msgspec.json.decode(decode_record(body), type=Ledger)
+
+
+class Restarts(msgspec.Struct, frozen=True):
+    """Rule 2: where each vertex would restart, and what each stream must keep from."""
+
+    checkpoint: Mapping[str, Checkpoint | None]
+    needed: Mapping[str, int]
+
+
+def restarts(topology: Topology, ledger: Ledger) -> Restarts:
+    checkpoint: dict[str, Checkpoint | None] = {}
+    needed: dict[str, int] = {}
+    for spec in reversed(topology.order):
+        usable = _newest_usable(spec, ledger, needed)
+        checkpoint[spec.id] = usable
+        for place, stream in enumerate(spec.inputs):
+            start = usable.needs[place] if usable is not None else 0
+            needed[stream] = min(needed.get(stream, UNREAD), start)
+    return Restarts(checkpoint, needed)
+
+
+def _newest_usable(
+    spec: VertexSpec, ledger: Ledger, needed: Mapping[str, int]
+) -> Checkpoint | None:
+    reach = [
+        durable_from(ledger.segments.get(stream, ()), needed.get(stream, UNREAD))
+        for stream in spec.outputs
+    ]
+    for checkpoint in reversed(ledger.checkpoints.get(spec.id, ())):
+        if all(out <= end for out, end in zip(checkpoint.outputs, reach, strict=True)):
+            return checkpoint
+    return None
+
+
+def durable_from(segments: Iterable[Segment], start: int) -> int:
+    """How far the segments reach without a gap from a row on.
+
+    >>> durable_from([Segment("a", 0, 5, 0, ""), Segment("b", 5, 9, 0, "")], 3)
+    9
+    """
+    for segment in segments:
+        if segment.first <= start < segment.end:
+            start = segment.end
+    return start
+
+
+def learn_checkpoints(ledger: Ledger, vertex: str, made: Iterable[Checkpoint]) -> bool:
+    """Checkpoints that an instance reports; whether any was ahead of those known."""
+    known = ledger.checkpoints.get(vertex, ())
+    grown = list(known)
+    for checkpoint in made:
+        if not grown or _is_ahead(checkpoint, grown[-1]):
+            grown.append(checkpoint)
+    if len(grown) == len(known):
+        return False
+    ledger.checkpoints[vertex] = tuple(grown)
+    return True
+
+
+def _is_ahead(later: Checkpoint, earlier: Checkpoint) -> bool:
+    """Positions only move forward, whoever took the checkpoint."""
+    mine, before = (*later.inputs, *later.outputs), (*earlier.inputs, *earlier.outputs)
+    return mine != before and all(a >= b for a, b in zip(mine, before, strict=True))
+
+
+def learn_segments(ledger: Ledger, stream: str, found: Sequence[Segment]) -> bool:
+    """Segments that an instance reports; whether any was new."""
+    known = ledger.segments.get(stream, ())
+    end = known[-1].end if known else ledger.collected.get(stream, 0)
+    grown = list(known)
+    for segment in found:
+        if segment.first <= end < segment.end:
+            grown.append(segment)
+            end = segment.end
+    if len(grown) == len(known):
+        return False
+    ledger.segments[stream] = tuple(grown)
+    return True
+
+
+def forget(ledger: Ledger, keys: Iterable[str]) -> None:
+    """These objects are not what was written: nothing may rely on them, nor on segments behind
+    them, which no longer touch."""
+    for key in keys:
+        for vertex, checkpoints in ledger.checkpoints.items():
+            ledger.checkpoints[vertex] = tuple(c for c in checkpoints if c.key != key)
+        for stream, segments in ledger.segments.items():
+            place = next((i for i, s in enumerate(segments) if s.key == key), None)
+            if place is not None:
+                ledger.segments[stream] = segments[:place]
+
+
+def collect(topology: Topology, ledger: Ledger) -> tuple[str, ...]:
+    """Take what nobody needs out of the ledger; the objects to delete once that is durable."""
+    found = restarts(topology, ledger)
+    garbage: list[str] = []
+    for vertex, checkpoints in ledger.checkpoints.items():
+        usable = found.checkpoint[vertex]
+        start = checkpoints.index(usable) if usable is not None else 0
+        if not vertex.startswith("sink."):
+            garbage += [c.key for c in checkpoints[:start]]
+        ledger.checkpoints[vertex] = checkpoints[start:]
+    for stream, segments in ledger.segments.items():
+        needed = found.needed.get(stream, UNREAD)
+        garbage += [s.key for s in segments if s.end <= needed]
+        ledger.segments[stream] = tuple(s for s in segments if s.end > needed)
+    for stream, needed in found.needed.items():
+        ledger.collected[stream] = max(ledger.collected.get(stream, 0), needed)
+    return tuple(garbage)

@@ -1,0 +1,466 @@
+"""The job manager: places vertices, follows what is durable, recovers each vertex on its own.
+
+Rules
+1. Nothing is ordered before the manager's first record is durable. Records are numbered and made
+   once: who finds the next number taken is no longer the manager, and stops (fencing). So does
+   one that hears of a host that follows a later epoch.
+2. Every vertex has as many instances as its strategy says, each on a host of its own; a copy for
+   which there is no host waits. An instance whose host is lost is replaced by a new incarnation,
+   at once, on the host with the least to do; no other instance is touched.
+3. A host that was not heard of for `silence` seconds is lost for good: if it comes back it is told
+   to begin anew, and what it says of its vertices counts no longer.
+4. What is deleted in the store or forgotten by hosts is what a durable record says is garbage.
+5. The job is finished when every sink has committed its last row; it fails when a vertex does,
+   and then keeps everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from weir.job.keys import LATEST_RECORD, record_key
+from weir.job.ledger import (
+    Ledger,
+    Restarts,
+    collect,
+    forget,
+    learn_checkpoints,
+    learn_segments,
+    restarts,
+)
+from weir.job.messages import Checkpoint, Orders, Place, Report, VertexOrder, VertexReport
+from weir.job.signals import (
+    Answer,
+    Delete,
+    Ended,
+    Get,
+    Loaded,
+    ManagerCommand,
+    ManagerSignal,
+    Put,
+    Refused,
+    Reported,
+    Stored,
+    Unloaded,
+    Unstored,
+)
+from weir.job.story import StoryLine
+from weir.job.strategy import Strategy
+from weir.job.topology import Topology
+
+TAKEN_OVER = "another job manager has taken over this store; this one stops"
+EPOCH_BITS = 24
+"""Incarnations are epoch << EPOCH_BITS | counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerSettings:
+    """Times in seconds."""
+
+    hosts: int = 1
+    """So many are waited for before vertices are placed, for at most `patience`."""
+    patience: float = 10.0
+    silence: float = 1.5
+    record_every: float = 0.2
+    trouble_limit: float = 30.0
+    stop_limit: float = 10.0
+
+
+@dataclass(slots=True)
+class HostState:
+    """What is known of a host."""
+
+    session: str
+    report: Report
+    heard: float
+    trouble_since: float | None = None
+
+
+@dataclass(slots=True)
+class Placement:
+    """An instance: where, which, and what was last heard of it."""
+
+    vertex: str
+    copy: int
+    incarnation: int = 0
+    session: str | None = None
+    restart: Checkpoint | None = None
+    report: VertexReport | None = None
+    fallen_at: float | None = None
+    """When its predecessor was found lost."""
+
+
+@dataclass(slots=True)
+class _Record:
+    """A record on its way, and what is garbage once it is durable."""
+
+    key: str
+    garbage: tuple[str, ...]
+    collected: Mapping[str, int]
+    put: Put = field(repr=False)
+    again_at: float | None = None
+
+
+class Manager:
+    """See the module's rules."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        strategies: Mapping[str, Strategy],
+        ledger: Ledger,
+        settings: ManagerSettings,
+        now: float,
+    ) -> None:
+        """`ledger` is the last record (a new one for a new job)."""
+        self.topology, self.ledger, self.settings = topology, ledger, settings
+        self._strategies = strategies
+        ledger.epoch += 1
+        ledger.incarnations = 0
+        self.hosts: dict[str, HostState] = {}
+        self._lost: set[str] = set()
+        self.placements = [
+            Placement(spec.id, copy)
+            for spec in topology.order
+            for copy in range(strategies[spec.id].copies)
+        ]
+        self._orders = 0
+        self._began_at = now
+        self._recorded_at = now
+        self._dirty = True
+        self._established = False
+        self._writing: _Record | None = None
+        self._collected: Mapping[str, int] = dict(ledger.collected)
+        self._stop_asked: float | None = None
+        self._ended: Ended | None = None
+        self._over = False
+        self.story: list[StoryLine] = []
+        self._out: list[ManagerCommand] = []
+
+    # --- signals -----------------------------------------------------------------------------
+
+    def handle(self, signal: ManagerSignal, now: float) -> list[ManagerCommand]:
+        match signal:
+            case Reported(report):
+                self._reported(report, now)
+            case Stored(key):
+                self._stored(key, now)
+            case Refused(key):
+                # Somebody's, or one of ours whose success was never heard of.
+                self._out.append(Get(key))
+            case Loaded(key, body):
+                self._settle(key, body, now)
+            case Unstored(key, why):
+                if self._writing is not None and key == self._writing.key:
+                    self._writing.again_at = now + self.settings.record_every
+                    self._tell("", f"the record could not be written: {why}", now)
+            case Unloaded(key):
+                self._out.append(Get(key))
+        return self._drained()
+
+    def tick(self, now: float) -> list[ManagerCommand]:
+        """Time has passed."""
+        if not self._over:
+            self._find_lost(now)
+            self._place(now)
+            self._check_stop(now)
+            self._check_trouble(now)
+            self._record(now)
+        return self._drained()
+
+    def stop(self, now: float) -> None:
+        """Take a last checkpoint of everything, then end."""
+        if self._stop_asked is None:
+            self._stop_asked = now
+            self._tell("", "asked to stop", now)
+
+    def _drained(self) -> list[ManagerCommand]:
+        out, self._out = self._out, []
+        return out
+
+    def _tell(self, vertex: str, what: str, now: float) -> None:
+        self.story.append(StoryLine(now, vertex, what))
+
+    # --- hosts -------------------------------------------------------------------------------
+
+    def _reported(self, report: Report, now: float) -> None:
+        if self._over or report.session in self._lost:
+            self._out.append(Answer(report.session, self._stop_order(report.session)))
+            return
+        if report.epoch > self.ledger.epoch:
+            self._finish(Ended(TAKEN_OVER))
+            return
+        known = self.hosts.get(report.session)
+        if known is not None and report.number <= known.report.number:
+            return
+        if known is None:
+            known = self.hosts[report.session] = HostState(report.session, report, now)
+            self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
+        known.report, known.heard = report, now
+        known.trouble_since = (known.trouble_since or now) if report.trouble else None
+        reports = {r.vertex: r for r in report.vertices}
+        for placement in self.placements:
+            if placement.session != report.session:
+                continue
+            found = reports.get(placement.vertex)
+            if found is not None and found.incarnation == placement.incarnation:
+                self._learn(placement, found, now)
+        self._check_finished(now)
+        self._place(now)
+        if self._established and report.session not in self._lost:
+            self._out.append(Answer(report.session, self._orders_for(report.session)))
+
+    def _stop_order(self, session: str) -> Orders:
+        self._orders += 1
+        return Orders(self.ledger.epoch, self._orders, session, stop=True, over=self._over)
+
+    def _find_lost(self, now: float) -> None:
+        for session, host in list(self.hosts.items()):
+            if now - host.heard > self.settings.silence:
+                self.lose(session, now, "not heard of")
+
+    def lose(self, session: str, now: float, why: str) -> None:
+        """A host is gone; its vertices are placed anew."""
+        if self.hosts.pop(session, None) is None:
+            return
+        self._lost.add(session)
+        self._tell("", f"host {session} lost: {why}", now)
+        for placement in self.placements:
+            if placement.session == session:
+                self._tell(placement.vertex, f"lost with host {session}", now)
+                self._unplace(placement, now)
+        self._place(now)
+
+    def _unplace(self, placement: Placement, now: float) -> None:
+        placement.session, placement.report = None, None
+        placement.fallen_at = now
+        self.ledger.recoveries += 1
+
+    # --- placing -----------------------------------------------------------------------------
+
+    def _place(self, now: float) -> None:
+        if not self._established or not self.hosts or self._ended is not None:
+            return
+        waited = now - self._began_at >= self.settings.patience
+        if len(self.hosts) < self.settings.hosts and not waited and self.ledger.incarnations == 0:
+            return
+        missing = [p for p in self.placements if p.session is None]
+        if not missing:
+            return
+        found = restarts(self.topology, self.ledger)
+        for placement in missing:
+            self._place_one(placement, found, now)
+
+    def _place_one(self, placement: Placement, found: Restarts, now: float) -> None:
+        restart = found.checkpoint[placement.vertex]
+        gap = self._gap(placement.vertex, restart)
+        if gap:
+            self._end(gap)
+            return
+        session = self._host_for(placement)
+        if session is None:
+            return
+        placement.session = session
+        self.ledger.incarnations += 1
+        placement.incarnation = (self.ledger.epoch << EPOCH_BITS) | self.ledger.incarnations
+        placement.restart = restart
+        where = f"checkpoint {restart.number}" if restart is not None else "the beginning"
+        self._tell(
+            placement.vertex,
+            f"incarnation {placement.incarnation} placed on {placement.session}, from {where}",
+            now,
+        )
+
+    def _gap(self, vertex: str, restart: Checkpoint | None) -> str:
+        """Why this vertex cannot go on from there; empty if it can."""
+        for place, stream in enumerate(self.topology.vertices[vertex].inputs):
+            start = restart.needs[place] if restart is not None else 0
+            kept = self.ledger.collected.get(stream, 0)
+            if start < kept:
+                return (
+                    f"vertex {vertex} has no checkpoint that can be read: it would need row "
+                    f"{start} of stream {stream}, of which rows from {kept} on are kept; start "
+                    "the job again with an empty store"
+                )
+        return ""
+
+    def _host_for(self, placement: Placement) -> str | None:
+        """The host with the least to do that has no other copy of the vertex, if there is one."""
+        load = dict.fromkeys(self.hosts, 0)
+        copies = set()
+        for other in self.placements:
+            if other.session in load:
+                load[other.session] += 1
+                if other.vertex == placement.vertex:
+                    copies.add(other.session)
+        free = [s for s in load if s not in copies]
+        return min(free, key=lambda s: (load[s], self.hosts[s].report.slot, s), default=None)
+
+    def _orders_for(self, session: str) -> Orders:
+        self._orders += 1
+        mine = [p for p in self.placements if p.session == session]
+        return Orders(
+            self.ledger.epoch,
+            self._orders,
+            session,
+            tuple(self._order(p) for p in mine),
+            checkpoint=0 if self._stop_asked is None else 1,
+        )
+
+    def _order(self, placement: Placement) -> VertexOrder:
+        spec = self.topology.vertices[placement.vertex]
+        copies = [p for p in self.placements if p.vertex == placement.vertex and p.session]
+        return VertexOrder(
+            placement.vertex,
+            placement.incarnation,
+            placement.restart,
+            writes_log=placement is copies[0],
+            takes_checkpoints=placement is copies[-1],
+            segments={s: self.ledger.segments.get(s, ()) for s in spec.outputs},
+            collect={s: self._collected.get(s, 0) for s in spec.outputs},
+            inputs={s: self._places(s) for s in spec.inputs},
+            floors={s: self._collected.get(s, 0) for s in spec.inputs},
+        )
+
+    def _places(self, stream: str) -> tuple[Place, ...]:
+        writer = self.topology.writer_of[stream]
+        return tuple(
+            Place(p.session, self.hosts[p.session].report.address, p.incarnation)
+            for p in self.placements
+            if p.vertex == writer and p.session is not None and p.session in self.hosts
+        )
+
+    # --- what vertices say -------------------------------------------------------------------
+
+    def _learn(self, placement: Placement, found: VertexReport, now: float) -> None:
+        before, placement.report = placement.report, found
+        vertex = placement.vertex
+        if found.corrupt:
+            forget(self.ledger, found.corrupt)
+            self._dirty = True
+            for key in found.corrupt:
+                self._tell(vertex, f"{key} cannot be read; going back", now)
+            self._unplace(placement, now)
+            return
+        if found.status == "failed":
+            self._end(f"vertex {vertex}: {found.error}")
+            return
+        if found.status == "behind":
+            self._tell(vertex, "fell behind its other copy, starts again", now)
+            self._unplace(placement, now)
+            return
+        if placement.fallen_at is not None and found.status in ("running", "done"):
+            took = now - placement.fallen_at
+            self._tell(vertex, f"runs again, {took:.3f} s after its loss was found", now)
+            placement.fallen_at = None
+        if learn_checkpoints(self.ledger, vertex, found.checkpoints):
+            self._dirty = True
+            self._tell(vertex, f"checkpoint {found.checkpoints[-1].number}", now)
+        for stream, segments in found.segments.items():
+            self._dirty |= learn_segments(self.ledger, stream, segments)
+        if found.status == "done" and (before is None or before.status != "done"):
+            self._tell(vertex, "done", now)
+
+    def _check_finished(self, now: float) -> None:
+        sinks = {spec.id for spec in self.topology.sinks}
+        done = {
+            p.vertex for p in self.placements if p.report is not None and p.report.status == "done"
+        }
+        if sinks <= done and not self.ledger.finished:
+            self.ledger.finished = True
+            self._dirty = True
+            self._tell("", "finished", now)
+
+    def _check_stop(self, now: float) -> None:
+        if self._stop_asked is None or self._ended is not None:
+            return
+        waited = now - self._stop_asked
+        settled = waited > 2 * self.settings.record_every and all(
+            p.report is not None and _is_kept(p.report) for p in self.placements
+        )
+        if settled or waited > self.settings.stop_limit:
+            self._ended = Ended(stopped=True)
+            self._dirty = True
+
+    def _check_trouble(self, now: float) -> None:
+        for host in self.hosts.values():
+            since = host.trouble_since
+            if since is not None and now - since > self.settings.trouble_limit:
+                self._end(
+                    f"host {host.session} cannot go on: {host.report.trouble}; everything is "
+                    "kept, so mend it and run again with --resume"
+                )
+
+    # --- the record --------------------------------------------------------------------------
+
+    def _record(self, now: float) -> None:
+        writing = self._writing
+        if writing is not None:
+            if writing.again_at is not None and now >= writing.again_at:
+                writing.again_at = None
+                self._out.append(writing.put)
+            return
+        hurry = self._ended is not None or self.ledger.finished
+        waited = now - self._recorded_at >= self.settings.record_every
+        due = self._dirty and (waited or hurry)
+        if self._established and not due:
+            return
+        self._dirty = False
+        self._recorded_at = now
+        garbage = collect(self.topology, self.ledger)
+        self.ledger.number += 1
+        key = record_key(self.ledger.number)
+        body = self.ledger.encode()
+        put = Put(key, lambda: body, new=True)
+        self._writing = _Record(key, garbage, dict(self.ledger.collected), put)
+        self._out.append(put)
+
+    def _stored(self, key: str, now: float) -> None:
+        written = self._writing
+        if written is None or key != written.key:
+            return
+        self._writing = None
+        if not self._established:
+            self._established = True
+            self._tell("", f"manager of epoch {self.ledger.epoch}", now)
+        self._collected = written.collected
+        self._out.append(Put(LATEST_RECORD, key.encode))
+        if written.garbage:
+            self._out.append(Delete(written.garbage))
+        if self.ledger.finished and not self._dirty:
+            self._finish(Ended())
+        elif self._ended is not None and not self._dirty:
+            self._finish(self._ended)
+        self._place(now)
+
+    def _settle(self, key: str, body: bytes | None, now: float) -> None:
+        """A record of this number was there already: is it this one?"""
+        written = self._writing
+        if written is None or key != written.key:
+            return
+        if body == written.put.encode():
+            self._stored(key, now)
+        else:
+            self._finish(Ended(TAKEN_OVER))
+
+    def _end(self, error: str) -> None:
+        """The job cannot go on; what is durable stays. It ends with a last record: who cannot
+        write one was not the manager, and has nothing to say."""
+        if self._ended is None or not self._ended.error:
+            self._ended = Ended(error)
+            self._dirty = True
+
+    def _finish(self, ended: Ended) -> None:
+        if not self._over:
+            self._over = True
+            self._out.append(ended)
+
+    @property
+    def over(self) -> bool:
+        return self._over
+
+
+def _is_kept(report: VertexReport) -> bool:
+    """Whether its last checkpoint is of where it stands."""
+    return bool(report.checkpoints) or report.status == "done"

@@ -1,0 +1,105 @@
+"""What hosts and the job manager tell each other, and what is kept of it.
+
+Rules
+1. A host reports its whole state, the manager orders the whole of what a host shall do. So a
+   message that is lost, late or doubled costs time and nothing else: the next one says it all.
+2. Of reports of one session, and of orders of one epoch, only a larger `number` counts; orders
+   of a smaller epoch never do.
+3. An *incarnation* is one instance of a vertex; larger ones are newer, in all epochs.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from weir.reliable.log import Segment
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """A snapshot in the store: where it lies, the positions it holds for, and from where on its
+    inputs are needed (earlier than its positions where state is rebuilt by replay)."""
+
+    key: str
+    number: int
+    incarnation: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    needs: tuple[int, ...]
+
+
+class VertexReport(msgspec.Struct, frozen=True):
+    """How an instance is."""
+
+    vertex: str
+    incarnation: int
+    status: Literal["loading", "running", "behind", "done", "failed"]
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    cti: int = 0
+    events: int = 0
+    state_rows: int = 0
+    queued_bytes: int = 0
+    checkpoints: tuple[Checkpoint, ...] = ()
+    segments: dict[str, tuple[Segment, ...]] = {}
+    corrupt: tuple[str, ...] = ()
+    """Objects of the store that could not be read."""
+    error: str = ""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """A host to the manager. `session` is new each time a host begins anew."""
+
+    session: str
+    number: int
+    epoch: int
+    """The largest epoch that it had orders of."""
+    address: str
+    slot: int
+    pid: int
+    machine: str
+    vertices: tuple[VertexReport, ...] = ()
+    trouble: str = ""
+    """What keeps the host from going on, a store out of reach say."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where an instance that writes a stream can be reached."""
+
+    session: str
+    address: str
+    incarnation: int
+
+
+class VertexOrder(msgspec.Struct, frozen=True):
+    """Run this instance."""
+
+    vertex: str
+    incarnation: int
+    restart: Checkpoint | None
+    writes_log: bool
+    takes_checkpoints: bool
+    segments: dict[str, tuple[Segment, ...]]
+    """The durable part of its output streams."""
+    collect: dict[str, int]
+    """For each of them, the number below which nobody will ask."""
+    inputs: dict[str, tuple[Place, ...]]
+    """For each input stream who serves it, the best first."""
+    floors: dict[str, int]
+    """For each input stream the number below which rows are gone: a copy that still needs some
+    has fallen behind the one that takes checkpoints."""
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """The manager to a host: all that it shall run."""
+
+    epoch: int
+    number: int
+    session: str
+    vertices: tuple[VertexOrder, ...] = ()
+    checkpoint: int = 0
+    """Take a checkpoint of every vertex when this number grows."""
+    stop: bool = False
+    """Begin anew: the manager counts this session as lost, or the job is over."""
+    over: bool = False

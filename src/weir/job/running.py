@@ -1,0 +1,373 @@
+"""One instance in a host: how it begins, and what of it goes to the store when.
+
+Rules
+1. It begins from the checkpoint that it is ordered to; a sink that commits, behind the last
+   commit there is (one that nobody heard of included: it looks for the next until there is none).
+2. A checkpoint counts when the store has it. At most one is under way.
+3. A commit is two steps: the rows as a part under a name of this incarnation, then the commit,
+   which is made once: whoever comes second takes over the other's positions and goes on from
+   there, or stops if the other is newer.
+4. A segment is written when it is large or old enough; see `log.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from weir.errors import SnapshotCorrupt, WeirError
+from weir.events.batch import OPEN, Batch, concat_batches
+from weir.events.order import sort_batch
+from weir.job.instance import Instance, MakeInstance, SinkInstance
+from weir.job.keys import checkpoint_key, commit_key, part_key, segment_key
+from weir.job.messages import Checkpoint, VertexOrder, VertexReport
+from weir.job.signals import Get, HostCommand, Pull, Put
+from weir.job.strategy import Strategy
+from weir.job.topology import VertexSpec
+from weir.reliable.codec import (
+    decode_record,
+    decode_snapshot,
+    encode_entries,
+    encode_record,
+    encode_snapshot,
+)
+from weir.reliable.digest import Digest, digest
+from weir.reliable.log import LogStream, Segment
+from weir.reliable.stream import Entry
+from weir.reliable.vertex import Snapshot
+
+KEPT_CHECKPOINTS = 3
+"""So many are reported; the manager has heard of older ones, or does without."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """Limits of a host; times in seconds, sizes in bytes."""
+
+    tail_bytes: int = 64 << 20
+    flush_after: float = 0.5
+    segment_bytes: int = 4 << 20
+    window_bytes: int = 4 << 20
+    """What may be under way to one subscriber."""
+    commit_every: float = 1.0
+    synchronous: bool = False
+    """Rows are readable only when durable."""
+    check: bool = False
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Rows of an output that are there for good: which part holds them (none: no rows), up to
+    which positions of the sink's inputs, and the digest of all rows so far."""
+
+    number: int
+    incarnation: int
+    part: str
+    rows: int
+    inputs: tuple[int, ...]
+    total: str
+    count: int
+
+    @property
+    def digest(self) -> Digest:
+        return Digest(int(self.total, 16), self.count)
+
+
+def decode_commit(body: bytes) -> Commit:
+    return msgspec.json.decode(decode_record(body), type=Commit)
+
+
+class Running:
+    """See the module's rules."""
+
+    def __init__(
+        self,
+        spec: VertexSpec,
+        order: VertexOrder,
+        strategy: Strategy,
+        make: MakeInstance,
+        settings: HostSettings,
+        now: float,
+    ) -> None:
+        self.spec, self.order = spec, order
+        self.instance: Instance | None = None
+        self.status: Literal["loading", "running", "behind", "failed"] = "loading"
+        self.checkpoint_asked = False
+        self._strategy, self._make, self._settings = strategy, make, settings
+        self._checkpoints: list[Checkpoint] = []
+        self._number = order.restart.number if order.restart is not None else -1
+        self._saved_at = now
+        self._saved: tuple[int, ...] | None = None
+        self._saving_marker: tuple[int, ...] = ()
+        self._saving: Checkpoint | None = None
+        self._commit: Commit | None = None
+        self._committed = Digest()
+        self._flushing: dict[str, tuple[LogStream, Segment]] = {}
+        self._volatile_since: dict[str, float] = {}
+        self._pulled = False
+        self._corrupt: list[str] = []
+        self._error = ""
+
+    # --- beginning ---------------------------------------------------------------------------
+
+    def begin(self) -> list[HostCommand]:
+        restart = self.order.restart
+        if self.spec.kind == "sink":
+            self.instance = self._make(self.spec, {}, None)
+            if self._commits:
+                key = commit_key(self.spec.id, max(self._number, 0))
+                return [Get(key)]
+            if restart is not None:
+                self.instance.load(Snapshot(restart.inputs, (), {}))
+            self.status = "running"
+            return []
+        if restart is not None:
+            return [Get(restart.key)]
+        self._start(None)
+        return []
+
+    @property
+    def _commits(self) -> bool:
+        return isinstance(self.instance, SinkInstance) and self.instance.commits
+
+    def _start(self, snapshot: Snapshot | None) -> None:
+        self.instance = self._make(self.spec, self.order.segments, snapshot)
+        self._saved = self.instance.marker if snapshot is not None else None
+        self.status = "running"
+
+    def owns(self, key: str) -> bool:
+        """Whether an object is of this vertex, and of this incarnation where it names one."""
+        restart = self.order.restart
+        return (
+            (self._saving is not None and key == self._saving.key)
+            or (restart is not None and key == restart.key and self.status == "loading")
+            or (self._commit is not None and key == self._commit.part)
+            or key in self._flushing
+            or (self._commits and key.startswith(f"commits/{self.spec.id}/"))
+        )
+
+    def loaded(self, key: str, body: bytes | None, now: float) -> list[HostCommand]:
+        """An object that was asked for."""
+        if key.startswith("commits/"):
+            return self._commit_read(key, body, now)
+        try:
+            if body is None:
+                raise SnapshotCorrupt(f"{key} is not in the store")
+            self._start(decode_snapshot(body))
+        except SnapshotCorrupt as error:
+            self.spoil(key, error)
+        return []
+
+    def spoil(self, key: str, error: Exception) -> None:
+        """An object is not what was written: the manager must find another way."""
+        self._corrupt.append(key)
+        self.status, self._error = "failed", f"{key}: {error}"
+
+    def fail(self, error: WeirError) -> None:
+        self.status, self._error = "failed", f"{type(error).__name__}: {error}"
+
+    def check_floors(self) -> None:
+        """Rows that this copy still needs may be gone; see `VertexOrder.floors`."""
+        if self.instance is None or self.status != "running":
+            return
+        for cursor in self.instance.cursors:
+            has = cursor.position if cursor.near is not None else cursor.wanted
+            if has < self.order.floors.get(cursor.stream, 0):
+                self.status = "behind"
+
+    # --- checkpoints -------------------------------------------------------------------------
+
+    def keep(self, now: float) -> list[HostCommand]:
+        """A checkpoint or a commit, if one is due."""
+        if self.instance is None or self.status != "running" or not self.order.takes_checkpoints:
+            return []
+        if self._saving is not None:
+            return []
+        every = self._settings.commit_every if self._commits else self._strategy.every
+        ends = self.instance.cti == OPEN
+        if not (self.checkpoint_asked or ends or now - self._saved_at >= every):
+            return []
+        self.checkpoint_asked = False
+        self._saving_marker = self.instance.marker
+        if self._saving_marker == self._saved:
+            return []
+        self._saved_at = now
+        if self._commits:
+            return self._begin_commit()
+        return self._begin_checkpoint(self.instance.snapshot())
+
+    def _begin_checkpoint(self, snapshot: Snapshot) -> list[HostCommand]:
+        self._number += 1
+        key = checkpoint_key(self.spec.id, self.order.incarnation, self._number)
+        self._saving = Checkpoint(
+            key, self._number, self.order.incarnation,
+            snapshot.inputs, snapshot.outputs, snapshot.inputs,
+        )  # fmt: skip
+        return [Put(key, lambda: encode_snapshot(snapshot))]
+
+    def stored(self, key: str, now: float, *, refused: bool) -> list[HostCommand]:
+        """An object is in the store; `refused`: somebody else's is."""
+        if key in self._flushing:
+            stream, segment = self._flushing.pop(key)
+            stream.flushed(segment)
+            self._volatile_since.pop(stream.name, None)
+            return []
+        if self._commit is not None:
+            return self._commit_stored(key, refused=refused)
+        if self._saving is not None and key == self._saving.key:
+            self._note_checkpoint(self._saving, self._saving_marker)
+        return []
+
+    def _note_checkpoint(self, made: Checkpoint, marker: tuple[int, ...]) -> None:
+        self._saved, self._saving = marker, None
+        self._checkpoints = [*self._checkpoints, made][-KEPT_CHECKPOINTS:]
+
+    # --- commits -----------------------------------------------------------------------------
+
+    def _begin_commit(self) -> list[HostCommand]:
+        assert isinstance(self.instance, SinkInstance)
+        taken = self.instance.take()
+        positions = self.instance.snapshot().inputs
+        rows = concat_batches([r for _, r in taken]) if taken else None
+        number = self._number + 1
+        part = part_key(self.spec.id, self.order.incarnation, number) if rows is not None else ""
+        total = self._committed + (digest(rows) if rows is not None else Digest())
+        self._commit = Commit(
+            number, self.order.incarnation, part, 0 if rows is None else len(rows),
+            positions, f"{total.total:032x}", total.count,
+        )  # fmt: skip
+        key = commit_key(self.spec.id, number)
+        self._saving = Checkpoint(key, number, self.order.incarnation, positions, (), positions)
+        if rows is None:
+            return [self._put_commit()]
+        return [Put(part, lambda: encode_entries([Entry(0, _sorted_rows(rows), 0)]))]
+
+    def _put_commit(self) -> Put:
+        assert self._saving is not None
+        commit = self._commit
+        return Put(self._saving.key, lambda: encode_record(commit), new=True)
+
+    def _commit_stored(self, key: str, *, refused: bool) -> list[HostCommand]:
+        assert self._commit is not None
+        assert self._saving is not None
+        if key == self._commit.part:
+            return [self._put_commit()]
+        if refused:
+            return [Get(key)]
+        self._number, self._committed = self._commit.number, self._commit.digest
+        self._commit = None
+        self._note_checkpoint(self._saving, self._saving_marker)
+        return []
+
+    def _commit_read(self, key: str, body: bytes | None, now: float) -> list[HostCommand]:
+        """A commit that is there, or not, while looking for the last one."""
+        if body is None:
+            self._saving = self._commit = None
+            self.status = "running"
+            return []
+        try:
+            found = decode_commit(body)
+        except SnapshotCorrupt as error:
+            self.spoil(key, error)
+            return []
+        if found.incarnation > self.order.incarnation:
+            self.status = "loading"  # somebody newer is at work; the manager will say so
+            return []
+        assert self.instance is not None
+        mine = found.incarnation == self.order.incarnation and self._commit is not None
+        self._number, self._committed = found.number, found.digest
+        self._commit = None
+        made = Checkpoint(key, found.number, found.incarnation, found.inputs, (), found.inputs)
+        self._note_checkpoint(made, found.inputs)
+        if mine:
+            return []
+        self.status = "loading"
+        self.instance.load(Snapshot(found.inputs, (), {}))
+        return [Get(commit_key(self.spec.id, found.number + 1))]
+
+    # --- streams, sources --------------------------------------------------------------------
+
+    def flush(self, now: float) -> list[HostCommand]:
+        """Segments that are large or old enough."""
+        assert self.instance is not None
+        commands: list[HostCommand] = []
+        for stream in self.instance.streams.values():
+            if stream.flushing is not None or stream.end <= stream.durable:
+                continue
+            since = self._volatile_since.setdefault(stream.name, now)
+            old = now - since >= self._settings.flush_after or self._settings.synchronous
+            if not old and stream.held_bytes < self._settings.segment_bytes:
+                continue
+            entries = stream.next_segment(self._settings.segment_bytes)
+            if entries is not None and (
+                old or stream.volatile_bytes >= self._settings.segment_bytes
+            ):
+                commands.append(self._flush(stream, entries))
+        return commands
+
+    def _flush(self, stream: LogStream, entries: tuple[Entry, ...]) -> Put:
+        total = Digest()
+        for entry in entries if self._settings.check else ():
+            total += digest(entry.rows)
+        key = segment_key(stream.name, entries[0].seq, self.order.incarnation)
+        last = entries[-1]
+        segment = Segment(key, entries[0].seq, last.end, last.cti, str(total))
+        stream.flushing = segment
+        self._flushing[key] = (stream, segment)
+        return Put(key, lambda: encode_entries(entries))
+
+    def pull(self) -> list[HostCommand]:
+        """Ask for the next chunk of a source."""
+        instance = self.instance
+        if self.spec.kind != "source" or self._pulled or self.status != "running":
+            return []
+        if instance is None or not getattr(instance, "wants_chunk", False):
+            return []
+        self._pulled = True
+        return [Pull(self.spec.id, self.order.incarnation, instance.next_offset)]  # type: ignore[attr-defined]
+
+    def take_chunk(self, chunk: object) -> None:
+        self._pulled = False
+        if self.instance is not None:
+            self.instance.take_chunk(chunk)  # type: ignore[attr-defined]
+
+    # --- reports -----------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        instance = self.instance
+        if instance is None or self.status != "running" or not instance.done:
+            return False
+        if self.spec.kind == "sink":
+            return self._saving is None and (not self._commits or instance.marker == self._saved)
+        return True
+
+    def report(self) -> VertexReport:
+        instance = self.instance
+        if instance is None or self.status == "loading":
+            return VertexReport(
+                self.spec.id, self.order.incarnation, self.status,
+                corrupt=tuple(self._corrupt), error=self._error,
+            )  # fmt: skip
+        outputs = [s.end for s in instance.streams.values()]
+        return VertexReport(
+            self.spec.id,
+            self.order.incarnation,
+            "done" if self.done else self.status,
+            tuple(c.position for c in instance.cursors),
+            tuple(outputs),
+            instance.cti,
+            instance.events,
+            instance.state_rows,
+            sum(c.queued_bytes for c in instance.cursors),
+            tuple(self._checkpoints),
+            {name: s.segments for name, s in instance.streams.items()},
+            tuple(self._corrupt),
+            self._error,
+        )
+
+
+def _sorted_rows(rows: Batch) -> Batch:
+    plain = Batch(rows.vs, rows.ve, rows.columns)
+    return plain.take(sort_batch(plain, False, exact=True))

@@ -1,0 +1,72 @@
+"""A store that fails as stores do, under one seed.
+
+Faults of a write that was under way when its writer died: it is whole, or torn, or not there.
+Objects that are made once are never torn (contract of `reliable/store.py`). A write may fail
+though it succeeded; listings may be behind; bits of what only a restart needs may flip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from weir.reliable.store import ObjectExists
+
+
+class SimulatedDisk:
+    """See the module's docstring. All randomness is the generator's."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._objects: dict[str, bytes] = {}
+        self._listed: dict[str, None] = {}
+        self.full = False
+        self.flips = 0.0
+        self.flipped: list[str] = []
+        self.steps: list[str] = []
+        """The durable steps, in order: what crash points are counted by."""
+
+    def put(self, key: str, body: bytes, *, new: bool = False) -> None:
+        if new and key in self._objects:
+            raise ObjectExists(key)
+        self._objects[key] = body
+        self.steps.append(key)
+        if self._rng.random() < 0.5:
+            self._listed.update(dict.fromkeys(self._objects))
+
+    def put_at_death(self, key: str, body: bytes, *, new: bool) -> None:
+        """The writer died before it heard of the end of this write."""
+        fate = self._rng.random()
+        if fate < 0.4 or (new and key in self._objects):
+            return
+        if fate < 0.7 or new:
+            self._objects[key] = body
+        else:
+            self._objects[key] = body[: int(self._rng.integers(0, len(body)))]
+
+    def get(self, key: str) -> bytes | None:
+        body = self._objects.get(key)
+        rots = key.startswith(("checkpoints/", "streams/")) and self._rng.random() < self.flips
+        if body and rots:
+            place = int(self._rng.integers(0, len(body)))
+            body = body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
+            self._objects[key] = body
+            self.flipped.append(key)
+        return body
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._objects.pop(key, None)
+
+    def list(self, prefix: str = "") -> list[str]:
+        """As it was some time ago."""
+        return sorted(k for k in self._listed if k.startswith(prefix))
+
+    def settle(self) -> None:
+        """Listings catch up."""
+        self._listed = dict.fromkeys(self._objects)
+
+    @property
+    def size(self) -> int:
+        return sum(len(body) for body in self._objects.values())

@@ -1,0 +1,112 @@
+"""The reading end of a stream in a live vertex: near (a hand-over) or far (a connection).
+
+Rules
+1. It hands each row on once, in order of number, whatever the way brings: rows that came before
+   are dropped, a gap is refused (`arrive` says False) and must be read again from `wanted`.
+2. Attached to a stream of the same host it reads that stream itself. Otherwise entries arrive
+   and wait in a queue; `queued_bytes` is what pushes back.
+3. `register` rewinds: what waits is forgotten, and what an older connection brings is refused
+   by its number (`connection`).
+4. Entries that wait are handed over as one, up to `STEP_ROWS` rows: cuts mean nothing, and a
+   vertex that is behind catches up in larger steps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+
+from weir.events.batch import START, concat_batches
+from weir.reliable.log import LogStream, batch_bytes
+from weir.reliable.stream import Entry
+
+STEP_ROWS = 65_536
+
+
+class Cursor:
+    """See the module's rules."""
+
+    def __init__(self, stream: str, reader: Hashable) -> None:
+        self.stream, self.reader = stream, reader
+        self.position = 0
+        self.cti = START
+        self.connection = 0
+        self.queued_bytes = 0
+        self._queue: deque[Entry] = deque()
+        self._wanted = 0
+        self._near: LogStream | None = None
+
+    @property
+    def wanted(self) -> int:
+        """The number of the next row to arrive."""
+        return self._wanted
+
+    @property
+    def near(self) -> LogStream | None:
+        return self._near
+
+    def attach(self, stream: LogStream) -> None:
+        """Read this stream, of the same host."""
+        self._reset()
+        self._near = stream
+        stream.register(self.reader, self.position)
+
+    def detach(self) -> None:
+        if self._near is not None:
+            self._near.unregister(self.reader)
+            self._near = None
+            self._reset()
+
+    def register(self, reader: Hashable, seq: int) -> None:
+        self.position, self.cti = seq, START
+        self._reset()
+        if self._near is not None:
+            self._near.register(self.reader, seq)
+
+    def reconnect(self) -> int:
+        """What comes from now on comes over a connection with this number."""
+        self.connection += 1
+        self._wanted = self._queue[-1].end if self._queue else self.position
+        return self.connection
+
+    def _reset(self) -> None:
+        self._queue.clear()
+        self.queued_bytes = 0
+        self.connection += 1
+        self._wanted = self.position
+
+    def arrive(self, entry: Entry) -> bool:
+        """Take an entry from the present connection; False when rows before it are missing."""
+        if entry.seq > self._wanted:
+            return False
+        skip = min(self._wanted - entry.seq, len(entry.rows))
+        rows = entry.rows.slice(skip, len(entry.rows)) if skip else entry.rows
+        self._queue.append(Entry(self._wanted, rows, entry.cti))
+        self._wanted += len(rows)
+        self.queued_bytes += batch_bytes(rows)
+        return True
+
+    def read_next(self, reader: Hashable) -> Entry | None:
+        found: list[Entry] = []
+        count = 0
+        while count < STEP_ROWS and (entry := self._take()) is not None:
+            found.append(entry)
+            count += len(entry.rows)
+        if not found:
+            return None
+        last = found[-1]
+        self.position = last.end
+        self.cti = max(self.cti, *(e.cti for e in found))
+        if len(found) == 1:
+            return Entry(last.seq, last.rows, self.cti)
+        filled = [e.rows for e in found if len(e.rows)] or [last.rows]
+        return Entry(found[0].seq, concat_batches(filled), self.cti)
+
+    def _take(self) -> Entry | None:
+        if self._near is not None:
+            return self._near.read_next(self.reader)
+        if not self._queue:
+            return None
+        entry = self._queue.popleft()
+        self.queued_bytes -= batch_bytes(entry.rows)
+        return entry

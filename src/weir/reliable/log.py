@@ -1,0 +1,301 @@
+"""The live rStream: collected prefix | durable segments | volatile tail.
+
+Rules (StreamScope §4.2), on top of those in `stream.py`
+1. Rows are readable from memory as soon as they are written. Rows in no segment are the volatile
+   tail: they stay in memory until they are durable or collected.
+2. A segment is some consecutive rows in the store. Segments touch or overlap; together they reach
+   from the collected prefix to `durable`. One is written at a time, in order.
+3. Durable rows are forgotten in memory when all present readers have them, or when more than
+   `cache` bytes are held. A reader below what is in memory names the segment it needs (`missing`).
+4. A new instance of the writer begins with the segments of the old one and writes from its
+   snapshot's position on: rows that are durable already are dropped (`unique`), and compared when
+   asked to `check`.
+5. A reader may wait for a number that is not written yet. One that asks for a collected number
+   gets an error, never a gap.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Sequence
+
+import msgspec
+
+from weir.errors import DeterminismViolation, RunError
+from weir.events.batch import START, Batch
+from weir.reliable.digest import Digest, digest
+from weir.reliable.stream import Entry
+
+SEGMENT_BYTES = 4 << 20
+CACHE_BYTES = 32 << 20
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Rows [first, end) of a stream in the store, the claim behind them, their digest."""
+
+    key: str
+    first: int
+    end: int
+    cti: int
+    digest: str
+
+
+def batch_bytes(rows: Batch) -> int:
+    payload: int = sum(c.nbytes for c in rows.columns)
+    return 8 * len(rows) * (2 + len(rows.origin)) + payload
+
+
+class LogStream:
+    """See the module's rules."""
+
+    def __init__(
+        self,
+        name: str,
+        segments: Sequence[Segment] = (),
+        start: int = 0,
+        *,
+        check: bool = False,
+        synchronous: bool = False,
+        cache: int = CACHE_BYTES,
+    ) -> None:
+        """`start` is the number at which the writer begins; `synchronous` hides rows from
+        readers until they are durable."""
+        self.name = name
+        self._cache, self._check, self._synchronous = cache, check, synchronous
+        durable = segments[-1].end if segments else 0
+        self._segments = list(segments) if start <= durable else []
+        self._collected = segments[0].first if self._segments else start
+        self._end = max(start, durable)
+        self._written = start  # the writer's own position; behind `end` while it repeats itself
+        # Not the last segment's: no entry in memory would carry it. The writer claims it again.
+        self._cti = START
+        self._entries: list[Entry] = []
+        self._seqs: list[int] = []
+        self._sizes: list[int] = []
+        self._held = 0
+        self._readers: dict[Hashable, tuple[int, int]] = {}
+        self._loaded: dict[str, Sequence[Entry]] = {}
+        self._repeated: tuple[int, Digest] | None = None
+        self.flushing: Segment | None = None
+        self.missing: dict[str, Segment] = {}
+
+    # --- where it stands ---------------------------------------------------------------------
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    @property
+    def written(self) -> int:
+        """The writer's position: where its next row goes."""
+        return self._written
+
+    @property
+    def cti(self) -> int:
+        return self._cti
+
+    @property
+    def collected(self) -> int:
+        return self._collected
+
+    @property
+    def durable(self) -> int:
+        """All below is in the store, or collected."""
+        return max(self._collected, self._segments[-1].end if self._segments else 0)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(self._segments)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held
+
+    @property
+    def volatile_bytes(self) -> int:
+        durable, total = self.durable, 0
+        for entry, size in zip(reversed(self._entries), reversed(self._sizes), strict=True):
+            if entry.end <= durable:
+                break
+            total += size
+        return total
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def write(self, entry: Entry) -> None:
+        if entry.seq > self._written:
+            raise RunError(f"stream {self.name}: row {entry.seq} written before {self._written}")
+        known = min(self._end - entry.seq, len(entry.rows))
+        if known > 0 and self._check and entry.end > self._written:
+            self._compare(entry)
+        self._written = max(self._written, entry.end)
+        rows = entry.rows.slice(known, len(entry.rows)) if known > 0 else entry.rows
+        if not len(rows) and entry.cti <= self._cti:
+            return
+        self._cti = max(self._cti, entry.cti)
+        self._append(Entry(self._end, rows, self._cti))
+        self._end += len(rows)
+
+    def _append(self, entry: Entry) -> None:
+        if self._collected > entry.seq:
+            # Readers are ahead of a writer that repeats itself: nobody will ask for these.
+            skip = min(self._collected, entry.end) - entry.seq
+            entry = Entry(entry.seq + skip, entry.rows.slice(skip, len(entry.rows)), entry.cti)
+        size = batch_bytes(entry.rows)
+        self._entries.append(entry)
+        self._seqs.append(entry.seq)
+        self._sizes.append(size)
+        self._held += size
+        if self._held > self._cache:
+            self._forget_read()
+
+    def _compare(self, entry: Entry) -> None:
+        """The rows of whole segments, written again, must have the segments' digests."""
+        rows = entry.rows
+        start = max(entry.seq, self._written)
+        for segment in self._segments:
+            first, stop = max(start, segment.first), min(entry.end, segment.end)
+            if first >= stop:
+                continue
+            part = digest(rows.slice(first - entry.seq, stop - entry.seq))
+            if first == segment.first:
+                self._repeated = (segment.first, part)
+            elif self._repeated is not None and self._repeated[0] == segment.first:
+                self._repeated = (segment.first, self._repeated[1] + part)
+            else:
+                continue  # it began in the middle of this segment
+            if stop == segment.end and str(self._repeated[1]) != segment.digest:
+                raise DeterminismViolation(
+                    f"stream {self.name}: other rows under the numbers {segment.first} to "
+                    f"{segment.end}; is a user function not deterministic?"
+                )
+
+    # --- durability --------------------------------------------------------------------------
+
+    def next_segment(self, limit: int = SEGMENT_BYTES) -> tuple[Entry, ...] | None:
+        """The next rows to make durable, at most about `limit` bytes; None while others are."""
+        if self.flushing is not None:
+            return None
+        durable, found, size = self.durable, [], 0
+        at = max(bisect_right(self._seqs, durable) - 1, 0)
+        for entry, bytes_ in zip(self._entries[at:], self._sizes[at:], strict=True):
+            if entry.end <= durable or not len(entry.rows):
+                continue
+            skip = max(durable - entry.seq, 0)
+            rows = entry.rows.slice(skip, len(entry.rows)) if skip else entry.rows
+            found.append(Entry(entry.seq + skip, rows, entry.cti))
+            size += bytes_
+            if size >= limit:
+                break
+        return tuple(found) or None
+
+    def flushed(self, segment: Segment) -> None:
+        """It is in the store."""
+        self.flushing = None
+        self.learn((segment,))
+
+    def learn(self, segments: Iterable[Segment]) -> None:
+        """These are in the store, whoever wrote them."""
+        for segment in segments:
+            if segment.first <= self.durable < segment.end:
+                self._segments.append(segment)
+        self._forget_read()
+
+    def collect(self, seq: int) -> None:
+        """Nobody will ask for a number below this again."""
+        if seq <= self._collected:
+            return
+        self._collected = seq
+        self._segments = [s for s in self._segments if s.end > seq]
+        self._drop([i for i, e in enumerate(self._entries) if e.end <= seq])
+        for key in [k for k in self._loaded if all(k != s.key for s in self._segments)]:
+            del self._loaded[key]
+
+    def _forget_read(self) -> None:
+        durable = self.durable
+        read = min((seq for seq, _ in self._readers.values()), default=durable)
+        over = self._held > self._cache
+        drop = []
+        for place, entry in enumerate(self._entries):
+            if entry.end > durable or (entry.end > read and not over):
+                break
+            drop.append(place)
+        self._drop(drop)
+
+    def _drop(self, places: Sequence[int]) -> None:
+        """Forget a prefix of the entries; the last claim stays for readers at the end."""
+        count = len(places)
+        if not count:
+            return
+        if count == len(self._entries):
+            last = self._entries[-1]
+            self._held -= sum(self._sizes[:count])
+            self._entries = [Entry(last.end, last.rows.slice(0, 0), last.cti)]
+            self._seqs, self._sizes = [last.end], [0]
+            return
+        self._held -= sum(self._sizes[:count])
+        del self._entries[:count], self._seqs[:count], self._sizes[:count]
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def register(self, reader: Hashable, seq: int) -> None:
+        if seq < self._collected:
+            raise RunError(
+                f"stream {self.name}: row {seq} was collected, rows from {self._collected} on "
+                "are kept"
+            )
+        self._readers[reader] = (seq, START)
+
+    def unregister(self, reader: Hashable) -> None:
+        self._readers.pop(reader, None)
+        self._forget_read()
+
+    def position(self, reader: Hashable) -> int:
+        return self._readers[reader][0]
+
+    def read_next(self, reader: Hashable) -> Entry | None:
+        """The next rows and the claim behind them; None when there is nothing, or when they are
+        in a segment that must be loaded first."""
+        seq, cti = self._readers[reader]
+        if seq < (self._entries[0].seq if self._entries else self._end):
+            found = self._from_segment(seq)
+        else:
+            found = self._from_memory(seq, cti)
+        if found is not None and self._synchronous and found.end > self.durable:
+            found = None
+        if found is not None:
+            self._readers[reader] = (found.end, found.cti)
+        return found
+
+    def _from_memory(self, seq: int, cti: int) -> Entry | None:
+        at = max(bisect_right(self._seqs, seq) - 1, 0)
+        for entry in self._entries[at:]:
+            if entry.end > seq:
+                return _from(entry, seq)
+            if entry.end == seq and entry.cti > cti:
+                return Entry(seq, entry.rows.slice(0, 0), entry.cti)
+        return None
+
+    def _from_segment(self, seq: int) -> Entry | None:
+        for segment in self._segments:
+            if segment.first <= seq < segment.end:
+                entries = self._loaded.get(segment.key)
+                if entries is None:
+                    self.missing[segment.key] = segment
+                    return None
+                return _from(next(e for e in entries if e.end > seq), seq)
+        raise RunError(f"stream {self.name}: row {seq} is neither in memory nor in a segment")
+
+    def load(self, key: str, entries: Sequence[Entry]) -> None:
+        """The rows of a segment that was missing; a few of them are kept."""
+        self.missing.pop(key, None)
+        self._loaded[key] = entries
+        while len(self._loaded) > max(4, 2 * len(self._readers)):
+            del self._loaded[next(iter(self._loaded))]
+
+
+def _from(entry: Entry, seq: int) -> Entry:
+    """The entry from a row on."""
+    if seq <= entry.seq:
+        return entry
+    return Entry(seq, entry.rows.slice(seq - entry.seq, len(entry.rows)), entry.cti)
