@@ -27,6 +27,7 @@ from weir.errors import InputError, PlanError, ScriptError, WeirError
 from weir.progress import Meter
 
 if TYPE_CHECKING:
+    from weir.job.status import JobStatus
     from weir.local.conform import Case, Verdict
     from weir.local.files import RunReport
     from weir.plan.nodes import Program
@@ -118,6 +119,12 @@ def run(
     store: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where a live run keeps its state.")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the live job that the store holds.")
+    ] = False,
+    hosts: Annotated[
+        int, typer.Option(min=1, help="Spark tasks that host a live run's vertices.")
+    ] = 2,
     directory: Annotated[
         Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
     ] = Path(),
@@ -136,6 +143,8 @@ def run(
     """
     with _clean_errors(debug):
         settings = _settings(runner, master=master, setting=setting, store=store, check=check)
+        if resume and runner is not Runner.live:
+            raise _Usage("--resume belongs to --runner live")
         checked = _program(program, param)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked))
         if runner is Runner.local:
@@ -146,6 +155,22 @@ def run(
                     checked, directory=directory, cut=cut, parallelism=parallelism or 1,
                     check=check, report=meter.take,
                 )  # fmt: skip
+        elif runner is Runner.live:
+            from weir.spark.live import LiveSettings, live_master, run_live
+            from weir.spark.session import session
+
+            assert store is not None
+            tell = _live_progress(meter)
+            with session(master or live_master(hosts), settings) as spark, meter:
+                live = run_live(
+                    checked, spark, store, directory=directory, cut=cut,
+                    parallelism=parallelism or 1, resume=resume,
+                    settings=LiveSettings(hosts=hosts), watch=tell,
+                )  # fmt: skip
+            if live is None:
+                typer.echo(f"stopped; go on with --resume --store {store}", err=True)
+                raise typer.Exit(INTERRUPTED)
+            report = live
         else:
             from weir.spark.offline import run_offline
             from weir.spark.session import session
@@ -304,15 +329,29 @@ def _settings(
     check: bool = False,
 ) -> dict[str, str]:
     """Spark's settings that were given; options that do not fit the runner are refused."""
-    if runner is Runner.live:
-        raise _Usage("the live runner is not available in this version; local and offline are")
-    if store is not None:
+    if runner is Runner.live and store is None:
+        raise _Usage("--runner live needs --store DIR, where it keeps what must survive")
+    if runner is not Runner.live and store is not None:
         raise _Usage("--store belongs to --runner live")
     if runner is Runner.local and (master is not None or setting):
         raise _Usage("--master and --conf belong to --runner offline or live")
     if runner is not Runner.local and check:
         raise _Usage("--check belongs to --runner local")
     return _pairs(setting, "--conf")
+
+
+def _live_progress(meter: Meter) -> Callable[[JobStatus], None]:
+    from weir.events.batch import START
+    from weir.local.runner import Progress
+
+    def tell(status: JobStatus) -> None:
+        reached = START if status.reached is None else status.reached
+        stage = status.trouble or status.state
+        if status.recoveries:
+            stage += f", {status.recoveries} recoveries"
+        meter.take(Progress(status.events, reached, stage=stage))
+
+    return tell
 
 
 def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:

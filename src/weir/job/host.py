@@ -39,6 +39,7 @@ from weir.job.signals import (
     OrdersArrived,
     Put,
     Refused,
+    SourceFailed,
     Stored,
     Subscribed,
     Taken,
@@ -124,6 +125,10 @@ class Host:
                 running = self._running.get(vertex)
                 if running is not None and running.order.incarnation == incarnation:
                     running.take_chunk(chunk)
+            case SourceFailed(vertex, incarnation, why):
+                running = self._running.get(vertex)
+                if running is not None and running.order.incarnation == incarnation:
+                    running.fail(why)
             case Stored(key) | Refused(key):
                 self._stored(key, now, refused=isinstance(signal, Refused))
             case Loaded(key, body):
@@ -331,7 +336,7 @@ class Host:
         try:
             progressed = instance.work()
         except WeirError as error:
-            running.fail(error)
+            running.fail(f"{type(error).__name__}: {error}")
             return False
         for place, cursor in enumerate(instance.cursors):
             taken = before[place] - cursor.queued_bytes

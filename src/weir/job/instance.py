@@ -44,6 +44,21 @@ class Instance(Protocol):
     def load(self, snapshot: Snapshot) -> None: ...
 
 
+class SourceInstance(Instance, Protocol):
+    """An instance that reads the outside world, in chunks that its driver brings."""
+
+    @property
+    def wants_chunk(self) -> bool: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def turned_away(self) -> tuple[int, int]:
+        """How many rows were late, and how many bad."""
+        ...
+
+    def take_chunk(self, chunk: object) -> None: ...
+
+
 MakeInstance: TypeAlias = Callable[
     [VertexSpec, Mapping[str, Sequence[Segment]], "Snapshot | None"], Instance
 ]

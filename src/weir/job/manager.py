@@ -50,6 +50,7 @@ from weir.job.strategy import Strategy
 from weir.job.topology import Topology
 
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
+RATE_OVER = 1.0
 EPOCH_BITS = 24
 """Incarnations are epoch << EPOCH_BITS | counter."""
 
@@ -89,6 +90,18 @@ class Placement:
     report: VertexReport | None = None
     fallen_at: float | None = None
     """When its predecessor was found lost."""
+    rate: float = 0.0
+    """Events a second, of late."""
+    rated_at: float = 0.0
+    rated_events: int = 0
+
+    def rate_until(self, events: int, now: float) -> None:
+        passed = now - self.rated_at
+        if events < self.rated_events or self.rated_at == 0.0:
+            self.rated_at, self.rated_events = now, events
+        elif passed >= RATE_OVER:
+            self.rate = (events - self.rated_events) / passed
+            self.rated_at, self.rated_events = now, events
 
 
 @dataclass(slots=True)
@@ -192,14 +205,16 @@ class Manager:
             self._finish(Ended(TAKEN_OVER))
             return
         known = self.hosts.get(report.session)
-        if known is not None and report.number <= known.report.number:
+        if known is not None and report.number < known.report.number:
             return
+        is_new = known is None or report.number > known.report.number
         if known is None:
             known = self.hosts[report.session] = HostState(report.session, report, now)
             self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
         known.report, known.heard = report, now
         known.trouble_since = (known.trouble_since or now) if report.trouble else None
-        reports = {r.vertex: r for r in report.vertices}
+        # The same report again is a sign of life of a host that is busy.
+        reports = {r.vertex: r for r in report.vertices} if is_new else {}
         for placement in self.placements:
             if placement.session != report.session:
                 continue
@@ -335,6 +350,7 @@ class Manager:
 
     def _learn(self, placement: Placement, found: VertexReport, now: float) -> None:
         before, placement.report = placement.report, found
+        placement.rate_until(found.events, now)
         vertex = placement.vertex
         if found.corrupt:
             forget(self.ledger, found.corrupt)

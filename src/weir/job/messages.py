@@ -36,11 +36,14 @@ class VertexReport(msgspec.Struct, frozen=True):
     incarnation: int
     status: Literal["loading", "running", "behind", "done", "failed"]
     inputs: tuple[int, ...] = ()
+    """Positions in its input streams; of a source, the offset of the next row."""
     outputs: tuple[int, ...] = ()
     cti: int = 0
     events: int = 0
     state_rows: int = 0
     queued_bytes: int = 0
+    late: int = 0
+    bad: int = 0
     checkpoints: tuple[Checkpoint, ...] = ()
     segments: dict[str, tuple[Segment, ...]] = {}
     corrupt: tuple[str, ...] = ()

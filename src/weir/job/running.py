@@ -12,21 +12,23 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
-from weir.errors import SnapshotCorrupt, WeirError
+from weir.errors import SnapshotCorrupt
 from weir.events.batch import OPEN, Batch, concat_batches
 from weir.events.order import sort_batch
-from weir.job.instance import Instance, MakeInstance, SinkInstance
+from weir.job.instance import Instance, MakeInstance, SinkInstance, SourceInstance
 from weir.job.keys import checkpoint_key, commit_key, part_key, segment_key
 from weir.job.messages import Checkpoint, VertexOrder, VertexReport
 from weir.job.signals import Get, HostCommand, Pull, Put
 from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec
 from weir.reliable.codec import (
+    decode_entries,
     decode_record,
     decode_snapshot,
     encode_entries,
@@ -164,8 +166,8 @@ class Running:
         self._corrupt.append(key)
         self.status, self._error = "failed", f"{key}: {error}"
 
-    def fail(self, error: WeirError) -> None:
-        self.status, self._error = "failed", f"{type(error).__name__}: {error}"
+    def fail(self, error: str) -> None:
+        self.status, self._error = "failed", error
 
     def check_floors(self) -> None:
         """Rows that this copy still needs may be gone; see `VertexOrder.floors`."""
@@ -229,19 +231,21 @@ class Running:
         assert isinstance(self.instance, SinkInstance)
         taken = self.instance.take()
         positions = self.instance.snapshot().inputs
-        rows = concat_batches([r for _, r in taken]) if taken else None
         number = self._number + 1
-        part = part_key(self.spec.id, self.order.incarnation, number) if rows is not None else ""
-        total = self._committed + (digest(rows) if rows is not None else Digest())
+        part = part_key(self.spec.id, self.order.incarnation, number) if taken else ""
+        total = self._committed
+        for _, rows in taken:
+            total += digest(rows)
+        count = sum(len(rows) for _, rows in taken)
         self._commit = Commit(
-            number, self.order.incarnation, part, 0 if rows is None else len(rows),
+            number, self.order.incarnation, part, count,
             positions, f"{total.total:032x}", total.count,
         )  # fmt: skip
         key = commit_key(self.spec.id, number)
         self._saving = Checkpoint(key, number, self.order.incarnation, positions, (), positions)
-        if rows is None:
+        if not taken:
             return [self._put_commit()]
-        return [Put(part, lambda: encode_entries([Entry(0, _sorted_rows(rows), 0)]))]
+        return [Put(part, lambda: encode_part(taken))]
 
     def _put_commit(self) -> Put:
         assert self._saving is not None
@@ -317,20 +321,23 @@ class Running:
         self._flushing[key] = (stream, segment)
         return Put(key, lambda: encode_entries(entries))
 
+    @property
+    def _source(self) -> SourceInstance | None:
+        is_source = self.spec.kind == "source" and self.instance is not None
+        return cast(SourceInstance, self.instance) if is_source else None
+
     def pull(self) -> list[HostCommand]:
         """Ask for the next chunk of a source."""
-        instance = self.instance
-        if self.spec.kind != "source" or self._pulled or self.status != "running":
-            return []
-        if instance is None or not getattr(instance, "wants_chunk", False):
+        source = self._source
+        if source is None or self._pulled or self.status != "running" or not source.wants_chunk:
             return []
         self._pulled = True
-        return [Pull(self.spec.id, self.order.incarnation, instance.next_offset)]  # type: ignore[attr-defined]
+        return [Pull(self.spec.id, self.order.incarnation, source.next_offset)]
 
     def take_chunk(self, chunk: object) -> None:
         self._pulled = False
-        if self.instance is not None:
-            self.instance.take_chunk(chunk)  # type: ignore[attr-defined]
+        if self._source is not None:
+            self._source.take_chunk(chunk)
 
     # --- reports -----------------------------------------------------------------------------
 
@@ -351,16 +358,21 @@ class Running:
                 corrupt=tuple(self._corrupt), error=self._error,
             )  # fmt: skip
         outputs = [s.end for s in instance.streams.values()]
+        inputs = tuple(c.position for c in instance.cursors)
+        source = self._source
+        late, bad = source.turned_away if source is not None else (0, 0)
         return VertexReport(
             self.spec.id,
             self.order.incarnation,
             "done" if self.done else self.status,
-            tuple(c.position for c in instance.cursors),
+            inputs if source is None else (source.next_offset,),
             tuple(outputs),
             instance.cti,
             instance.events,
             instance.state_rows,
             sum(c.queued_bytes for c in instance.cursors),
+            late,
+            bad,
             tuple(self._checkpoints),
             {name: s.segments for name, s in instance.streams.items()},
             tuple(self._corrupt),
@@ -368,6 +380,18 @@ class Running:
         )
 
 
-def _sorted_rows(rows: Batch) -> Batch:
-    plain = Batch(rows.vs, rows.ve, rows.columns)
-    return plain.take(sort_batch(plain, False, exact=True))
+def encode_part(taken: Sequence[tuple[int, Batch]]) -> bytes:
+    """Rows of a commit as a part: one sorted run for each of the sink's inputs."""
+    runs: dict[int, list[Batch]] = {}
+    for place, rows in taken:
+        runs.setdefault(place, []).append(Batch(rows.vs, rows.ve, rows.columns))
+    entries = []
+    for place, batches in sorted(runs.items()):
+        rows = concat_batches(batches)
+        entries.append(Entry(place, rows.take(sort_batch(rows, False, exact=True)), 0))
+    return encode_entries(entries)
+
+
+def decode_part(body: bytes) -> list[tuple[int, Batch]]:
+    """The sorted runs of a part with the inputs that they came from."""
+    return [(entry.seq, entry.rows) for entry in decode_entries(body)]

@@ -190,6 +190,15 @@ class ChunkRead:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFailed:
+    """A partition cannot be read: the offsets that are needed are gone, say."""
+
+    vertex: str
+    incarnation: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class OrdersArrived:
     """The manager's answer."""
 
@@ -228,7 +237,15 @@ class BeginAnew:
 
 StoreSignal: TypeAlias = Stored | Refused | Unstored | Loaded | Unloaded
 HostSignal: TypeAlias = (
-    StoreSignal | Arrived | Lost | Subscribed | Unsubscribed | Taken | ChunkRead | OrdersArrived
+    StoreSignal
+    | Arrived
+    | Lost
+    | Subscribed
+    | Unsubscribed
+    | Taken
+    | ChunkRead
+    | SourceFailed
+    | OrdersArrived
 )
 HostCommand: TypeAlias = (
     Put | Get | Connect | Disconnect | Consumed | Deliver | EndSubscription | Pull | BeginAnew

@@ -89,14 +89,14 @@ def run_files(
     with ExitStack() as aborting:
         for sink in run.plan.sinks:
             vertices = sum(len(run.vertices[stage]) for stage in run.plan.stages_of(sink))
-            writers.append(_writer(sink.output, Path(directory), vertices))
+            writers.append(output_writer(sink.output, Path(directory), vertices))
             aborting.callback(writers[-1].abort)
         run.run(report)
         if check:
             check_again(program, partitions, run, cut=cut, parallelism=parallelism)
         # From here on nothing is undone: each writer puts its output in place by itself.
         aborting.pop_all()
-        _close_all(writers, [egress.digest for egress in run.egress])
+        close_all(writers, [egress.digest for egress in run.egress])
     return _run_report(run, directory)
 
 
@@ -153,12 +153,12 @@ def output_path(output: Output, directory: str | Path) -> str:
     return f"{Path(directory) / output.path}{'/' if output.path.endswith('/') else ''}"
 
 
-def _writer(output: Output, directory: Path, vertices: int) -> OutputWriter:
+def output_writer(output: Output, directory: Path, vertices: int) -> OutputWriter:
     path = output_path(output, directory)
     return OutputWriter(path, output_schema(output), vertices, lifetime=output.kind != "bad")
 
 
-def _close_all(writers: Sequence[OutputWriter], digests: Sequence[Digest]) -> None:
+def close_all(writers: Sequence[OutputWriter], digests: Sequence[Digest]) -> None:
     """Close the writers; when one fails, those behind it leave nothing."""
     for number, (writer, digest) in enumerate(zip(writers, digests, strict=True)):
         try:

@@ -27,7 +27,7 @@ EmitRows = Callable[[int, int, Batch], None]
 _INGRESS = "$ingress"
 
 
-class SourceInstance:
+class PartitionInstance:
     """The ingress of one partition and the vertex behind it. Chunks are read outside."""
 
     def __init__(
@@ -63,6 +63,10 @@ class SourceInstance:
     @property
     def next_offset(self) -> int:
         return self._ingress.next_offset
+
+    @property
+    def turned_away(self) -> tuple[int, int]:
+        return self._ingress.late_count, self._ingress.bad_count
 
     def take_chunk(self, chunk: object) -> None:
         assert chunk is None or isinstance(chunk, Chunk)
@@ -154,7 +158,7 @@ class InstanceMaker:
         source = self._plan.stages[spec.stage].operators[0]
         assert isinstance(source, Source)
         ingress = Ingress(source, spec.index, self._names[source.name][spec.index])
-        return SourceInstance(spec, self._vertex(spec, (), streams), ingress, streams)
+        return PartitionInstance(spec, self._vertex(spec, (), streams), ingress, streams)
 
     def _vertex(
         self, spec: VertexSpec, cursors: Sequence[Cursor], streams: Mapping[str, LogStream]

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.events.batch import Batch
 from weir.io.chunks import Partition
 from weir.job.keys import commit_key
 from weir.job.manager import ManagerSettings
-from weir.job.running import HostSettings, decode_commit
+from weir.job.running import HostSettings, decode_commit, decode_part
 from weir.job.strategy import Strategy
 from weir.job.topology import make_topology
 from weir.local.instances import InstanceMaker
@@ -26,7 +25,6 @@ from weir.local.simulator import Faults, SimulatedJob, World, drawn_faults
 from weir.plan.nodes import Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
-from weir.reliable.codec import decode_entries
 from weir.reliable.digest import Digest, digest
 
 
@@ -159,8 +157,8 @@ def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
             part = disk.get(commit.part)
             if part is None:
                 return total, f"{sink}: commit {number} without its part {commit.part}"
-            rows: Batch = decode_entries(part)[0].rows
-            total += digest(rows)
+            for _, rows in decode_part(part):
+                total += digest(rows)
         if total != commit.digest:
             return total, f"{sink}: commit {number} says {commit.digest}, its rows {total}"
         number += 1

@@ -1,0 +1,145 @@
+"""How a job is, for onlookers: `weir status`, `weir story`, progress."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weir.events.batch import OPEN, START
+from weir.job.manager import Manager, Placement
+from weir.job.records import last_record
+from weir.job.story import StoryLine
+from weir.reliable.codec import decode_record
+from weir.reliable.store import Store
+
+STATUS = "status"
+_STORY = "story/"
+
+
+class VertexStatus(msgspec.Struct, frozen=True):
+    """One instance of a vertex. `reached` is the event time up to which it has written all;
+    `lag` how far that is behind the furthest source, in ticks."""
+
+    id: str
+    kind: str
+    host: str | None
+    status: str
+    incarnation: int
+    events: int
+    events_per_second: float
+    reached: int | None
+    lag: int | None
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    state_rows: int
+    queued_bytes: int
+    checkpoint: int | None
+
+
+class HostStatus(msgspec.Struct, frozen=True):
+    id: str
+    pid: int
+    machine: str
+    address: str
+    vertices: tuple[str, ...]
+
+
+class JobStatus(msgspec.Struct, frozen=True):
+    """The job as a whole, at a time (seconds since 1970)."""
+
+    state: str
+    time: float
+    epoch: int
+    recoveries: int
+    events: int
+    reached: int | None
+    vertices: tuple[VertexStatus, ...]
+    hosts: tuple[HostStatus, ...]
+    trouble: str = ""
+
+
+def status_of(manager: Manager, now: float, shift: float) -> JobStatus:
+    """The state of a job; `shift` makes its clock that of the world."""
+    vertices = tuple(_vertex(manager, p) for p in manager.placements)
+    sources = [v for v in vertices if v.kind == "source"]
+    reached = [v.reached for v in sources if v.reached is not None]
+    troubles = [h.report.trouble for h in manager.hosts.values() if h.report.trouble]
+    return JobStatus(
+        _state(manager),
+        now + shift,
+        manager.ledger.epoch,
+        manager.ledger.recoveries,
+        sum(v.inputs[0] for v in sources if v.inputs),
+        min(reached) if len(reached) == len(sources) and sources else None,
+        vertices,
+        tuple(
+            HostStatus(
+                host.session, host.report.pid, host.report.machine, host.report.address,
+                tuple(p.vertex for p in manager.placements if p.session == host.session),
+            )
+            for host in manager.hosts.values()
+        ),
+        "; ".join(troubles),
+    )  # fmt: skip
+
+
+def _state(manager: Manager) -> str:
+    if manager.ledger.finished:
+        return "finished"
+    if manager.over:
+        return "ended"
+    placed = all(p.report is not None for p in manager.placements if p.copy == 0)
+    return "running" if placed else "starting"
+
+
+def _vertex(manager: Manager, placement: Placement) -> VertexStatus:
+    report = placement.report
+    spec = manager.topology.vertices[placement.vertex]
+    if report is None:
+        waiting = "loading" if placement.session is not None else "waiting for a host"
+        return VertexStatus(
+            placement.vertex, spec.kind, placement.session, waiting, placement.incarnation,
+            0, 0.0, None, None, (), (), 0, 0, None,
+        )  # fmt: skip
+    front = max(
+        (p.report.cti for p in manager.placements if p.report and _is_time(p.report.cti)),
+        default=None,
+    )
+    reached = report.cti if report.cti != START else None
+    behind = front is not None and reached is not None and _is_time(reached)
+    return VertexStatus(
+        placement.vertex, spec.kind, placement.session, report.status, placement.incarnation,
+        report.events, round(placement.rate, 1), reached,
+        front - reached if behind and front is not None and reached is not None else None,
+        report.inputs, report.outputs, report.state_rows, report.queued_bytes,
+        report.checkpoints[-1].number if report.checkpoints else None,
+    )  # fmt: skip
+
+
+def _is_time(cti: int) -> bool:
+    return cti not in (START, OPEN)
+
+
+def story_key(epoch: int, number: int) -> str:
+    return f"{_STORY}{epoch:06}-{number:08}"
+
+
+def read_status(store: Store) -> JobStatus | None:
+    """The last state that was told; None where there is no job."""
+    body = store.get(STATUS)
+    if body is None:
+        return None
+    status = msgspec.json.decode(decode_record(body), type=JobStatus)
+    ledger = last_record(store)
+    if ledger is not None and ledger.finished and status.state != "finished":
+        status = msgspec.structs.replace(status, state="finished")
+    return status
+
+
+def read_story(store: Store, vertex: str | None = None) -> list[StoryLine]:
+    """What happened, in order; to one vertex, or to all."""
+    lines: list[StoryLine] = []
+    for key in store.list(_STORY):
+        body = store.get(key)
+        if body is not None:
+            lines += msgspec.json.decode(decode_record(body), type=list[StoryLine])
+    return [line for line in lines if vertex is None or line.vertex in (vertex, "")]

@@ -1,0 +1,184 @@
+"""Channels between hosts and to the manager: Arrow Flight with the job's secret.
+
+Contract
+1. Every call carries the secret, and is refused without it. Nothing that comes in is unpickled:
+   control messages are msgspec's, rows are Arrow's.
+2. A reader asks for a stream from a row on and gets its entries as they come. An entry without
+   rows is metadata alone. The stream ends when the server says so or is gone.
+3. The server hands each entry on to gRPC before it takes the next, so a slow reader pushes back.
+"""
+
+from __future__ import annotations
+
+import hmac
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+from pyarrow import flight
+
+from weir.events.batch import empty_batch
+from weir.reliable.codec import entry_of, record_of
+from weir.reliable.stream import Entry
+
+_HEADER = "authorization"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a reader asks for."""
+
+    stream: str
+    seq: int
+
+
+class _Number(msgspec.Struct, frozen=True, array_like=True):
+    """What stands beside the rows of an entry."""
+
+    seq: int
+    cti: int
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """The job's secret, and what TLS needs where it is turned on (PEM)."""
+
+    token: str
+    certificate: bytes | None = None
+    key: bytes | None = None
+
+    @property
+    def scheme(self) -> str:
+        return "grpc+tls" if self.certificate is not None else "grpc"
+
+
+class _Check(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._wanted = f"Bearer {token}"
+
+    def start_call(self, info: object, headers: dict[str, list[str]]) -> None:
+        given = next(iter(headers.get(_HEADER, [])), "")
+        if not hmac.compare_digest(given, self._wanted):
+            raise flight.FlightUnauthenticatedError("the job's secret is missing or wrong")
+
+
+class Subscription:
+    """What waits for one reader; filled by the host's loop, emptied by a thread of the server."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._entries: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+
+    def put(self, entry: Entry | None) -> None:
+        """None ends it."""
+        self._entries.put(entry)
+
+    def __iter__(self) -> Iterator[Entry]:
+        while (entry := self._entries.get()) is not None:
+            yield entry
+
+
+Act = Callable[[str, bytes], bytes]
+Subscribe = Callable[[Wanted], Subscription]
+Unsubscribe = Callable[[Subscription], None]
+Sent = Callable[[Subscription, Entry], None]
+
+
+class Server(flight.FlightServerBase):  # type: ignore[misc]
+    """Serves streams (hosts) and actions (the manager)."""
+
+    def __init__(
+        self,
+        address: str,
+        security: Security,
+        *,
+        act: Act | None = None,
+        subscribe: Subscribe | None = None,
+        unsubscribe: Unsubscribe | None = None,
+        sent: Sent | None = None,
+    ) -> None:
+        certificates = [(security.certificate, security.key)] if security.certificate else None
+        super().__init__(
+            f"{security.scheme}://{address}:0",
+            middleware={"secret": _Check(security.token)},
+            tls_certificates=certificates,
+        )
+        self._act, self._subscribe, self._unsubscribe = act, subscribe, unsubscribe
+        self._sent = sent
+        self.url = f"{security.scheme}://{address}:{self.port}"
+        self._thread = threading.Thread(target=self.serve, daemon=True, name="flight server")
+        self._thread.start()
+
+    def do_action(self, context: object, action: flight.Action) -> list[bytes]:
+        if self._act is None:
+            raise flight.FlightServerError("no actions here")
+        return [self._act(action.type, action.body.to_pybytes())]
+
+    def do_exchange(
+        self,
+        context: flight.ServerCallContext,
+        descriptor: flight.FlightDescriptor,
+        reader: object,
+        writer: flight.MetadataRecordBatchWriter,
+    ) -> None:
+        if self._subscribe is None or self._unsubscribe is None:
+            raise flight.FlightServerError("no streams here")
+        wanted = msgspec.msgpack.decode(descriptor.command, type=Wanted)
+        subscription = self._subscribe(wanted)
+        began = False
+        try:
+            for entry in subscription:
+                number = msgspec.msgpack.encode(_Number(entry.seq, entry.cti))
+                if len(entry.rows):
+                    record = record_of(entry)
+                    if not began:
+                        writer.begin(record.schema)
+                        began = True
+                    writer.write_with_metadata(record, number)
+                else:
+                    writer.write_metadata(number)
+                if self._sent is not None:
+                    self._sent(subscription, entry)
+        finally:
+            self._unsubscribe(subscription)
+
+
+class Client:
+    """The other end of a `Server`."""
+
+    def __init__(self, url: str, security: Security) -> None:
+        roots = security.certificate
+        self._client = flight.FlightClient(url, tls_root_certs=roots)
+        header = (_HEADER.encode(), f"Bearer {security.token}".encode())
+        self._options = flight.FlightCallOptions(headers=[header])
+        self._timed = flight.FlightCallOptions(headers=[header], timeout=5.0)
+
+    def act(self, name: str, body: bytes) -> bytes:
+        results = self._client.do_action(flight.Action(name, body), self._timed)
+        return bytes(next(iter(results)).body.to_pybytes())
+
+    def entries(self, wanted: Wanted) -> Iterator[Entry]:
+        """The entries of a stream as they come; ends or raises when the channel does."""
+        command = msgspec.msgpack.encode(wanted)
+        descriptor = flight.FlightDescriptor.for_command(command)
+        _, reader = self._client.do_exchange(descriptor, self._options)
+        while True:
+            try:
+                chunk = reader.read_chunk()
+            except StopIteration:
+                return
+            number = msgspec.msgpack.decode(chunk.app_metadata.to_pybytes(), type=_Number)
+            if chunk.data is None:
+                yield Entry(number.seq, empty_batch(()), number.cti)
+            else:
+                yield entry_of(chunk.data, number.seq, number.cti)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+ChannelErrors = (flight.FlightError, pa.ArrowException, OSError)
+"""What a broken channel raises."""

@@ -1,0 +1,315 @@
+"""The live runner: a program continuously on Spark, exactly once through failures.
+
+Hosts are the tasks of one Spark job (`mapInArrow`, so that it runs under Spark Connect too); Spark
+starts lost ones again while the others go on. The manager runs here, in the driver. Finite inputs
+end the job, and its files are then byte-identical to the other runners'.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from weir.errors import InputError, PlanError, RunError
+from weir.io.chunks import Partition
+from weir.io.object_store import ObjectStore
+from weir.job.keys import EPHEMERAL, JOB
+from weir.job.ledger import Ledger
+from weir.job.manager import Manager, ManagerSettings
+from weir.job.records import last_record, sweep
+from weir.job.running import HostSettings
+from weir.job.status import JobStatus
+from weir.job.strategy import Strategy, parse_strategy
+from weir.job.topology import Topology, make_topology
+from weir.local.committed import write_outputs
+from weir.local.files import InputReport, OutputReport, RunReport, check_outputs
+from weir.local.instances import EmitRows
+from weir.plan.explain import explain
+from weir.plan.nodes import Output, Program
+from weir.plan.rewrites import rewrite
+from weir.plan.stages import StagedPlan, cut_stages
+from weir.reliable.codec import decode_record, encode_record
+from weir.reliable.digest import Digest
+from weir.reliable.store import ObjectExists
+from weir.spark.flight import Security
+from weir.spark.frames import all_partitions, frame_sources
+from weir.spark.live_host import run_host
+from weir.spark.live_job import LiveJob, source_of
+from weir.spark.live_manager import ManagerDriver
+
+Watch = Callable[[JobStatus], None]
+
+FAILURES = 1000
+"""How often Spark may start a host again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSettings:
+    """How a live job runs; none of it changes its answer."""
+
+    hosts: int = 2
+    host: HostSettings = field(default_factory=HostSettings)
+    manager: ManagerSettings = field(default_factory=ManagerSettings)
+    address: str | None = None
+    """Where hosts and manager listen; by default loopback on a local master."""
+    certificate: bytes | None = None
+    key: bytes | None = None
+
+
+class _JobRecord(msgspec.Struct, frozen=True):
+    """What a store was made for: which plan, over which data."""
+
+    plan: str
+    parallelism: int
+    partitions: dict[str, tuple[str, ...]]
+
+
+def live_master(hosts: int) -> str:
+    """The embedded default: a slot for every host and one more, and hosts that are tried again."""
+    return f"local[{hosts + 1},{FAILURES}]"
+
+
+def run_live(
+    program: Program,
+    spark: SparkSession,
+    store: str,
+    *,
+    directory: str | Path = ".",
+    parallelism: int = 1,
+    cut: int | None = None,
+    resume: bool = False,
+    settings: LiveSettings | None = None,
+    emits: Mapping[int, EmitRows] | None = None,
+    watch: Watch | None = None,
+) -> RunReport | None:
+    """Run a program until its inputs end; None when it was stopped before."""
+    settings = settings or LiveSettings()
+    check_outputs(program, directory)
+    if "://" not in store:
+        store = os.path.abspath(store)
+    objects = ObjectStore(store)
+    _refuse_frames(program)
+    found = all_partitions(program, directory)
+    plan = cut_stages(rewrite(program), parallelism)
+    partitions = _claim_store(objects, program, plan, parallelism, found, resume)
+    topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
+    strategies = _strategies(program, topology)
+    ledger = last_record(objects) or Ledger()
+    if ledger.finished:
+        digests = write_outputs(objects, program.outputs, _writers(topology), directory)
+        return RunReport(0, (), _output_reports(program, digests, directory))
+    objects.delete(sweep(objects, ledger, ()))
+    manager_settings = replace(settings.manager, hosts=settings.hosts)
+    machine = Manager(topology, strategies, ledger, manager_settings, time.monotonic())
+    security = Security(secrets.token_hex(32), settings.certificate, settings.key)
+    address = settings.address or _address(spark)
+    driver = ManagerDriver(machine, objects, address, security)
+    job = LiveJob(
+        plan, topology, strategies, partitions, store, driver.url, address, security,
+        settings.host, dict(emits or {}), cut,
+    )  # fmt: skip
+    hosts = _Hosts(spark, job, settings.hosts)
+    try:
+        with _interrupts() as stopping:
+            hosts.start()
+            ended = driver.run(hosts.check, watch or (lambda _: None), stopping)
+            driver.release(lambda: hosts.gone, within=10.0)
+    finally:
+        hosts.stop()
+        driver.close()
+    if ended.error:
+        raise RunError(ended.error)
+    if ended.stopped:
+        return None
+    report = _finished(program, machine, objects, directory, plan)
+    objects.delete(key for prefix in EPHEMERAL for key in objects.list(prefix))
+    return report
+
+
+def _refuse_frames(program: Program) -> None:
+    for source in frame_sources(program):
+        raise PlanError(f"{source.name} is a DataFrame, which has an end: run it offline")
+
+
+def _strategies(program: Program, topology: Topology) -> dict[str, Strategy]:
+    chosen = dict(program.settings).get("strategy")
+    strategy = parse_strategy(str(chosen)) if chosen is not None else Strategy()
+    once = Strategy("checkpoint", strategy.every)
+    return {v.id: strategy if v.kind == "inner" else once for v in topology.order}
+
+
+def _claim_store(
+    objects: ObjectStore,
+    program: Program,
+    plan: StagedPlan,
+    parallelism: int,
+    partitions: Mapping[str, Sequence[Partition]],
+    resume: bool,
+) -> dict[str, tuple[Partition, ...]]:
+    """Make the store this job's, or see that it is; the partitions are those it began with."""
+    text = explain(rewrite(program), plan)
+    names = {name: tuple(p.name for p in parts) for name, parts in partitions.items()}
+    wanted = _JobRecord(hashlib.sha256(text.encode()).hexdigest(), parallelism, names)
+    if not resume:
+        try:
+            objects.put(JOB, encode_record(wanted), new=True)
+        except ObjectExists:
+            raise RunError(
+                f"the store '{objects.place}' holds a job already; go on with it by --resume, or "
+                "give a folder of its own"
+            ) from None
+        return {name: tuple(parts) for name, parts in partitions.items()}
+    body = objects.get(JOB)
+    if body is None:
+        raise RunError(f"the store '{objects.place}' holds no job to resume")
+    known = msgspec.json.decode(decode_record(body), type=_JobRecord)
+    if (known.plan, known.parallelism) != (wanted.plan, wanted.parallelism):
+        raise PlanError(
+            f"the store '{objects.place}' holds the job of another program or parallelism",
+            hint=f"it was begun with --parallelism {known.parallelism}",
+        )
+    return {name: _same_partitions(known.partitions[name], partitions[name]) for name in partitions}
+
+
+def _same_partitions(
+    names: Sequence[str], partitions: Sequence[Partition]
+) -> tuple[Partition, ...]:
+    found = {p.name: p for p in partitions}
+    for name in names:
+        if name not in found:
+            message = "the job was begun with this file, and it is gone; put it back and resume"
+            raise InputError(message, file=name)
+    return tuple(found[name] for name in names)
+
+
+# --- hosts -----------------------------------------------------------------------------------
+
+
+class _Hosts:
+    """The Spark job whose tasks are the hosts."""
+
+    def __init__(self, spark: SparkSession, job: LiveJob, count: int) -> None:
+        self._spark, self._job, self._count = spark, job, count
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+        self._error: BaseException | None = None
+        self._tag = f"weir-{secrets.token_hex(4)}"
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, daemon=True, name="hosts")
+        self._thread.start()
+
+    def _run(self) -> None:
+        job = self._job
+
+        def host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for slot in batch.column(0).to_pylist():
+                    run_host(job, slot)
+                    yield pa.RecordBatch.from_arrays([pa.array([slot])], names=["slot"])
+
+        try:
+            self._spark.addTag(self._tag)
+            slots = self._spark.range(0, self._count, 1, self._count)
+            slots.mapInArrow(host, "slot long").collect()
+        except Exception as error:  # Spark's own, of many kinds; `check` says what it means
+            self._error = error
+
+    @property
+    def gone(self) -> bool:
+        return self._thread is None or not self._thread.is_alive()
+
+    def check(self) -> None:
+        """An aborted job is submitted again."""
+        if self.gone and not self._stopping:
+            if self._error is not None and "OutOfMemory" in str(self._error):
+                raise RunError(f"Spark cannot run the hosts: {self._error}")
+            self._error = None
+            self.start()
+
+    def stop(self) -> None:
+        self._stopping = True
+        if not self.gone:
+            self._spark.interruptTag(self._tag)
+            assert self._thread is not None
+            self._thread.join(5.0)
+
+
+def _address(spark: SparkSession) -> str:
+    master = spark.conf.get("spark.master", "local") or "local"
+    return "127.0.0.1" if master.startswith("local") else socket.gethostbyname(socket.gethostname())
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C asks for a last checkpoint; a second one does not wait for it."""
+    asked = [0]
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        asked[0] += 1
+        if asked[0] > 1:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield lambda: asked[0] > 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# --- the end ---------------------------------------------------------------------------------
+
+
+def _writers(topology: Topology) -> list[int]:
+    return [len(sink.inputs) for sink in topology.sinks]
+
+
+def _finished(
+    program: Program,
+    machine: Manager,
+    objects: ObjectStore,
+    directory: str | Path,
+    plan: StagedPlan,
+) -> RunReport:
+    topology = machine.topology
+    digests = write_outputs(objects, program.outputs, _writers(topology), directory)
+    inputs: dict[str, InputReport] = {}
+    events = 0
+    for placement in machine.placements:
+        spec = topology.vertices[placement.vertex]
+        if spec.kind != "source" or placement.report is None:
+            continue
+        name = source_of(plan, spec).name
+        known = inputs.get(name, InputReport(name, 0, 0, 0))
+        late, bad = placement.report.late, placement.report.bad
+        inputs[name] = InputReport(name, known.partitions + 1, known.late + late, known.bad + bad)
+        events += placement.report.inputs[0] - late - bad
+    outputs = _output_reports(program, digests, directory)
+    return RunReport(events, tuple(inputs.values()), outputs)
+
+
+def _output_reports(
+    program: Program, digests: Sequence[Digest], directory: str | Path
+) -> tuple[OutputReport, ...]:
+    def one(output: Output, digest: Digest) -> OutputReport:
+        path = str(Path(directory) / output.path)
+        return OutputReport(output.name, output.kind, path, digest.count, str(digest))
+
+    return tuple(one(o, d) for o, d in zip(program.outputs, digests, strict=True))

@@ -1,0 +1,331 @@
+"""The driver of a host: one long-running Spark task that gives the machine threads and channels.
+
+One thread, the task's own, runs the machine: it takes signals from an inbox, lets vertices step,
+and carries commands out. All that waits for something is done by others, which only put signals
+into the inbox: reading the store and writing to it, reading sources, receiving and sending
+entries, reporting to the manager.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from uuid import uuid4
+
+import msgspec
+
+from weir.errors import RunError, WeirError
+from weir.io.chunks import Chunk
+from weir.io.object_store import ObjectStore
+from weir.job.host import Host
+from weir.job.messages import Orders, Report
+from weir.job.signals import (
+    Arrived,
+    BeginAnew,
+    ChunkRead,
+    Connect,
+    Consumed,
+    Deliver,
+    Disconnect,
+    EndSubscription,
+    Get,
+    HostCommand,
+    HostSignal,
+    Loaded,
+    Lost,
+    OrdersArrived,
+    Pull,
+    Put,
+    Refused,
+    SourceFailed,
+    Stored,
+    Subscribed,
+    Taken,
+    Unloaded,
+    Unstored,
+    Unsubscribed,
+)
+from weir.reliable.log import batch_bytes
+from weir.reliable.store import ObjectExists
+from weir.reliable.stream import Entry
+from weir.spark.flight import ChannelErrors, Client, Server, Subscription, Wanted
+from weir.spark.live_job import LiveJob
+
+IDLE = 0.02
+"""Seconds that the loop waits for a signal before it looks at the clock."""
+RECEIVE_BYTES = 16 << 20
+"""What may have arrived for one input and not be worked off."""
+STUCK = 60.0
+"""A loop that has not come round for so long no longer counts as alive."""
+ALONE = 20.0
+"""Without a manager for so long, a host gives up."""
+
+
+def run_host(job: LiveJob, slot: int) -> None:
+    """Host vertices until the job is over."""
+    store = ObjectStore(job.store)
+    while not _Session(job, slot, store).run():
+        pass
+
+
+class _Session:
+    """A host from its first report until it begins anew, or the job is over."""
+
+    def __init__(self, job: LiveJob, slot: int, store: ObjectStore) -> None:
+        self._job, self._slot, self._store = job, slot, store
+        self._inbox: queue.SimpleQueue[HostSignal | BaseException] = queue.SimpleQueue()
+        self._machine = Host(
+            f"{slot}-{uuid4().hex[:8]}",
+            job.topology,
+            job.strategies,
+            job.maker(),
+            job.host_settings,
+        )
+        self._pool = ThreadPoolExecutor(4, thread_name_prefix="store")
+        self._sources = _Sources(job, self._inbox.put)
+        self._receivers: dict[tuple[str, int], _Receiver] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._over: bool | None = None
+        self._server = Server(
+            job.address,
+            job.security,
+            subscribe=self._subscribe,
+            unsubscribe=lambda s: self._inbox.put(Unsubscribed(s.name)),
+            sent=lambda s, e: self._inbox.put(Taken(s.name, batch_bytes(e.rows) + 1)),
+        )
+        self._reporter = _Reporter(job, self._inbox.put)
+
+    def run(self) -> bool:
+        """Whether the job is over."""
+        try:
+            while self._over is None:
+                self._turn()
+        finally:
+            self._close()
+        return self._over
+
+    def _turn(self) -> None:
+        self._report()
+        progressed, commands = self._machine.work(time.monotonic())
+        self._do(commands)
+        try:
+            signal = self._inbox.get(timeout=0 if progressed else IDLE)
+            while True:
+                if isinstance(signal, BaseException):
+                    raise signal
+                self._do(self._machine.handle(signal, time.monotonic()))
+                signal = self._inbox.get_nowait()
+        except queue.Empty:
+            return
+
+    def _report(self) -> None:
+        if self._reporter.is_due(time.monotonic()):
+            self._reporter.tell(
+                self._machine.report(
+                    self._server.url, self._slot, os.getpid(), socket.gethostname()
+                )
+            )
+
+    def _close(self) -> None:
+        self._reporter.close()
+        for receiver in self._receivers.values():
+            receiver.close()
+        for subscription in list(self._subscriptions.values()):
+            subscription.put(None)
+        self._sources.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._server.shutdown()
+
+    # --- commands ----------------------------------------------------------------------------
+
+    def _do(self, commands: list[HostCommand]) -> None:
+        for command in commands:
+            match command:
+                case Deliver(name, entry):
+                    if name in self._subscriptions:
+                        self._subscriptions[name].put(entry)
+                case Consumed(vertex, place, _, size):
+                    receiver = self._receivers.get((vertex, place))
+                    if receiver is not None:
+                        receiver.consumed(size)
+                case Put():
+                    self._pool.submit(self._write, command)
+                case Get(key):
+                    self._pool.submit(self._read, key)
+                case Connect():
+                    self._disconnect(command.vertex, command.place)
+                    receiver = _Receiver(command, self._job, self._inbox.put)
+                    self._receivers[command.vertex, command.place] = receiver
+                case Disconnect(vertex, place):
+                    self._disconnect(vertex, place)
+                case EndSubscription(name):
+                    subscription = self._subscriptions.pop(name, None)
+                    if subscription is not None:
+                        subscription.put(None)
+                case Pull():
+                    self._sources.pull(command)
+                case BeginAnew(over):
+                    self._over = over
+
+    def _disconnect(self, vertex: str, place: int) -> None:
+        receiver = self._receivers.pop((vertex, place), None)
+        if receiver is not None:
+            receiver.close()
+
+    def _subscribe(self, wanted: Wanted) -> Subscription:
+        """Called by a thread of the server."""
+        subscription = Subscription(uuid4().hex)
+        self._subscriptions[subscription.name] = subscription
+        self._inbox.put(Subscribed(subscription.name, wanted.stream, wanted.seq))
+        return subscription
+
+    def _write(self, put: Put) -> None:
+        try:
+            self._store.put(put.key, put.encode(), new=put.new)
+            self._inbox.put(Stored(put.key))
+        except ObjectExists:
+            self._inbox.put(Refused(put.key))
+        except WeirError as error:
+            self._inbox.put(Unstored(put.key, str(error)))
+        except Exception as error:  # a bug in the machine's own data: the task must not hang
+            self._inbox.put(error)
+
+    def _read(self, key: str) -> None:
+        try:
+            self._inbox.put(Loaded(key, self._store.get(key)))
+        except WeirError as error:
+            self._inbox.put(Unloaded(key, str(error)))
+        except Exception as error:
+            self._inbox.put(error)
+
+
+class _Receiver:
+    """A connection to another host: entries become signals, at most `RECEIVE_BYTES` ahead."""
+
+    def __init__(self, connect: Connect, job: LiveJob, put: Callable[[HostSignal], None]) -> None:
+        self._connect, self._job, self._put = connect, job, put
+        self._ahead = 0
+        self._changed = threading.Condition()
+        self._closed = False
+        threading.Thread(target=self._run, daemon=True, name="receiver").start()
+
+    def _run(self) -> None:
+        c = self._connect
+        try:
+            client = Client(c.address, self._job.security)
+            for entry in client.entries(Wanted(c.stream, c.seq)):
+                if not self._wait_for_room(entry):
+                    client.close()
+                    return
+                self._put(Arrived(c.vertex, c.place, c.connection, entry))
+        except ChannelErrors:
+            pass  # what broke it does not matter: the machine asks again
+        if not self._closed:
+            self._put(Lost(c.vertex, c.place, c.connection))
+
+    def _wait_for_room(self, entry: Entry) -> bool:
+        with self._changed:
+            while self._ahead > RECEIVE_BYTES and not self._closed:
+                self._changed.wait()
+            self._ahead += batch_bytes(entry.rows)
+            return not self._closed
+
+    def consumed(self, size: int) -> None:
+        with self._changed:
+            self._ahead = max(0, self._ahead - size)  # some of it came over an older connection
+            self._changed.notify()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+
+class _Sources:
+    """Reads partitions, one chunk ahead of what was asked for."""
+
+    def __init__(self, job: LiveJob, put: Callable[[HostSignal], None]) -> None:
+        self._job, self._put = job, put
+        self._pool = ThreadPoolExecutor(4, thread_name_prefix="source")
+        self._chunks: dict[tuple[str, int], Iterator[Chunk | None]] = {}
+        self._ahead: dict[tuple[str, int], Future[Chunk | None]] = {}
+
+    def pull(self, pull: Pull) -> None:
+        key = (pull.vertex, pull.incarnation)
+        if key not in self._chunks:
+            self._chunks[key] = self._job.chunks(pull.vertex, pull.offset)
+            self._ahead[key] = self._pool.submit(self._next, key)
+        self._ahead.pop(key).add_done_callback(lambda done: self._hand_over(key, done))
+
+    def _next(self, key: tuple[str, int]) -> Chunk | None:
+        return next(self._chunks[key], None)
+
+    def _hand_over(self, key: tuple[str, int], done: Future[Chunk | None]) -> None:
+        if done.cancelled():
+            return
+        vertex, incarnation = key
+        error = done.exception()
+        if error is not None:
+            why = f"{type(error).__name__}: {error}"
+            self._put(SourceFailed(vertex, incarnation, why))
+            return
+        chunk = done.result()
+        if chunk is not None:
+            # Before the signal: the answer to it may ask for the next one.
+            self._ahead[key] = self._pool.submit(self._next, key)
+        self._put(ChunkRead(vertex, incarnation, chunk))
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Reporter:
+    """Tells the manager the last report again and again; its answers become signals."""
+
+    def __init__(self, job: LiveJob, put: Callable[[HostSignal | BaseException], None]) -> None:
+        self._job, self._put = job, put
+        self._last: Report | None = None
+        self._told_at = 0.0
+        self._wake = threading.Event()
+        self._closed = False
+        threading.Thread(target=self._run, daemon=True, name="reporter").start()
+
+    def is_due(self, now: float) -> bool:
+        return now - self._told_at >= self._job.report_every
+
+    def tell(self, report: Report) -> None:
+        self._told_at = time.monotonic()
+        self._last = report
+        self._wake.set()
+
+    def _run(self) -> None:
+        answered = time.monotonic()
+        client: Client | None = None
+        while not self._closed:
+            self._wake.wait(4 * self._job.report_every)
+            self._wake.clear()
+            report, now = self._last, time.monotonic()
+            if report is None or now - self._told_at > STUCK:
+                continue
+            try:
+                client = client or Client(self._job.manager, self._job.security)
+                answer = client.act("report", msgspec.msgpack.encode(report))
+            except ChannelErrors:
+                client = None
+                if time.monotonic() - answered > ALONE:
+                    self._put(RunError("the job manager cannot be reached"))
+                    return
+                time.sleep(self._job.report_every)
+                continue
+            answered = time.monotonic()
+            if answer:
+                self._put(OrdersArrived(msgspec.msgpack.decode(answer, type=Orders)))
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake.set()

@@ -1,0 +1,192 @@
+"""The driver of the job manager: it runs in the Spark driver, answers hosts, keeps the record.
+
+One thread runs the machine; threads of the server bring reports and wait for its answers, others
+read and write the store. Once a second the state of the job and what happened since go to the
+store, for `weir status` and `weir story`.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from weir.errors import WeirError
+from weir.job.manager import Manager
+from weir.job.messages import Orders, Report
+from weir.job.records import old_records, sweep
+from weir.job.signals import (
+    Answer,
+    Delete,
+    Ended,
+    Get,
+    Loaded,
+    ManagerCommand,
+    ManagerSignal,
+    Put,
+    Refused,
+    Reported,
+    Stored,
+    Unloaded,
+    Unstored,
+)
+from weir.job.status import STATUS, JobStatus, status_of, story_key
+from weir.reliable.codec import encode_record
+from weir.reliable.store import ObjectExists, Store
+from weir.spark.flight import Security, Server
+
+TICK = 0.02
+TELL_EVERY = 1.0
+WATCH_EVERY = 0.25
+SWEEP_EVERY = 30.0
+ANSWER_WITHIN = 1.0
+
+
+class ManagerDriver:
+    """See the module's docstring."""
+
+    def __init__(self, manager: Manager, store: Store, address: str, security: Security) -> None:
+        self._machine, self._store = manager, store
+        self._inbox: queue.SimpleQueue[ManagerSignal] = queue.SimpleQueue()
+        self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
+        self._pool = ThreadPoolExecutor(4, thread_name_prefix="store")
+        self._ended: Ended | None = None
+        self._told_at = self._swept_at = time.monotonic()
+        self._told = 0
+        self._story_number = 0
+        self._epoch_of_clock = time.time() - time.monotonic()
+        self._server = Server(address, security, act=self._act)
+        self.url = self._server.url
+
+    def run(
+        self,
+        check: Callable[[], None],
+        watch: Callable[[JobStatus], None],
+        stopping: Callable[[], bool],
+    ) -> Ended:
+        """Until the job has ended; `watch` sees how it is now and then, `check` looks after
+        the hosts, `stopping` says that it shall end."""
+        watched_at = 0.0
+        while self._ended is None:
+            self._turn()
+            check()
+            if stopping():
+                self._machine.stop(time.monotonic())
+            if time.monotonic() - watched_at >= WATCH_EVERY:
+                watched_at = time.monotonic()
+                watch(self.status())
+        self._tell(time.monotonic())
+        return self._ended
+
+    def release(self, gone: Callable[[], bool], within: float) -> None:
+        """Tell hosts that it is over until all are gone."""
+        until = time.monotonic() + within
+        while not gone() and time.monotonic() < until:
+            self._turn()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)
+        self._server.shutdown()
+
+    def status(self) -> JobStatus:
+        return status_of(self._machine, time.monotonic(), self._epoch_of_clock)
+
+    # --- the loop ----------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        try:
+            signal = self._inbox.get(timeout=TICK)
+            while True:
+                self._do(self._machine.handle(signal, time.monotonic()))
+                signal = self._inbox.get_nowait()
+        except queue.Empty:
+            pass
+        now = time.monotonic()
+        self._do(self._machine.tick(now))
+        if now - self._told_at >= TELL_EVERY:
+            self._told_at = now
+            self._tell(now)
+        if now - self._swept_at >= SWEEP_EVERY:
+            self._swept_at = now
+            self._pool.submit(self._sweep)
+
+    def _do(self, commands: list[ManagerCommand]) -> None:
+        for command in commands:
+            match command:
+                case Answer(session, orders):
+                    if session in self._answers:
+                        self._answers[session].put(orders)
+                case Put():
+                    self._pool.submit(self._write, command)
+                case Get(key):
+                    self._pool.submit(self._read, key)
+                case Delete(keys):
+                    self._pool.submit(self._delete, keys)
+                case Ended() as ended:
+                    self._ended = ended
+
+    def _act(self, name: str, body: bytes) -> bytes:
+        """A report; called by a thread of the server."""
+        report = msgspec.msgpack.decode(body, type=Report)
+        answers = self._answers.setdefault(report.session, queue.SimpleQueue())
+        self._inbox.put(Reported(report))
+        try:
+            orders = answers.get(timeout=ANSWER_WITHIN)
+            while not answers.empty():
+                orders = answers.get_nowait()
+        except queue.Empty:
+            return b""
+        return msgspec.msgpack.encode(orders)
+
+    # --- the store ---------------------------------------------------------------------------
+
+    def _write(self, put: Put) -> None:
+        try:
+            self._store.put(put.key, put.encode(), new=put.new)
+            self._inbox.put(Stored(put.key))
+        except ObjectExists:
+            self._inbox.put(Refused(put.key))
+        except WeirError as error:
+            self._inbox.put(Unstored(put.key, str(error)))
+
+    def _read(self, key: str) -> None:
+        try:
+            self._inbox.put(Loaded(key, self._store.get(key)))
+        except WeirError as error:
+            self._inbox.put(Unloaded(key, str(error)))
+
+    def _delete(self, keys: tuple[str, ...]) -> None:
+        try:
+            self._store.delete(keys)
+        except WeirError:
+            return  # what no record names is found again by the next sweep
+
+    def _sweep(self) -> None:
+        alive = {p.incarnation for p in self._machine.placements}
+        try:
+            self._store.delete(sweep(self._store, self._machine.ledger, alive))
+            self._store.delete(old_records(self._store, self._machine.ledger))
+        except WeirError:
+            return
+
+    def _tell(self, now: float) -> None:
+        """The state and what happened since, for those who ask."""
+        lines = self._machine.story[self._told :]
+        self._told += len(lines)
+        shift = self._epoch_of_clock
+        told = [msgspec.structs.replace(line, time=line.time + shift) for line in lines]
+        status = self.status()
+        self._pool.submit(self._write_quietly, STATUS, encode_record(status))
+        if told:
+            key = story_key(self._machine.ledger.epoch, self._story_number)
+            self._story_number += 1
+            self._pool.submit(self._write_quietly, key, encode_record(told))
+
+    def _write_quietly(self, key: str, body: bytes) -> None:
+        try:
+            self._store.put(key, body)
+        except WeirError:
+            return  # it is for onlookers; the record is what counts
