@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from weir import progress
+from weir.cli import progress
+from weir.cli.progress import Meter
 from weir.local.runner import Progress
-from weir.progress import Meter
 
 
 @pytest.fixture
