@@ -33,6 +33,10 @@ SettingOption = Annotated[
     typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may be repeated."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+RunJsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON object on stdout; progress as JSON lines on stderr."),
+]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 

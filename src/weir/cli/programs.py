@@ -15,8 +15,8 @@ from rich.console import Console
 
 from weir.cli.command_line import (
     DebugOption,
-    JsonOption,
     MasterOption,
+    RunJsonOption,
     Runner,
     RunnerOption,
     SettingOption,
@@ -74,7 +74,7 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Run twice, and fail where any stream differs.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: RunJsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Run a program from its inputs to its outputs.
@@ -87,7 +87,7 @@ def run(
     with clean_errors(debug):
         settings = spark_settings(runner, master=master, setting=setting, store=store, check=check)
         checked = _program(program, param)
-        meter = Meter(Console(stderr=True), in_time=_is_calendar(checked))
+        meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is Runner.local:
             from weir.local.files import run_files
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 import weir
 from weir import cli
+from weir.cli import progress
 from weir.local import files
 
 PROGRAM = """
@@ -64,6 +65,15 @@ def test_run_as_json(command: Weir) -> None:
     assert report["inputs"] == [{"name": "A", "partitions": 1, "late": 1, "bad": 0}]
     assert [o["rows"] for o in report["outputs"]] == [1, 1]
     assert result.stderr == ""
+
+
+def test_progress_as_json_is_on_stderr(command: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    result = command("run", "p.weir", "--json", "--cut", "1")
+    assert json.loads(result.stdout)["events"] == 2
+    lines = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [line["events"] for line in lines] == [1, 1, 2, 2]
+    assert [line["event_time"] for line in lines] == [5, 5, 7, None]
 
 
 def test_cut_parallelism_and_check_change_nothing(command: Weir) -> None:
