@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from pyspark.sql import SparkSession
 from weir.errors import InputError, OperatorFailed, PlanError
 from weir.local.conform import Case, Outcome, Trial, check_cases, read_cases, run_locally
 from weir.local.files import run_files
+from weir.local.runner import Progress
 from weir.plan.nodes import Program
 from weir.script.program import parse_program
+from weir.spark import progress
 from weir.spark.offline import run_offline, run_programs
 from weir.spark.trials import run_trials
 
@@ -67,6 +70,28 @@ def test_conformance_with_the_checksums_of_the_local_runner(spark: SparkSession)
     assert len(cases) > 80
     verdicts = list(check_cases(cases, (3,), (3,), compared))
     assert [v for v in verdicts if not v.passed] == []
+
+
+def test_conformance_tells_how_far_it_is(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "INTERVAL_SECONDS", 0.01)
+    told: list[Progress] = []
+    program = "Out = SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(10);"
+    inputs = {"A": [[{"vs": 1, "k": 1}, {"vs": 2, "k": 1}]]}
+    cases = [
+        Case(str(n), program, inputs, {}, [{"vs": 0, "ve": 10, "k": 1, "n": 2}], None)
+        for n in range(20)
+    ]
+    on_spark = partial(run_trials, spark, tell=told.append)
+    verdicts = list(check_cases(cases, (1, None), (2,), on_spark))
+    assert [v for v in verdicts if not v.passed] == []
+    assert all(p.stage.startswith(("cut 1 (1 of 2)", "cut none (2 of 2)")) for p in told)
+    known = [p for p in told if p.size]
+    assert [p.read for p in known] == sorted(p.read for p in known)
+    assert known[-1].stage == "cut none (2 of 2), running wave 1 of 1"
+    assert known[-1].size / 2 < known[-1].read <= known[-1].size
+    assert 40 < known[-1].events <= 80
 
 
 DIAMOND = """

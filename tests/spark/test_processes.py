@@ -116,7 +116,10 @@ def test_conform_on_spark(folder: Path) -> None:
         {**good, "id": "e", "program": "Out = SELECT x FROM A;", "error": "unknown column"},
     ]
     (folder / "c.jsonl").write_text("\n".join(map(json.dumps, cases)), "utf-8")
-    done = weir(folder, "conform", "c.jsonl", "--runner", "offline", "--cut", "1,none")
+    done = weir(
+        folder, "conform", "c.jsonl", "--runner", "offline", "--cut", "1,none",
+        "--master", "local[2]", "--conf", "spark.app.name=cases",
+    )  # fmt: skip
     assert done.returncode == 1
     told = done.stdout.splitlines()
     assert told[0].startswith("b: (cut 1, parallelism 1) missing [], unexpected [")

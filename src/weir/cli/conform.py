@@ -16,15 +16,17 @@ from weir.cli.command_line import (
     DONE,
     FAILED,
     DebugOption,
-    JsonOption,
     MasterOption,
+    RunJsonOption,
     Runner,
     RunnerOption,
+    SettingOption,
     Usage,
     clean_errors,
     number,
     spark_settings,
 )
+from weir.cli.progress import Meter
 from weir.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def conform(
         str, typer.Option(metavar="N,…", help="Numbers of vertices to run each case with.")
     ] = "1",
     master: MasterOption = None,
-    as_json: JsonOption = False,
+    setting: SettingOption = None,
+    as_json: RunJsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Run programs with known answers and compare.
@@ -51,7 +54,7 @@ def conform(
     A line for each case that fails, then `N passed, M failed` alone on the last line.
     """
     with clean_errors(debug):
-        spark_settings(runner, master=master)
+        settings = spark_settings(runner, master=master, setting=setting)
         cuts = [None if n == "none" else number(n, "--cut") for n in cut.split(",")]
         parallelisms = [number(n, "--parallelism") for n in parallelism.split(",")]
         from weir.local.conform import check_cases
@@ -63,8 +66,9 @@ def conform(
             from weir.spark.session import session
             from weir.spark.trials import run_trials
 
-            with session(master) as spark:
-                on_spark = partial(run_trials, spark)
+            meter = Meter(Console(stderr=True), in_time=False, as_json=as_json)
+            with session(master, settings) as spark, meter:
+                on_spark = partial(run_trials, spark, tell=meter.take)
                 verdicts = list(check_cases(read, cuts, parallelisms, on_spark))
         _print_verdicts(verdicts, as_json)
     raise typer.Exit(DONE if all(v.passed for v in verdicts) else FAILED)

@@ -7,9 +7,8 @@ are put in their places when all are whole, and a run that fails leaves what sto
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,21 +26,17 @@ from weir.local.files import (
     output_path,
 )
 from weir.local.run import parsed
-from weir.local.runner import Progress, output_schema
+from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.spark.frames import all_partitions, frames_of
-from weir.spark.progress import input_size, job_progress, read_news
+from weir.spark.progress import Tell, telling
 from weir.spark.query import arrow_batches, collected, job_frame
 from weir.spark.reports import FileReport, Report, SourceReport, output_digest, read_report
 from weir.spark.sampling import rows_share_keys
 from weir.spark.session import default_parallelism, session
 from weir.spark.targets import Target
-from weir.spark.waves import Job, Piece, make_job, make_piece
-
-POLL_SECONDS = 0.5
-
-Tell = Callable[[Progress], None]
+from weir.spark.waves import Piece, make_job, make_piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +98,7 @@ def run_programs(
         news = os.path.join(made[0][0].staging.folder, "progress")
         os.mkdir(news)
         job = make_job(pieces, cut=cut, progress=news)
-        with arrow_batches(spark), _telling(job, news, tell):
+        with arrow_batches(spark), telling(job, news, tell):
             frames = {
                 path: frame
                 for program, piece in zip(programs, pieces, strict=True)
@@ -186,25 +181,3 @@ def _run_report(
         for o, digest in zip(program.outputs, digests, strict=True)
     )
     return RunReport(sum(r.events for r in read), inputs, outputs)
-
-
-@contextmanager
-def _telling(job: Job, folder: str, tell: Tell | None) -> Iterator[None]:
-    """Hand on the news of tasks meanwhile."""
-    if tell is None:
-        yield
-        return
-    over = threading.Event()
-    size = input_size(job)
-
-    def poll() -> None:
-        while not over.wait(POLL_SECONDS):
-            tell(job_progress(job, size, list(read_news(folder))))
-
-    thread = threading.Thread(target=poll, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

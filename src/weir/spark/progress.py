@@ -8,9 +8,10 @@ workers do not see the driver's folder there is no news, and nothing else is los
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import msgspec
 
@@ -19,6 +20,8 @@ from weir.local.runner import Progress
 from weir.spark.waves import Job
 
 INTERVAL_SECONDS = 0.5
+
+Tell = Callable[[Progress], None]
 
 
 class News(msgspec.Struct, frozen=True):
@@ -64,6 +67,31 @@ class TaskProgress:
             with open(unfinished, "wb") as file:
                 file.write(msgspec.json.encode(news))
             os.replace(unfinished, path)
+
+
+# --- the driver's side -----------------------------------------------------------------------
+
+
+@contextmanager
+def telling(job: Job, folder: str, tell: Tell | None) -> Iterator[None]:
+    """Hand on the news of a job's tasks meanwhile."""
+    if tell is None:
+        yield
+        return
+    over = threading.Event()
+    size = input_size(job)
+
+    def poll() -> None:
+        while not over.wait(INTERVAL_SECONDS):
+            tell(job_progress(job, size, list(read_news(folder))))
+
+    thread = threading.Thread(target=poll, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def read_news(folder: str) -> Iterator[News]:
