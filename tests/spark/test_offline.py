@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -165,6 +166,39 @@ def test_a_users_error_names_function_and_event(spark: SparkSession, tmp_path: P
     with pytest.raises(OperatorFailed, match=r"share.*mine.py:5.*ZeroDivisionError"):
         run_offline(written_to(program, tmp_path), spark, directory=tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl", "mine.py"]
+
+
+TELLS_AND_FAILS = """
+import os, time, uuid, weir
+
+@weir.udf(args=["BIGINT"], result="BIGINT")
+def share(k):
+    if k == 0:
+        open(os.path.join({folder!r}, uuid.uuid4().hex), "w").close()
+    if k == 9:
+        time.sleep(60)
+    return 12 // k
+"""
+
+
+def test_an_error_ends_the_job_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark, which would run the task four times, does not; and what else runs is stopped."""
+    tries = tmp_path / "tries"
+    tries.mkdir()
+    (tmp_path / "mine.py").write_text(TELLS_AND_FAILS.format(folder=str(tries)), "utf-8")
+    for part, k in enumerate((0, 9)):
+        (tmp_path / f"a-{part}.jsonl").write_text(f'{{"vs": 1, "k": {k}}}\n', "utf-8")
+    program = parse_program(
+        """IMPORT 'mine.py'; STREAM A (vs BIGINT, k BIGINT) FROM 'a-*.jsonl';
+        Out = SELECT share(k) AS s FROM A; OUTPUT Out TO 'out.jsonl';""",
+        directory=tmp_path,
+    )
+    began = time.monotonic()
+    with pytest.raises(OperatorFailed, match=r"share.*ZeroDivisionError"):
+        run_offline(written_to(program, tmp_path), spark, directory=tmp_path)
+    assert time.monotonic() - began < 40
+    assert len(list(tries.iterdir())) == 1
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_a_wrong_row_names_file_and_line(spark: SparkSession, tmp_path: Path) -> None:

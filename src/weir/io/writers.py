@@ -142,7 +142,10 @@ class Staging:
     def remove(self) -> None:
         """Forget what is here, if anything still is."""
         if os.path.isdir(self.folder):
-            shutil.rmtree(self.folder)
+            # Under another name first: a task that is being stopped can then add nothing.
+            gone = f"{self.folder}.gone"
+            os.rename(self.folder, gone)
+            shutil.rmtree(gone)
 
 
 class OutputWriter:

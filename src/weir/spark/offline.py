@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -30,9 +31,16 @@ from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.spark.frames import all_partitions, frames_of
-from weir.spark.progress import Tell, telling
+from weir.spark.progress import Tell, Watch
 from weir.spark.query import arrow_batches, collected, job_frame
-from weir.spark.reports import FileReport, Report, SourceReport, output_digest, read_report
+from weir.spark.reports import (
+    FileReport,
+    Report,
+    SourceReport,
+    first_error,
+    output_digest,
+    read_report,
+)
 from weir.spark.sampling import rows_share_keys
 from weir.spark.session import default_parallelism, session
 from weir.spark.targets import Target
@@ -97,17 +105,21 @@ def run_programs(
             made.append(outputs)
         news = os.path.join(made[0][0].staging.folder, "progress")
         os.mkdir(news)
-        job = make_job(pieces, cut=cut, progress=news)
-        with arrow_batches(spark), telling(job, news, tell):
-            frames = {
-                path: frame
-                for program, piece in zip(programs, pieces, strict=True)
-                for path, frame in frames_of(program, piece.partitions).items()
-            }
-            rows = collected(job_frame(spark, job, cores, tasks, frames), job)
+        job = make_job(pieces, cut=cut, errors="end", progress=news)
+        frames = {
+            path: frame
+            for program, piece in zip(programs, pieces, strict=True)
+            for path, frame in frames_of(program, piece.partitions).items()
+        }
+        with arrow_batches(spark):
+            query = partial(job_frame, spark, job, cores, tasks, frames)
+            rows = collected(spark, query, Watch(job, news, tell).look)
         reports: list[list[Report]] = [[] for _ in pieces]
         for report in (read_report(row.block) for row in rows):
             reports[report.piece].append(report)
+        error = first_error(chain.from_iterable(reports))
+        if error is not None:
+            raise error
         digests = [
             [output_digest(told, at, number) for number in range(len(made[at]))]
             for at, told in enumerate(reports)

@@ -1,25 +1,29 @@
 """How far a job is, told through small files: tasks write them, the driver reads them.
 
 Spark Connect has no accumulators, and Spark's own task counts say nothing of events. A task
-writes its file at most every half second, under a name of its own, whole or not at all. Where
-workers do not see the driver's folder there is no news, and nothing else is lost.
+writes its file at most every half second, under a name of its own, whole or not at all; one that
+fails for good says so in another. Where workers do not see the driver's folder there is no news,
+and nothing else is lost: an error then comes with the reports, when the job is over.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import msgspec
 
+from weir.errors import WeirError
 from weir.events.batch import OPEN
 from weir.local.runner import Progress
+from weir.spark.reports import packed, unpacked
 from weir.spark.waves import Job
 
 INTERVAL_SECONDS = 0.5
+_FAILED = "failed."
 
 Tell = Callable[[Progress], None]
 
@@ -61,37 +65,45 @@ class TaskProgress:
         is_source = self._name.startswith("s")
         news = News(self._wave, is_source, events, self._reached, self._read, ended)
         path = os.path.join(self._folder, f"{self._wave}-{self._name}")
-        unfinished = f"{path}.{os.getpid()}"
-        # News are worth no failure: a full disk, or a job that is over and has cleaned up.
-        with suppress(OSError):
-            with open(unfinished, "wb") as file:
-                file.write(msgspec.json.encode(news))
-            os.replace(unfinished, path)
+        _put(path, msgspec.json.encode(news))
+
+
+def tell_failure(folder: str | None, wave: int, error: WeirError) -> None:
+    """A task of a wave has met an error that would come again. What runs behind it has too few
+    rows, and may meet others: of several errors that of the first wave is the one."""
+    if folder is not None and os.path.isdir(folder):
+        _put(f"{folder}/{_FAILED}{wave:05}.{uuid.uuid4().hex}", packed(error).encode())
+
+
+def _put(path: str, content: bytes) -> None:
+    """A file, whole or not at all."""
+    folder, name = os.path.split(path)
+    unfinished = os.path.join(folder, f".{name}.{os.getpid()}")
+    # News are worth no failure: a full disk, or a job that is over and has cleaned up.
+    with suppress(OSError):
+        with open(unfinished, "wb") as file:
+            file.write(content)
+        os.replace(unfinished, path)
 
 
 # --- the driver's side -----------------------------------------------------------------------
 
 
-@contextmanager
-def telling(job: Job, folder: str, tell: Tell | None) -> Iterator[None]:
-    """Hand on the news of a job's tasks meanwhile."""
-    if tell is None:
-        yield
-        return
-    over = threading.Event()
-    size = input_size(job)
+class Watch:
+    """Hands on the news of a job's tasks, and raises the error of one that failed for good."""
 
-    def poll() -> None:
-        while not over.wait(INTERVAL_SECONDS):
-            tell(job_progress(job, size, list(read_news(folder))))
+    def __init__(self, job: Job, folder: str, tell: Tell | None) -> None:
+        self._job, self._folder, self._tell = job, folder, tell
+        self._size = 0 if tell is None else input_size(job)
 
-    thread = threading.Thread(target=poll, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    def look(self) -> None:
+        failures = sorted(n for n in os.listdir(self._folder) if n.startswith(_FAILED))
+        if failures:
+            with open(os.path.join(self._folder, failures[0]), encoding="ascii") as file:
+                raise unpacked(file.read())
+        if self._tell is not None:
+            news = list(read_news(self._folder))
+            self._tell(job_progress(self._job, self._size, news))
 
 
 def read_news(folder: str) -> Iterator[News]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -12,15 +13,14 @@ from weir.io.writers import OutputForm
 from weir.local.conform import Outcome, Trial
 from weir.local.runner import Progress, output_schema
 from weir.spark.blocks import decode
-from weir.spark.progress import Tell, telling
+from weir.spark.progress import Tell, Watch
 from weir.spark.query import arrow_batches, collected, is_output, job_frame
 from weir.spark.reports import (
     ChecksumReport,
-    ErrorReport,
     Report,
+    first_error,
     output_digest,
     read_report,
-    unpacked,
 )
 from weir.spark.session import default_parallelism
 from weir.spark.targets import Target
@@ -77,8 +77,8 @@ def _run(
     batches: dict[int, list[Batch]] = {}
     with tempfile.TemporaryDirectory(prefix="weir-conform-") as news:
         job = make_job(pieces, cut=cut, check=True, errors="report", progress=news)
-        with telling(job, news, tell):
-            rows = collected(job_frame(spark, job, cores, TASKS_A_CORE * cores), job)
+        query = partial(job_frame, spark, job, cores, TASKS_A_CORE * cores)
+        rows = collected(spark, query, Watch(job, news, tell).look)
     for row in rows:
         if is_output(row):
             width = len(pieces[row.input].targets[0].form.schema.columns)
@@ -99,8 +99,8 @@ def _piece(number: int, trial: Trial) -> Piece:
 
 
 def _outcome(number: int, reports: Sequence[Report], batches: Sequence[Batch]) -> Outcome:
-    errors = [r for r in reports if isinstance(r, ErrorReport)]
-    if errors:
-        return Outcome(error=str(unpacked(errors[0].error)))
+    error = first_error(reports)
+    if error is not None:
+        return Outcome(error=str(error))
     checksums = {r.stream: r.checksum for r in reports if isinstance(r, ChecksumReport)}
     return Outcome(batches, str(output_digest(reports, number, 0)), checksums)
