@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -105,6 +108,66 @@ def test_errors_are_one_clean_message(folder: Path) -> None:
     (message,) = messages(done)
     assert message.startswith("weir: error: a-0.jsonl, line 2, column vs: late:")
     assert not (folder / "out.parquet").exists()
+
+
+SLOW = """
+import time
+from pathlib import Path
+import weir
+
+@weir.udf(args=["BIGINT"], result="BIGINT")
+def slow(k):
+    Path("{folder}", "running").touch()
+    time.sleep(5)
+    return k
+"""
+
+
+def alive_in_session(leader: int) -> list[str]:
+    """The commands of the processes of a session, but for the dead that nobody has buried."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("moment", ["starting", "running"])
+def test_ctrl_c_is_one_line_and_leaves_nothing(folder: Path, moment: str) -> None:
+    (folder / "slow.py").write_text(SLOW.format(folder=folder), "utf-8")
+    program = PROGRAM.replace("COUNT(*)", "SUM(slow(k))").replace("out.parquet", "out/a.parquet")
+    (folder / "p.weir").write_text(f"IMPORT 'slow.py';{program}OUTPUT A TO 'out/b/';", "utf-8")
+    (folder / "out").mkdir()
+    (folder / "out" / "a.parquet").write_text("before", "utf-8")
+    command = [sys.executable, "-m", "weir.cli", "run", "p.weir"]
+    process = subprocess.Popen(
+        [*command, "--runner", "offline", "--master", "local[2,4]"],
+        cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    if moment == "running":
+        wait_until(lambda: (folder / "running").exists())
+    else:
+        wait_until(lambda: "deploy.SparkSubmit" in "".join(alive_in_session(process.pid)))
+        time.sleep(1)  # it takes some seconds
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    told = [line for line in said.splitlines() if " events/s" not in line]
+    assert told == ["weir: interrupted; no output was written"]
+    assert [p.name for p in (folder / "out").iterdir()] == ["a.parquet"]
+    assert (folder / "out" / "a.parquet").read_text("utf-8") == "before"
+    wait_until(lambda: not alive_in_session(process.pid))
 
 
 def test_conform_on_spark(folder: Path) -> None:
