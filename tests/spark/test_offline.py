@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from weir.errors import InputError, OperatorFailed, PlanError
+from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
 from weir.local.conform import Case, Outcome, Trial, check_cases, read_cases, run_locally
 from weir.local.files import run_files
 from weir.local.runner import Progress
@@ -199,6 +199,33 @@ def test_an_error_ends_the_job_at_once(spark: SparkSession, tmp_path: Path) -> N
     assert time.monotonic() - began < 40
     assert len(list(tries.iterdir())) == 1
     assert not (tmp_path / "out.jsonl").exists()
+
+
+UNSTEADY = """
+import random, weir
+
+@weir.udf(args=["BIGINT"], result="BIGINT")
+def unsteady(v):
+    return v + random.SystemRandom().randrange(1000)
+"""
+
+
+def test_check_runs_twice_and_compares(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(UNSTEADY, "utf-8")
+    make_inputs(tmp_path)
+    plain = parse_program(DIAMOND)
+    there = run_files(written_to(plain, tmp_path / "local"), directory=tmp_path)
+    here = run_offline(
+        written_to(plain, tmp_path / "spark"), spark, directory=tmp_path, check=True, cut=30
+    )
+    assert [o.digest for o in here.outputs] == [o.digest for o in there.outputs]
+    assert here.events == there.events
+
+    text = f"IMPORT 'mine.py'; {DIAMOND}".replace("SUM(v)", "SUM(unsteady(v))")
+    program = written_to(parse_program(text, directory=tmp_path), tmp_path / "unsteady")
+    with pytest.raises(DeterminismViolation, match=r"stage \d.*: a second run gave other rows"):
+        run_offline(program, spark, directory=tmp_path, check=True)
+    assert not list((tmp_path / "unsteady").iterdir())
 
 
 def test_a_wrong_row_names_file_and_line(spark: SparkSession, tmp_path: Path) -> None:

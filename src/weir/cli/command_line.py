@@ -74,7 +74,6 @@ def spark_settings(
     master: str | None = None,
     setting: Sequence[str] | None = None,
     store: str | None = None,
-    check: bool = False,
 ) -> dict[str, str]:
     """Spark's settings that were given; options that do not fit the runner are refused."""
     if runner is Runner.live:
@@ -83,8 +82,6 @@ def spark_settings(
         raise Usage("--store belongs to --runner live")
     if runner is Runner.local and (master is not None or setting):
         raise Usage("--master and --conf belong to --runner offline or live")
-    if runner is not Runner.local and check:
-        raise Usage("--check belongs to --runner local")
     return pairs(setting, "--conf")
 
 

@@ -85,7 +85,7 @@ def run(
     equal digests and byte-identical files.
     """
     with clean_errors(debug):
-        settings = spark_settings(runner, master=master, setting=setting, store=store, check=check)
+        settings = spark_settings(runner, master=master, setting=setting, store=store)
         checked = _program(program, param)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is Runner.local:
@@ -103,7 +103,7 @@ def run(
             with session(master, settings) as spark, meter:
                 report = run_offline(
                     checked, spark, directory=directory, cut=cut, parallelism=parallelism,
-                    tell=meter.take,
+                    check=check, tell=meter.take,
                 )  # fmt: skip
         _print_report(report, meter.elapsed, as_json)
 

@@ -117,11 +117,20 @@ def check_again(
     program: Program, partitions: Partitions, first: LocalRun, *, cut: int | None, parallelism: int
 ) -> None:
     """Run once more with another cut; the ordered checksums of all streams must be the same."""
-    other = max(1, (cut or CHUNK_ROWS) // 3)
+    other = other_cut(cut)
     nowhere: list[Emit] = [lambda vertex, rows: None for _ in program.outputs]
     again = LocalRun(program, partitions, nowhere, cut=other, parallelism=parallelism, check=True)
     again.run()
-    before, after = first.checksums, again.checksums
+    check_same(first.checksums, again.checksums)
+
+
+def other_cut(cut: int | None) -> int:
+    """The cut of a second run."""
+    return max(1, (cut or CHUNK_ROWS) // 3)
+
+
+def check_same(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """The ordered checksums of two runs are the same, stream by stream."""
     for name in sorted(before):
         if before[name] != after.get(name):
             raise DeterminismViolation(

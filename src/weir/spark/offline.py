@@ -7,7 +7,8 @@ are put in their places when all are whole, and a run that fails leaves what sto
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from weir.io.sinks import sink_format
 from weir.io.writers import OutputForm, Staging, part_name
@@ -24,6 +25,8 @@ from weir.local.files import (
     OutputReport,
     RunReport,
     check_outputs,
+    check_same,
+    other_cut,
     output_path,
 )
 from weir.local.run import parsed
@@ -31,12 +34,13 @@ from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.spark.frames import all_partitions, frames_of
-from weir.spark.progress import Tell, Watch
+from weir.spark.progress import JobsProgress, Tell, Watch
 from weir.spark.query import arrow_batches, collected, job_frame
 from weir.spark.reports import (
     FileReport,
     Report,
     SourceReport,
+    checksums,
     first_error,
     output_digest,
     read_report,
@@ -44,7 +48,7 @@ from weir.spark.reports import (
 from weir.spark.sampling import rows_share_keys
 from weir.spark.session import default_parallelism, session
 from weir.spark.targets import Target
-from weir.spark.waves import Piece, make_job, make_piece
+from weir.spark.waves import Job, Piece, make_job, make_piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +67,24 @@ def run_offline(
     directory: str | Path = ".",
     cut: int | None = None,
     parallelism: int | None = None,
+    check: bool = False,
     tell: Tell | None = None,
 ) -> RunReport:
     """Run a program as a Spark job: a text, a `Path` to one, or a checked program.
 
     Without `spark`, the active session runs it, or one made for it on all cores of this machine.
     `params` override DECLAREs; relative paths start at `directory`, which all workers must see.
-    What is written is what `weir.run` writes.
+    What is written is what `weir.run` writes. `check` runs a second job, cut elsewhere, before
+    outputs are put in their places: if any stream then has other rows, a DeterminismViolation
+    says which.
     """
     if not isinstance(program, Program):
         program = parsed(program, params, Path(directory))
     with nullcontext(spark) if spark is not None else session() as running:
         return run_programs(
-            [program], running, directory=directory, cut=cut, parallelism=parallelism, tell=tell
-        )[0]
+            [program], running, directory=directory, cut=cut, parallelism=parallelism,
+            check=check, tell=tell,
+        )[0]  # fmt: skip
 
 
 def run_programs(
@@ -87,6 +95,7 @@ def run_programs(
     cut: int | None = None,
     parallelism: int | None = None,
     tasks: int | None = None,
+    check: bool = False,
     tell: Tell | None = None,
 ) -> list[RunReport]:
     """Several programs in one job of at most `tasks` tasks a wave; all succeed, or none does."""
@@ -103,23 +112,25 @@ def run_programs(
             pays = partial(rows_share_keys, partitions=partitions)
             pieces.append(make_piece(program, partitions, targets, parallelism or cores, pays))
             made.append(outputs)
-        news = os.path.join(made[0][0].staging.folder, "progress")
-        os.mkdir(news)
-        job = make_job(pieces, cut=cut, errors="end", progress=news)
         frames = {
             path: frame
             for program, piece in zip(programs, pieces, strict=True)
             for path, frame in frames_of(program, piece.partitions).items()
         }
-        with arrow_batches(spark):
-            query = partial(job_frame, spark, job, cores, tasks, frames)
-            rows = collected(spark, query, Watch(job, news, tell).look)
-        reports: list[list[Report]] = [[] for _ in pieces]
-        for report in (read_report(row.block) for row in rows):
-            reports[report.piece].append(report)
-        error = first_error(chain.from_iterable(reports))
-        if error is not None:
-            raise error
+
+        def reports_of(cut: int | None, tell: Tell | None) -> list[list[Report]]:
+            folder = tempfile.mkdtemp(dir=made[0][0].staging.folder)
+            job = make_job(pieces, cut=cut, check=check, errors="end", progress=folder)
+            return _run_job(spark, job, partial(job_frame, spark, job, cores, tasks, frames), tell)
+
+        if check:
+            jobs = JobsProgress(tell, 2, in_time=True)
+            reports = reports_of(cut, jobs.begin("run"))
+            again = reports_of(other_cut(cut), jobs.begin("run"))
+            for first, second in zip(reports, again, strict=True):
+                check_same(checksums(first), checksums(second))
+        else:
+            reports = reports_of(cut, tell)
         digests = [
             [output_digest(told, at, number) for number in range(len(made[at]))]
             for at, told in enumerate(reports)
@@ -135,6 +146,22 @@ def run_programs(
         _run_report(program, directory, pieces[at], reports[at], digests[at])
         for at, program in enumerate(programs)
     ]
+
+
+def _run_job(
+    spark: SparkSession, job: Job, query: Callable[[], DataFrame], tell: Tell | None
+) -> list[list[Report]]:
+    """The reports of a job, of each of its programs."""
+    assert job.progress is not None
+    with arrow_batches(spark):
+        rows = collected(spark, query, Watch(job, job.progress, tell).look)
+    reports: list[list[Report]] = [[] for _ in job.pieces]
+    for report in (read_report(row.block) for row in rows):
+        reports[report.piece].append(report)
+    error = first_error(chain.from_iterable(reports))
+    if error is not None:
+        raise error
+    return reports
 
 
 def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:

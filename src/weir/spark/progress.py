@@ -106,6 +106,32 @@ class Watch:
             self._tell(job_progress(self._job, self._size, news))
 
 
+class JobsProgress:
+    """One progress of several jobs, one after the other. `in_time=False` leaves event times out:
+    those of many programs together mean nothing."""
+
+    def __init__(self, tell: Tell | None, count: int, *, in_time: bool) -> None:
+        self._tell, self._count, self._in_time = tell, count, in_time
+        self._begun = self._events_before = self._events = 0
+
+    def begin(self, name: str) -> Tell | None:
+        """The progress of the next job."""
+        if self._tell is None:
+            return None
+        over, whole = self._begun, self._tell
+        self._begun, self._events_before = over + 1, self._events
+
+        def tell(progress: Progress) -> None:
+            self._events = self._events_before + progress.events
+            reached = progress.reached if self._in_time else OPEN
+            stage = f"{name} ({over + 1} of {self._count})"
+            stage += f", {progress.stage}" if progress.stage else ""
+            read, size = over * progress.size + progress.read, self._count * progress.size
+            whole(Progress(self._events, reached, read, size, stage))
+
+        return tell
+
+
 def read_news(folder: str) -> Iterator[News]:
     """The newest word of every task."""
     for name in os.listdir(folder):

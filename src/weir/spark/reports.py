@@ -88,6 +88,11 @@ def output_digest(reports: Iterable[Report], piece: int, sink: int) -> Digest:
     return sum(mine, Digest())
 
 
+def checksums(reports: Iterable[Report]) -> dict[str, str]:
+    """The ordered checksums of a program's streams, by their names."""
+    return {r.stream: r.checksum for r in reports if isinstance(r, ChecksumReport)}
+
+
 def first_error(reports: Iterable[Report]) -> WeirError | None:
     """The error that was reported, if one was; of several that of the first wave."""
     errors = sorted((r for r in reports if isinstance(r, ErrorReport)), key=lambda r: r.wave)

@@ -8,16 +8,16 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from weir.events.batch import OPEN, Batch
+from weir.events.batch import Batch
 from weir.io.writers import OutputForm
 from weir.local.conform import Outcome, Trial
-from weir.local.runner import Progress, output_schema
+from weir.local.runner import output_schema
 from weir.spark.blocks import decode
-from weir.spark.progress import Tell, Watch
+from weir.spark.progress import JobsProgress, Tell, Watch
 from weir.spark.query import arrow_batches, collected, is_output, job_frame
 from weir.spark.reports import (
-    ChecksumReport,
     Report,
+    checksums,
     first_error,
     output_digest,
     read_report,
@@ -35,37 +35,14 @@ def run_trials(
     """The outcomes of trials, in their order."""
     outcomes: dict[int, Outcome] = {}
     cuts = list(dict.fromkeys(trial.cut for trial in trials))
-    jobs = None if tell is None else _Jobs(tell, len(cuts))
+    jobs = JobsProgress(tell, len(cuts), in_time=False)
     with arrow_batches(spark):
-        for over, cut in enumerate(cuts):
+        for cut in cuts:
             numbers = [n for n, trial in enumerate(trials) if trial.cut == cut]
-            of_job = None if jobs is None else jobs.begin(f"cut {cut or 'none'}", over)
-            came = _run(spark, [trials[n] for n in numbers], cut, of_job)
+            tell_of_job = jobs.begin(f"cut {cut or 'none'}")
+            came = _run(spark, [trials[n] for n in numbers], cut, tell_of_job)
             outcomes.update(zip(numbers, came, strict=True))
     return [outcomes[n] for n in range(len(trials))]
-
-
-class _Jobs:
-    """One progress of several jobs, one after the other. Event times of many programs together
-    mean nothing."""
-
-    def __init__(self, tell: Tell, count: int) -> None:
-        self._tell, self._count = tell, count
-        self._events_before = self._events = 0
-
-    def begin(self, name: str, over: int) -> Tell:
-        """The progress of the next job, when so many are over."""
-        self._events_before = self._events
-
-        def tell(progress: Progress) -> None:
-            size = progress.size
-            self._events = self._events_before + progress.events
-            stage = f"{name} ({over + 1} of {self._count})"
-            stage += f", {progress.stage}" if progress.stage else ""
-            read = over * size + progress.read
-            self._tell(Progress(self._events, OPEN, read, self._count * size, stage))
-
-        return tell
 
 
 def _run(
@@ -102,5 +79,4 @@ def _outcome(number: int, reports: Sequence[Report], batches: Sequence[Batch]) -
     error = first_error(reports)
     if error is not None:
         return Outcome(error=str(error))
-    checksums = {r.stream: r.checksum for r in reports if isinstance(r, ChecksumReport)}
-    return Outcome(batches, str(output_digest(reports, number, 0)), checksums)
+    return Outcome(batches, str(output_digest(reports, number, 0)), checksums(reports))
