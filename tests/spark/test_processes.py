@@ -12,7 +12,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyspark
 import pytest
+
+from weir.spark.java import java_home
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -99,6 +102,37 @@ def test_spark_connect(folder: Path) -> None:
     told = done.stdout.splitlines()
     assert told[0] == wanted
     assert told[1].startswith("a-0.jsonl, line 26, column k:")
+
+
+SUBMITTED = """
+from pathlib import Path
+from pyspark.sql import SparkSession
+import weir
+spark = SparkSession.builder.appName("submitted").getOrCreate()
+report = weir.run_offline(Path("p.weir"))
+assert SparkSession.getActiveSession() is not None, "it was taken, not stopped"
+assert spark.sparkContext.appName == "submitted"
+Path("digest").write_text(report.outputs[0].digest)
+spark.stop()
+"""
+
+
+def test_spark_submit(folder: Path) -> None:
+    local = weir(folder, "run", "p.weir", "--json")
+    wanted = json.loads(local.stdout)["outputs"][0]["digest"]
+    (folder / "out.parquet").unlink()
+    (folder / "submitted.py").write_text(SUBMITTED, "utf-8")
+    submit = Path(pyspark.__path__[0], "bin", "spark-submit")
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    home = java_home()
+    done = subprocess.run(
+        [str(submit), "--master", "local[2]", "submitted.py"],
+        cwd=folder, capture_output=True, text=True, timeout=180,
+        env=env if home is None else {**env, "JAVA_HOME": home},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (folder / "digest").read_text("utf-8") == wanted
+    assert (folder / "out.parquet").exists()
 
 
 def test_errors_are_one_clean_message(folder: Path) -> None:
