@@ -19,7 +19,7 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.io.sinks import sink_format
-from weir.io.writers import OutputForm, Staging, part_name
+from weir.io.writers import OutputForm, Staging, part_name, put_all_in_place
 from weir.local.files import (
     InputReport,
     OutputReport,
@@ -135,13 +135,11 @@ def run_programs(
             [output_digest(told, at, number) for number in range(len(made[at]))]
             for at, told in enumerate(reports)
         ]
-        finished = [
-            (one, _finished(number, one, pieces[at], reports[at]), digests[at][number])
-            for at, outputs in enumerate(made)
-            for number, one in enumerate(outputs)
-        ]
-        for one, path, digest in finished:
-            one.staging.put_in_place(path, one.target.form.sidecar(digest))
+        for at, outputs in enumerate(made):
+            for number, one in enumerate(outputs):
+                path = _finished(number, one, pieces[at], reports[at])
+                one.staging.finish(path, one.target.form.sidecar(digests[at][number]))
+        put_all_in_place([one.staging for outputs in made for one in outputs])
     return [
         _run_report(program, directory, pieces[at], reports[at], digests[at])
         for at, program in enumerate(programs)
