@@ -227,7 +227,7 @@ class OutputWriter:
 
     def _write_file(self, path: str, parts: Sequence[SortedRuns]) -> None:
         runs = [run for part in parts for run in part.run_iterators()]
-        self._form.write(path, merge_runs(runs))
+        self._form.write(path, merge_runs(runs, self._staging.folder))
 
 
 def _is_of_output(name: str) -> bool:
