@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -107,3 +108,16 @@ def test_columns_that_nobody_needs_are_not_read(spark: SparkSession) -> None:
     made = from_spark(clicks(spark), vs="at").select("n").to_spark(spark)
     assert isinstance(made, DataFrame)
     assert made.count() == 100
+
+
+def test_an_error_in_a_lazy_dataframe_begins_with_our_message(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"vs": 1, "k": 4}\n{"vs": 2, "k": "x"}\n', "utf-8")
+    rows = weir.stream("A", {"vs": "BIGINT", "k": "BIGINT"}, "a.jsonl", vs="vs")
+    made = rows.to_spark(spark, directory=tmp_path)
+    with pytest.raises(PySparkException) as raised:
+        made.collect()
+    said = str(raised.value).splitlines()
+    assert said[1].startswith(f"weir.errors.InputError: {tmp_path}/a.jsonl, line 2, column k: ")
+    assert not [line for line in said if "Traceback" in line]

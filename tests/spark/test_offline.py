@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from weir.errors import InputError, OperatorFailed, PlanError
+from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
 from weir.local.conform import Case, Outcome, Trial, check_cases, read_cases, run_locally
 from weir.local.files import run_files
+from weir.local.runner import Progress
 from weir.plan.nodes import Program
 from weir.script.program import parse_program
+from weir.spark import progress
 from weir.spark.offline import run_offline, run_programs
 from weir.spark.trials import run_trials
 
@@ -67,6 +71,28 @@ def test_conformance_with_the_checksums_of_the_local_runner(spark: SparkSession)
     assert len(cases) > 80
     verdicts = list(check_cases(cases, (3,), (3,), compared))
     assert [v for v in verdicts if not v.passed] == []
+
+
+def test_conformance_tells_how_far_it_is(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "INTERVAL_SECONDS", 0.01)
+    told: list[Progress] = []
+    program = "Out = SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(10);"
+    inputs = {"A": [[{"vs": 1, "k": 1}, {"vs": 2, "k": 1}]]}
+    cases = [
+        Case(str(n), program, inputs, {}, [{"vs": 0, "ve": 10, "k": 1, "n": 2}], None)
+        for n in range(20)
+    ]
+    on_spark = partial(run_trials, spark, tell=told.append)
+    verdicts = list(check_cases(cases, (1, None), (2,), on_spark))
+    assert [v for v in verdicts if not v.passed] == []
+    assert all(p.stage.startswith(("cut 1 (1 of 2)", "cut none (2 of 2)")) for p in told)
+    known = [p for p in told if p.size]
+    assert [p.read for p in known] == sorted(p.read for p in known)
+    assert known[-1].stage == "cut none (2 of 2), running wave 1 of 1"
+    assert known[-1].size / 2 < known[-1].read <= known[-1].size
+    assert 40 < known[-1].events <= 80
 
 
 DIAMOND = """
@@ -140,6 +166,66 @@ def test_a_users_error_names_function_and_event(spark: SparkSession, tmp_path: P
     with pytest.raises(OperatorFailed, match=r"share.*mine.py:5.*ZeroDivisionError"):
         run_offline(written_to(program, tmp_path), spark, directory=tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl", "mine.py"]
+
+
+TELLS_AND_FAILS = """
+import os, time, uuid, weir
+
+@weir.udf(args=["BIGINT"], result="BIGINT")
+def share(k):
+    if k == 0:
+        open(os.path.join({folder!r}, uuid.uuid4().hex), "w").close()
+    if k == 9:
+        time.sleep(60)
+    return 12 // k
+"""
+
+
+def test_an_error_ends_the_job_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark, which would run the task four times, does not; and what else runs is stopped."""
+    tries = tmp_path / "tries"
+    tries.mkdir()
+    (tmp_path / "mine.py").write_text(TELLS_AND_FAILS.format(folder=str(tries)), "utf-8")
+    for part, k in enumerate((0, 9)):
+        (tmp_path / f"a-{part}.jsonl").write_text(f'{{"vs": 1, "k": {k}}}\n', "utf-8")
+    program = parse_program(
+        """IMPORT 'mine.py'; STREAM A (vs BIGINT, k BIGINT) FROM 'a-*.jsonl';
+        Out = SELECT share(k) AS s FROM A; OUTPUT Out TO 'out.jsonl';""",
+        directory=tmp_path,
+    )
+    began = time.monotonic()
+    with pytest.raises(OperatorFailed, match=r"share.*ZeroDivisionError"):
+        run_offline(written_to(program, tmp_path), spark, directory=tmp_path)
+    assert time.monotonic() - began < 40
+    assert len(list(tries.iterdir())) == 1
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+UNSTEADY = """
+import random, weir
+
+@weir.udf(args=["BIGINT"], result="BIGINT")
+def unsteady(v):
+    return v + random.SystemRandom().randrange(1000)
+"""
+
+
+def test_check_runs_twice_and_compares(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(UNSTEADY, "utf-8")
+    make_inputs(tmp_path)
+    plain = parse_program(DIAMOND)
+    there = run_files(written_to(plain, tmp_path / "local"), directory=tmp_path)
+    here = run_offline(
+        written_to(plain, tmp_path / "spark"), spark, directory=tmp_path, check=True, cut=30
+    )
+    assert [o.digest for o in here.outputs] == [o.digest for o in there.outputs]
+    assert here.events == there.events
+
+    text = f"IMPORT 'mine.py'; {DIAMOND}".replace("SUM(v)", "SUM(unsteady(v))")
+    program = written_to(parse_program(text, directory=tmp_path), tmp_path / "unsteady")
+    with pytest.raises(DeterminismViolation, match=r"stage \d.*: a second run gave other rows"):
+        run_offline(program, spark, directory=tmp_path, check=True)
+    assert not list((tmp_path / "unsteady").iterdir())
 
 
 def test_a_wrong_row_names_file_and_line(spark: SparkSession, tmp_path: Path) -> None:

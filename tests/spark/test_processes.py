@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pyspark
 import pytest
+
+from weir.spark.java import java_home
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -38,7 +44,8 @@ def weir(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[st
 
 def messages(done: subprocess.CompletedProcess[str]) -> list[str]:
     """What was said beside progress."""
-    return [line for line in done.stderr.splitlines() if " events/s" not in line]
+    said = done.stderr.splitlines()
+    return [line for line in said if " events/s" not in line and '"events_per_second"' not in line]
 
 
 def test_without_java_on_the_machine(folder: Path) -> None:
@@ -97,6 +104,37 @@ def test_spark_connect(folder: Path) -> None:
     assert told[1].startswith("a-0.jsonl, line 26, column k:")
 
 
+SUBMITTED = """
+from pathlib import Path
+from pyspark.sql import SparkSession
+import weir
+spark = SparkSession.builder.appName("submitted").getOrCreate()
+report = weir.run_offline(Path("p.weir"))
+assert SparkSession.getActiveSession() is not None, "it was taken, not stopped"
+assert spark.sparkContext.appName == "submitted"
+Path("digest").write_text(report.outputs[0].digest)
+spark.stop()
+"""
+
+
+def test_spark_submit(folder: Path) -> None:
+    local = weir(folder, "run", "p.weir", "--json")
+    wanted = json.loads(local.stdout)["outputs"][0]["digest"]
+    (folder / "out.parquet").unlink()
+    (folder / "submitted.py").write_text(SUBMITTED, "utf-8")
+    submit = Path(pyspark.__path__[0], "bin", "spark-submit")
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    home = java_home()
+    done = subprocess.run(
+        [str(submit), "--master", "local[2]", "submitted.py"],
+        cwd=folder, capture_output=True, text=True, timeout=180,
+        env=env if home is None else {**env, "JAVA_HOME": home},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (folder / "digest").read_text("utf-8") == wanted
+    assert (folder / "out.parquet").exists()
+
+
 def test_errors_are_one_clean_message(folder: Path) -> None:
     (folder / "a-0.jsonl").write_text('{"vs": 1, "k": 1}\n{"vs": 0, "k": 1}\n', "utf-8")
     done = weir(folder, "run", "p.weir", "--runner", "offline", "--master", "local[2]")
@@ -104,6 +142,66 @@ def test_errors_are_one_clean_message(folder: Path) -> None:
     (message,) = messages(done)
     assert message.startswith("weir: error: a-0.jsonl, line 2, column vs: late:")
     assert not (folder / "out.parquet").exists()
+
+
+SLOW = """
+import time
+from pathlib import Path
+import weir
+
+@weir.udf(args=["BIGINT"], result="BIGINT")
+def slow(k):
+    Path("{folder}", "running").touch()
+    time.sleep(5)
+    return k
+"""
+
+
+def alive_in_session(leader: int) -> list[str]:
+    """The commands of the processes of a session, but for the dead that nobody has buried."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("moment", ["starting", "running"])
+def test_ctrl_c_is_one_line_and_leaves_nothing(folder: Path, moment: str) -> None:
+    (folder / "slow.py").write_text(SLOW.format(folder=folder), "utf-8")
+    program = PROGRAM.replace("COUNT(*)", "SUM(slow(k))").replace("out.parquet", "out/a.parquet")
+    (folder / "p.weir").write_text(f"IMPORT 'slow.py';{program}OUTPUT A TO 'out/b/';", "utf-8")
+    (folder / "out").mkdir()
+    (folder / "out" / "a.parquet").write_text("before", "utf-8")
+    command = [sys.executable, "-m", "weir.cli", "run", "p.weir"]
+    process = subprocess.Popen(
+        [*command, "--runner", "offline", "--master", "local[2,4]"],
+        cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    if moment == "running":
+        wait_until(lambda: (folder / "running").exists())
+    else:
+        wait_until(lambda: "deploy.SparkSubmit" in "".join(alive_in_session(process.pid)))
+        time.sleep(1)  # it takes some seconds
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    told = [line for line in said.splitlines() if " events/s" not in line]
+    assert told == ["weir: interrupted; no output was written"]
+    assert [p.name for p in (folder / "out").iterdir()] == ["a.parquet"]
+    assert (folder / "out" / "a.parquet").read_text("utf-8") == "before"
+    wait_until(lambda: not alive_in_session(process.pid))
 
 
 def test_conform_on_spark(folder: Path) -> None:
@@ -115,7 +213,10 @@ def test_conform_on_spark(folder: Path) -> None:
         {**good, "id": "e", "program": "Out = SELECT x FROM A;", "error": "unknown column"},
     ]
     (folder / "c.jsonl").write_text("\n".join(map(json.dumps, cases)), "utf-8")
-    done = weir(folder, "conform", "c.jsonl", "--runner", "offline", "--cut", "1,none")
+    done = weir(
+        folder, "conform", "c.jsonl", "--runner", "offline", "--cut", "1,none",
+        "--master", "local[2]", "--conf", "spark.app.name=cases",
+    )  # fmt: skip
     assert done.returncode == 1
     told = done.stdout.splitlines()
     assert told[0].startswith("b: (cut 1, parallelism 1) missing [], unexpected [")

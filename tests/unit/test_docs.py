@@ -22,7 +22,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from weir import cli, progress
+from weir import cli
+from weir.cli import progress
 from weir.script.program import parse_program
 
 ROOT = Path(__file__).parents[2]

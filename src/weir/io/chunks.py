@@ -7,8 +7,9 @@ Contract
    row: it lists it, and the ingress decides, in offset order.
 3. `chunks(size, start)` gives the rows from offset `start` on; a CTI that stands right before
    that row is given (again), which changes nothing: CTIs only grow.
-4. A chunk has at most `size` rows. No more is held than what a chunk is made of: about
-   `BLOCK_BYTES` of a text file, some pages of a Parquet file, a record batch of an Arrow file.
+4. A chunk has at most `size` rows and about `CHUNK_BYTES`, unless a single row has more. No more
+   is held than what a chunk is made of: about `BLOCK_BYTES` of a text file, some pages of a
+   Parquet file, a record batch of an Arrow file.
 5. A reader that is told which columns are needed may leave others out of its chunks, but which
    rows are bad does not change: what could misfit is looked at all the same.
 """
@@ -28,6 +29,7 @@ from weir.events.batch import Int64s
 Columns = Sequence[tuple[str, pa.DataType]]
 
 CHUNK_ROWS = 65_536
+CHUNK_BYTES = 1 << 25
 BLOCK_BYTES = 1 << 22
 NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 _SHOWN = 200

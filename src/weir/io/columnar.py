@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from weir.errors import InputError
 from weir.events.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, type_name
-from weir.io.chunks import CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
+from weir.io.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
 from weir.kernels.casts import convert_what_fits
 from weir.kernels.evaluation import shown_value
 
@@ -45,7 +45,8 @@ class ParquetFile(DataFile):
         names = [name for name, _ in columns]
         total, rows = file.metadata.num_rows, 0
         # Threads would not change the rows, only take cores from other vertices.
-        for batch in file.iter_batches(batch_size=size, columns=names, use_threads=False):
+        most = _rows_within(CHUNK_BYTES, size, file.metadata, names)
+        for batch in file.iter_batches(batch_size=most, columns=names, use_threads=False):
             rows += batch.num_rows
             yield batch, self.size * rows // total
 
@@ -88,6 +89,24 @@ class Records(DataFile):
             columns = _columns_to_read(first.schema, self)
             batches = ((batch, 0) for batch in chain([first], self.batches))
             yield from _chunks(self, batches, columns, size, start)
+
+
+def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[str]) -> int:
+    """At most `size` rows, fewer where so many would be larger than the limit by what the file
+    says of itself. Values of which each is stored once, however often it comes, are larger when
+    they are read: `_chunks` sees to them."""
+    for i in range(found.num_row_groups):
+        group = found.row_group(i)
+        if group.total_byte_size * size <= limit * group.num_rows:
+            continue
+        columns = (group.column(j) for j in range(group.num_columns))
+        read = sum(
+            c.total_uncompressed_size
+            for c in columns
+            if any(c.path_in_schema == n or c.path_in_schema.startswith(f"{n}.") for n in names)
+        )
+        size = max(1, min(size, limit * group.num_rows // max(read, 1)))
+    return size
 
 
 def _opened(data: DataFile) -> pq.ParquetFile:
@@ -186,8 +205,9 @@ def _chunks(
 ) -> Iterator[Chunk]:
     first = before = 0
     for batch, read in batches:
-        for begin in range(0, batch.num_rows, size):
-            part = batch.slice(begin, size)
+        most = max(1, min(size, CHUNK_BYTES * batch.num_rows // max(_bytes(batch), 1)))
+        for begin in range(0, batch.num_rows, most):
+            part = batch.slice(begin, most)
             skipped = min(max(start - first, 0), part.num_rows)
             if skipped < part.num_rows:
                 share = (read - before) * (begin + part.num_rows) // batch.num_rows
@@ -195,6 +215,18 @@ def _chunks(
                 yield _chunk(file, rows, columns, first + skipped, before + share)
             first += part.num_rows
         before = read
+
+
+def _bytes(batch: pa.RecordBatch) -> int:
+    """About how large the rows are once every value stands for itself."""
+    total = 0
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            values = column.dictionary
+            total += column.indices.nbytes + len(column) * values.nbytes // max(len(values), 1)
+        else:
+            total += column.nbytes
+    return total
 
 
 def _chunk(file: DataFile, batch: pa.RecordBatch, columns: Columns, first: int, read: int) -> Chunk:

@@ -6,7 +6,8 @@ How
 2. Else all files of both sides are merged in that order, each row with its side behind its
    columns. Equal rows then stand together, and make a difference where one side has more.
 3. A file that is not in order (Weir did not write it) is sorted first. Beyond `memory` bytes its
-   rows wait in files; all else holds some blocks of each file.
+   rows wait in files; all else holds some blocks of each file. Of a folder with many parts only
+   some are open at a time (`runs.py`).
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def first_difference(
             sorter = SortedRuns(folder, f"side-{side}", output.form.schema.types)
             in_order = _in_order(output, order.broken, sorter, memory)
             runs += [_marked(run, side, tell) for run in in_order]
-        return _first_unequal(merge_runs(runs), a.form)
+        return _first_unequal(merge_runs(runs, folder), a.form)
 
 
 # --- each side in order --------------------------------------------------------------------

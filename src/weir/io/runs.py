@@ -6,12 +6,16 @@ Contract
 2. At most about `memory` bytes are held; what is beyond lies as sorted runs in `folder`.
 3. Merging: of every run some blocks are in memory, in one sorted pool. Rows up to the first
    one behind which its run may have more are final. So memory is runs × two blocks.
+4. At most `MOST_RUNS` runs are merged, and open, at a time; more are merged in groups first, into
+   files in `folder`.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +24,7 @@ from weir.events.batch import Batch, Int64s, concat_batches
 from weir.events.order import sort_batch
 
 BLOCK_ROWS = 16_384
+MOST_RUNS = 128
 
 
 class SortedRuns:
@@ -64,8 +69,7 @@ class SortedRuns:
         return rows.take(sort_batch(rows, False, exact=True))
 
     def _record(self, rows: Batch) -> pa.RecordBatch:
-        arrays = [pa.array(rows.vs), pa.array(rows.ve), *rows.columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return pa.RecordBatch.from_arrays(_record(rows).columns, schema=self._schema)
 
 
 def _read_run(path: str) -> Iterator[Batch]:
@@ -81,8 +85,36 @@ def _blocks(rows: Batch) -> Iterator[Batch]:
         yield rows.slice(start, start + BLOCK_ROWS)
 
 
-def merge_runs(runs: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
-    """All rows of the sorted runs, sorted."""
+def merge_runs(runs: Sequence[Iterator[Batch]], folder: str) -> Iterator[Batch]:
+    """All rows of the sorted runs, sorted. A run opens its file when its first block is asked
+    for."""
+    while len(runs) > MOST_RUNS:
+        groups = [runs[start : start + MOST_RUNS] for start in range(0, len(runs), MOST_RUNS)]
+        runs = [_stored(group, folder) for group in groups]
+    yield from _merged(runs)
+
+
+def _stored(runs: Sequence[Iterator[Batch]], folder: str) -> Iterator[Batch]:
+    """The runs as one, which lies in a file."""
+    merged = (block for batch in _merged(runs) for block in _blocks(batch))
+    first = next(merged, None)
+    if first is None:
+        return iter(())
+    number, path = tempfile.mkstemp(suffix=".arrow", dir=folder)
+    os.close(number)
+    shape = _record(first).schema
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, shape) as writer:
+        for block in chain([first], merged):
+            writer.write_batch(_record(block))
+    return _read_run(path)
+
+
+def _record(rows: Batch) -> pa.RecordBatch:
+    arrays = [pa.array(rows.vs), pa.array(rows.ve), *rows.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
+
+def _merged(runs: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
     if len(runs) == 1:
         yield from runs[0]
         return

@@ -6,7 +6,8 @@ Contract
    Arrow) have `GROUP_ROWS` rows each but the last.
 2. A path that ends in `/` is a folder with one sorted Parquet part for each vertex.
 3. Nothing is seen under the path before `close`: all is written beside it and renamed. `abort`,
-   or never closing, leaves what was there before.
+   or never closing, leaves what was there before. Several outputs are all finished first and
+   then renamed, one right after the other (`put_all_in_place`).
 4. The output carries its digest; see `sidecar.py`.
 5. Memory is bounded by `memory` bytes and some blocks; beyond that rows wait in files.
 """
@@ -82,13 +83,14 @@ class Staging:
     def __init__(self, path: str | Path) -> None:
         self._given = str(path)
         self._path = os.path.abspath(path)
-        self._check_what_is_there()
+        self._made = ""
+        self.check_what_is_there()
         parent, name = os.path.split(self._path)
         with self.naming():
             os.makedirs(parent, exist_ok=True)
             self.folder = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
 
-    def _check_what_is_there(self) -> None:
+    def check_what_is_there(self) -> None:
         """A folder is replaced only if it holds nothing but what an output has."""
         if not os.path.isdir(self._path):
             return
@@ -111,11 +113,21 @@ class Staging:
             why = "a part of its path is a file, not a folder" if under_a_file else error.strerror
             raise RunError(f"cannot write '{self._given}': {why or error}") from error
 
-    def put_in_place(self, made: str, sidecar: Sidecar) -> None:
-        """The finished file or folder takes the output's name, with what it carries; the
-        staging folder goes."""
+    @property
+    def shown(self) -> str:
+        """The path as the user wrote it."""
+        return self._given
+
+    def finish(self, made: str, sidecar: Sidecar) -> None:
+        """This file or folder is whole; it gets what it carries."""
         with self.naming():
             write_sidecar(made, sidecar)
+        self._made = made
+
+    def put_in_place(self) -> None:
+        """What was finished takes the output's name; the staging folder goes."""
+        made = self._made
+        with self.naming():
             if os.path.isdir(made):
                 self._replace_folder(made)
             else:
@@ -142,7 +154,27 @@ class Staging:
     def remove(self) -> None:
         """Forget what is here, if anything still is."""
         if os.path.isdir(self.folder):
-            shutil.rmtree(self.folder)
+            # Under another name first: a task that is being stopped can then add nothing.
+            gone = f"{self.folder}.gone"
+            os.rename(self.folder, gone)
+            shutil.rmtree(gone)
+
+
+def put_all_in_place(outputs: Sequence[Staging]) -> None:
+    """Finished outputs take their names, after a last look at all of the places. No file system
+    renames several at once: if one fails, those before it are in place, and the error says so."""
+    for output in outputs:
+        output.check_what_is_there()
+    placed: list[str] = []
+    for output in outputs:
+        try:
+            output.put_in_place()
+        except RunError as error:
+            if not placed:
+                raise
+            names = ", ".join(f"'{path}'" for path in placed)
+            raise RunError(f"{error}; of this run's outputs {names} are in place") from error
+        placed.append(output.shown)
 
 
 class OutputWriter:
@@ -172,7 +204,12 @@ class OutputWriter:
                 max(self._runs, key=lambda runs: runs.held_bytes).spill()
 
     def close(self, digest: Digest) -> None:
-        """Sort, write, and put the output in its place; `digest` is that of all its rows."""
+        """Finish and put the output in its place."""
+        put_all_in_place([self.finish(digest)])
+
+    def finish(self, digest: Digest) -> Staging:
+        """Sort and write; `digest` is that of all rows. What is returned has then only to be put
+        in its place."""
         made = os.path.join(self._staging.folder, "output")
         with self._staging.naming():
             if self._is_folder:
@@ -181,7 +218,8 @@ class OutputWriter:
                     self._write_file(os.path.join(made, part_name(vertex)), [runs])
             else:
                 self._write_file(made, self._runs)
-        self._staging.put_in_place(made, self._form.sidecar(digest))
+        self._staging.finish(made, self._form.sidecar(digest))
+        return self._staging
 
     def abort(self) -> None:
         """Forget all; what stood under the path before stays."""
@@ -189,7 +227,7 @@ class OutputWriter:
 
     def _write_file(self, path: str, parts: Sequence[SortedRuns]) -> None:
         runs = [run for part in parts for run in part.run_iterators()]
-        self._form.write(path, merge_runs(runs))
+        self._form.write(path, merge_runs(runs, self._staging.folder))
 
 
 def _is_of_output(name: str) -> bool:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
+from weir.io.writers import put_all_in_place
 from weir.job.keys import commit_key
 from weir.job.running import Commit, decode_commit, decode_part
-from weir.local.files import close_all, output_writer
+from weir.local.files import output_writer
 from weir.plan.nodes import Output
 from weir.reliable.digest import Digest
 from weir.reliable.store import Store
@@ -52,6 +53,5 @@ def write_outputs(
                 for place, rows in committed_runs(store, commit):
                     writer.write(place, rows)
             digests.append(digest)
-        aborting.pop_all()
-        close_all(writers, digests)
+        put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])
     return digests

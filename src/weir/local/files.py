@@ -3,8 +3,9 @@
 Contract
 1. Every output is checked before a file is touched: a path without a known format or one that
    a STREAM reads, or a program without an OUTPUT, is a PlanError.
-2. All or nothing: outputs are put in their places when all of them are whole. A run that fails
-   leaves what stood there before.
+2. All or nothing: outputs are put in their places when all of them are whole, by renames one
+   right after the other. A run that fails leaves what stood there before; if one of the renames
+   fails (the disk is gone), the error says which outputs are in place.
 3. Inputs that no output needs are not opened; columns that none needs are not read.
 """
 
@@ -22,12 +23,11 @@ from weir.io.chunks import CHUNK_ROWS, Partition
 from weir.io.paths import check_apart, check_not_read
 from weir.io.readers import open_source
 from weir.io.sinks import sink_format
-from weir.io.writers import OutputWriter
+from weir.io.writers import OutputWriter, put_all_in_place
 from weir.local.runner import Emit, LocalRun, Progress, output_schema
 from weir.plan.nodes import Output, Program, Source
 from weir.plan.properties import walk_nodes
 from weir.plan.rewrites import needed_columns, rewrite
-from weir.reliable.digest import Digest
 
 Partitions = Mapping[str, Sequence[Partition]]
 Report = Callable[[Progress], None]
@@ -94,9 +94,8 @@ def run_files(
         run.run(report)
         if check:
             check_again(program, partitions, run, cut=cut, parallelism=parallelism)
-        # From here on nothing is undone: each writer puts its output in place by itself.
-        aborting.pop_all()
-        close_all(writers, [egress.digest for egress in run.egress])
+        digests = [egress.digest for egress in run.egress]
+        put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])
     return _run_report(run, directory)
 
 
@@ -117,11 +116,20 @@ def check_again(
     program: Program, partitions: Partitions, first: LocalRun, *, cut: int | None, parallelism: int
 ) -> None:
     """Run once more with another cut; the ordered checksums of all streams must be the same."""
-    other = max(1, (cut or CHUNK_ROWS) // 3)
+    other = other_cut(cut)
     nowhere: list[Emit] = [lambda vertex, rows: None for _ in program.outputs]
     again = LocalRun(program, partitions, nowhere, cut=other, parallelism=parallelism, check=True)
     again.run()
-    before, after = first.checksums, again.checksums
+    check_same(first.checksums, again.checksums)
+
+
+def other_cut(cut: int | None) -> int:
+    """The cut of a second run."""
+    return max(1, (cut or CHUNK_ROWS) // 3)
+
+
+def check_same(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """The ordered checksums of two runs are the same, stream by stream."""
     for name in sorted(before):
         if before[name] != after.get(name):
             raise DeterminismViolation(
@@ -156,17 +164,6 @@ def output_path(output: Output, directory: str | Path) -> str:
 def output_writer(output: Output, directory: Path, vertices: int) -> OutputWriter:
     path = output_path(output, directory)
     return OutputWriter(path, output_schema(output), vertices, lifetime=output.kind != "bad")
-
-
-def close_all(writers: Sequence[OutputWriter], digests: Sequence[Digest]) -> None:
-    """Close the writers; when one fails, those behind it leave nothing."""
-    for number, (writer, digest) in enumerate(zip(writers, digests, strict=True)):
-        try:
-            writer.close(digest)
-        except BaseException:
-            for other in writers[number:]:
-                other.abort()
-            raise
 
 
 def _run_report(run: LocalRun, directory: str | Path) -> RunReport:

@@ -130,7 +130,8 @@ class GroupRun:
     def _checking(
         self, stage: Stage, inner: StreamWriter, keys: tuple[str, ...] | None = None, part: int = 0
     ) -> StreamWriter:
-        if not self._job.check:
+        # What a vertex of a DataFrame reads is as Spark cut it, which need not be so twice.
+        if not self._job.check or not self._piece.counts[stage.number]:
             return inner
         split = f" by {', '.join(keys)}[{part}]" if keys is not None else ""
         name = f"stage {stage.number} vertex {self._place.index}{split}"

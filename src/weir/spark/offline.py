@@ -7,41 +7,48 @@ are put in their places when all are whole, and a run that fails leaves what sto
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from weir.io.sinks import sink_format
-from weir.io.writers import OutputForm, Staging, part_name
+from weir.io.writers import OutputForm, Staging, part_name, put_all_in_place
 from weir.local.files import (
     InputReport,
     OutputReport,
     RunReport,
     check_outputs,
+    check_same,
+    other_cut,
     output_path,
 )
 from weir.local.run import parsed
-from weir.local.runner import Progress, output_schema
+from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.spark.frames import all_partitions, frames_of
-from weir.spark.progress import input_size, job_progress, read_news
+from weir.spark.progress import JobsProgress, Tell, Watch
 from weir.spark.query import arrow_batches, collected, job_frame
-from weir.spark.reports import FileReport, Report, SourceReport, output_digest, read_report
+from weir.spark.reports import (
+    FileReport,
+    Report,
+    SourceReport,
+    checksums,
+    first_error,
+    output_digest,
+    read_report,
+)
 from weir.spark.sampling import rows_share_keys
 from weir.spark.session import default_parallelism, session
 from weir.spark.targets import Target
 from weir.spark.waves import Job, Piece, make_job, make_piece
-
-POLL_SECONDS = 0.5
-
-Tell = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +67,24 @@ def run_offline(
     directory: str | Path = ".",
     cut: int | None = None,
     parallelism: int | None = None,
+    check: bool = False,
     tell: Tell | None = None,
 ) -> RunReport:
     """Run a program as a Spark job: a text, a `Path` to one, or a checked program.
 
     Without `spark`, the active session runs it, or one made for it on all cores of this machine.
     `params` override DECLAREs; relative paths start at `directory`, which all workers must see.
-    What is written is what `weir.run` writes.
+    What is written is what `weir.run` writes. `check` runs a second job, cut elsewhere, before
+    outputs are put in their places: if any stream then has other rows, a DeterminismViolation
+    says which.
     """
     if not isinstance(program, Program):
         program = parsed(program, params, Path(directory))
     with nullcontext(spark) if spark is not None else session() as running:
         return run_programs(
-            [program], running, directory=directory, cut=cut, parallelism=parallelism, tell=tell
-        )[0]
+            [program], running, directory=directory, cut=cut, parallelism=parallelism,
+            check=check, tell=tell,
+        )[0]  # fmt: skip
 
 
 def run_programs(
@@ -84,6 +95,7 @@ def run_programs(
     cut: int | None = None,
     parallelism: int | None = None,
     tasks: int | None = None,
+    check: bool = False,
     tell: Tell | None = None,
 ) -> list[RunReport]:
     """Several programs in one job of at most `tasks` tasks a wave; all succeed, or none does."""
@@ -100,34 +112,54 @@ def run_programs(
             pays = partial(rows_share_keys, partitions=partitions)
             pieces.append(make_piece(program, partitions, targets, parallelism or cores, pays))
             made.append(outputs)
-        news = os.path.join(made[0][0].staging.folder, "progress")
-        os.mkdir(news)
-        job = make_job(pieces, cut=cut, progress=news)
-        with arrow_batches(spark), _telling(job, news, tell):
-            frames = {
-                path: frame
-                for program, piece in zip(programs, pieces, strict=True)
-                for path, frame in frames_of(program, piece.partitions).items()
-            }
-            rows = collected(job_frame(spark, job, cores, tasks, frames), job)
-        reports: list[list[Report]] = [[] for _ in pieces]
-        for report in (read_report(row.block) for row in rows):
-            reports[report.piece].append(report)
+        frames = {
+            path: frame
+            for program, piece in zip(programs, pieces, strict=True)
+            for path, frame in frames_of(program, piece.partitions).items()
+        }
+
+        def reports_of(cut: int | None, tell: Tell | None) -> list[list[Report]]:
+            folder = tempfile.mkdtemp(dir=made[0][0].staging.folder)
+            job = make_job(pieces, cut=cut, check=check, errors="end", progress=folder)
+            return _run_job(spark, job, partial(job_frame, spark, job, cores, tasks, frames), tell)
+
+        if check:
+            jobs = JobsProgress(tell, 2, in_time=True)
+            reports = reports_of(cut, jobs.begin("run"))
+            again = reports_of(other_cut(cut), jobs.begin("run"))
+            for first, second in zip(reports, again, strict=True):
+                check_same(checksums(first), checksums(second))
+        else:
+            reports = reports_of(cut, tell)
         digests = [
             [output_digest(told, at, number) for number in range(len(made[at]))]
             for at, told in enumerate(reports)
         ]
-        finished = [
-            (one, _finished(number, one, pieces[at], reports[at]), digests[at][number])
-            for at, outputs in enumerate(made)
-            for number, one in enumerate(outputs)
-        ]
-        for one, path, digest in finished:
-            one.staging.put_in_place(path, one.target.form.sidecar(digest))
+        for at, outputs in enumerate(made):
+            for number, one in enumerate(outputs):
+                path = _finished(number, one, pieces[at], reports[at])
+                one.staging.finish(path, one.target.form.sidecar(digests[at][number]))
+        put_all_in_place([one.staging for outputs in made for one in outputs])
     return [
         _run_report(program, directory, pieces[at], reports[at], digests[at])
         for at, program in enumerate(programs)
     ]
+
+
+def _run_job(
+    spark: SparkSession, job: Job, query: Callable[[], DataFrame], tell: Tell | None
+) -> list[list[Report]]:
+    """The reports of a job, of each of its programs."""
+    assert job.progress is not None
+    with arrow_batches(spark):
+        rows = collected(spark, query, Watch(job, job.progress, tell).look)
+    reports: list[list[Report]] = [[] for _ in job.pieces]
+    for report in (read_report(row.block) for row in rows):
+        reports[report.piece].append(report)
+    error = first_error(chain.from_iterable(reports))
+    if error is not None:
+        raise error
+    return reports
 
 
 def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
@@ -186,25 +218,3 @@ def _run_report(
         for o, digest in zip(program.outputs, digests, strict=True)
     )
     return RunReport(sum(r.events for r in read), inputs, outputs)
-
-
-@contextmanager
-def _telling(job: Job, folder: str, tell: Tell | None) -> Iterator[None]:
-    """Hand on the news of tasks meanwhile."""
-    if tell is None:
-        yield
-        return
-    over = threading.Event()
-    size = input_size(job)
-
-    def poll() -> None:
-        while not over.wait(POLL_SECONDS):
-            tell(job_progress(job, size, list(read_news(folder))))
-
-    thread = threading.Thread(target=poll, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

@@ -5,7 +5,7 @@ Public DataFrame operations only, those that Spark Connect has too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 
@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from weir.errors import RunError
+from weir.spark.actions import run_action
 from weir.spark.blocks import COLLECTED, ROWS, BlockRow
-from weir.spark.reports import carried_error
 from weir.spark.session import ARROW_BATCHES
 from weir.spark.tasks import FrameTask, SourceTask, WaveTask, partition_of, source_of
 from weir.spark.waves import Job
@@ -85,25 +85,23 @@ def arrow_batches(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def clean_failures(job: Job) -> Iterator[None]:
-    """The error of a task as it was raised there; other failures of Spark in one line."""
+def clean_failures() -> Iterator[None]:
+    """Failures of Spark in one line."""
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
         raise RunError(f"Spark's own process is gone: {error}") from error
     except PySparkException as error:
-        text = str(error)
-        carried = carried_error(text, job.token)
-        if carried is not None:
-            raise carried from error
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [line for line in str(error).splitlines() if line.strip()]
         raise RunError(f"Spark failed: {lines[-1] if lines else error!r}") from error
 
 
-def collected(frame: DataFrame, job: Job) -> list[BlockRow]:
-    """Run the query of a job: its rows, which are few."""
-    with clean_failures(job):
-        rows = frame.collect()
+def collected(
+    spark: SparkSession, query: Callable[[], DataFrame], look: Callable[[], None]
+) -> list[BlockRow]:
+    """Run the query of a job: its rows, which are few. See `run_action` for `look`."""
+    with clean_failures():
+        rows = run_action(spark, lambda: query().collect(), look)
     return [BlockRow(r.partition, r.input, r.first_vs, bytes(r.block)) for r in rows]
 
 

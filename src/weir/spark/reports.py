@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import pickle
-import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -58,9 +57,10 @@ class ChecksumReport(msgspec.Struct, tag="checksum", frozen=True):
 
 
 class ErrorReport(msgspec.Struct, tag="error", frozen=True):
-    """A program failed; the others of the job go on."""
+    """A program failed in a task of a wave. Later waves got too few rows, and may fail too."""
 
     piece: int
+    wave: int
     error: str
 
 
@@ -88,11 +88,18 @@ def output_digest(reports: Iterable[Report], piece: int, sink: int) -> Digest:
     return sum(mine, Digest())
 
 
+def checksums(reports: Iterable[Report]) -> dict[str, str]:
+    """The ordered checksums of a program's streams, by their names."""
+    return {r.stream: r.checksum for r in reports if isinstance(r, ChecksumReport)}
+
+
+def first_error(reports: Iterable[Report]) -> WeirError | None:
+    """The error that was reported, if one was; of several that of the first wave."""
+    errors = sorted((r for r in reports if isinstance(r, ErrorReport)), key=lambda r: r.wave)
+    return unpacked(errors[0].error) if errors else None
+
+
 # --- errors across processes -----------------------------------------------------------------
-
-
-class TaskFailed(Exception):
-    """Carries an error of Weir out of a task: Spark hands on nothing but its text."""
 
 
 def packed(error: WeirError) -> str:
@@ -103,17 +110,3 @@ def unpacked(text: str) -> WeirError:
     error = pickle.loads(base64.b64decode(text))
     assert isinstance(error, WeirError)
     return error
-
-
-def task_failure(error: WeirError, token: str) -> TaskFailed:
-    return TaskFailed(f"{error}\n{token}<{packed(error)}>")
-
-
-def carried_error(text: str, token: str) -> WeirError | None:
-    """The error in the text of a failed job, if one is there.
-
-    Only what stands behind the job's token is unpacked: messages quote rows, which may say
-    anything, but cannot know it.
-    """
-    found = re.search(rf"{token}<([A-Za-z0-9+/=]+)>", text)
-    return None if found is None else unpacked(found.group(1))

@@ -3,18 +3,21 @@
 1. An active session (a notebook's, spark-submit's) is taken as it is.
 2. Else one is made for `master`: by default all cores of this machine, with tasks tried again
    after a failure, which plain `local[*]` does not do. Spark's Python is the running one.
-3. A session that was made here is stopped by `session`; one that was taken is not.
+3. A session that was made here is stopped by `session`, also after Ctrl-C; one that was taken
+   is not.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
+from types import FrameType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -62,11 +65,41 @@ def session(
     if active is not None:
         yield active
         return
-    made = make_session(master, settings)
+    made: SparkSession | None = None
     try:
+        with _interrupts_wait():
+            made = make_session(master, settings)
         yield made
     finally:
-        made.stop()
+        if made is not None:
+            with _interrupts_wait():
+                made.stop()
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C takes effect at the end, a second one at once: a Spark that is half started would
+    stay behind."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    pressed = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:  # Spark may have put its own there
+            signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def make_session(

@@ -74,7 +74,7 @@ class PartStream:
     def close(self) -> str:
         """The path of the finished part."""
         path = self._target.new_path()
-        self._target.form.write(path, merge_runs(self._runs.run_iterators()))
+        self._target.form.write(path, merge_runs(self._runs.run_iterators(), self._beside))
         shutil.rmtree(self._beside)
         return path
 

@@ -7,6 +7,7 @@ read. A task keeps nothing between calls: run twice, it gives the same rows.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -25,14 +26,13 @@ from weir.plan.stages import stage_schema
 from weir.reliable.stream import Entry
 from weir.spark.blocks import BlockRow, Blocks, decode, record_of, rows_of
 from weir.spark.groups import GroupRun
-from weir.spark.progress import TaskProgress
+from weir.spark.progress import TaskProgress, tell_failure
 from weir.spark.reports import (
     ErrorReport,
     FileReport,
     SourceReport,
     packed,
     report_row,
-    task_failure,
 )
 from weir.spark.targets import sorted_slices
 from weir.spark.waves import GroupPlace, Job, SinkPlace, links_of
@@ -55,7 +55,7 @@ class SourceTask:
                 partition = partition_of(self.job, place)
                 progress = TaskProgress(self.job.progress, self.wave, f"s{number}")
                 read = _read(self.job, place, partition, progress)
-                yield from _guarded(self.job, place.piece, read)
+                yield from _guarded(self.job, self.wave, place.piece, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,8 @@ class FrameTask:
         named = (record.rename_columns(names) for record in records)
         partition = replace(known, batches=named)
         progress = TaskProgress(self.job.progress, self.wave, f"s{place.stage}f{number}")
-        yield from _guarded(self.job, place.piece, _read(self.job, place, partition, progress))
+        read = _read(self.job, place, partition, progress)
+        yield from _guarded(self.job, self.wave, place.piece, read)
 
 
 def source_of(job: Job, place: GroupPlace) -> Source:
@@ -136,9 +137,10 @@ class WaveTask:
                     yield from map(record_of, blocks)
                 case GroupPlace():
                     run = self._run_vertex(place, blocks, progress)
-                    yield from _guarded(self.job, place.piece, run)
+                    yield from _guarded(self.job, self.wave, place.piece, run)
                 case SinkPlace():
-                    yield from _guarded(self.job, place.piece, self._write(place, blocks, progress))
+                    written = self._write(place, blocks, progress)
+                    yield from _guarded(self.job, self.wave, place.piece, written)
 
     def _run_vertex(
         self, place: GroupPlace, blocks: Iterable[BlockRow], progress: TaskProgress
@@ -187,14 +189,18 @@ def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
         yield batch.slice(start, start + size)
 
 
-def _guarded(job: Job, piece: int, records: Rows) -> Rows:
-    """The records, with an error of Weir in the form that the driver understands."""
+def _guarded(job: Job, wave: int, piece: int, records: Rows) -> Rows:
+    """The records; an error of Weir, which would come again, does what the job says."""
     try:
         yield from records
     except WeirError as error:
         if job.errors == "raise":
-            raise task_failure(error, job.token) from error
-        yield record_of(report_row(ErrorReport(piece, packed(error))))
+            # Spark's text then begins with our message. This worker ends with the error.
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+            raise
+        if job.errors == "end":
+            tell_failure(job.progress, wave, error)
+        yield record_of(report_row(ErrorReport(piece, wave, packed(error))))
 
 
 def single_threaded() -> None:

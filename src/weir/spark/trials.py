@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -11,14 +13,14 @@ from weir.io.writers import OutputForm
 from weir.local.conform import Outcome, Trial
 from weir.local.runner import output_schema
 from weir.spark.blocks import decode
+from weir.spark.progress import JobsProgress, Tell, Watch
 from weir.spark.query import arrow_batches, collected, is_output, job_frame
 from weir.spark.reports import (
-    ChecksumReport,
-    ErrorReport,
     Report,
+    checksums,
+    first_error,
     output_digest,
     read_report,
-    unpacked,
 )
 from weir.spark.session import default_parallelism
 from weir.spark.targets import Target
@@ -27,24 +29,34 @@ from weir.spark.waves import Piece, make_job, make_piece
 TASKS_A_CORE = 4
 
 
-def run_trials(spark: SparkSession, trials: Sequence[Trial]) -> list[Outcome]:
+def run_trials(
+    spark: SparkSession, trials: Sequence[Trial], tell: Tell | None = None
+) -> list[Outcome]:
     """The outcomes of trials, in their order."""
     outcomes: dict[int, Outcome] = {}
+    cuts = list(dict.fromkeys(trial.cut for trial in trials))
+    jobs = JobsProgress(tell, len(cuts), in_time=False)
     with arrow_batches(spark):
-        for cut in dict.fromkeys(trial.cut for trial in trials):
+        for cut in cuts:
             numbers = [n for n, trial in enumerate(trials) if trial.cut == cut]
-            came = _run(spark, [trials[n] for n in numbers], cut)
+            tell_of_job = jobs.begin(f"cut {cut or 'none'}")
+            came = _run(spark, [trials[n] for n in numbers], cut, tell_of_job)
             outcomes.update(zip(numbers, came, strict=True))
     return [outcomes[n] for n in range(len(trials))]
 
 
-def _run(spark: SparkSession, trials: Sequence[Trial], cut: int | None) -> list[Outcome]:
+def _run(
+    spark: SparkSession, trials: Sequence[Trial], cut: int | None, tell: Tell | None
+) -> list[Outcome]:
     pieces = [_piece(number, trial) for number, trial in enumerate(trials)]
-    job = make_job(pieces, cut=cut, check=True, errors="report")
     cores = default_parallelism(spark)
     reports: dict[int, list[Report]] = {}
     batches: dict[int, list[Batch]] = {}
-    for row in collected(job_frame(spark, job, cores, TASKS_A_CORE * cores), job):
+    with tempfile.TemporaryDirectory(prefix="weir-conform-") as news:
+        job = make_job(pieces, cut=cut, check=True, errors="report", progress=news)
+        query = partial(job_frame, spark, job, cores, TASKS_A_CORE * cores)
+        rows = collected(spark, query, Watch(job, news, tell).look)
+    for row in rows:
         if is_output(row):
             width = len(pieces[row.input].targets[0].form.schema.columns)
             batches.setdefault(row.input, []).append(decode(row.block, width))
@@ -64,8 +76,7 @@ def _piece(number: int, trial: Trial) -> Piece:
 
 
 def _outcome(number: int, reports: Sequence[Report], batches: Sequence[Batch]) -> Outcome:
-    errors = [r for r in reports if isinstance(r, ErrorReport)]
-    if errors:
-        return Outcome(error=str(unpacked(errors[0].error)))
-    checksums = {r.stream: r.checksum for r in reports if isinstance(r, ChecksumReport)}
-    return Outcome(batches, str(output_digest(reports, number, 0)), checksums)
+    error = first_error(reports)
+    if error is not None:
+        return Outcome(error=str(error))
+    return Outcome(batches, str(output_digest(reports, number, 0)), checksums(reports))

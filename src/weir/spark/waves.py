@@ -11,7 +11,6 @@ Rules (docs/design/0007-offline-on-spark.md)
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -65,6 +64,11 @@ class Route:
     keys: tuple[str, ...] | None = None
 
 
+Errors: TypeAlias = Literal["raise", "report", "end"]
+"""What an error in a task does: fail the task, so that Spark tries it again and then gives up;
+or become a report, and the rest goes on; or that, and the driver ends the job at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """All that tasks must know."""
@@ -80,11 +84,9 @@ class Job:
     """Of each stage (piece, stage)."""
     sink_routes: Mapping[tuple[int, int], Route]
     """Of each output (piece, sink) that one writer writes."""
-    token: str
-    """A secret that marks the job's own errors in the texts that Spark hands on."""
     cut: int | None = None
     check: bool = False
-    errors: Literal["raise", "report"] = "raise"
+    errors: Errors = "raise"
     progress: str | None = None
     """The folder for news of how far tasks are."""
 
@@ -116,7 +118,7 @@ def make_job(
     *,
     cut: int | None = None,
     check: bool = False,
-    errors: Literal["raise", "report"] = "raise",
+    errors: Errors = "raise",
     progress: str | None = None,
 ) -> Job:
     """See the module's rules."""
@@ -143,7 +145,7 @@ def make_job(
         for read in (drafted.sources, drafted.frames)
     )
     return Job(
-        tuple(pieces), tuple(waves), sources, frames, routes, sink_routes, secrets.token_hex(16),
+        tuple(pieces), tuple(waves), sources, frames, routes, sink_routes,
         cut, check, errors, progress,
     )  # fmt: skip
 

@@ -2,7 +2,9 @@
 
 import json
 import math
+import resource
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -162,6 +164,36 @@ def test_unsorted_files_are_sorted_on_disk(tmp_path, monkeypatch):
     assert (found.time, found.only_a.rows, found.only_a.more) == (49, (), 0)
     assert [r["x"] for r in found.only_b.rows] == [499.0]
     assert len(spilled) == 4  # of each file: its one batch, and what is left
+
+
+def test_a_folder_of_more_parts_than_files_may_be_open(tmp_path):
+    rows = [(t // 7, OPEN, float(t), "a") for t in range(900)]
+    save(f"{tmp_path}/a/", rows, vertices=300)
+    save(f"{tmp_path}/b/", [*rows[:650], *rows[651:]], vertices=5)
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    now_open = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (now_open + 150, most))
+    try:
+        found = differ(tmp_path / "a", tmp_path / "b")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
+    assert (found.time, found.only_b.rows) == (92, ())
+    assert [r["x"] for r in found.only_a.rows] == [650.0]
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_runs_are_merged_in_groups(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(runs, "MOST_RUNS", most)
+    monkeypatch.setattr(runs, "BLOCK_ROWS", 4)
+    rows = [(t * 7 % 50, OPEN, float(t), None) for t in range(100)]
+    sorters = [runs.SortedRuns(str(tmp_path), f"r{i}", SCHEMA.types) for i in range(11)]
+    for i, sorter in enumerate(sorters[:10]):  # the last has no rows
+        sorter.add(batch_of(rows[i::10]))
+        sorter.spill()
+    each = [run for sorter in sorters for run in sorter.run_iterators()]
+    came = [batch for batch in runs.merge_runs(each, str(tmp_path)) if len(batch)]
+    pairs = [(int(b.vs[i]), b.columns[0][i].as_py()) for b in came for i in range(len(b))]
+    assert pairs == sorted((vs, x) for vs, _, x, _ in rows)
 
 
 def test_times_are_shown_as_outputs_have_them(tmp_path):

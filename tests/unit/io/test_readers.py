@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from weir.errors import InputError
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from weir.io import columnar as columnar_files
 from weir.io.readers import open_source
 from weir.plan.nodes import Source, SourceOptions
 
@@ -401,6 +402,67 @@ def test_a_value_that_does_not_fit_is_a_bad_row(tmp_path):
     rows, [bad], _ = read(columnar(tmp_path, table, "arrow"), vs=TIMESTAMP)
     assert [o for o, _, _ in rows] == [0, 2]
     assert (bad.offset, bad.column) == (1, "vs")
+
+
+WIDE = {"vs": BIGINT, "v": BIGINT, "s": STRING, "l": pa.list_(STRING)}
+
+
+def wide_table(rows=500):
+    texts = [f"{n}" * 400 for n in range(rows)]
+    return pa.table(
+        {
+            "vs": pa.array(range(rows), BIGINT),
+            "v": pa.array([n % 3 for n in range(rows)], BIGINT),
+            "s": pa.array(texts, STRING),
+            "l": pa.array([[text, None] for text in texts], pa.list_(STRING)),
+        }
+    )
+
+
+def write_parquet(table, path):
+    pq.write_table(table, path, row_group_size=170, use_dictionary=False)
+
+
+def write_repeating_parquet(table, path):
+    """Each value is stored once: the file seems small."""
+    pq.write_table(table, path, use_dictionary=True)
+
+
+def write_arrow(table, path):
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize("write", [write_parquet, write_repeating_parquet, write_arrow])
+def test_a_chunk_of_wide_rows_has_fewer_of_them(tmp_path, monkeypatch, write):
+    path = tmp_path / ("a.arrow" if write is write_arrow else "a.parquet")
+    table = wide_table()
+    if write is write_repeating_parquet:
+        same = ["x" * 1000] * 500
+        table = table.set_column(2, "s", pa.array(same, STRING))
+    write(table, path)
+    whole = read(path, **WIDE)
+    monkeypatch.setattr(columnar_files, "CHUNK_BYTES", 1 << 16)
+    [partition] = open_source(source(path, **WIDE))
+    chunks = list(partition.chunks())
+    assert max(chunk.rows.nbytes for chunk in chunks) < 3 << 15
+    assert [c.read for c in chunks] == sorted(c.read for c in chunks)
+    assert read(path, **WIDE) == whole
+    assert read(path, start=123, **WIDE) == (whole[0][123:], [], [])
+    narrow = list(partition.chunks(7))
+    assert {len(chunk.offsets) for chunk in narrow} <= set(range(1, 8))
+    monkeypatch.setattr(columnar_files, "CHUNK_BYTES", 1)
+    assert read(path, **WIDE) == whole  # a row at a time
+
+
+def test_wide_rows_of_parquet_are_never_read_all_at_once(tmp_path):
+    """Not read and then cut: the file says how wide its columns are."""
+    write_parquet(wide_table(), tmp_path / "a.parquet")
+    found = pq.ParquetFile(tmp_path / "a.parquet").metadata
+    assert columnar_files._rows_within(1 << 16, 400, found, ["vs", "s"]) in range(40, 80)
+    assert columnar_files._rows_within(1 << 16, 400, found, ["vs", "l"]) in range(40, 80)
+    assert columnar_files._rows_within(1 << 16, 400, found, ["vs", "v"]) == 400
+    assert columnar_files._rows_within(1 << 30, 400, found, list(WIDE)) == 400
 
 
 def test_arrow_streams_are_read_too(tmp_path):

@@ -158,7 +158,7 @@ def test_merging_holds_some_blocks_only(monkeypatch):
 
     drawn: list[int] = []
     seen = 0
-    for batch in runs.merge_runs([run(0), run(1), run(2)]):
+    for batch in runs.merge_runs([run(0), run(1), run(2)], ""):
         assert batch.vs.tolist() == list(range(seen, seen + len(batch)))
         seen += len(batch)
         assert 10 * len(drawn) - seen <= 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 import weir
 from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
 from weir.io.sidecar import read_sidecar
-from weir.io.writers import OutputWriter
+from weir.io.writers import OutputWriter, Staging
 from weir.local.files import InputReport, open_partitions, run_files
 from weir.local.runner import Progress
 from weir.reliable.digest import Digest
@@ -87,13 +88,59 @@ def test_a_failed_run_leaves_what_was_there(folder: Path) -> None:
 def test_a_writer_that_fails_takes_nothing_along(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: OutputWriter, digest: Digest) -> None:
-        raise OSError("disk full")
+    finish = OutputWriter.finish
+    finished: list[OutputWriter] = []
 
-    monkeypatch.setattr(OutputWriter, "close", fail)
+    def fail_third(self: OutputWriter, digest: Digest) -> Staging:
+        finished.append(self)
+        if len(finished) == 3:
+            raise OSError("disk full")
+        return finish(self, digest)
+
+    monkeypatch.setattr(OutputWriter, "finish", fail_third)
+    text = STREAM + "OUTPUT A TO 'x.csv'; OUTPUT A TO 'y/'; OUTPUT A TO 'z.csv';"
     with pytest.raises(OSError, match="disk full"):
-        run_files(parse_program(STREAM + "OUTPUT A TO 'x.csv';"), directory=folder)
+        run_files(parse_program(text), directory=folder)
     assert sorted(p.name for p in folder.iterdir()) == ["a.jsonl"]
+
+
+def test_a_rename_that_fails_says_what_is_in_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "x.csv").write_text("before", encoding="utf-8")
+    (folder / "z.csv").write_text("before", encoding="utf-8")
+    rename = os.replace
+
+    def fail_for_z(source: str, target: str) -> None:
+        if str(target).endswith("z.csv"):
+            raise OSError(5, "Input/output error")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", fail_for_z)
+    text = STREAM + "OUTPUT A TO 'x.csv'; OUTPUT A TO 'y/'; OUTPUT A TO 'z.csv';"
+    with pytest.raises(weir.RunError) as raised:
+        run_files(parse_program(text), directory=folder)
+    assert str(raised.value) == (
+        f"cannot write '{folder}/z.csv': Input/output error; "
+        f"of this run's outputs '{folder}/x.csv', '{folder}/y/' are in place"
+    )
+    names = sorted(p.name for p in folder.iterdir())
+    assert names == ["a.jsonl", "x.csv", "x.csv.digest", "y", "z.csv"]
+    assert (folder / "z.csv").read_text(encoding="utf-8") == "before"
+    assert (folder / "x.csv").read_text(encoding="utf-8") != "before"
+
+
+def test_places_are_looked_at_again_before_any_is_taken(folder: Path) -> None:
+    (folder / "x.csv").write_text("before", encoding="utf-8")
+
+    def meanwhile(progress: Progress) -> None:
+        (folder / "z.csv").mkdir(exist_ok=True)
+
+    text = STREAM + "OUTPUT A TO 'x.csv'; OUTPUT A TO 'z.csv';"
+    with pytest.raises(weir.RunError, match=r"z\.csv': it is a folder"):
+        run_files(parse_program(text), directory=folder, report=meanwhile)
+    assert (folder / "x.csv").read_text(encoding="utf-8") == "before"
+    assert sorted(p.name for p in folder.iterdir()) == ["a.jsonl", "x.csv", "z.csv"]
 
 
 def test_outputs_are_checked_first(folder: Path) -> None:

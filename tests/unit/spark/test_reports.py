@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-import base64
-import pickle
+from pathlib import Path
 
-from weir.errors import InputError
-from weir.spark.reports import carried_error, task_failure
+import pytest
+
+from weir.errors import InputError, OperatorFailed
+from weir.spark.progress import Watch, read_news, tell_failure
+from weir.spark.reports import ErrorReport, Report, first_error, packed, read_report, report_row
+from weir.spark.waves import make_job
+
+SENT = InputError("wrong", file="a.jsonl", line=3, column="k")
+BEHIND = OperatorFailed(function="f", file="f.py", line=1, event={}, cause="too few rows")
 
 
 def test_an_error_comes_back_whole() -> None:
-    sent = InputError("wrong", file="a.jsonl", line=3, column="k")
-    text = f"Traceback …\n{task_failure(sent, 'secret')}\n  at org.apache.spark"
-    came = carried_error(text, "secret")
+    row = report_row(ErrorReport(0, 0, packed(SENT)))
+    came = first_error([read_report(row.block)])
     assert isinstance(came, InputError)
-    assert (str(came), came.line) == (str(sent), 3)
+    assert (str(came), came.line) == (str(SENT), 3)
 
 
-def test_what_a_row_says_is_never_unpacked() -> None:
-    evil = base64.b64encode(pickle.dumps(ValueError("ran"))).decode()
-    quoted = InputError(f"wanted BIGINT, came 'weir-error<{evil}>' guess<{evil}>")
-    came = carried_error(str(task_failure(quoted, "secret")), "secret")
-    assert isinstance(came, InputError)
-    assert carried_error(f"<{evil}>", "secret") is None
+def test_of_several_errors_that_of_the_first_wave_counts() -> None:
+    reports: list[Report] = [ErrorReport(0, 2, packed(BEHIND)), ErrorReport(0, 1, packed(SENT))]
+    assert isinstance(first_error(reports), InputError)
+    assert first_error([]) is None
+
+
+def test_a_failure_is_found_among_the_news(tmp_path: Path) -> None:
+    watch = Watch(make_job([]), str(tmp_path), None)
+    watch.look()
+    tell_failure(str(tmp_path), 2, BEHIND)
+    tell_failure(str(tmp_path), 1, SENT)
+    assert list(read_news(str(tmp_path))) == []
+    with pytest.raises(InputError, match=r"a\.jsonl, line 3"):
+        watch.look()
+    tell_failure(str(tmp_path / "of another machine"), 0, SENT)
+    tell_failure(None, 0, SENT)

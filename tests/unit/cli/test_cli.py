@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 import weir
 from weir import cli
+from weir.cli import progress
 from weir.local import files
 
 PROGRAM = """
@@ -66,6 +67,15 @@ def test_run_as_json(command: Weir) -> None:
     assert result.stderr == ""
 
 
+def test_progress_as_json_is_on_stderr(command: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    result = command("run", "p.weir", "--json", "--cut", "1")
+    assert json.loads(result.stdout)["events"] == 2
+    lines = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [line["events"] for line in lines] == [1, 1, 2, 2]
+    assert [line["event_time"] for line in lines] == [5, 5, 7, None]
+
+
 def test_cut_parallelism_and_check_change_nothing(command: Weir) -> None:
     plain = command("run", "p.weir").stdout
     written = Path("big.jsonl").read_bytes()
@@ -87,7 +97,6 @@ def test_the_directory_of_relative_paths(command: Weir) -> None:
     [
         (["run", "nowhere.weir"], "cannot read the program nowhere.weir: No such file"),
         (["run", "p.weir", "--runner", "live"], "the live runner is not available in this version"),
-        (["run", "p.weir", "--runner", "offline", "--check"], "--check belongs to --runner local"),
         (["run", "p.weir", "--runner", "offline", "--conf", "x"], "--conf takes NAME=VALUE"),
         (["run", "p.weir", "--store", "d"], "--store belongs to --runner live"),
         (["run", "p.weir", "--master", "local"], "--master and --conf belong to"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rich.console import Console
 
-from weir import progress
+from weir.cli import progress
+from weir.cli.progress import Meter
 from weir.local.runner import Progress
-from weir.progress import Meter
 
 
 @pytest.fixture
@@ -48,12 +49,46 @@ def test_progress_on_a_terminal(clock: list[float]) -> None:
 def test_progress_without_an_event_time(clock: list[float]) -> None:
     meter = Meter(Console(file=io.StringIO()), in_time=True)
     clock[0] += 2
-    assert meter._line(Progress(8, 2**63 - 1)) == "8 events, 4 events/s"
+    assert str(meter.standing(Progress(8, 2**63 - 1))) == "8 events, 4 events/s"
 
 
 def test_progress_says_how_long_the_rest_will_take(clock: list[float]) -> None:
     meter = Meter(Console(file=io.StringIO()), in_time=True)
     clock[0] += 30
-    half = meter._line(Progress(60, 2**63 - 1, read=100, size=400))
-    assert half == "60 events, 2 events/s, 25% read, 0:01:30 left"
-    assert meter._line(Progress(60, 2**63 - 1, read=400, size=400)) == "60 events, 2 events/s"
+    half = meter.standing(Progress(60, 2**63 - 1, read=100, size=400))
+    assert str(half) == "60 events, 2 events/s, 25% read, 0:01:30 left"
+    whole = meter.standing(Progress(60, 2**63 - 1, read=400, size=400))
+    assert str(whole) == "60 events, 2 events/s"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_as_json_lines(
+    clock: list[float], capsys: pytest.CaptureFixture[str], terminal: bool
+) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=terminal, width=100)
+    meter = Meter(console, in_time=True, as_json=True)
+    with meter:
+        meter.take(Progress(1, 0))
+        clock[0] += 10
+        meter.take(Progress(5_000, 3_600_000_000, 25, 100, "running wave 1 of 2"))
+        clock[0] += 10
+        meter.take(Progress(6_000, 2**63 - 1))
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert first == {
+        "stage": "running wave 1 of 2",
+        "events": 5_000,
+        "events_per_second": 500,
+        "event_time": "1970-01-01 01:00:00",
+        "times_real_time": 360.0,
+        "done": 0.25,
+        "seconds": 10.0,
+        "seconds_left": 30,
+    }
+    assert second == {
+        **dict.fromkeys(first),
+        "events": 6_000,
+        "events_per_second": 300,
+        "seconds": 20.0,
+    }
+    assert screen.getvalue() == ""

@@ -1,0 +1,79 @@
+"""`weir verify` and `weir diff`: outputs, or runs, compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from weir.cli.command_line import DONE, FAILED, DebugOption, JsonOption, Usage, clean_errors
+from weir.errors import InputError
+
+
+def verify(
+    a: Annotated[str, typer.Argument(metavar="A", help="An output, or a run (a .json file).")],
+    b: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="Another; without it, A's own digest.")
+    ] = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Compare two outputs, or two runs, by their digests.
+
+    Example: [bold]weir verify out/counts.parquet other/counts.csv[/bold]
+
+    An output is read, in any format. A run is what `weir run --json` printed.
+    Exit code 1 if they differ, or if an output is not what it carries the digest of.
+    """
+    with clean_errors(debug), _reading() as tell:
+        from weir.local import verify as comparing
+
+        verdicts = comparing.verify([a] if b is None else [a, b], tell)
+    equal = all(v.status == "equal" for v in verdicts)
+    if as_json:
+        typer.echo(json.dumps({"equal": equal, "verdicts": [asdict(v) for v in verdicts]}))
+    else:
+        typer.echo("\n".join(map(str, verdicts)))
+    raise typer.Exit(DONE if equal else FAILED)
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="An output: a file or a folder.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show the first event time at which two outputs differ, and the rows there.
+
+    Example: [bold]weir diff out/counts.parquet other/counts.csv[/bold]
+
+    Rows that A alone has begin with `-`, those of B with `+`. Exit code 1 if they differ.
+    """
+    with clean_errors(debug), _reading() as tell:
+        from weir.local import verify as comparing
+
+        found = comparing.diff(a, b, tell)
+    typer.echo(json.dumps({"equal": found.equal, **asdict(found)}) if as_json else str(found))
+    raise typer.Exit(DONE if found.equal else FAILED)
+
+
+@contextmanager
+def _reading() -> Iterator[Callable[[int], None]]:
+    """Counts the rows read on a terminal; what cannot be read is a wrong command line."""
+    total = 0
+    try:
+        with Console(stderr=True).status("") as status:
+
+            def tell(rows: int) -> None:
+                nonlocal total
+                total += rows
+                status.update(f"{total:,} rows read")
+
+            yield tell
+    except (InputError, OSError) as error:
+        raise Usage(str(error)) from error

@@ -1,0 +1,103 @@
+"""`weir conform`: programs with known answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+
+from weir.cli.command_line import (
+    DONE,
+    FAILED,
+    DebugOption,
+    MasterOption,
+    RunJsonOption,
+    Runner,
+    RunnerOption,
+    SettingOption,
+    Usage,
+    clean_errors,
+    number,
+    spark_settings,
+)
+from weir.cli.progress import Meter
+from weir.errors import InputError
+
+if TYPE_CHECKING:
+    from weir.local.conform import Case, Verdict
+
+
+def conform(
+    cases: Annotated[list[Path], typer.Argument(metavar="CASES.jsonl…", help="Files of cases.")],
+    runner: RunnerOption = Runner.local,
+    cut: Annotated[
+        str, typer.Option(metavar="N,…", help="Cuts to run each case with; `none` is no cut.")
+    ] = "none",
+    parallelism: Annotated[
+        str, typer.Option(metavar="N,…", help="Numbers of vertices to run each case with.")
+    ] = "1",
+    master: MasterOption = None,
+    setting: SettingOption = None,
+    as_json: RunJsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Run programs with known answers and compare.
+
+    Example: [bold]weir conform cases/*.jsonl --cut 1,3,none --parallelism 1,3[/bold]
+
+    A line for each case that fails, then `N passed, M failed` alone on the last line.
+    """
+    with clean_errors(debug):
+        settings = spark_settings(runner, master=master, setting=setting)
+        cuts = [None if n == "none" else number(n, "--cut") for n in cut.split(",")]
+        parallelisms = [number(n, "--parallelism") for n in parallelism.split(",")]
+        from weir.local.conform import check_cases
+
+        read = _read_cases(cases)
+        if runner is Runner.local:
+            verdicts = list(_tracked(check_cases(read, cuts, parallelisms), len(read)))
+        else:
+            from weir.spark.session import session
+            from weir.spark.trials import run_trials
+
+            meter = Meter(Console(stderr=True), in_time=False, as_json=as_json)
+            with session(master, settings) as spark, meter:
+                on_spark = partial(run_trials, spark, tell=meter.take)
+                verdicts = list(check_cases(read, cuts, parallelisms, on_spark))
+        _print_verdicts(verdicts, as_json)
+    raise typer.Exit(DONE if all(v.passed for v in verdicts) else FAILED)
+
+
+def _read_cases(paths: Sequence[Path]) -> list[Case]:
+    from weir.local.conform import read_cases
+
+    try:
+        return [case for path in paths for case in read_cases(path)]
+    except InputError as error:
+        raise Usage(str(error)) from error
+
+
+def _print_verdicts(verdicts: Sequence[Verdict], as_json: bool) -> None:
+    failed = [v for v in verdicts if not v.passed]
+    passed = len(verdicts) - len(failed)
+    if as_json:
+        failures = [{"id": v.id, "reason": v.reason} for v in failed]
+        counts = {"passed": passed, "failed": len(failed)}
+        typer.echo(json.dumps({**counts, "failures": failures}))
+        return
+    for verdict in failed:
+        typer.echo(f"{verdict.id}: {verdict.reason}")
+    typer.echo(f"{passed} passed, {len(failed)} failed")
+
+
+def _tracked(verdicts: Iterator[Verdict], count: int) -> Iterator[Verdict]:
+    console = Console(stderr=True)
+    yield from track(
+        verdicts, "cases", count, console=console, transient=True, disable=not console.is_terminal
+    )

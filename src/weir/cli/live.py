@@ -1,0 +1,175 @@
+"""Live jobs: running one, and looking at its store (`weir status`, `weir story`, `weir store`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from weir.cli.command_line import INTERRUPTED, DebugOption, JsonOption, Usage, clean_errors
+from weir.cli.progress import Meter
+
+if TYPE_CHECKING:
+    from weir.io.object_store import ObjectStore
+    from weir.job.status import JobStatus
+    from weir.local.files import RunReport
+    from weir.plan.nodes import Program
+
+StorePlace = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
+
+
+def run_to_end(
+    program: Program,
+    store: str,
+    meter: Meter,
+    *,
+    master: str | None,
+    settings: Mapping[str, str],
+    directory: Path,
+    cut: int | None,
+    parallelism: int,
+    resume: bool,
+    hosts: int,
+) -> RunReport:
+    """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
+    from weir.spark.live import LiveSettings, live_master, run_live
+    from weir.spark.session import session
+
+    with session(master or live_master(hosts), settings) as spark, meter:
+        report = run_live(
+            program, spark, store, directory=directory, cut=cut, parallelism=parallelism,
+            resume=resume, settings=LiveSettings(hosts=hosts), watch=_watch(meter),
+        )  # fmt: skip
+    if report is None:
+        typer.echo(f"weir: stopped; go on with --resume --store {store}", err=True)
+        raise typer.Exit(INTERRUPTED)
+    return report
+
+
+def _watch(meter: Meter) -> Callable[[JobStatus], None]:
+    from weir.events.batch import START
+    from weir.local.runner import Progress
+
+    def watch(status: JobStatus) -> None:
+        stage = status.trouble or status.state
+        if status.recoveries:
+            stage += f", {status.recoveries} recovered"
+        reached = START if status.reached is None else status.reached
+        meter.take(Progress(status.events, reached, stage=stage))
+
+    return watch
+
+
+def status(store: StorePlace, as_json: JsonOption = False, debug: DebugOption = False) -> None:
+    """Show how a live job is: its vertices, hosts, rates, lag and positions.
+
+    Example: [bold]weir status /var/weir/clicks --json[/bold]
+    """
+    with clean_errors(debug):
+        from weir.job.status import read_status
+
+        found = read_status(_opened(store))
+        if found is None:
+            raise Usage(f"there is no live job in '{store}'")
+        if as_json:
+            typer.echo(msgspec.json.encode(found).decode())
+            return
+        _show_status(found)
+
+
+def _show_status(found: JobStatus) -> None:
+    console = Console()
+    console.print(
+        f"{found.state} at {_clock(found.time)}, epoch {found.epoch}, "
+        f"{found.events:,} events read, {found.recoveries} recoveries", highlight=False,
+    )  # fmt: skip
+    if found.trouble:
+        console.print(f"trouble: {found.trouble}", highlight=False)
+    table = Table("vertex", "host", "state", "events/s", "lag s", "in", "out", "state rows",
+                  "queue", "checkpoint", box=None)  # fmt: skip
+    for v in found.vertices:
+        lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
+        table.add_row(
+            v.id, v.host or "", v.status, f"{v.events_per_second:,.0f}", lag,
+            " ".join(map(str, v.inputs)), " ".join(map(str, v.outputs)), f"{v.state_rows:,}",
+            f"{v.queued_bytes:,}", "" if v.checkpoint is None else str(v.checkpoint),
+        )  # fmt: skip
+    console.print(table)
+    for host in found.hosts:
+        vertices = ", ".join(host.vertices)
+        console.print(
+            f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}", highlight=False
+        )
+
+
+def story(
+    store: StorePlace,
+    vertex: Annotated[
+        str | None, typer.Argument(metavar="[VERTEX]", help="As in `weir status`; all without it.")
+    ] = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Tell what happened to a vertex: placements, checkpoints, failures, recoveries.
+
+    Example: [bold]weir story /var/weir/clicks 2.0[/bold]
+    """
+    with clean_errors(debug):
+        from weir.job.status import read_status, read_story
+
+        opened = _opened(store)
+        found = read_status(opened)
+        if found is None:
+            raise Usage(f"there is no live job in '{store}'")
+        if vertex is not None and vertex not in {v.id for v in found.vertices}:
+            known = ", ".join(v.id for v in found.vertices)
+            raise Usage(f"there is no vertex '{vertex}'; there are {known}")
+        lines = read_story(opened, vertex)
+        if as_json:
+            typer.echo(msgspec.json.encode(lines).decode())
+            return
+        for line in lines:
+            who = f"{line.vertex}: " if line.vertex else ""
+            typer.echo(f"{_clock(line.time)}  {who}{line.what}")
+
+
+def store(place: StorePlace, as_json: JsonOption = False, debug: DebugOption = False) -> None:
+    """Show what a live job keeps in its store, and why.
+
+    Example: [bold]weir store /var/weir/clicks[/bold]
+    """
+    with clean_errors(debug):
+        from weir.job.kept import kept_objects
+
+        found = kept_objects(_opened(place))
+        if as_json:
+            typer.echo(json.dumps([msgspec.to_builtins(k) for k in found]))
+            return
+        if not found:
+            raise Usage(f"there is no live job in '{place}'")
+        table = Table("kind", "of", "objects", "bytes", "why", box=None)
+        for kept in found:
+            table.add_row(kept.kind, kept.of, str(kept.objects), f"{kept.bytes:,}", kept.why)
+        console = Console()
+        console.print(table)
+        total = sum(k.bytes for k in found)
+        console.print(f"{total:,} bytes in all", highlight=False)
+
+
+def _opened(place: str) -> ObjectStore:
+    from weir.io.object_store import ObjectStore
+
+    if "://" not in place and not Path(place).is_dir():
+        raise Usage(f"there is no store '{place}'")
+    return ObjectStore(place)
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="milliseconds")

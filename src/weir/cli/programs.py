@@ -1,0 +1,211 @@
+"""`weir run` and `weir explain`: what takes a program's file."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from weir.cli.command_line import (
+    DebugOption,
+    MasterOption,
+    RunJsonOption,
+    Runner,
+    RunnerOption,
+    SettingOption,
+    Usage,
+    clean_errors,
+    pairs,
+    spark_settings,
+)
+from weir.cli.progress import Meter
+
+if TYPE_CHECKING:
+    from weir.local.files import RunReport
+    from weir.plan.nodes import Program
+
+
+class Form(StrEnum):
+    text = "text"
+    dot = "dot"
+    json = "json"
+
+
+ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.")]
+ParallelismOption = Annotated[
+    int, typer.Option(min=1, help="Vertices of each stage that is split by keys.")
+]
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="Override a DECLARE; may be repeated."),
+]
+
+
+def run(
+    program: ProgramFile,
+    runner: RunnerOption = Runner.local,
+    master: MasterOption = None,
+    setting: SettingOption = None,
+    parallelism: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Vertices of each stage that is split by keys. \\[default: 1; on Spark its cores]",
+        ),
+    ] = None,
+    cut: Annotated[
+        int | None,
+        typer.Option(min=1, help="Hand the input over N events at a time; changes no result."),
+    ] = None,
+    param: ParamOption = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where a live run keeps its state.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the live job that the store holds.")
+    ] = False,
+    hosts: Annotated[
+        int, typer.Option(min=1, help="Spark tasks that host a live run's vertices.")
+    ] = 2,
+    directory: Annotated[
+        Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
+    ] = Path(),
+    check: Annotated[
+        bool, typer.Option("--check", help="Run twice, and fail where any stream differs.")
+    ] = False,
+    as_json: RunJsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Run a program from its inputs to its outputs.
+
+    Example: [bold]weir run counts.weir --param threshold=0.95 --parallelism 4[/bold]
+
+    Prints the path, the rows and the digest of every output. Runs that agree have
+    equal digests and byte-identical files.
+    """
+    with clean_errors(debug):
+        settings = spark_settings(runner, master=master, setting=setting, store=store)
+        if runner is not Runner.live and resume:
+            raise Usage("--resume belongs to --runner live")
+        if runner is Runner.live and check:
+            raise Usage("--check belongs to --runner local or offline")
+        checked = _program(program, param)
+        meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
+        if runner is Runner.local:
+            from weir.local.files import run_files
+
+            with meter:
+                report = run_files(
+                    checked, directory=directory, cut=cut, parallelism=parallelism or 1,
+                    check=check, report=meter.take,
+                )  # fmt: skip
+        elif runner is Runner.live:
+            from weir.cli.live import run_to_end
+
+            assert store is not None
+            report = run_to_end(
+                checked, store, meter, master=master, settings=settings, directory=directory,
+                cut=cut, parallelism=parallelism or 1, resume=resume, hosts=hosts,
+            )  # fmt: skip
+        else:
+            from weir.spark.offline import run_offline
+            from weir.spark.session import session
+
+            with session(master, settings) as spark, meter:
+                report = run_offline(
+                    checked, spark, directory=directory, cut=cut, parallelism=parallelism,
+                    check=check, tell=meter.take,
+                )  # fmt: skip
+        _print_report(report, meter.elapsed, as_json)
+
+
+def explain(
+    program: ProgramFile,
+    form: Annotated[Form, typer.Option("--format", help="How to show it.")] = Form.text,
+    parallelism: ParallelismOption = 1,
+    param: ParamOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show the plan: operators, stages, partitions, what each vertex keeps and for how long.
+
+    Example: [bold]weir explain counts.weir --format dot | dot -Tsvg > plan.svg[/bold]
+    """
+    with clean_errors(debug):
+        from weir.plan.explain import explain as shown
+        from weir.plan.rewrites import rewrite
+        from weir.plan.stages import cut_stages
+
+        rewritten = rewrite(_with_outputs(_program(program, param)))
+        staged = cut_stages(rewritten, parallelism)
+        typer.echo(shown(rewritten, staged, "json" if as_json else form.value).rstrip("\n"))
+
+
+# --- the program ------------------------------------------------------------------------------
+
+
+def _program(path: Path, given: Sequence[str] | None) -> Program:
+    """The checked program; warnings are printed."""
+    from weir.script.program import parse_program
+
+    params = pairs(given, "--param")
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Usage(f"cannot read the program {path}: {_why(error)}") from error
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        program = parse_program(source, params=params, directory=path.parent, name=str(path))
+    for warning in told:
+        typer.echo(f"weir: warning: {warning.message}", err=True)
+    return program
+
+
+def _with_outputs(program: Program) -> Program:
+    """The program; without an OUTPUT, every stream that no other reads counts as one."""
+    from weir.plan.nodes import Output
+    from weir.plan.properties import walk_nodes
+
+    if program.outputs:
+        return program
+    read = {below for _, node in program.streams for below in walk_nodes(node) if below != node}
+    ends = [(name, node) for name, node in program.streams if node not in read]
+    ends = ends or [(source.name, source) for source in program.sources]
+    return replace(program, outputs=tuple(Output(name, node, "-") for name, node in ends))
+
+
+def _why(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def _is_calendar(program: Program) -> bool:
+    from weir.events.types import TIMESTAMP
+    from weir.plan.nodes import schema
+
+    return all(schema(source).time == TIMESTAMP for source in program.sources)
+
+
+# --- what is printed -------------------------------------------------------------------------
+
+
+def _print_report(report: RunReport, seconds: float, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({**asdict(report), "seconds": round(seconds, 3)}))
+        return
+    for output in report.outputs:
+        typer.echo(f"{output.title} -> {output.path}: {_rows(output.rows)}, digest {output.digest}")
+    for source in report.inputs:
+        if source.late or source.bad:
+            typer.echo(f"{source.name}: {source.late:,} late, {source.bad:,} bad")
+    typer.echo(f"{report.events:,} events in {seconds:.1f} s", err=True)
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"

@@ -1,0 +1,129 @@
+"""How far a run is, as people and programs see it: events, events per second, the event time
+reached, the time left if the rest of the inputs goes as fast.
+
+Nothing is said in the first seconds: a short run prints its results alone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from weir.local.runner import Progress
+
+QUIET_SECONDS = 2.0
+"""Nothing is said on a terminal before this."""
+LINE_SECONDS = 10.0
+"""How often a line comes where there is no terminal, or where JSON is wanted."""
+
+ENDLESS = 2**63 - 1
+"""Event times from here on are none: nothing is known yet, or all inputs have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a run is, as `--json` says it. What is not known is None: `event_time` (a text, or
+    ticks) before any and after all, `done` (a share) and `seconds_left` without an end in sight."""
+
+    stage: str | None
+    events: int
+    events_per_second: int
+    event_time: str | int | None
+    times_real_time: float | None
+    done: float | None
+    seconds: float
+    seconds_left: int | None
+
+    def __str__(self) -> str:
+        line = f"{self.events:,} events, {self.events_per_second:,} events/s"
+        if self.stage:
+            line = f"{self.stage}: {line}"
+        if self.event_time is not None:
+            at = (
+                self.event_time if isinstance(self.event_time, str) else f"tick {self.event_time:,}"
+            )
+            line += f", at {at}, {self.times_real_time:,.1f} × real time"
+        if self.done is not None and self.seconds_left is not None:
+            what = "done" if self.stage else "read"
+            line += f", {self.done:.0%} {what}, {timedelta(seconds=self.seconds_left)} left"
+        return line
+
+
+class Meter:
+    """Says how far a run is: a line that changes on a terminal, else a line now and then; with
+    `as_json` always such lines, each a JSON object."""
+
+    def __init__(self, console: Console, *, in_time: bool, as_json: bool = False) -> None:
+        self._console, self._in_time, self._as_json = console, in_time, as_json
+        self._started = self._said = time.monotonic()
+        self._first: int | None = None
+        self._latest: Progress | None = None
+        self._live = Live(self, console=console, transient=True, refresh_per_second=4)
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._started
+
+    @property
+    def _changes(self) -> bool:
+        """Whether one line changes, or line follows line."""
+        return self._console.is_terminal and not self._as_json
+
+    def __enter__(self) -> None:
+        self._started = self._said = time.monotonic()
+        if self._changes:
+            self._live.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def __rich__(self) -> Text:
+        """What stands on the terminal now; `Live` asks for it again and again."""
+        if self.elapsed < QUIET_SECONDS:
+            return Text()
+        if self._latest is None:
+            return Text("starting (the first run on a machine compiles the kernels)")
+        return Text(str(self.standing(self._latest)), no_wrap=True, overflow="ellipsis")
+
+    def take(self, progress: Progress) -> None:
+        self._latest = progress
+        if self._first is None and abs(progress.reached) < ENDLESS:
+            self._first = progress.reached
+        now = time.monotonic()
+        if not self._changes and now - self._said >= LINE_SECONDS:
+            self._said = now
+            standing = self.standing(progress)
+            line = json.dumps(asdict(standing)) if self._as_json else str(standing)
+            typer.echo(line, err=True)
+
+    def standing(self, progress: Progress) -> Standing:
+        seconds = max(self.elapsed, 1e-9)
+        at, times, done, left = None, None, None, None
+        if self._first is not None and abs(progress.reached) < ENDLESS:
+            at = self._shown(progress.reached)
+            times = (progress.reached - self._first) / 1e6 / seconds
+        if 0 < progress.read < progress.size:
+            done = progress.read / progress.size
+            left = round(seconds * (progress.size - progress.read) / progress.read)
+        rate = round(progress.events / seconds)
+        return Standing(
+            progress.stage or None, progress.events, rate, at, times, done, round(seconds, 3), left
+        )
+
+    def _shown(self, ticks: int) -> str | int:
+        if not self._in_time:
+            return ticks
+        try:
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks)
+        except OverflowError:
+            return ticks
+        return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")

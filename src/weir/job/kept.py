@@ -1,0 +1,75 @@
+"""What a job keeps in its store, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from weir.job.keys import incarnation_of
+from weir.job.ledger import Ledger
+from weir.job.records import last_record
+from weir.reliable.store import Store
+
+
+class SizedStore(Store, Protocol):
+    """A store that knows how large its objects are."""
+
+    def sizes(self, prefix: str = "") -> Sequence[tuple[str, int]]: ...
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """Objects of one kind."""
+
+    kind: str
+    of: str
+    objects: int
+    bytes: int
+    why: str
+
+
+_REASONS = {
+    "job": "what the job is",
+    "records": "the manager's record: what is durable, and where each vertex would restart",
+    "status": "for weir status",
+    "story": "for weir story",
+    "commits": "which rows of the output are there for good",
+    "parts": "rows of the output, until its file is written",
+}
+
+
+def kept_objects(store: SizedStore) -> list[Kept]:
+    """Everything in the store, by kind, stream or vertex, and reason."""
+    sizes = store.sizes()
+    ledger = last_record(store) or Ledger()
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for key, size in sizes:
+        groups.setdefault(_group(key, ledger), []).append(size)
+    return [
+        Kept(kind, of, len(found), sum(found), why) for (kind, of, why), found in groups.items()
+    ]
+
+
+def _group(key: str, ledger: Ledger) -> tuple[str, str, str]:
+    kind = key.split("/", 1)[0]
+    match kind:
+        case "checkpoints":
+            vertex = key.split("/")[1]
+            named = any(c.key == key for c in ledger.checkpoints.get(vertex, ()))
+            why = f"vertex {vertex} would restart from it, or from a later one"
+            return kind, vertex, why if named else _unnamed(key)
+        case "streams":
+            stream = key.removeprefix("streams/").rsplit("/", 1)[0]
+            named = any(s.key == key for s in ledger.segments.get(stream, ()))
+            start = ledger.collected.get(stream, 0)
+            why = f"its readers may ask for rows from {start} on"
+            return kind, stream, why if named else _unnamed(key)
+        case "commits" | "parts":
+            return kind, key.split("/")[1], _REASONS[kind]
+        case _:
+            return kind, "", _REASONS.get(kind, "not of this job")
+
+
+def _unnamed(key: str) -> str:
+    return f"not in the record yet, or left by incarnation {incarnation_of(key)}"
