@@ -176,7 +176,7 @@ def share(k):
     if k == 0:
         open(os.path.join({folder!r}, uuid.uuid4().hex), "w").close()
     if k == 9:
-        time.sleep(60)
+        time.sleep(300)
     return 12 // k
 """
 
@@ -196,7 +196,7 @@ def test_an_error_ends_the_job_at_once(spark: SparkSession, tmp_path: Path) -> N
     began = time.monotonic()
     with pytest.raises(OperatorFailed, match=r"share.*ZeroDivisionError"):
         run_offline(written_to(program, tmp_path), spark, directory=tmp_path)
-    assert time.monotonic() - began < 40
+    assert time.monotonic() - began < 200
     assert len(list(tries.iterdir())) == 1
     assert not (tmp_path / "out.jsonl").exists()
 
