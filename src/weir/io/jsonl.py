@@ -14,7 +14,7 @@ A torn line is that line's fault and no other's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from operator import attrgetter
 from typing import Annotated, Literal
@@ -77,20 +77,30 @@ class JsonLines(DataFile):
     """A `.jsonl` file as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        decoder = msgspec.json.Decoder(_form(self.columns, cti=True))
-        scanner = self._scanner()
+        read = self.block_reader()
         seen = 0
         with open(self.path, "rb") as file:
             skip_byte_order_mark(file)
             for block in read_blocks(file, size):
-                chunk = (
-                    self._scanned(scanner, block, seen, start)
-                    or self._decoded(decoder, block, seen, start)
-                    or self._exact(decoder, block, seen, start)
-                )
+                chunk = read(block, seen, start)
                 seen = chunk.stop
                 if len(chunk.offsets) or len(chunk.cti_times) or chunk.bad:
                     yield chunk
+
+    def block_reader(self) -> Callable[[Block, int, int], Chunk]:
+        """Makes chunks of blocks: of its rows, of which the first has an offset, those from
+        offset `start` on."""
+        decoder = msgspec.json.Decoder(_form(self.columns, cti=True))
+        scanner = self._scanner()
+
+        def read(block: Block, first: int, start: int) -> Chunk:
+            return (
+                self._scanned(scanner, block, first, start)
+                or self._decoded(decoder, block, first, start)
+                or self._exact(decoder, block, first, start)
+            )
+
+        return read
 
     def _scanner(self) -> LineScanner | None:
         if not all(dtype in KINDS for _, dtype in self.columns):

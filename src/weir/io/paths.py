@@ -18,7 +18,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def check_scheme(path: str) -> None:
-    """PlanError for a URL: nothing is behind any of them."""
+    """PlanError for a URL that nothing is behind."""
     if scheme := _SCHEME.match(path):
         hint = "write the path of a file"
         raise PlanError(f"'{path}': nothing reads or writes {scheme[0]} URLs", hint=hint)

@@ -21,8 +21,8 @@ from weir.errors import DeterminismViolation, PlanError
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Partition
 from weir.io.paths import check_apart, check_not_read
-from weir.io.readers import open_source
 from weir.io.sinks import sink_format
+from weir.io.sources import open_any
 from weir.io.writers import OutputWriter, put_all_in_place
 from weir.local.runner import Emit, LocalRun, Progress, output_schema
 from weir.plan.nodes import Output, Program, Source
@@ -107,7 +107,7 @@ def open_partitions(program: Program, directory: str | Path) -> Partitions:
     start = "" if Path(directory) == Path() else directory
     slim = rewrite(program)
     return {
-        source.name: open_source(source, start, needed=needed_columns(slim, source))
+        source.name: open_any(source, start, needed=needed_columns(slim, source))
         for source in sources
     }
 

@@ -13,14 +13,13 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import msgspec
 
 from weir.errors import RunError, WeirError
-from weir.io.chunks import Chunk
 from weir.io.object_store import ObjectStore
 from weir.job.host import Host
 from weir.job.messages import Orders, Report
@@ -87,7 +86,7 @@ class _Session:
             job.host_settings,
         )
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="store")
-        self._sources = _Sources(job, self._inbox.put)
+        self._sources = _Sources(job, store, self._inbox.put)
         self._receivers: dict[tuple[str, int], _Receiver] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._over: bool | None = None
@@ -247,41 +246,37 @@ class _Receiver:
 
 
 class _Sources:
-    """Reads partitions, one chunk ahead of what was asked for."""
+    """Reads partitions, each in a thread of its own, one chunk ahead of what was asked for."""
 
-    def __init__(self, job: LiveJob, put: Callable[[HostSignal], None]) -> None:
-        self._job, self._put = job, put
-        self._pool = ThreadPoolExecutor(4, thread_name_prefix="source")
-        self._chunks: dict[tuple[str, int], Iterator[Chunk | None]] = {}
-        self._ahead: dict[tuple[str, int], Future[Chunk | None]] = {}
+    def __init__(self, job: LiveJob, store: ObjectStore, put: Callable[[HostSignal], None]) -> None:
+        self._job, self._store, self._put = job, store, put
+        self._asked: dict[tuple[str, int], queue.SimpleQueue[None]] = {}
+        self._closed = False
 
     def pull(self, pull: Pull) -> None:
         key = (pull.vertex, pull.incarnation)
-        if key not in self._chunks:
-            self._chunks[key] = self._job.chunks(pull.vertex, pull.offset)
-            self._ahead[key] = self._pool.submit(self._next, key)
-        self._ahead.pop(key).add_done_callback(lambda done: self._hand_over(key, done))
+        if key not in self._asked:
+            self._asked[key] = queue.SimpleQueue()
+            threading.Thread(target=self._run, args=(pull,), daemon=True, name="source").start()
+        self._asked[key].put(None)
 
-    def _next(self, key: tuple[str, int]) -> Chunk | None:
-        return next(self._chunks[key], None)
-
-    def _hand_over(self, key: tuple[str, int], done: Future[Chunk | None]) -> None:
-        if done.cancelled():
+    def _run(self, pull: Pull) -> None:
+        vertex, incarnation = pull.vertex, pull.incarnation
+        asked = self._asked[vertex, incarnation]
+        try:
+            chunks = self._job.chunks(vertex, pull.offset, self._store, lambda: self._closed)
+            for chunk in chunks:
+                asked.get()
+                self._put(ChunkRead(vertex, incarnation, chunk))
+        except (WeirError, OSError) as error:
+            self._put(SourceFailed(vertex, incarnation, f"{type(error).__name__}: {error}"))
             return
-        vertex, incarnation = key
-        error = done.exception()
-        if error is not None:
-            why = f"{type(error).__name__}: {error}"
-            self._put(SourceFailed(vertex, incarnation, why))
-            return
-        chunk = done.result()
-        if chunk is not None:
-            # Before the signal: the answer to it may ask for the next one.
-            self._ahead[key] = self._pool.submit(self._next, key)
-        self._put(ChunkRead(vertex, incarnation, chunk))
+        if not self._closed:
+            asked.get()
+            self._put(ChunkRead(vertex, incarnation, None))
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._closed = True
 
 
 class _Reporter:

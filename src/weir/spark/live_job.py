@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
+from weir.io.followed import Followed
+from weir.io.ingress_log import IngressLog
 from weir.job.running import HostSettings
 from weir.job.strategy import Strategy
 from weir.job.topology import Topology, VertexSpec
 from weir.local.instances import EmitRows, InstanceMaker
 from weir.plan.nodes import Source
 from weir.plan.stages import StagedPlan
+from weir.reliable.store import Store
 from weir.spark.flight import Security
 
 REPORT_EVERY = 0.05
@@ -45,11 +48,16 @@ class LiveJob:
             synchronous=settings.synchronous,
         )
 
-    def chunks(self, vertex: str, offset: int) -> Iterator[Chunk]:
-        """The chunks of a source vertex from an offset on."""
+    def chunks(
+        self, vertex: str, offset: int, store: Store, stopped: Callable[[], bool]
+    ) -> Iterator[Chunk]:
+        """The chunks of a source vertex from an offset on; what has no end is followed."""
         spec = self.topology.vertices[vertex]
         partition = self.partitions[source_of(self.plan, spec).name][spec.index]
-        return partition.chunks(self.cut or CHUNK_ROWS, offset)
+        size = self.cut or CHUNK_ROWS
+        if isinstance(partition, Followed):
+            return partition.follow(size, offset, IngressLog(store, vertex), stopped)
+        return partition.chunks(size, offset)
 
 
 def source_of(plan: StagedPlan, spec: VertexSpec) -> Source:

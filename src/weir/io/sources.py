@@ -1,0 +1,24 @@
+"""What a STREAM reads, by its path: files, generated rows, or something that is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from weir.io.chunks import Partition
+from weir.io.followed import open_followed
+from weir.io.rate import open_rate
+from weir.io.readers import open_source
+from weir.plan.nodes import Source
+
+
+def open_any(
+    source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
+) -> list[Partition]:
+    """The partitions of a source; relative paths start at `directory`."""
+    if source.path.startswith("rate://"):
+        return [open_rate(source)]
+    followed = open_followed(source, str(directory))
+    if followed is not None:
+        return [followed]
+    return open_source(source, directory, needed=needed)
