@@ -39,14 +39,15 @@ def run_to_end(
     hosts: int,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
-    from weir.spark.live import LiveSettings, live_master, run_live
+    from weir.spark.live import LiveSettings, live_master, prepare_live
     from weir.spark.session import session
 
+    live = prepare_live(
+        program, store, directory=directory, cut=cut, parallelism=parallelism,
+        resume=resume, settings=LiveSettings(hosts=hosts),
+    )  # fmt: skip
     with session(master or live_master(hosts), settings) as spark, meter:
-        report = run_live(
-            program, spark, store, directory=directory, cut=cut, parallelism=parallelism,
-            resume=resume, settings=LiveSettings(hosts=hosts), watch=_watch(meter),
-        )  # fmt: skip
+        report = live.run(spark, watch=_watch(meter))
     if report is None:
         typer.echo(f"weir: stopped; go on with --resume --store {store}", err=True)
         raise typer.Exit(INTERRUPTED)

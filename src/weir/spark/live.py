@@ -29,7 +29,7 @@ from weir.io.chunks import Partition
 from weir.io.object_store import ObjectStore
 from weir.job.keys import EPHEMERAL, JOB
 from weir.job.ledger import Ledger
-from weir.job.manager import Manager, ManagerSettings
+from weir.job.manager import Manager, ManagerSettings, Placement
 from weir.job.records import last_record, sweep
 from weir.job.running import HostSettings
 from weir.job.status import JobStatus
@@ -39,11 +39,10 @@ from weir.local.committed import write_outputs
 from weir.local.files import InputReport, OutputReport, RunReport, check_outputs
 from weir.local.instances import EmitRows
 from weir.plan.explain import explain
-from weir.plan.nodes import Output, Program
+from weir.plan.nodes import Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.reliable.codec import decode_record, encode_record
-from weir.reliable.digest import Digest
 from weir.reliable.store import ObjectExists
 from weir.spark.flight import Security
 from weir.spark.frames import all_partitions, frame_sources
@@ -83,9 +82,84 @@ def live_master(hosts: int) -> str:
     return f"local[{hosts + 1},{FAILURES}]"
 
 
-def run_live(
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """A job that has its store: what is to be run, and where it left off."""
+
+    program: Program
+    directory: str | Path
+    plan: StagedPlan
+    topology: Topology
+    strategies: Mapping[str, Strategy]
+    partitions: Mapping[str, tuple[Partition, ...]]
+    objects: ObjectStore
+    ledger: Ledger
+    cut: int | None
+    settings: LiveSettings
+
+    def run(
+        self,
+        spark: SparkSession,
+        *,
+        emits: Mapping[int, EmitRows] | None = None,
+        watch: Watch | None = None,
+    ) -> RunReport | None:
+        """Until the inputs end; None when it was stopped before."""
+        if self.ledger.finished:
+            return self._report(())
+        manager_settings = replace(self.settings.manager, hosts=self.settings.hosts)
+        machine = Manager(
+            self.topology, self.strategies, self.ledger, manager_settings, time.monotonic()
+        )
+        security = Security(secrets.token_hex(32), self.settings.certificate, self.settings.key)
+        address = self.settings.address or _address(spark)
+        driver = ManagerDriver(machine, self.objects, address, security)
+        job = LiveJob(
+            self.plan, self.topology, self.strategies, self.partitions, self.objects.place,
+            driver.url, address, security, self.settings.host, dict(emits or {}), self.cut,
+        )  # fmt: skip
+        hosts = _Hosts(spark, job, self.settings.hosts)
+        try:
+            with _interrupts() as stopping:
+                hosts.start()
+                ended = driver.run(hosts.check, watch or (lambda _: None), stopping)
+                driver.release(lambda: hosts.gone, within=10.0)
+        finally:
+            hosts.stop()
+            driver.close()
+        if ended.error:
+            raise RunError(ended.error)
+        if ended.stopped:
+            return None
+        report = self._report(machine.placements)
+        self.objects.delete(k for prefix in EPHEMERAL for k in self.objects.list(prefix))
+        return report
+
+    def _report(self, placements: Sequence[Placement]) -> RunReport:
+        """Write the outputs, and say what was read and written."""
+        writers = [len(sink.inputs) for sink in self.topology.sinks]
+        digests = write_outputs(self.objects, self.program.outputs, writers, self.directory)
+        inputs: dict[str, InputReport] = {}
+        events = 0
+        for placement in placements:
+            spec, found = self.topology.vertices[placement.vertex], placement.report
+            if spec.kind != "source" or found is None:
+                continue
+            name = source_of(self.plan, spec).name
+            known = inputs.get(name, InputReport(name, 0, 0, 0))
+            inputs[name] = InputReport(
+                name, known.partitions + 1, known.late + found.late, known.bad + found.bad
+            )
+            events += found.inputs[0] - found.late - found.bad
+        outputs = tuple(
+            OutputReport(o.name, o.kind, str(Path(self.directory) / o.path), d.count, str(d))
+            for o, d in zip(self.program.outputs, digests, strict=True)
+        )
+        return RunReport(events, tuple(inputs.values()), outputs)
+
+
+def prepare_live(
     program: Program,
-    spark: SparkSession,
     store: str,
     *,
     directory: str | Path = ".",
@@ -93,51 +167,21 @@ def run_live(
     cut: int | None = None,
     resume: bool = False,
     settings: LiveSettings | None = None,
-    emits: Mapping[int, EmitRows] | None = None,
-    watch: Watch | None = None,
-) -> RunReport | None:
-    """Run a program until its inputs end; None when it was stopped before."""
-    settings = settings or LiveSettings()
+) -> LiveRun:
+    """Check everything that can be checked without Spark, and take the store."""
     check_outputs(program, directory)
-    if "://" not in store:
-        store = os.path.abspath(store)
-    objects = ObjectStore(store)
     _refuse_frames(program)
+    objects = ObjectStore(store if "://" in store else os.path.abspath(store))
     found = all_partitions(program, directory)
     plan = cut_stages(rewrite(program), parallelism)
     partitions = _claim_store(objects, program, plan, parallelism, found, resume)
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
-    strategies = _strategies(program, topology)
     ledger = last_record(objects) or Ledger()
-    if ledger.finished:
-        digests = write_outputs(objects, program.outputs, _writers(topology), directory)
-        return RunReport(0, (), _output_reports(program, digests, directory))
     objects.delete(sweep(objects, ledger, ()))
-    manager_settings = replace(settings.manager, hosts=settings.hosts)
-    machine = Manager(topology, strategies, ledger, manager_settings, time.monotonic())
-    security = Security(secrets.token_hex(32), settings.certificate, settings.key)
-    address = settings.address or _address(spark)
-    driver = ManagerDriver(machine, objects, address, security)
-    job = LiveJob(
-        plan, topology, strategies, partitions, store, driver.url, address, security,
-        settings.host, dict(emits or {}), cut,
+    return LiveRun(
+        program, directory, plan, topology, _strategies(program, topology), partitions,
+        objects, ledger, cut, settings or LiveSettings(),
     )  # fmt: skip
-    hosts = _Hosts(spark, job, settings.hosts)
-    try:
-        with _interrupts() as stopping:
-            hosts.start()
-            ended = driver.run(hosts.check, watch or (lambda _: None), stopping)
-            driver.release(lambda: hosts.gone, within=10.0)
-    finally:
-        hosts.stop()
-        driver.close()
-    if ended.error:
-        raise RunError(ended.error)
-    if ended.stopped:
-        return None
-    report = _finished(program, machine, objects, directory, plan)
-    objects.delete(key for prefix in EPHEMERAL for key in objects.list(prefix))
-    return report
 
 
 def _refuse_frames(program: Program) -> None:
@@ -272,44 +316,3 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
         yield lambda: asked[0] > 0
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-# --- the end ---------------------------------------------------------------------------------
-
-
-def _writers(topology: Topology) -> list[int]:
-    return [len(sink.inputs) for sink in topology.sinks]
-
-
-def _finished(
-    program: Program,
-    machine: Manager,
-    objects: ObjectStore,
-    directory: str | Path,
-    plan: StagedPlan,
-) -> RunReport:
-    topology = machine.topology
-    digests = write_outputs(objects, program.outputs, _writers(topology), directory)
-    inputs: dict[str, InputReport] = {}
-    events = 0
-    for placement in machine.placements:
-        spec = topology.vertices[placement.vertex]
-        if spec.kind != "source" or placement.report is None:
-            continue
-        name = source_of(plan, spec).name
-        known = inputs.get(name, InputReport(name, 0, 0, 0))
-        late, bad = placement.report.late, placement.report.bad
-        inputs[name] = InputReport(name, known.partitions + 1, known.late + late, known.bad + bad)
-        events += placement.report.inputs[0] - late - bad
-    outputs = _output_reports(program, digests, directory)
-    return RunReport(events, tuple(inputs.values()), outputs)
-
-
-def _output_reports(
-    program: Program, digests: Sequence[Digest], directory: str | Path
-) -> tuple[OutputReport, ...]:
-    def one(output: Output, digest: Digest) -> OutputReport:
-        path = str(Path(directory) / output.path)
-        return OutputReport(output.name, output.kind, path, digest.count, str(digest))
-
-    return tuple(one(o, d) for o, d in zip(program.outputs, digests, strict=True))

@@ -1,0 +1,128 @@
+"""Live jobs on real Spark, in real processes, with real kills: the answer of the local runner."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from weir.io.object_store import ObjectStore
+from weir.job.status import JobStatus, read_status, read_story
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+PROGRAM = """
+STREAM R (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://20000?rows=240000&keys=50' WITH (vs = t);
+STREAM Q (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://2000?rows=24000&keys=50'
+  WITH (vs = t, lifetime = 300ms);
+Sums = SELECT k, SUM(value) AS s, COUNT(*) AS n FROM R GROUP BY k WITH HOPPING(2s, 1s);
+Pairs = SELECT R.k AS k, R.value AS v, Q.value AS q FROM R INNER JOIN Q ON R.k == Q.k
+  WHERE R.value % 7 == 0;
+SET strategy = 'checkpoint(1s)';
+OUTPUT Sums TO 'out/sums.parquet';
+OUTPUT Pairs TO 'out/pairs.parquet';
+"""
+START_LIMIT = 120.0
+
+
+def weir(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "weir.cli", *arguments],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def live(folder: Path, *more: str) -> subprocess.Popen[str]:
+    arguments = ("run", "program.weir", "--runner", "live", "--store", "store", "--json")
+    return weir(folder, *arguments, "--parallelism", "2", *more)
+
+
+def finished(process: subprocess.Popen[str]) -> dict[str, str]:
+    """The digests of a run that ends well."""
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    return {o["name"]: o["digest"] for o in json.loads(out)["outputs"]}
+
+
+def wait_for(folder: Path, holds: Callable[[JobStatus], bool]) -> JobStatus:
+    """The job's state, once something holds."""
+    until = time.monotonic() + START_LIMIT
+    while time.monotonic() < until:
+        if (folder / "store" / "status").exists():
+            status = read_status(ObjectStore(str(folder / "store")))
+            if status is not None and holds(status):
+                return status
+        time.sleep(0.05)
+    raise AssertionError("the job did not get there")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "program.weir").write_text(PROGRAM, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def expected(folder: Path) -> dict[str, str]:
+    digests = finished(weir(folder, "run", "program.weir", "--json"))
+    (folder / "out").rename(folder / "wanted")
+    return digests
+
+
+def same_bytes(folder: Path) -> bool:
+    names = sorted(p.name for p in (folder / "wanted").iterdir())
+    return names == sorted(p.name for p in (folder / "out").iterdir()) and all(
+        (folder / "wanted" / n).read_bytes() == (folder / "out" / n).read_bytes() for n in names
+    )
+
+
+def test_killed_hosts_and_a_killed_driver_change_nothing(
+    folder: Path, expected: dict[str, str]
+) -> None:
+    process = live(folder)
+    status = wait_for(folder, lambda s: s.events > 40_000 and len(s.hosts) == 2)
+    busy = next(h for h in status.hosts if h.vertices)
+    os.kill(busy.pid, signal.SIGKILL)
+    status = wait_for(
+        folder, lambda s: s.events > 90_000 and s.recoveries > 0 and busy.pid not in pids(s)
+    )
+    still = next(h for h in status.hosts if h.vertices)
+    os.kill(still.pid, signal.SIGSTOP)
+    wait_for(folder, lambda s: s.events > 130_000 and still.id not in {h.id for h in s.hosts})
+    os.kill(still.pid, signal.SIGCONT)
+    wait_for(folder, lambda s: s.events > 150_000)
+    process.kill()
+    process.wait()
+    assert not (folder / "out").exists()
+    assert finished(live(folder, "--resume")) == expected
+    assert same_bytes(folder)
+    told = [line.what for line in read_story(ObjectStore(str(folder / "store")))]
+    assert any("lost" in what for what in told)
+    assert any("runs again" in what for what in told)
+
+
+def pids(status: JobStatus) -> set[int]:
+    return {host.pid for host in status.hosts}
+
+
+def test_an_interrupted_job_goes_on_where_it_stopped(
+    folder: Path, expected: dict[str, str]
+) -> None:
+    process = live(folder)
+    wait_for(folder, lambda s: s.events > 60_000)
+    refused = live(folder)  # the store is taken
+    assert refused.wait(timeout=60) == 1
+    assert "--resume" in refused.communicate()[1]
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "--resume" in err
+    events = wait_for(folder, lambda s: True).events
+    assert events < 240_000
+    assert finished(live(folder, "--resume")) == expected
+    assert same_bytes(folder)
