@@ -100,7 +100,9 @@ def run(
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is Runner.local:
             from weir.local.files import run_files
+            from weir.local.process import keep_freed_memory
 
+            keep_freed_memory()
             with meter:
                 report = run_files(
                     checked, directory=directory, cut=cut, parallelism=parallelism or 1,

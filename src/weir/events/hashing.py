@@ -154,23 +154,40 @@ def _fold_words_or_null(words, nulls, first, second):  # type: ignore[no-untyped
 
 
 @compiled
+def _eight_bytes(data, at):  # type: ignore[no-untyped-def]
+    """The little-endian word at a place. Written out, and with unsigned places (which need no
+    check for negative ones), it compiles to one load."""
+    word = np.uint64(data[at])
+    word |= np.uint64(data[at + np.uint64(1)]) << np.uint64(8)
+    word |= np.uint64(data[at + np.uint64(2)]) << np.uint64(16)
+    word |= np.uint64(data[at + np.uint64(3)]) << np.uint64(24)
+    word |= np.uint64(data[at + np.uint64(4)]) << np.uint64(32)
+    word |= np.uint64(data[at + np.uint64(5)]) << np.uint64(40)
+    word |= np.uint64(data[at + np.uint64(6)]) << np.uint64(48)
+    word |= np.uint64(data[at + np.uint64(7)]) << np.uint64(56)
+    return word
+
+
+@compiled
 def _fold_bytes(offsets, data, nulls, first, second):  # type: ignore[no-untyped-def]
+    eight, size = np.uint64(8), np.uint64(len(data))
     for row in range(len(offsets) - 1):
         a, b = first[row], second[row]
         if nulls[row]:
             b, a = _fold(_NULL, b, a)
         else:
-            start, stop = np.int64(offsets[row]), np.int64(offsets[row + 1])
-            while stop - start >= 8:
-                word = np.uint64(0)
-                for i in range(8):
-                    word |= np.uint64(data[start + i]) << np.uint64(8 * i)
-                a, b = _fold(word, a, b)
-                start += 8
-            word = np.uint64(stop - start) << np.uint64(56)
-            for i in range(stop - start):
-                word |= np.uint64(data[start + i]) << np.uint64(8 * i)
-            a, b = _fold(word, a, b)
+            start, stop = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
+            while stop - start >= eight:
+                a, b = _fold(_eight_bytes(data, start), a, b)
+                start += eight
+            rest = stop - start
+            word = np.uint64(0)
+            if start + eight <= size:
+                word = _eight_bytes(data, start) & ((np.uint64(1) << (eight * rest)) - np.uint64(1))
+            else:  # at the very end there are no eight bytes to look at
+                for i in range(rest):
+                    word |= np.uint64(data[start + i]) << (eight * i)
+            a, b = _fold(word | rest << np.uint64(56), a, b)
         first[row], second[row] = a, b
 
 

@@ -128,9 +128,24 @@ def _sort(count: int, keys: Sequence[KeyOf]) -> Rows:
 
 
 @compiled
+def _count_within(run, least, spread, start, order):  # type: ignore[no-untyped-def]
+    """Sort one run by counting its values, which lie in [least, least + spread]."""
+    places = np.zeros(spread + 2, dtype=np.int64)
+    for value in run:
+        places[value - least + 1] += 1
+    for i in range(1, len(places)):
+        places[i] += places[i - 1]
+    for i in range(len(run)):
+        at = run[i] - least
+        order[start + places[at]] = start + i
+        places[at] += 1
+
+
+@compiled
 def _sort_within(groups, values):  # type: ignore[no-untyped-def]
     """Positions that sort each run of equal groups by value, stable. Runs are mostly a few
-    rows long, where inserting one by one beats any general sort."""
+    rows long, where inserting one by one beats any general sort; the values of a long one are
+    often ranks, which lie so close that they are counted."""
     order = np.arange(len(groups))
     start = 0
     while start < len(groups):
@@ -138,7 +153,13 @@ def _sort_within(groups, values):  # type: ignore[no-untyped-def]
         while stop < len(groups) and groups[stop] == groups[start]:
             stop += 1
         if stop - start > 32:
-            order[start:stop] = start + np.argsort(values[start:stop], kind="mergesort")
+            run = values[start:stop]
+            least = run.min()
+            spread = np.uint64(run.max()) - np.uint64(least)
+            if spread < np.uint64(4 * len(run)):
+                _count_within(run, least, np.int64(spread), start, order)
+            else:
+                order[start:stop] = start + np.argsort(run, kind="mergesort")
         else:
             for i in range(start + 1, stop):
                 at = i

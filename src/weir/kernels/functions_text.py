@@ -24,7 +24,7 @@ from weir.kernels.evaluation import (
     by_value,
     plain,
 )
-from weir.kernels.substrings import contains
+from weir.kernels.substrings import contains, split
 
 _LAST = 2**62
 # A quoted run, an escape, a class (a bracket right behind the opening one stands for itself),
@@ -83,7 +83,7 @@ def _replace(column: pa.Array, old: str, new: str) -> pa.Array:
 def _split(column: pa.Array, separator: str) -> pa.Array:
     if not separator:
         return _each(column, list, pa.list_(STRING))
-    return pc.split_pattern(column, separator).cast(pa.list_(STRING))
+    return split(column, separator)
 
 
 def _split_part(column: pa.Array, separator: str, place: int) -> pa.Array:

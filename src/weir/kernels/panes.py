@@ -116,7 +116,7 @@ class Panes:
         self.start[new] = starts[fresh]
         self.end[new] = ends[fresh]
         self._recent[groups] = found
-        panes[missing] = found
+        _fill_in(panes, found)
         return panes, new
 
     def find(self, groups: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
@@ -147,24 +147,42 @@ def _first_of_new(numbers, known):  # type: ignore[no-untyped-def]
 
 @compiled
 def _recent_panes(groups, starts, ends, recent, group_of, start_of, end_of):  # type: ignore[no-untyped-def]
-    """Each row's pane where it is the one its group used last, −1 elsewhere; the rows left."""
+    """Each row's pane where it is the one its group used last; elsewhere −2 − i, where row
+    `missing[i]` is the first of that pane since the group used another. The rows `missing`.
+
+    Whoever calls this puts the panes of those rows into `recent`.
+    """
     panes = np.empty(len(groups), dtype=np.int64)
     missing = np.empty(len(groups), dtype=np.int64)
     count = 0
     for row in range(len(groups)):
-        pane = recent[groups[row]]
-        if (
-            pane >= 0
-            and start_of[pane] == starts[row]
-            and end_of[pane] == ends[row]
-            and group_of[pane] == groups[row]
-        ):
-            panes[row] = pane
+        group = groups[row]
+        pane = recent[group]
+        if pane >= 0:
+            same = (
+                start_of[pane] == starts[row]
+                and end_of[pane] == ends[row]
+                and group_of[pane] == group
+            )
+        elif pane < -1:
+            first = missing[-2 - pane]
+            same = starts[first] == starts[row] and ends[first] == ends[row]
         else:
-            panes[row] = -1
+            same = False
+        if not same:
             missing[count] = row
+            pane = -2 - count
+            recent[group] = pane
             count += 1
-    return panes, missing[:count]
+        panes[row] = pane
+    return panes, missing[:count].copy()
+
+
+@compiled
+def _fill_in(panes, found):  # type: ignore[no-untyped-def]
+    for row in range(len(panes)):
+        if panes[row] < 0:
+            panes[row] = found[-2 - panes[row]]
 
 
 @compiled

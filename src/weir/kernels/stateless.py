@@ -131,18 +131,32 @@ def _explode(at: int) -> Callable[[Batch], Batch]:
     def explode(batch: Batch) -> Batch:
         lists = batch.columns[at]
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-        rows = np.repeat(np.arange(len(batch)), lengths)
-        others = Batch(
-            batch.vs, batch.ve, (*batch.columns[:at], *batch.columns[at + 1 :]), batch.origin
-        )
-        above = others.take(rows)
-        columns = (*above.columns[:at], pc.list_flatten(lists), *above.columns[at:])
-        if not above.origin:
-            return Batch(above.vs, above.ve, columns)
-        number = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return Batch(above.vs, above.ve, columns, (*above.origin, number))
+        elements = pc.list_flatten(lists)
+        others = (*batch.columns[:at], *batch.columns[at + 1 :])
+        origin: tuple[Int64s, ...] = ()
+        if others or batch.origin:
+            rows = np.repeat(np.arange(len(batch)), lengths)
+            index = pa.array(rows)
+            others = tuple(c.take(index) for c in others)
+            origin = tuple(o.take(rows) for o in batch.origin)
+        if origin:
+            number = np.arange(len(elements)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            origin = (*origin, number)
+        vs, ve = _repeated(batch.vs, batch.ve, lengths, len(elements))
+        return Batch(vs, ve, (*others[:at], elements, *others[at:]), origin)
 
     return explode
+
+
+@compiled
+def _repeated(vs, ve, counts, total):  # type: ignore[no-untyped-def]
+    starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+    at = 0
+    for row in range(len(counts)):
+        for _ in range(counts[row]):
+            starts[at], ends[at] = vs[row], ve[row]
+            at += 1
+    return starts, ends
 
 
 def _alter(change: LifetimeChange, below: Schema) -> Transform:

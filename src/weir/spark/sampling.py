@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from weir.errors import WeirError
 from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.hashing import hash_rows
 from weir.io.chunks import Partition
+from weir.kernels.keys import each_once
 from weir.local.runner import LocalRun
 from weir.plan.expressions import UserCall, walk
 from weir.plan.nodes import (
@@ -54,10 +56,10 @@ def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[Partition
     if not len(rows):
         return False
     names = schema(node.input).names
-    first, _ = hash_rows([rows.columns[names.index(key)] for key in node.keys], len(rows))
     panes = (rows.vs - node.window.offset) // node.window.hop
-    groups = np.unique(np.stack([first.view(np.int64), panes], axis=1), axis=0)
-    return len(groups) <= LEFT_OVER * len(rows)
+    keys = [rows.columns[names.index(key)] for key in node.keys]
+    first, _ = hash_rows([*keys, pa.array(panes)], len(rows))
+    return len(each_once(first.view(np.int64))) <= LEFT_OVER * len(rows)
 
 
 def _calls_user_code(node: Node) -> bool:

@@ -20,6 +20,7 @@ from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Partition
 from weir.io.columnar import Records
 from weir.io.ingress import Ingress
+from weir.local.process import keep_freed_memory
 from weir.local.runner import SourceVertex
 from weir.plan.nodes import Source
 from weir.plan.stages import stage_schema
@@ -48,7 +49,7 @@ class SourceTask:
     wave: int
 
     def __call__(self, records: Rows) -> Rows:
-        single_threaded()
+        settle_in()
         for record in records:
             for number in record.column(0).to_pylist():
                 place = self.job.sources[self.wave][number]
@@ -67,7 +68,7 @@ class FrameTask:
     place: GroupPlace
 
     def __call__(self, records: Rows) -> Rows:
-        single_threaded()
+        settle_in()
         context = TaskContext.get()
         assert context is not None
         number = context.partitionId()
@@ -126,7 +127,7 @@ class WaveTask:
     wave: int
 
     def __call__(self, records: Rows) -> Rows:
-        single_threaded()
+        settle_in()
         places = self.job.waves[self.wave - 1]
         rows = (row for record in records for row in rows_of(record))
         for partition, blocks in groupby(rows, key=lambda row: row.partition):
@@ -203,6 +204,7 @@ def _guarded(job: Job, wave: int, piece: int, records: Rows) -> Rows:
         yield record_of(report_row(ErrorReport(piece, wave, packed(error))))
 
 
-def single_threaded() -> None:
-    """Kernels have one thread: parallelism is vertices."""
+def settle_in() -> None:
+    """What a worker's process is set to. Kernels have one thread: parallelism is vertices."""
     pa.set_cpu_count(1)
+    keep_freed_memory()

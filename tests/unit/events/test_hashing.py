@@ -284,3 +284,11 @@ def test_elements_under_a_null_list_do_not_count() -> None:
 def test_empty_columns(dtype: pa.DataType, values: list[object]) -> None:
     assert _hex(pa.array([], dtype)) == []
     assert _hex(pa.array(values, dtype).slice(0, 0)) == []
+
+
+@pytest.mark.parametrize("length", range(20))
+def test_what_lies_behind_a_text_does_not_count(length: int) -> None:
+    text = "a1é2b3c4d5e6f7g8h9i0j"[:length]
+    alone = hash_rows([pa.array([text])], 1)
+    followed = hash_rows([pa.array([text, "zzzzzzzzz"])], 2)
+    assert [words[0] for words in alone] == [words[0] for words in followed]

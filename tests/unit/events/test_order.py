@@ -97,6 +97,25 @@ def test_sort_rows_is_a_stable_lexicographic_sort(rows):
     assert dense_codes(columns).tolist() == [ranks[row] for row in rows]
 
 
+BIG = 2**63
+LONG_RUNS = {
+    "close": lambda rng: rng.integers(-50, 150, 400),
+    "one value": lambda rng: np.full(400, -7),
+    "far apart": lambda rng: rng.integers(-BIG, BIG, 400),
+    "the ends": lambda rng: rng.choice(np.array([-BIG, BIG - 1, 0]), 400),
+    "close to the end": lambda rng: rng.integers(BIG - 300, BIG, 400),
+}
+
+
+@pytest.mark.parametrize("kind", LONG_RUNS)
+def test_long_runs_of_ties_are_sorted(kind):
+    rng = np.random.default_rng(5)
+    first = np.repeat([1, 0, 2], [350, 40, 10])
+    second = LONG_RUNS[kind](rng).astype(np.int64)
+    rows = list(zip(first.tolist(), second.tolist(), strict=True))
+    assert sort_rows([first, second]).tolist() == sorted(range(400), key=rows.__getitem__)
+
+
 events = st.lists(
     st.tuples(
         st.integers(0, 2),
