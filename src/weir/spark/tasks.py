@@ -7,8 +7,10 @@ read. A task keeps nothing between calls: run twice, it gives the same rows.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 
 import pyarrow as pa
@@ -48,7 +50,7 @@ class SourceTask:
     wave: int
 
     def __call__(self, records: Rows) -> Rows:
-        single_threaded()
+        settle_worker(self.job.token, self.wave)
         for record in records:
             for number in record.column(0).to_pylist():
                 place = self.job.sources[self.wave][number]
@@ -67,7 +69,7 @@ class FrameTask:
     place: GroupPlace
 
     def __call__(self, records: Rows) -> Rows:
-        single_threaded()
+        settle_worker(self.job.token, self.wave)
         context = TaskContext.get()
         assert context is not None
         number = context.partitionId()
@@ -125,7 +127,7 @@ class WaveTask:
     wave: int
 
     def __call__(self, records: Rows) -> Rows:
-        single_threaded()
+        settle_worker(self.job.token, self.wave)
         places = self.job.waves[self.wave - 1]
         rows = (row for record in records for row in rows_of(record))
         for partition, blocks in groupby(rows, key=lambda row: row.partition):
@@ -197,6 +199,12 @@ def _guarded(job: Job, piece: int, records: Rows) -> Rows:
         yield record_of(report_row(ErrorReport(piece, packed(error))))
 
 
-def single_threaded() -> None:
-    """Kernels have one thread: parallelism is vertices."""
+@lru_cache(maxsize=1)
+def settle_worker(job: str, wave: int) -> None:
+    """What a worker does before its first task of a wave.
+
+    Kernels have one thread: parallelism is vertices. What is loaded by now is not garbage: Spark
+    looks for garbage behind every task, while the next one waits, and would go through all of it.
+    """
     pa.set_cpu_count(1)
+    gc.freeze()
