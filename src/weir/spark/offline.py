@@ -32,7 +32,7 @@ from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.spark.frames import all_partitions, frames_of
 from weir.spark.progress import input_size, job_progress, read_news
-from weir.spark.query import arrow_batches, collected, job_frame
+from weir.spark.query import collected, job_frame, job_settings
 from weir.spark.reports import FileReport, Report, SourceReport, output_digest, read_report
 from weir.spark.sampling import rows_share_keys
 from weir.spark.session import default_parallelism, session
@@ -103,7 +103,7 @@ def run_programs(
         news = os.path.join(made[0][0].staging.folder, "progress")
         os.mkdir(news)
         job = make_job(pieces, cut=cut, progress=news)
-        with arrow_batches(spark), _telling(job, news, tell):
+        with job_settings(spark, job), _telling(job, news, tell):
             frames = {
                 path: frame
                 for program, piece in zip(programs, pieces, strict=True)

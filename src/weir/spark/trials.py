@@ -11,7 +11,7 @@ from weir.io.writers import OutputForm
 from weir.local.conform import Outcome, Trial
 from weir.local.runner import output_schema
 from weir.spark.blocks import decode
-from weir.spark.query import arrow_batches, collected, is_output, job_frame
+from weir.spark.query import collected, is_output, job_frame, job_settings
 from weir.spark.reports import (
     ChecksumReport,
     ErrorReport,
@@ -30,11 +30,10 @@ TASKS_A_CORE = 4
 def run_trials(spark: SparkSession, trials: Sequence[Trial]) -> list[Outcome]:
     """The outcomes of trials, in their order."""
     outcomes: dict[int, Outcome] = {}
-    with arrow_batches(spark):
-        for cut in dict.fromkeys(trial.cut for trial in trials):
-            numbers = [n for n, trial in enumerate(trials) if trial.cut == cut]
-            came = _run(spark, [trials[n] for n in numbers], cut)
-            outcomes.update(zip(numbers, came, strict=True))
+    for cut in dict.fromkeys(trial.cut for trial in trials):
+        numbers = [n for n, trial in enumerate(trials) if trial.cut == cut]
+        came = _run(spark, [trials[n] for n in numbers], cut)
+        outcomes.update(zip(numbers, came, strict=True))
     return [outcomes[n] for n in range(len(trials))]
 
 
@@ -44,7 +43,9 @@ def _run(spark: SparkSession, trials: Sequence[Trial], cut: int | None) -> list[
     cores = default_parallelism(spark)
     reports: dict[int, list[Report]] = {}
     batches: dict[int, list[Batch]] = {}
-    for row in collected(job_frame(spark, job, cores, TASKS_A_CORE * cores), job):
+    with job_settings(spark, job):
+        rows = collected(job_frame(spark, job, cores, TASKS_A_CORE * cores), job)
+    for row in rows:
         if is_output(row):
             width = len(pieces[row.input].targets[0].form.schema.columns)
             batches.setdefault(row.input, []).append(decode(row.block, width))
