@@ -8,7 +8,7 @@ the source (or in the user's cache folder), so only the first run on a machine p
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 import numba
 
@@ -26,6 +26,18 @@ def compiled(loop: Loop) -> Loop:
     ...         result += value
     ...     return result
     """
+    return _jit(loop, inline="never")
+
+
+def inlined(loop: Loop) -> Loop:
+    """Compile a loop into each that calls it: for some lines that run for every row, where a call
+    would cost more than they do. A caller's machine code on disk does not follow their changes:
+    touch its file, too."""
+    return _jit(loop, inline="always")
+
+
+def _jit(loop: Loop, inline: Literal["never", "always"]) -> Loop:
     # A function typed at a prompt or in a doctest has no file to cache beside.
     has_file = loop.__code__.co_filename.endswith(".py")
-    return cast(Loop, numba.njit(cache=has_file, nogil=True, error_model="numpy")(loop))
+    made = numba.njit(cache=has_file, nogil=True, error_model="numpy", inline=inline)(loop)
+    return cast(Loop, made)

@@ -1,7 +1,8 @@
 """Live rows by group: each group's (end, slot) pairs lie side by side.
 
-A probe reads one stretch of memory, however many rows a group has. Blocks come in powers of two
-from one arena; a block that a group outgrew goes to the free list of its size.
+A probe reads one stretch of memory, however many rows a group has. A group's first pair lies in
+its span, so that keys with one live row have nothing else; further ones in a block. Blocks come in
+powers of two from one arena; a block that a group outgrew goes to the free list of its size.
 
 Contract
 1. `insert` appends to a group; rows that have ended by then may be dropped to make room.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, inlined
 from weir.kernels.keys import grown
 
 _CLASSES = 48
@@ -29,8 +30,9 @@ class Buckets:
 
     def __init__(self) -> None:
         self.arena = np.zeros((256, 2), dtype=np.int64)
-        # By group: where its block starts, pairs in it, room in it.
-        self.spans = np.zeros((0, 3), dtype=np.int64)
+        # By group: where its block starts, pairs, room in the block; without a block (room 0) the
+        # slot of its one pair in place of the start, and that pair's end.
+        self.spans = np.zeros((0, 4), dtype=np.int64)
         # The first free block of each size; last: the first unused place of the arena.
         self.free = np.full(_CLASSES + 1, -1, dtype=np.int64)
         self.free[_CLASSES] = 0
@@ -50,7 +52,7 @@ class Buckets:
         self.arena = _insert_all(groups, slots, ends, now, self.arena, self.spans, self.free)
 
 
-@compiled
+@inlined
 def _class_of(room):  # type: ignore[no-untyped-def]
     size = 0
     while (1 << size) < room:
@@ -58,7 +60,7 @@ def _class_of(room):  # type: ignore[no-untyped-def]
     return size
 
 
-@compiled
+@inlined
 def _move(arena, source, target):  # type: ignore[no-untyped-def]
     # By number: Numba copies a whole row ten times as slowly.
     arena[target, 0] = arena[source, 0]
@@ -66,48 +68,69 @@ def _move(arena, source, target):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def insert(group, slot, end, now, arena, spans, free):  # type: ignore[no-untyped-def]
-    """Append a pair; False when the arena is full and must grow first."""
+def _outgrow(group, larger, arena, spans, free):  # type: ignore[no-untyped-def]
+    """Give the group a block of this room; False when the arena is full and must grow first."""
     start, count, room = spans[group, 0], spans[group, 1], spans[group, 2]
-    if count == room:
+    size = _class_of(larger)
+    block = free[size]
+    if block >= 0:
+        free[size] = arena[block, 0]
+    elif free[_CLASSES] + larger > len(arena):
+        return False
+    else:
+        block = free[_CLASSES]
+        free[_CLASSES] += larger
+    if room:
+        for i in range(count):
+            _move(arena, start + i, block + i)
+        old = _class_of(room)
+        arena[start, 0] = free[old]
+        free[old] = start
+    else:
+        arena[block, 0], arena[block, 1] = spans[group, 3], start
+    spans[group, 0] = block
+    spans[group, 2] = larger
+    return True
+
+
+@compiled
+def _insert_in_block(group, slot, end, now, arena, spans, free):  # type: ignore[no-untyped-def]
+    start, count, room = spans[group, 0], spans[group, 1], spans[group, 2]
+    if room == 0:
+        if not _outgrow(group, 2, arena, spans, free):
+            return False
+    elif count == room:
         kept = start
         for i in range(start, start + count):
             if arena[i, 0] > now:
                 _move(arena, i, kept)
                 kept += 1
         count = spans[group, 1] = kept - start
-        if 2 * count >= room:
-            larger = max(2 * room, 2)
-            size = _class_of(larger)
-            block = free[size]
-            if block >= 0:
-                free[size] = arena[block, 0]
-            elif free[_CLASSES] + larger > len(arena):
-                return False
-            else:
-                block = free[_CLASSES]
-                free[_CLASSES] += larger
-            for i in range(count):
-                _move(arena, start + i, block + i)
-            if room:
-                old = _class_of(room)
-                arena[start, 0] = free[old]
-                free[old] = start
-            start = spans[group, 0] = block
-            spans[group, 2] = larger
-    arena[start + count, 0] = end
-    arena[start + count, 1] = slot
+        if 2 * count >= room and not _outgrow(group, 2 * room, arena, spans, free):
+            return False
+    at = spans[group, 0] + count
+    arena[at, 0] = end
+    arena[at, 1] = slot
     spans[group, 1] = count + 1
     return True
 
 
+@inlined
+def insert(group, slot, end, now, arena, spans, free):  # type: ignore[no-untyped-def]
+    """Append a pair; False when the arena is full and must grow first."""
+    done = True
+    if spans[group, 2] == 0 and (spans[group, 1] == 0 or spans[group, 3] <= now):
+        spans[group, 0] = slot
+        spans[group, 1] = 1
+        spans[group, 3] = end
+    else:
+        done = _insert_in_block(group, slot, end, now, arena, spans, free)
+    return done
+
+
 @compiled
-def live(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
-    """Append the group's slots that are live at `now` to `out`; how many there are then, or −1
-    when `out` is too short (nothing has happened then)."""
+def _live_in_block(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
     start, pairs = spans[group, 0], spans[group, 1]
-    if count + pairs > len(out):
-        return -1
     kept = start
     for i in range(start, start + pairs):
         if arena[i, 0] > now:
@@ -121,7 +144,25 @@ def live(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
     return count
 
 
-@compiled
+@inlined
+def live(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
+    """Append the group's slots that are live at `now` to `out`; how many there are then, or −1
+    when `out` is too short (nothing has happened then)."""
+    pairs = spans[group, 1]
+    if count + pairs > len(out):
+        count = -1
+    elif spans[group, 2]:
+        count = _live_in_block(group, now, arena, spans, out, count)
+    elif pairs:
+        if spans[group, 3] > now:
+            out[count] = spans[group, 0]
+            count += 1
+        else:
+            spans[group, 1] = 0
+    return count
+
+
+@inlined
 def touch(groups, first, arena, spans):  # type: ignore[no-untyped-def]
     """Read what the next `AHEAD` look-ups will read, and give some number that the caller keeps.
 
@@ -129,7 +170,8 @@ def touch(groups, first, arena, spans):  # type: ignore[no-untyped-def]
     total = 0
     for i in range(first, min(first + AHEAD, len(groups))):
         if groups[i] >= 0:
-            total += arena[spans[groups[i], 0], 0]
+            span = spans[groups[i]]
+            total += arena[span[0] if span[2] else 0, 0]
     return total
 
 
@@ -150,6 +192,10 @@ def _remove(groups, slots, arena, spans):  # type: ignore[no-untyped-def]
         if groups[i] < 0:
             continue
         span = spans[groups[i]]
+        if span[2] == 0:
+            if span[1] and span[0] == slots[i]:
+                span[1] = 0
+            continue
         for at in range(span[0], span[0] + span[1]):
             if arena[at, 1] == slots[i]:
                 arena[at] = arena[span[0] + span[1] - 1]

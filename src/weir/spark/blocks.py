@@ -2,7 +2,8 @@
 
 Contract
 1. A row of an exchange is (partition, input, first_vs, block): for which vertex of the job, for
-   which of its inputs, the smallest start in the block, and the rows as an Arrow stream.
+   which of its inputs, the smallest start in the block, and the rows as an Arrow stream, numbers
+   in as few bytes as they need (`narrow.py`).
 2. A block has at most `BLOCK_BYTES` of rows, unless a single row is larger.
 3. Partitions below 0 name no vertex: `REPORT` rows carry a report of a task, `COLLECTED` ones
    rows of an output asked for in memory; `input` is then the output's number in the job.
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from weir.events.batch import Batch, concat_batches
 from weir.reliable.stream import Entry
+from weir.spark.narrow import narrowed, widened
 
 BLOCK_BYTES = 4 << 20
 HELD_BYTES = 64 << 20
@@ -46,10 +48,12 @@ class BlockRow(NamedTuple):
 
 
 def encode(rows: Batch) -> pa.Buffer:
-    """Rows as an Arrow stream; the origin columns stand behind the lifetime."""
-    times = [pa.array(a) for a in (rows.vs, rows.ve, *rows.origin)]
-    names = [*(f"t{i}" for i in range(len(times))), *(f"c{i}" for i in range(len(rows.columns)))]
-    record = pa.RecordBatch.from_arrays([*times, *rows.columns], names=names)
+    """Rows as an Arrow stream: starts, how long they last, origins, payload; numbers narrowed."""
+    lengths = rows.ve - rows.vs  # modulo 2⁶⁴: an open end comes back too
+    times = [pa.array(a) for a in (rows.vs, lengths, *rows.origin)]
+    columns = [narrowed(c, f"c{i}") for i, c in enumerate((*times, *rows.columns))]
+    fields = pa.schema([field for _, field in columns])
+    record = pa.RecordBatch.from_arrays([stored for stored, _ in columns], schema=fields)
     # A buffer that grows would be copied again and again.
     size = pa.ipc.get_record_batch_size(record) + record.schema.serialize().size + 64
     buffer = pa.allocate_buffer(size)
@@ -63,9 +67,10 @@ def decode(block: bytes | pa.Buffer, payload: int) -> Batch:
     """The rows of a block that has `payload` columns."""
     with pa.ipc.open_stream(block) as reader:
         record = reader.read_next_batch()
-    times = [c.to_numpy() for c in record.columns[: record.num_columns - payload]]
-    columns = tuple(record.columns[record.num_columns - payload :])
-    return Batch(times[0], times[1], columns, tuple(times[2:]))
+    columns = [widened(c, f) for c, f in zip(record.columns, record.schema, strict=True)]
+    times = [c.to_numpy() for c in columns[: len(columns) - payload]]
+    payload_columns = tuple(columns[len(columns) - payload :])
+    return Batch(times[0], times[0] + times[1], payload_columns, tuple(times[2:]))
 
 
 def record_of(row: BlockRow) -> pa.RecordBatch:

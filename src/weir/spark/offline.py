@@ -35,7 +35,7 @@ from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.spark.frames import all_partitions, frames_of
 from weir.spark.progress import JobsProgress, Tell, Watch
-from weir.spark.query import arrow_batches, collected, job_frame
+from weir.spark.query import collected, job_frame, job_settings
 from weir.spark.reports import (
     FileReport,
     Report,
@@ -151,7 +151,7 @@ def _run_job(
 ) -> list[list[Report]]:
     """The reports of a job, of each of its programs."""
     assert job.progress is not None
-    with arrow_batches(spark):
+    with job_settings(spark, job):
         rows = collected(spark, query, Watch(job, job.progress, tell).look)
     reports: list[list[Report]] = [[] for _ in job.pieces]
     for report in (read_report(row.block) for row in rows):

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from weir.errors import RunError
 from weir.spark.actions import run_action
 from weir.spark.blocks import COLLECTED, ROWS, BlockRow
-from weir.spark.session import ARROW_BATCHES
+from weir.spark.session import ARROW_BATCHES, PLANNED_ONCE
 from weir.spark.tasks import FrameTask, SourceTask, WaveTask, partition_of, source_of
 from weir.spark.waves import Job
 
@@ -72,10 +72,12 @@ def _tasks(vertices: int, most: int | None) -> int:
 
 
 @contextmanager
-def arrow_batches(spark: SparkSession) -> Iterator[None]:
-    """Spark hands batches of the right size to tasks meanwhile."""
-    before = {key: spark.conf.get(key) for key in ARROW_BATCHES}  # Spark has a default for each
-    for key, value in ARROW_BATCHES.items():
+def job_settings(spark: SparkSession, job: Job) -> Iterator[None]:
+    """Spark runs as suits the job meanwhile: it hands batches of the right size to tasks, and does
+    not plan anew behind each wave, unless the job reads DataFrames, whose own plans may gain."""
+    wanted = ARROW_BATCHES if any(job.frames) else ARROW_BATCHES | PLANNED_ONCE
+    before = {key: spark.conf.get(key) for key in wanted}  # Spark has a default for each
+    for key, value in wanted.items():
         spark.conf.set(key, value)
     try:
         yield

@@ -35,6 +35,8 @@ ARROW_BATCHES = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BLOCK_BYTES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
+# To look at what a wave wrote before the next is planned takes a job more, and finds nothing to do.
+PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
 
 _SETTINGS = {
     "spark.app.name": "weir",

@@ -7,9 +7,11 @@ read. A task keeps nothing between calls: run twice, it gives the same rows.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 
 import pyarrow as pa
@@ -49,7 +51,7 @@ class SourceTask:
     wave: int
 
     def __call__(self, records: Rows) -> Rows:
-        settle_in()
+        settle_worker(self.job.progress, self.wave)
         for record in records:
             for number in record.column(0).to_pylist():
                 place = self.job.sources[self.wave][number]
@@ -68,7 +70,7 @@ class FrameTask:
     place: GroupPlace
 
     def __call__(self, records: Rows) -> Rows:
-        settle_in()
+        settle_worker(self.job.progress, self.wave)
         context = TaskContext.get()
         assert context is not None
         number = context.partitionId()
@@ -127,7 +129,7 @@ class WaveTask:
     wave: int
 
     def __call__(self, records: Rows) -> Rows:
-        settle_in()
+        settle_worker(self.job.progress, self.wave)
         places = self.job.waves[self.wave - 1]
         rows = (row for record in records for row in rows_of(record))
         for partition, blocks in groupby(rows, key=lambda row: row.partition):
@@ -204,7 +206,13 @@ def _guarded(job: Job, wave: int, piece: int, records: Rows) -> Rows:
         yield record_of(report_row(ErrorReport(piece, wave, packed(error))))
 
 
-def settle_in() -> None:
-    """What a worker's process is set to. Kernels have one thread: parallelism is vertices."""
+@lru_cache(maxsize=1)
+def settle_worker(job: str | None, wave: int) -> None:
+    """What a worker does before its first task of a wave of a job.
+
+    Kernels have one thread: parallelism is vertices. What is loaded by now is not garbage: Spark
+    looks for garbage behind every task, while the next one waits, and would go through all of it.
+    """
     pa.set_cpu_count(1)
     keep_freed_memory()
+    gc.freeze()

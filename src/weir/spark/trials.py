@@ -14,7 +14,7 @@ from weir.local.conform import Outcome, Trial
 from weir.local.runner import output_schema
 from weir.spark.blocks import decode
 from weir.spark.progress import JobsProgress, Tell, Watch
-from weir.spark.query import arrow_batches, collected, is_output, job_frame
+from weir.spark.query import collected, is_output, job_frame, job_settings
 from weir.spark.reports import (
     Report,
     checksums,
@@ -36,12 +36,11 @@ def run_trials(
     outcomes: dict[int, Outcome] = {}
     cuts = list(dict.fromkeys(trial.cut for trial in trials))
     jobs = JobsProgress(tell, len(cuts), in_time=False)
-    with arrow_batches(spark):
-        for cut in cuts:
-            numbers = [n for n, trial in enumerate(trials) if trial.cut == cut]
-            tell_of_job = jobs.begin(f"cut {cut or 'none'}")
-            came = _run(spark, [trials[n] for n in numbers], cut, tell_of_job)
-            outcomes.update(zip(numbers, came, strict=True))
+    for cut in cuts:
+        numbers = [n for n, trial in enumerate(trials) if trial.cut == cut]
+        tell_of_job = jobs.begin(f"cut {cut or 'none'}")
+        came = _run(spark, [trials[n] for n in numbers], cut, tell_of_job)
+        outcomes.update(zip(numbers, came, strict=True))
     return [outcomes[n] for n in range(len(trials))]
 
 
@@ -55,7 +54,8 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="weir-conform-") as news:
         job = make_job(pieces, cut=cut, check=True, errors="report", progress=news)
         query = partial(job_frame, spark, job, cores, TASKS_A_CORE * cores)
-        rows = collected(spark, query, Watch(job, news, tell).look)
+        with job_settings(spark, job):
+            rows = collected(spark, query, Watch(job, news, tell).look)
     for row in rows:
         if is_output(row):
             width = len(pieces[row.input].targets[0].form.schema.columns)

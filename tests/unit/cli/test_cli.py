@@ -96,7 +96,7 @@ def test_the_directory_of_relative_paths(command: Weir) -> None:
     ("args", "message"),
     [
         (["run", "nowhere.weir"], "cannot read the program nowhere.weir: No such file"),
-        (["run", "p.weir", "--runner", "live"], "the live runner is not available in this version"),
+        (["run", "p.weir", "--runner", "live"], "--runner live needs --store DIR"),
         (["run", "p.weir", "--runner", "offline", "--conf", "x"], "--conf takes NAME=VALUE"),
         (["run", "p.weir", "--store", "d"], "--store belongs to --runner live"),
         (["run", "p.weir", "--master", "local"], "--master and --conf belong to"),
