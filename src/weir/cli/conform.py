@@ -32,6 +32,8 @@ from weir.errors import InputError
 if TYPE_CHECKING:
     from weir.local.conform import Case, Verdict
 
+LIVE_HOSTS = 2
+
 
 def conform(
     cases: Annotated[list[Path], typer.Argument(metavar="CASES.jsonl…", help="Files of cases.")],
@@ -54,7 +56,7 @@ def conform(
     A line for each case that fails, then `N passed, M failed` alone on the last line.
     """
     with clean_errors(debug):
-        settings = spark_settings(runner, master=master, setting=setting)
+        settings = spark_settings(runner, master=master, setting=setting, store="")
         cuts = [None if n == "none" else number(n, "--cut") for n in cut.split(",")]
         parallelisms = [number(n, "--parallelism") for n in parallelism.split(",")]
         from weir.local.conform import check_cases
@@ -62,6 +64,14 @@ def conform(
         read = _read_cases(cases)
         if runner is Runner.local:
             verdicts = list(_tracked(check_cases(read, cuts, parallelisms), len(read)))
+        elif runner is Runner.live:
+            from weir.spark.live import live_master
+            from weir.spark.live_trials import run_live_trials
+            from weir.spark.session import session
+
+            with session(master or live_master(LIVE_HOSTS), settings) as spark:
+                live = partial(run_live_trials, spark, hosts=LIVE_HOSTS)
+                verdicts = list(_tracked(check_cases(read, cuts, parallelisms, live), len(read)))
         else:
             from weir.spark.session import session
             from weir.spark.trials import run_trials

@@ -32,6 +32,7 @@ from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings, Placement
 from weir.job.records import last_record, sweep
 from weir.job.running import HostSettings
+from weir.job.signals import Ended
 from weir.job.status import JobStatus
 from weir.job.strategy import Strategy, parse_strategy
 from weir.job.topology import Topology, make_topology
@@ -107,6 +108,19 @@ class LiveRun:
         """Until the inputs end; None when it was stopped before."""
         if self.ledger.finished:
             return self._report(())
+        ended, machine = self.drive(spark, emits, watch)
+        if ended.error:
+            raise RunError(ended.error)
+        if ended.stopped:
+            return None
+        report = self._report(machine.placements)
+        self.objects.delete(k for prefix in EPHEMERAL for k in self.objects.list(prefix))
+        return report
+
+    def drive(
+        self, spark: SparkSession, emits: Mapping[int, EmitRows] | None, watch: Watch | None
+    ) -> tuple[Ended, Manager]:
+        """Run the job until it ends, one way or another."""
         manager_settings = replace(self.settings.manager, hosts=self.settings.hosts)
         machine = Manager(
             self.topology, self.strategies, self.ledger, manager_settings, time.monotonic()
@@ -127,13 +141,7 @@ class LiveRun:
         finally:
             hosts.stop()
             driver.close()
-        if ended.error:
-            raise RunError(ended.error)
-        if ended.stopped:
-            return None
-        report = self._report(machine.placements)
-        self.objects.delete(k for prefix in EPHEMERAL for k in self.objects.list(prefix))
-        return report
+        return ended, machine
 
     def _report(self, placements: Sequence[Placement]) -> RunReport:
         """Write the outputs, and say what was read and written."""
@@ -175,9 +183,23 @@ def prepare_live(
     found = all_partitions(program, directory)
     plan = cut_stages(rewrite(program), parallelism)
     partitions = _claim_store(objects, program, plan, parallelism, found, resume)
-    topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
     ledger = last_record(objects) or Ledger()
     objects.delete(sweep(objects, ledger, ()))
+    return make_live(program, directory, plan, partitions, objects, ledger, cut, settings)
+
+
+def make_live(
+    program: Program,
+    directory: str | Path,
+    plan: StagedPlan,
+    partitions: Mapping[str, tuple[Partition, ...]],
+    objects: ObjectStore,
+    ledger: Ledger,
+    cut: int | None,
+    settings: LiveSettings | None = None,
+) -> LiveRun:
+    """A run over partitions that are there, in a store that is its own."""
+    topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
     return LiveRun(
         program, directory, plan, topology, _strategies(program, topology), partitions,
         objects, ledger, cut, settings or LiveSettings(),

@@ -109,7 +109,7 @@ def test_the_directory_of_relative_paths(command: Weir) -> None:
         (["conform", "p.weir"], "p.weir, line 2: not a case"),
         (["conform", "a.jsonl", "--cut", "1,x"], "--cut takes numbers from 1 on, not 'x'"),
         (["conform", "a.jsonl", "--parallelism", "0"], "--parallelism takes numbers"),
-        (["conform", "a.jsonl", "--runner", "live"], "not available in this version"),
+        (["run", "p.weir", "--resume"], "--resume belongs to --runner live"),
         (["explain", "nowhere.weir"], "cannot read the program"),
     ],
 )
