@@ -104,11 +104,13 @@ class LiveRun:
         *,
         emits: Mapping[int, EmitRows] | None = None,
         watch: Watch | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> RunReport | None:
-        """Until the inputs end; None when it was stopped before."""
+        """Until the inputs end; None when it was stopped before, by Ctrl-C or because `stop` said
+        so. Rows of outputs in `emits` go to these functions, in the hosts, as they come."""
         if self.ledger.finished:
             return self._report(())
-        ended, machine = self.drive(spark, emits, watch)
+        ended, machine = self.drive(spark, emits, watch, stop)
         if ended.error:
             raise RunError(ended.error)
         if ended.stopped:
@@ -118,7 +120,11 @@ class LiveRun:
         return report
 
     def drive(
-        self, spark: SparkSession, emits: Mapping[int, EmitRows] | None, watch: Watch | None
+        self,
+        spark: SparkSession,
+        emits: Mapping[int, EmitRows] | None = None,
+        watch: Watch | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> tuple[Ended, Manager]:
         """Run the job until it ends, one way or another."""
         manager_settings = replace(self.settings.manager, hosts=self.settings.hosts)
@@ -136,7 +142,11 @@ class LiveRun:
         try:
             with _interrupts() as stopping:
                 hosts.start()
-                ended = driver.run(hosts.check, watch or (lambda _: None), stopping)
+                ended = driver.run(
+                    hosts.check,
+                    watch or (lambda _: None),
+                    lambda: stopping() or (stop is not None and stop()),
+                )
                 driver.release(lambda: hosts.gone, within=10.0)
         finally:
             hosts.stop()

@@ -31,7 +31,7 @@ def _outcome(
     plan = cut_stages(rewrite(trial.program), trial.parallelism)
     partitions = {name: tuple(parts) for name, parts in trial.partitions.items()}
     live = make_live(trial.program, ".", plan, partitions, objects, Ledger(), trial.cut, settings)
-    ended, _ = live.drive(spark, None, None)
+    ended, _ = live.drive(spark)
     if ended.error:
         return Outcome(error=ended.error)
     batches: list[Batch] = []
