@@ -3,11 +3,17 @@
 A compiled loop takes int64 (and bool, uint8) arrays and plain integers only: payload never
 enters one, so each compiles once for all types. The machine code is cached on disk beside
 the source (or in the user's cache folder), so only the first run on a machine pays for it.
+
+Machine code holds that of the loops it calls, in other files too, but Numba looks at the time of
+its own file alone. So code on disk counts only if none of the package's files has changed since.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Literal, TypeVar, cast
 
 import numba
@@ -31,8 +37,7 @@ def compiled(loop: Loop) -> Loop:
 
 def inlined(loop: Loop) -> Loop:
     """Compile a loop into each that calls it: for some lines that run for every row, where a call
-    would cost more than they do. A caller's machine code on disk does not follow their changes:
-    touch its file, too."""
+    would cost more than they do."""
     return _jit(loop, inline="always")
 
 
@@ -40,4 +45,16 @@ def _jit(loop: Loop, inline: Literal["never", "always"]) -> Loop:
     # A function typed at a prompt or in a doctest has no file to cache beside.
     has_file = loop.__code__.co_filename.endswith(".py")
     made = numba.njit(cache=has_file, nogil=True, error_model="numpy", inline=inline)(loop)
+    if has_file:
+        # Private to Numba, which has no public way to say what code on disk depends on.
+        made._cache._cache_file._source_stamp = _package_stamp()
     return cast(Loop, made)
+
+
+@cache
+def _package_stamp() -> str:
+    """Changes with every file that may hold a loop."""
+    package = Path(__file__).parents[1]
+    files = sorted(p for name in ("events", "kernels", "io") for p in (package / name).glob("*.py"))
+    stats = [(path.name, (stat := path.stat()).st_mtime_ns, stat.st_size) for path in files]
+    return hashlib.sha256(repr(stats).encode()).hexdigest()

@@ -128,38 +128,21 @@ def _sort(count: int, keys: Sequence[KeyOf]) -> Rows:
 
 
 @compiled
-def _count_within(run, least, spread, start, order):  # type: ignore[no-untyped-def]
-    """Sort one run by counting its values, which lie in [least, least + spread]."""
-    places = np.zeros(spread + 2, dtype=np.int64)
-    for value in run:
-        places[value - least + 1] += 1
-    for i in range(1, len(places)):
-        places[i] += places[i - 1]
-    for i in range(len(run)):
-        at = run[i] - least
-        order[start + places[at]] = start + i
-        places[at] += 1
-
-
-@compiled
 def _sort_within(groups, values):  # type: ignore[no-untyped-def]
     """Positions that sort each run of equal groups by value, stable. Runs are mostly a few
-    rows long, where inserting one by one beats any general sort; the values of a long one are
-    often ranks, which lie so close that they are counted."""
+    rows long, where inserting one by one beats any general sort."""
     order = np.arange(len(groups))
     start = 0
     while start < len(groups):
         stop = start + 1
+        in_order = True
         while stop < len(groups) and groups[stop] == groups[start]:
+            in_order &= values[stop - 1] <= values[stop]
             stop += 1
-        if stop - start > 32:
-            run = values[start:stop]
-            least = run.min()
-            spread = np.uint64(run.max()) - np.uint64(least)
-            if spread < np.uint64(4 * len(run)):
-                _count_within(run, least, np.int64(spread), start, order)
-            else:
-                order[start:stop] = start + np.argsort(run, kind="mergesort")
+        if in_order:
+            pass
+        elif stop - start > 32:
+            _sort_run(values, start, stop, order)
         else:
             for i in range(start + 1, stop):
                 at = i
@@ -169,6 +152,40 @@ def _sort_within(groups, values):  # type: ignore[no-untyped-def]
                 order[at] = i
         start = stop
     return order
+
+
+_DIGIT = 11  # bits: the counts of a digit stay in the nearest cache
+_FEW_DIGITS = 3
+
+
+@compiled
+def _sort_run(values, start, stop, order):  # type: ignore[no-untyped-def]
+    """Sort `order[start:stop]`, which is those positions, by value, stable: digit by digit where
+    the values lie so close together that they have few."""
+    lowest, highest = values[start], values[start]
+    for i in range(start, stop):
+        lowest, highest = min(lowest, values[i]), max(highest, values[i])
+    span = np.uint64(highest) - np.uint64(lowest)  # modulo 2⁶⁴, so it is right for any two
+    digits = 0
+    while digits <= _FEW_DIGITS and span >> np.uint64(_DIGIT * digits):
+        digits += 1
+    if digits > _FEW_DIGITS or stop - start < 1 << (_DIGIT - 3):
+        order[start:stop] = start + np.argsort(values[start:stop], kind="mergesort")
+        return
+    other = np.empty(stop - start, dtype=np.int64)
+    mask = np.uint64((1 << _DIGIT) - 1)
+    for digit in range(digits):
+        shift = np.uint64(_DIGIT * digit)
+        ends = np.zeros((1 << _DIGIT) + 1, dtype=np.int64)
+        for i in range(start, stop):
+            ends[((np.uint64(values[i]) - np.uint64(lowest)) >> shift & mask) + np.uint64(1)] += 1
+        for i in range(1, len(ends)):
+            ends[i] += ends[i - 1]
+        for i in range(start, stop):
+            at = (np.uint64(values[order[i]]) - np.uint64(lowest)) >> shift & mask
+            other[ends[at]] = order[i]
+            ends[at] += 1
+        order[start:stop] = other
 
 
 def _is_identity(rows: Rows) -> bool:

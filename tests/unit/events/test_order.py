@@ -176,3 +176,22 @@ def test_payload_is_only_read_where_earlier_keys_tie(monkeypatch):
 def test_null_is_below_the_smallest_integer(value):
     null, low = order_codes(pa.array([None, value])).tolist()
     assert null < low
+
+
+SPREADS = {
+    "few": (0, 5),
+    "near the top": (2**63 - 3_000, 2**63 - 1),
+    "three digits": (-(10**9), 10**9),
+    "anything": (-(2**63), 2**63 - 1),
+}
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("in_order", [False, True])
+def test_long_ties_are_sorted_as_short_ones(spread, in_order):
+    chance = np.random.default_rng(5)
+    groups = np.repeat(np.arange(9), [1, 2, 31, 33, 255, 256, 300, 3_000, 5])
+    values = chance.integers(*SPREADS[spread], len(groups), endpoint=True)
+    if in_order:
+        values.sort()
+    assert sort_rows([groups, values]).tolist() == np.lexsort((values, groups)).tolist()
