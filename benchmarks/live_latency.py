@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.events.batch import Batch
+from weir.job.status import JobStatus
 from weir.script.program import parse_program
 from weir.spark.live import LiveSettings, live_master, prepare_live
 from weir.spark.session import make_session
@@ -110,22 +111,19 @@ def run_round(spark, case: Case, kind: str, seconds: float) -> np.ndarray:  # ty
         text = case.program.format(source=source) + f"OUTPUT Out TO '{folder}/out.parquet';"
         live = prepare_live(parse_program(text), f"{folder}/store", settings=LiveSettings(hosts=1))
         maker = multiprocessing.Process(target=target, args=(*arguments, case.rate, seconds))
-        began = time.time()
-        stopping = _Stop(seconds)
-        maker.start()
-        live.run(spark, emits={0: noted(notes, case.window)}, stop=stopping)
+        emits = {0: noted(notes, case.window)}
+        until = [float("inf")]
+
+        def watch(status: JobStatus) -> None:
+            if status.state == "running" and maker.pid is None:
+                maker.start()
+                until[0] = time.monotonic() + seconds + 2
+
+        live.run(spark, emits=emits, watch=watch, stop=lambda: time.monotonic() > until[0])
         maker.join()
         pairs = np.frombuffer(Path(notes).read_bytes()).reshape(-1, 2)
-        pairs = pairs[pairs[:, 1] > (began + WARM_UP) * 1e6]
+        pairs = pairs[pairs[:, 1] > pairs[0, 1] + WARM_UP * 1e6]
         return (pairs[:, 0] - pairs[:, 1]) / 1e3
-
-
-class _Stop:
-    def __init__(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds + 2
-
-    def __call__(self) -> bool:
-        return time.monotonic() > self._until
 
 
 def _free_port() -> int:

@@ -47,7 +47,7 @@ def _jit(loop: Loop, inline: Literal["never", "always"]) -> Loop:
     made = numba.njit(cache=has_file, nogil=True, error_model="numpy", inline=inline)(loop)
     if has_file:
         # Private to Numba, which has no public way to say what code on disk depends on.
-        made._cache._cache_file._source_stamp = _package_stamp()
+        made._cache._cache_file._source_stamp = _package_stamp()  # type: ignore[attr-defined]
     return cast(Loop, made)
 
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -50,6 +51,7 @@ from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live_host import run_host
 from weir.spark.live_job import LiveJob, source_of
 from weir.spark.live_manager import ManagerDriver
+from weir.spark.sampling import rows_share_keys
 
 Watch = Callable[[JobStatus], None]
 
@@ -191,7 +193,8 @@ def prepare_live(
     _refuse_frames(program)
     objects = ObjectStore(store if "://" in store else os.path.abspath(store))
     found = all_partitions(program, directory)
-    plan = cut_stages(rewrite(program), parallelism)
+    pays = partial(rows_share_keys, partitions=found)
+    plan = cut_stages(rewrite(program, pays), parallelism)
     partitions = _claim_store(objects, program, plan, parallelism, found, resume)
     ledger = last_record(objects) or Ledger()
     objects.delete(sweep(objects, ledger, ()))

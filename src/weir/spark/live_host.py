@@ -54,6 +54,7 @@ from weir.reliable.store import ObjectExists
 from weir.reliable.stream import Entry
 from weir.spark.flight import ChannelErrors, Client, Server, Subscription, Wanted
 from weir.spark.live_job import LiveJob
+from weir.spark.tasks import settle_worker
 
 IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""
@@ -67,6 +68,7 @@ ALONE = 20.0
 
 def run_host(job: LiveJob, slot: int) -> None:
     """Host vertices until the job is over."""
+    settle_worker(job.manager, slot)
     store = ObjectStore(job.store)
     while not _Session(job, slot, store).run():
         pass
