@@ -108,10 +108,10 @@ def run_round(spark, case: Case, kind: str, seconds: float) -> np.ndarray:  # ty
         else:
             port = _free_port()
             source, target, arguments = f"tcp://127.0.0.1:{port}?until=eof", write_socket, (port,)
-        text = case.program.format(source=source) + f"OUTPUT Out TO '{folder}/out.parquet';"
+        text = case.program.format(source=source) + "OUTPUT Out TO 'callback:';"
         live = prepare_live(parse_program(text), f"{folder}/store", settings=LiveSettings(hosts=1))
         maker = multiprocessing.Process(target=target, args=(*arguments, case.rate, seconds))
-        emits = {0: noted(notes, case.window)}
+        callbacks = {"Out": noted(notes, case.window)}
         until = [float("inf")]
 
         def watch(status: JobStatus) -> None:
@@ -119,7 +119,7 @@ def run_round(spark, case: Case, kind: str, seconds: float) -> np.ndarray:  # ty
                 maker.start()
                 until[0] = time.monotonic() + seconds + 2
 
-        live.run(spark, emits=emits, watch=watch, stop=lambda: time.monotonic() > until[0])
+        live.run(spark, callbacks=callbacks, watch=watch, stop=lambda: time.monotonic() > until[0])
         maker.join()
         pairs = np.frombuffer(Path(notes).read_bytes()).reshape(-1, 2)
         pairs = pairs[pairs[:, 1] > pairs[0, 1] + WARM_UP * 1e6]

@@ -24,6 +24,10 @@ from weir.kernels.casts import cast_array
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 
+DIRECT = ("console:", "callback:")
+"""Outputs that get each row as it comes, at least once, and have no file."""
+
+
 class Sink(Protocol):
     """A file being written."""
 
@@ -35,6 +39,8 @@ class Sink(Protocol):
 def sink_format(path: str) -> str:
     """The ending that says the format; a folder of parts is Parquet."""
     check_scheme(path)
+    if path in DIRECT:
+        raise PlanError(f"'{path}' is for live runs", hint="--runner live, or write to a file")
     if path.endswith("/"):
         return ".parquet"
     for ending in SINKS:

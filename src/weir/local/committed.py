@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -36,14 +36,14 @@ def committed_runs(store: Store, commit: Commit) -> list[tuple[int, Batch]]:
 
 
 def write_outputs(
-    store: Store, outputs: Sequence[Output], inputs: Sequence[int], directory: str | Path
+    store: Store, outputs: Mapping[int, Output], inputs: Mapping[int, int], directory: str | Path
 ) -> list[Digest]:
-    """Put all outputs in their places, as the other runners do; `inputs` says how many vertices
-    write each."""
+    """Put outputs, by their numbers, in their places, as the other runners do; `inputs` says how
+    many vertices write each."""
     digests: list[Digest] = []
     with ExitStack() as aborting:
         writers = []
-        for number, output in enumerate(outputs):
+        for number, output in outputs.items():
             writer = output_writer(output, Path(directory), inputs[number])
             aborting.callback(writer.abort)
             writers.append(writer)

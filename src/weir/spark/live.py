@@ -12,6 +12,7 @@ import os
 import secrets
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from pyspark.sql import SparkSession
 from weir.errors import InputError, PlanError, RunError
 from weir.io.chunks import Partition
 from weir.io.object_store import ObjectStore
+from weir.io.sinks import DIRECT
 from weir.job.keys import EPHEMERAL, JOB
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings, Placement
@@ -41,7 +43,7 @@ from weir.local.committed import write_outputs
 from weir.local.files import InputReport, OutputReport, RunReport, check_outputs
 from weir.local.instances import EmitRows
 from weir.plan.explain import explain
-from weir.plan.nodes import Program
+from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.reliable.codec import decode_record, encode_record
@@ -104,12 +106,14 @@ class LiveRun:
         self,
         spark: SparkSession,
         *,
-        emits: Mapping[int, EmitRows] | None = None,
+        callbacks: Mapping[str, EmitRows] | None = None,
         watch: Watch | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> RunReport | None:
         """Until the inputs end; None when it was stopped before, by Ctrl-C or because `stop` said
-        so. Rows of outputs in `emits` go to these functions, in the hosts, as they come."""
+        so. Rows of an OUTPUT … TO 'callback:' go to the function of that name, in the hosts, as
+        they come."""
+        emits = _callbacks(self.program, callbacks or {})
         if self.ledger.finished:
             return self._report(())
         ended, machine = self.drive(spark, emits, watch, stop)
@@ -135,10 +139,11 @@ class LiveRun:
         )
         security = Security(secrets.token_hex(32), self.settings.certificate, self.settings.key)
         address = self.settings.address or _address(spark)
-        driver = ManagerDriver(machine, self.objects, address, security)
+        driver = ManagerDriver(machine, self.objects, address, security, _show)
         job = LiveJob(
             self.plan, self.topology, self.strategies, self.partitions, self.objects.place,
-            driver.url, address, security, self.settings.host, dict(emits or {}), self.cut,
+            driver.url, address, security, self.settings.host, dict(emits or {}),
+            _of_kind(self.program, "console:"), self.cut,
         )  # fmt: skip
         hosts = _Hosts(spark, job, self.settings.hosts)
         try:
@@ -157,8 +162,9 @@ class LiveRun:
 
     def _report(self, placements: Sequence[Placement]) -> RunReport:
         """Write the outputs, and say what was read and written."""
-        writers = [len(sink.inputs) for sink in self.topology.sinks]
-        digests = write_outputs(self.objects, self.program.outputs, writers, self.directory)
+        files = {n: o for n, o in enumerate(self.program.outputs) if o.path not in DIRECT}
+        writers = {n: len(sink.inputs) for n, sink in enumerate(self.topology.sinks)}
+        digests = write_outputs(self.objects, files, writers, self.directory)
         inputs: dict[str, InputReport] = {}
         events = 0
         for placement in placements:
@@ -173,7 +179,7 @@ class LiveRun:
             events += found.inputs[0] - found.late - found.bad
         outputs = tuple(
             OutputReport(o.name, o.kind, str(Path(self.directory) / o.path), d.count, str(d))
-            for o, d in zip(self.program.outputs, digests, strict=True)
+            for o, d in zip(files.values(), digests, strict=True)
         )
         return RunReport(events, tuple(inputs.values()), outputs)
 
@@ -189,7 +195,9 @@ def prepare_live(
     settings: LiveSettings | None = None,
 ) -> LiveRun:
     """Check everything that can be checked without Spark, and take the store."""
-    check_outputs(program, directory)
+    in_files = tuple(o for o in program.outputs if o.path not in DIRECT)
+    if in_files or not program.outputs:
+        check_outputs(replace(program, outputs=in_files), directory)
     _refuse_frames(program)
     objects = ObjectStore(store if "://" in store else os.path.abspath(store))
     found = all_partitions(program, directory)
@@ -217,6 +225,24 @@ def make_live(
         program, directory, plan, topology, _strategies(program, topology), partitions,
         objects, ledger, cut, settings or LiveSettings(),
     )  # fmt: skip
+
+
+def _show(text: bytes) -> None:
+    sys.stdout.buffer.write(text)
+    sys.stdout.flush()
+
+
+def _of_kind(program: Program, path: str) -> dict[int, Output]:
+    return {n: output for n, output in enumerate(program.outputs) if output.path == path}
+
+
+def _callbacks(program: Program, given: Mapping[str, EmitRows]) -> dict[int, EmitRows]:
+    wanted = _of_kind(program, "callback:")
+    for output in wanted.values():
+        if output.name not in given:
+            hint = "run it from Python, with callbacks={…}"
+            raise PlanError(f"OUTPUT {output.name} TO 'callback:' has no function", hint=hint)
+    return {number: given[output.name] for number, output in wanted.items()}
 
 
 def _refuse_frames(program: Program) -> None:

@@ -84,7 +84,7 @@ class _Session:
             f"{slot}-{uuid4().hex[:8]}",
             job.topology,
             job.strategies,
-            job.maker(),
+            job.maker(lambda text: self._reporter.show(text)),
             job.host_settings,
         )
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="store")
@@ -290,6 +290,7 @@ class _Reporter:
         self._told_at = 0.0
         self._wake = threading.Event()
         self._closed = False
+        self._shown: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True, name="reporter").start()
 
     def is_due(self, now: float) -> bool:
@@ -298,6 +299,11 @@ class _Reporter:
     def tell(self, report: Report) -> None:
         self._told_at = time.monotonic()
         self._last = report
+        self._wake.set()
+
+    def show(self, text: bytes) -> None:
+        """Text for the console of whoever started the job."""
+        self._shown.put(text)
         self._wake.set()
 
     def _run(self) -> None:
@@ -311,6 +317,8 @@ class _Reporter:
                 continue
             try:
                 client = client or Client(self._job.manager, self._job.security)
+                while not self._shown.empty():
+                    client.act("show", self._shown.get())
                 answer = client.act("report", msgspec.msgpack.encode(report))
             except ChannelErrors:
                 client = None

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
+from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.io.followed import Followed
 from weir.io.ingress_log import IngressLog
+from weir.io.sinks import json_values
+from weir.io.writers import OutputForm
 from weir.job.running import HostSettings
 from weir.job.strategy import Strategy
 from weir.job.topology import Topology, VertexSpec
 from weir.local.instances import EmitRows, InstanceMaker
-from weir.plan.nodes import Source
+from weir.local.runner import output_schema
+from weir.plan.nodes import Output, Source
 from weir.plan.stages import StagedPlan
 from weir.reliable.store import Store
 from weir.spark.flight import Security
@@ -34,16 +40,19 @@ class LiveJob:
     security: Security
     host_settings: HostSettings
     emits: Mapping[int, EmitRows]
+    console: Mapping[int, Output]
+    """Outputs whose rows are shown where the job was started."""
     cut: int | None = None
     report_every: float = REPORT_EVERY
 
-    def maker(self) -> InstanceMaker:
+    def maker(self, show: Callable[[bytes], None]) -> InstanceMaker:
+        """Makes instances; `show` brings text to where the job was started."""
         names = {name: [p.name for p in parts] for name, parts in self.partitions.items()}
         settings = self.host_settings
         return InstanceMaker(
             self.plan,
             names,
-            self.emits,
+            {**self.emits, **{n: _shown(o, show) for n, o in self.console.items()}},
             check=settings.check,
             synchronous=settings.synchronous,
         )
@@ -58,6 +67,23 @@ class LiveJob:
         if isinstance(partition, Followed):
             return partition.follow(size, offset, IngressLog(store, vertex), stopped)
         return partition.chunks(size, offset)
+
+
+def _shown(output: Output, show: Callable[[bytes], None]) -> EmitRows:
+    """Rows of an output as JSON lines with the stream's partition and their numbers."""
+    form = OutputForm(".jsonl", output_schema(output), output.kind != "bad")
+
+    def emit(partition: int, seq: int, rows: Batch) -> None:
+        record = form.record(rows)
+        columns = zip(*(json_values(c) for c in record.columns), strict=True)
+        lines = [
+            {"output": output.name, "partition": partition, "seq": seq + i}
+            | dict(zip(record.schema.names, row, strict=True))
+            for i, row in enumerate(columns)
+        ]
+        show(msgspec.json.Encoder().encode_lines(lines))
+
+    return emit
 
 
 def source_of(plan: StagedPlan, spec: VertexSpec) -> Source:

@@ -48,8 +48,15 @@ ANSWER_WITHIN = 1.0
 class ManagerDriver:
     """See the module's docstring."""
 
-    def __init__(self, manager: Manager, store: Store, address: str, security: Security) -> None:
-        self._machine, self._store = manager, store
+    def __init__(
+        self,
+        manager: Manager,
+        store: Store,
+        address: str,
+        security: Security,
+        show: Callable[[bytes], None],
+    ) -> None:
+        self._machine, self._store, self._show = manager, store, show
         self._inbox: queue.SimpleQueue[ManagerSignal] = queue.SimpleQueue()
         self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="store")
@@ -129,7 +136,10 @@ class ManagerDriver:
                     self._ended = ended
 
     def _act(self, name: str, body: bytes) -> bytes:
-        """A report; called by a thread of the server."""
+        """A report, or text for the console; called by a thread of the server."""
+        if name == "show":
+            self._show(body)
+            return b""
         report = msgspec.msgpack.decode(body, type=Report)
         answers = self._answers.setdefault(report.session, queue.SimpleQueue())
         self._inbox.put(Reported(report))
