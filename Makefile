@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit property spark conformance coverage demo bench fuzz clean
+.PHONY: help install test lint types unit property spark conformance coverage demo figure bench fuzz clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,7 +51,10 @@ conformance: $(INSTALLED)  ## the cases with known answers, by the command line,
 coverage: $(INSTALLED)  ## all tests, with the lines of src that none of them reached
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term
 
-demo: $(INSTALLED)  ## StreamScope's Figure 1 program on bundled data
+demo: $(INSTALLED)  ## a live pipeline on Spark, a host killed in its middle, the same log offline
+	@$(BIN)/python examples/ads/demo.py
+
+figure: $(INSTALLED)  ## StreamScope's Figure 1 program on bundled data
 	@sh examples/figure1/demo.sh $(CURDIR)/$(BIN)/weir
 
 bench: $(INSTALLED)  ## kernels side by side with Polars and DuckDB

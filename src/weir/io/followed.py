@@ -1,6 +1,6 @@
 """Sources without an end, which only a live run can read: they are followed.
 
-    tail://PATH      a file of JSON lines that grows
+    tail://PATH      a file of JSON lines that grows; it ends when a file PATH.end is there
     PATH/            a folder in which files appear, each whole; one partition, in the order found
     tcp://HOST:PORT  JSON lines from a socket; its rows are logged before anybody sees them
                      (`?until=eof`: the partition ends when the other side closes)
@@ -141,6 +141,8 @@ class TailedFile(_Endless):
             while not stopped():
                 data = file.read(BLOCK_BYTES)
                 if not data:
+                    if not claims and os.path.exists(f"{self.name}.end") and _at_end(file):
+                        return
                     claim = clock.claim() if not claims else None
                     if claim is not None and log.append(IngressRecord(lines.offset, claim=claim)):
                         yield _claiming(self.source, lines.offset, claim)
@@ -173,6 +175,11 @@ class TailedFile(_Endless):
         while not os.path.exists(self.name) and not stopped():
             time.sleep(FOLDER_POLL)
         return io.FileIO(self.name)
+
+
+def _at_end(file: io.FileIO) -> bool:
+    """Whether all is read: what was written before the end was declared is there by now."""
+    return file.tell() == os.fstat(file.fileno()).st_size
 
 
 def _after_lines(data: bytes, count: int) -> int:

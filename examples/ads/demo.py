@@ -1,0 +1,150 @@
+"""A live pipeline, a host killed in its middle, and the same log run offline: one answer.
+
+    python examples/ads/demo.py [--seconds 20]
+
+Another process makes impressions and clicks. The program of `ads.weir` joins and counts them live
+on Spark; half-way one of its hosts is killed with `kill -9`. When the log ends, the same program
+runs offline over the same log. Printed: both digests, how late results came after their window's
+close, events a second, and how long the recovery took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from weir.events.batch import Batch
+from weir.io.object_store import ObjectStore
+from weir.job.status import JobStatus, read_story
+from weir.plan.nodes import Program
+from weir.script.program import parse_program
+from weir.spark.live import LiveSettings, live_master, prepare_live
+from weir.spark.offline import run_offline
+from weir.spark.session import session
+
+HERE = Path(__file__).parent
+RATES = {"impressions": 5000, "clicks": 1000}
+HOSTS = 2
+
+
+def make_log(folder: str, seconds: float) -> None:
+    """Impressions and clicks as time goes, then the end of both."""
+    rng = random.Random(1)
+    files = {name: open(f"{folder}/{name}.jsonl", "ab", buffering=0) for name in RATES}  # noqa: SIM115
+    made = dict.fromkeys(RATES, 0)
+    began = time.time()
+    while (passed := time.time() - began) < seconds:
+        for name, rate in RATES.items():
+            due = int(passed * rate)
+            rows = [
+                {
+                    "t": int(time.time() * 1e6),
+                    "ad": rng.randrange(200),
+                    "visitor": rng.randrange(200),
+                }
+                for _ in range(due - made[name])
+            ]
+            files[name].write("".join(json.dumps(row) + "\n" for row in rows).encode())
+            made[name] = due
+        time.sleep(0.002)
+    for name, file in files.items():
+        file.close()
+        Path(f"{folder}/{name}.jsonl.end").touch()
+
+
+def note_arrivals(path: str):  # type: ignore[no-untyped-def]
+    """A callback: how many milliseconds after its window's close each result came."""
+
+    def note(partition: int, seq: int, rows: Batch) -> None:
+        late = (time.time() * 1e6 - rows.ve) / 1e3
+        with open(path, "ab") as file:
+            file.write(late.tobytes())
+
+    return note
+
+
+class Director:
+    """Starts the maker when the job runs, and kills a host half-way."""
+
+    def __init__(self, folder: str, seconds: float) -> None:
+        self._maker = multiprocessing.Process(target=make_log, args=(folder, seconds))
+        self._seconds = seconds
+        self._began: float | None = None
+        self.killed_at: float | None = None
+
+    def __call__(self, status: JobStatus) -> None:
+        if status.state == "running" and self._began is None:
+            self._began = time.time()
+            self._maker.start()
+        if self._began is not None and self.killed_at is None:
+            busy = [host for host in status.hosts if host.vertices]
+            if time.time() - self._began > self._seconds / 2 and busy:
+                print(f"kill -9 {busy[0].pid}, which hosts {', '.join(busy[0].vertices)}")
+                os.kill(busy[0].pid, signal.SIGKILL)
+                self.killed_at = time.time()
+
+
+def finite() -> Program:
+    """The same program over the log as files, without the callback."""
+    text = (HERE / "ads.weir").read_text(encoding="utf-8").replace("tail://", "")
+    text = text.replace("OUTPUT Rates TO 'callback:';", "").replace("'out/", "'offline/")
+    return parse_program(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20)
+    seconds = parser.parse_args().seconds
+    program = parse_program((HERE / "ads.weir").read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory(prefix="weir-demo-") as folder:
+        for name in RATES:
+            Path(f"{folder}/{name}.jsonl").touch()
+        live = prepare_live(
+            program, f"{folder}/store", directory=folder, parallelism=2,
+            settings=LiveSettings(hosts=HOSTS),
+        )  # fmt: skip
+        director = Director(folder, seconds)
+        print(f"live on Spark, {seconds:.0f} s of impressions and clicks, {HOSTS} hosts")
+        with session(live_master(HOSTS)) as spark:
+            callbacks = {"Rates": note_arrivals(f"{folder}/arrivals")}
+            report = live.run(spark, callbacks=callbacks, watch=director)
+            if report is None:
+                sys.exit(130)
+            print("the same log offline on Spark")
+            again = run_offline(finite(), spark, directory=folder)
+        same = True
+        for ours, theirs in zip(report.outputs, again.outputs, strict=True):
+            same &= ours.digest == theirs.digest
+            print(
+                f"{ours.name}: live    {ours.digest}\n{' ' * len(ours.name)}  offline {theirs.digest}"
+            )
+        late = np.frombuffer(Path(f"{folder}/arrivals").read_bytes())
+        told = read_story(ObjectStore(f"{folder}/store"))
+        print(
+            f"results after their window's close: p50 {np.percentile(late, 50):.1f} ms, "
+            f"p99 {np.percentile(late, 99):.1f} ms (the recovery included)"
+        )
+        print(f"{report.events:,} events, {report.events / seconds:,.0f} a second")
+        assert director.killed_at is not None
+        lost = next(line.time for line in told if "lost" in line.what)
+        again_at = max(line.time for line in told if "runs again" in line.what)
+        print(
+            f"recovery: found {lost - director.killed_at:.2f} s after the kill, all vertices "
+            f"running {again_at - lost:.2f} s later"
+        )
+        print("one answer" if same else "DIFFERENT ANSWERS")
+        sys.exit(0 if same else 1)
+
+
+if __name__ == "__main__":
+    main()
