@@ -14,7 +14,7 @@ Rules
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from weir.events.batch import START, concat_batches
 from weir.reliable.log import LogStream, batch_bytes
@@ -32,6 +32,8 @@ class Cursor:
         self.cti = START
         self.connection = 0
         self.queued_bytes = 0
+        self.on_read: Callable[[Cursor, Entry], None] | None = None
+        """Sees every entry right before it is handed on; the simulator's witness."""
         self._queue: deque[Entry] = deque()
         self._wanted = 0
         self._near: LogStream | None = None
@@ -94,13 +96,14 @@ class Cursor:
             count += len(entry.rows)
         if not found:
             return None
-        last = found[-1]
-        self.position = last.end
         self.cti = max(self.cti, *(e.cti for e in found))
-        if len(found) == 1:
-            return Entry(last.seq, last.rows, self.cti)
-        filled = [e.rows for e in found if len(e.rows)] or [last.rows]
-        return Entry(found[0].seq, concat_batches(filled), self.cti)
+        filled = [e.rows for e in found if len(e.rows)] or [found[-1].rows]
+        rows = filled[0] if len(filled) == 1 else concat_batches(filled)
+        entry = Entry(found[0].seq, rows, self.cti)
+        if self.on_read is not None:
+            self.on_read(self, entry)
+        self.position = found[-1].end
+        return entry
 
     def _take(self) -> Entry | None:
         if self._near is not None:

@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from weir.errors import InputError, PlanError, RunError
 from weir.io.chunks import Partition
 from weir.io.object_store import ObjectStore
-from weir.job.keys import EPHEMERAL, JOB
+from weir.job.keys import JOB
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings
 from weir.job.records import last_record, sweep
@@ -112,9 +112,10 @@ def run_live(
     if ledger.finished:
         digests = write_outputs(objects, program.outputs, _writers(topology), directory)
         return RunReport(0, (), _output_reports(program, digests, directory))
-    objects.delete(sweep(objects, ledger, ()))
     manager_settings = replace(settings.manager, hosts=settings.hosts)
-    machine = Manager(topology, strategies, ledger, manager_settings, time.monotonic())
+    machine = Manager(
+        topology, strategies, ledger, manager_settings, time.monotonic(), name=secrets.token_hex(8)
+    )
     security = Security(secrets.token_hex(32), settings.certificate, settings.key)
     address = settings.address or _address(spark)
     driver = ManagerDriver(machine, objects, address, security)
@@ -136,7 +137,7 @@ def run_live(
     if ended.stopped:
         return None
     report = _finished(program, machine, objects, directory, plan)
-    objects.delete(key for prefix in EPHEMERAL for key in objects.list(prefix))
+    objects.delete(sweep(objects, machine.ledger))
     return report
 
 
