@@ -268,17 +268,17 @@ class Running:
         """Segments that are large or old enough."""
         assert self.instance is not None
         commands: list[Put] = []
+        # A tail that is too large holds the vertex back: it must not wait to be old.
+        large = min(self._settings.segment_bytes, self._settings.tail_bytes)
         for stream in self.instance.streams.values():
             if stream.flushing is not None or stream.end <= stream.durable:
                 continue
             since = self._volatile_since.setdefault(stream.name, now)
             old = now - since >= self._settings.flush_after or self._settings.synchronous
-            if not old and stream.held_bytes < self._settings.segment_bytes:
+            if not old and stream.held_bytes < large:
                 continue
             entries = stream.next_segment(self._settings.segment_bytes)
-            if entries is not None and (
-                old or stream.volatile_bytes >= self._settings.segment_bytes
-            ):
+            if entries is not None and (old or stream.volatile_bytes >= large):
                 commands.append(self._flush(stream, entries))
         return commands
 

@@ -26,8 +26,11 @@ class Faults:
     """Control messages that are lost; channels break a tenth as often."""
     double: float = 0.0
     """Control messages and entries that come twice."""
+    reorder: float = 0.0
+    """Entries of a channel that overtake others, or are overtaken."""
     delay: float = 0.01
-    """What messages, entries, writes and reads take, on average: so they overtake one another."""
+    """What messages, entries, writes and reads take, on average. Entries keep their order in a
+    channel; all else overtakes."""
     crash: float = 0.0
     """Hosts that die, and come back later."""
     relapse: float = 0.0
@@ -82,7 +85,7 @@ def drawn_faults(rng: np.random.Generator) -> Faults:
         return much if happens else 0.0
 
     return Faults(
-        lose=rate(0.3), double=rate(0.3), delay=float(rng.choice([0.001, 0.01, 0.1])),
+        lose=rate(0.3), double=rate(0.3), reorder=rate(0.1), delay=float(rng.choice([0.001, 0.01, 0.1])),
         crash=rate(1.5, 0.8), relapse=rate(0.2, 0.3), freeze=rate(0.5), cut=rate(0.3),
         manager_crash=rate(0.5), manager_freeze=rate(0.3, 0.3), second_manager=rate(0.2, 0.3),
         stop=rate(0.5, 0.15), write_fails=rate(0.2), read_fails=rate(0.2, 0.3),

@@ -26,7 +26,7 @@ from weir.local.instances import InstanceMaker
 from weir.local.simulated_disk import SimulatedDisk
 from weir.local.simulator import SimulatedJob, When, World
 from weir.local.witness import Truth, Witness, truth_of
-from weir.local.workloads import Workload, choose, make_workload, workload_names
+from weir.local.workloads import MOST_ROWS, Workload, choose, make_workload, workload_names
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.digest import Digest, digest
@@ -127,12 +127,16 @@ def make_job(
         for v in topology.order
         if v.kind == "source"
     }
+    cut = int(rng.choice([1, 2, 3, 7, 100]))
+    # How long the inputs last, so that things can go wrong at any stage of the job.
+    lasts = float(rng.choice([0.0, 1.0, 5.0]))
     return SimulatedJob(
         topology,
         {v.id: _strategy(v.kind, rng, strategy) for v in topology.order},
         InstanceMaker(plan, names, check=True),
         partitions,
-        cut=int(rng.choice([1, 2, 3, 7, 100])),
+        cut=cut,
+        pace=lasts * min(cut, MOST_ROWS) / MOST_ROWS,
         hosts=int(rng.integers(1, 4)),
         host_settings=HostSettings(
             tail_bytes=int(rng.choice([200, 4000, 1 << 20])),

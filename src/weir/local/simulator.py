@@ -88,6 +88,8 @@ class SimulatedJob:
     make: MakeInstance
     partitions: Mapping[str, Partition]
     cut: int
+    pace: float = 0.0
+    """Seconds that a source takes for each chunk, on average."""
     hosts: int = 2
     host_settings: HostSettings = field(default_factory=HostSettings)
     manager_settings: ManagerSettings = field(default_factory=ManagerSettings)
@@ -130,6 +132,8 @@ class _Channel:
     connection: int
     server: _SimHost
     open: bool = True
+    last_at: float = 0.0
+    """When the last of what was sent arrives: entries do not overtake one another."""
 
 
 class World:
@@ -380,7 +384,8 @@ class World:
                 case EndSubscription(subscription):
                     self._break(subscription)
                 case Pull():
-                    self._after(self._delay(), partial(self._pull, host, command))
+                    pause = float(self._rng.exponential(self.job.pace)) if self.job.pace else 0.0
+                    self._after(self._delay() + pause, partial(self._pull, host, command))
                 case BeginAnew(over):
                     self._begin_anew(host, over)
 
@@ -438,7 +443,10 @@ class World:
                 arrived = Arrived(channel.vertex, channel.place, channel.connection, entry)
                 self._to_host(channel.reader, arrived)
 
-        self._after(self._delay(), arrive)
+        at = self.now + self._delay()
+        if not self._happens(self.faults.reorder):
+            at = channel.last_at = max(at, channel.last_at + 1e-9)
+        self._after(at - self.now, arrive)
         if self._happens(self.faults.double):
             self._after(self._delay(), arrive)
         size = batch_bytes(entry.rows) + 1
