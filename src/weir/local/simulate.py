@@ -65,6 +65,7 @@ class Wish:
     strategy: Strategy | None = None
     """Of all vertices between sources and sinks."""
     parallelism: int | None = None
+    hosts: int | None = None
     stop_at: float | None = None
 
     def apply(self, drawn: Faults) -> Faults:
@@ -96,7 +97,8 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
     job = make_job(chosen, parallelism, rng, wish.strategy)
     witness = Witness(truth, job.topology)
     make = job.make
-    watched = replace(job, make=lambda *given: witness.watch(make(*given)))
+    hosts = wish.hosts if wish.hosts is not None else job.hosts
+    watched = replace(job, make=lambda *given: witness.watch(make(*given)), hosts=hosts)
     world = World(watched, np.random.default_rng([seed, 4]), faults)
     world.crashes.update(wish.crashes or {})
     world.stop_at = wish.stop_at

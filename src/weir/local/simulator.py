@@ -501,9 +501,11 @@ class World:
     def _crash(self, owner: _SimHost | _SimManager) -> None:
         if isinstance(owner, _SimHost):
             self._kill(owner)
-        else:
+        elif self.ended is None:
             self._kill_manager(owner)
             self._after(0.1, self._start_manager)
+        else:
+            self._end_processes()
 
     def _read(self, owner: _SimHost | _SimManager, key: str) -> None:
         if owner.dead:
@@ -622,9 +624,11 @@ class World:
             self._managers = [manager]
 
     def _find_finished(self) -> None:
-        """The manager died after its last record: there is nothing to do, and its processes end
-        with it."""
+        """The manager died after its last record: there is nothing to do."""
         self.ended = Ended()
+        self._end_processes()
+
+    def _end_processes(self) -> None:
         for manager in list(self._managers):
             self._kill_manager(manager)
         for host in list(self._hosts):
@@ -635,10 +639,7 @@ class World:
         if self.ended is not None:
             return
         self._note("the job is resumed")
-        for manager in list(self._managers):
-            self._kill_manager(manager)
-        for host in list(self._hosts):
-            self._kill(host)
+        self._end_processes()
         self._start_manager()
         for slot in range(self.job.hosts):
             self._after(float(self._rng.random() * 0.1), partial(self._start_host, slot))
