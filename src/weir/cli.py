@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import track
 
 from weir import __version__
+from weir.cli_simulate import simulate
 from weir.errors import InputError, PlanError, ScriptError, WeirError
 from weir.progress import Meter
 
@@ -42,6 +43,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+app.command()(simulate)
 
 
 class Runner(StrEnum):

@@ -30,7 +30,7 @@ NOT_SIDEWAYS = {"script", "handlers", "kernels"}
 # The local runner reads and writes files itself; spark's tasks do too.
 ALSO = {("local", "io"), ("spark", "io")}
 # Only the command line and what users import may reach for anything.
-TOP = {"__init__", "cli", "progress", "testing", "errors"}
+TOP = {"__init__", "cli", "cli_simulate", "progress", "testing", "errors"}
 
 LIBRARIES = {
     "sqlglot": {"script"},

@@ -231,7 +231,10 @@ class Manager:
             known = self.hosts[report.session] = HostState(report.session, report, now)
             self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
         known.report, known.heard = report, now
-        known.trouble_since = (known.trouble_since or now) if report.trouble else None
+        if not report.trouble:
+            known.trouble_since = None
+        elif known.trouble_since is None:
+            known.trouble_since = now
         # The same report again is a sign of life of a host that is busy.
         reports = {r.vertex: r for r in report.vertices} if is_new else {}
         for placement in self.placements:

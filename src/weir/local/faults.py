@@ -85,7 +85,8 @@ def drawn_faults(rng: np.random.Generator) -> Faults:
         return much if happens else 0.0
 
     return Faults(
-        lose=rate(0.3), double=rate(0.3), reorder=rate(0.1), delay=float(rng.choice([0.001, 0.01, 0.1])),
+        lose=rate(0.3), double=rate(0.3), reorder=rate(0.1),
+        delay=float(rng.choice([0.001, 0.01, 0.1])),
         crash=rate(1.5, 0.8), relapse=rate(0.2, 0.3), freeze=rate(0.5), cut=rate(0.3),
         manager_crash=rate(0.5), manager_freeze=rate(0.3, 0.3), second_manager=rate(0.2, 0.3),
         stop=rate(0.5, 0.15), write_fails=rate(0.2), read_fails=rate(0.2, 0.3),

@@ -211,9 +211,11 @@ UNTIL = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Ends of the faults that are tried, in simulated seconds."""
 
 
-def minimise(failed: SeedResult, workload: Choose = built_in) -> tuple[Wish, SeedResult]:
+def minimise(
+    failed: SeedResult, workload: Choose = built_in, wish: Wish | None = None
+) -> tuple[Wish, SeedResult]:
     """The fewest kinds of faults, and the earliest end of them, with which a seed still fails."""
-    wish = Wish(kinds=failed.faults.kinds)
+    wish = replace(wish or Wish(), kinds=failed.faults.kinds)
     found = failed
     for kind in failed.faults.kinds:
         fewer = tuple(k for k in wish.kinds or () if k != kind)
