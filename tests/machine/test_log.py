@@ -144,10 +144,16 @@ def test_a_cursor_goes_on_behind_what_waits_when_it_reconnects() -> None:
     cursor = Cursor("s", "r")
     cursor.arrive(entry(0, 3))
     before = cursor.connection
-    assert cursor.reconnect() == before + 1
+    assert cursor.reconnect() > before
     assert cursor.wanted == 3
     cursor.register("r", 1)
     assert (cursor.wanted, cursor.queued_bytes) == (1, 0)
+
+
+def test_no_two_connections_have_one_number() -> None:
+    first, second = Cursor("s", "r"), Cursor("s", "r")
+    numbers = [c.connection for c in (first, second)] + [c.reconnect() for c in (first, second)]
+    assert len(set(numbers)) == 4
 
 
 def test_attached_it_reads_the_stream_itself() -> None:
