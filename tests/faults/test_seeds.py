@@ -1,11 +1,13 @@
 """The simulator's seeds: whatever goes wrong, the answer of the run without faults comes out."""
 
+import os
+
 import pytest
 
 from weir.local.faults import Faults
 from weir.local.simulate import SeedResult, Wish, run_seed
 
-SEEDS = 500
+SEEDS = int(os.environ.get("WEIR_SEEDS", "500"))
 CHUNK = 25
 
 

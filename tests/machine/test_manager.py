@@ -306,6 +306,16 @@ def test_a_sweep_deletes_what_the_dead_left_and_spares_the_living_and_the_later(
     assert job.machine.handle(Listed(tuple(keys)), 0.0) == [Delete((keys[0], keys[1]))]
 
 
+def test_a_segment_that_was_collected_before_it_was_reported_is_deleted() -> None:
+    job = running()
+    alive = job.incarnation("1.0")
+    early, held, under_way = (segment("1.0/0.0", i, i + 2, alive) for i in (0, 2, 4))
+    segments = {"1.0/0.0": (held,)}
+    job.report("h1", job.says("1.0", segments=segments, flushed={"1.0/0.0": 2}))
+    out = job.machine.handle(Listed((early.key, held.key, under_way.key)), 0.0)
+    assert out == [Delete((early.key,))]
+
+
 def test_nobody_sweeps_before_its_record_is_durable() -> None:
     job = Job()
     assert job.machine.handle(Listed((segment("1.0/0.0", 0, 2).key,)), 0.0) == []

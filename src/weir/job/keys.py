@@ -61,6 +61,15 @@ def number_of(key: str) -> int:
     return _numbers(key)[-1]
 
 
+def first_of(key: str) -> int:
+    """The number of a segment's first row.
+
+    >>> first_of(segment_key("1.0/0.0", 9, 7))
+    9
+    """
+    return _numbers(key)[0]
+
+
 def _numbers(key: str) -> tuple[int, ...]:
     return tuple(int(number) for number in key.rsplit("/", 1)[1].split("-"))
 

@@ -519,15 +519,9 @@ class Manager:
         return self._durable_names | coming | self.ledger.names
 
     @property
-    def _alive(self) -> dict[int, int]:
+    def _alive(self) -> dict[int, VertexReport | None]:
         """See `unnamed`."""
-        return {
-            p.incarnation: min((c.number for c in p.report.checkpoints), default=0)
-            if p.report is not None
-            else 0
-            for p in self.placements
-            if p.session is not None
-        }
+        return {p.incarnation: p.report for p in self.placements if p.session is not None}
 
     def _delete(self, keys: tuple[str, ...]) -> None:
         if keys:

@@ -83,6 +83,7 @@ class Running:
         self._commit: Commit | None = None
         self._committed = Digest()
         self._flushing: dict[str, tuple[LogStream, Segment]] = {}
+        self._flushed: dict[str, int] = {}
         self._volatile_since: dict[str, float] = {}
         self._pulled = False
         self._corrupt: list[str] = []
@@ -180,6 +181,7 @@ class Running:
         if key in self._flushing:
             stream, segment = self._flushing.pop(key)
             stream.flushed(segment)
+            self._flushed[stream.name] = segment.first
             self._volatile_since.pop(stream.name, None)
             return []
         if self._commit is not None:
@@ -349,5 +351,6 @@ class Running:
             {name: s.segments for name, s in instance.streams.items()},
             tuple(self._corrupt),
             self._error,
+            dict(self._flushed),
             self._kept,
         )

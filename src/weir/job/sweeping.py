@@ -19,10 +19,12 @@ from weir.job.commits import decode_commit
 from weir.job.keys import (
     LATEST_RECORD,
     commit_key,
+    first_of,
     incarnation_of,
     is_ephemeral,
     number_of,
 )
+from weir.job.messages import VertexReport
 
 EPOCH_BITS = 24
 """Incarnations are epoch << EPOCH_BITS | counter."""
@@ -30,10 +32,12 @@ KEPT_RECORDS = 100
 
 
 def unnamed(
-    listed: Iterable[str], named: frozenset[str], alive: Mapping[int, int], epoch: int
+    listed: Iterable[str],
+    named: frozenset[str],
+    alive: Mapping[int, VertexReport | None],
+    epoch: int,
 ) -> tuple[str, ...]:
-    """Rule 1: `alive` gives for each incarnation at work the number of the oldest checkpoint that
-    it reports."""
+    """Rule 1: `alive` has the last report of each incarnation at work."""
 
     def is_nobodys(key: str) -> bool:
         incarnation = incarnation_of(key)
@@ -41,9 +45,20 @@ def unnamed(
             return False
         if incarnation not in alive:
             return True
-        return key.startswith("checkpoints/") and number_of(key) < alive[incarnation]
+        report = alive[incarnation]
+        return report is not None and _is_past(key, report)
 
     return tuple(key for key in listed if is_ephemeral(key) and is_nobodys(key))
+
+
+def _is_past(key: str, report: VertexReport) -> bool:
+    """Whether an instance at work has written this and will never speak of it again: a checkpoint
+    before those that it reports, a segment that was collected before it was ever reported."""
+    if key.startswith("checkpoints/"):
+        return number_of(key) < min((c.number for c in report.checkpoints), default=0)
+    stream = key.removeprefix("streams/").rsplit("/", 1)[0]
+    held = {segment.key for segment in report.segments.get(stream, ())}
+    return key not in held and first_of(key) <= report.flushed.get(stream, -1)
 
 
 def old_records(listed: Iterable[str], last: int) -> tuple[str, ...]:

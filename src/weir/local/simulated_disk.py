@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from weir.job.keys import is_ephemeral
 from weir.reliable.store import ObjectExists
 
 
@@ -24,7 +25,8 @@ class SimulatedDisk:
         self.full = False
         self.flips = 0.0
         self.flipped: list[str] = []
-        self.size = 0
+        self.ephemeral_bytes = 0
+        """The size of what only a running job needs."""
 
     def put(self, key: str, body: bytes, *, new: bool = False) -> None:
         if new and key in self._objects:
@@ -52,8 +54,12 @@ class SimulatedDisk:
             self._set(key, body)
 
     def _set(self, key: str, body: bytes) -> None:
-        self.size += len(body) - len(self._objects.get(key, b""))
+        self._grow(key, len(body) - len(self._objects.get(key, b"")))
         self._objects[key] = body
+
+    def _grow(self, key: str, by: int) -> None:
+        if is_ephemeral(key):
+            self.ephemeral_bytes += by
 
     def get(self, key: str) -> bytes | None:
         body = self._objects.get(key)
@@ -67,7 +73,7 @@ class SimulatedDisk:
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
-            self.size -= len(self._objects.pop(key, b""))
+            self._grow(key, -len(self._objects.pop(key, b"")))
 
     def list(self, prefix: str = "") -> list[str]:
         """As it was some time ago."""

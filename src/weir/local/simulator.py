@@ -161,7 +161,7 @@ class World:
         """The names of all durable steps, in order."""
         self.stops = 0
         self.largest = 0
-        """The most bytes that were ever in the store."""
+        """The most bytes that were ever in the store of what only a running job needs."""
 
     # --- running -----------------------------------------------------------------------------
 
@@ -484,7 +484,7 @@ class World:
         done: Stored | Refused
         try:
             self.disk.put(put.key, put.encode(), new=put.new)
-            self.largest = max(self.largest, self.disk.size)
+            self.largest = max(self.largest, self.disk.ephemeral_bytes)
             done = Stored(put.key)
         except ObjectExists:
             done = Refused(put.key)
