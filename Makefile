@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit property spark conformance coverage demo figure bench fuzz clean
+.PHONY: help install test lint types unit property spark conformance coverage demo figure bench fuzz sabotage clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ bench: $(INSTALLED)  ## kernels side by side with Polars and DuckDB
 
 fuzz: $(INSTALLED)  ## 100 000 mutated programs through the parser
 	@$(BIN)/python -m pytest -q -n $(WORKERS) tests/property/test_script_fuzz.py
+
+sabotage: $(INSTALLED)  ## plant known bugs one at a time: the tests must find each
+	@PYTHONPATH=tests $(BIN)/python -m sabotage
 
 clean:  ## remove what the tools left behind, .venv included
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov

@@ -125,9 +125,7 @@ def main() -> None:
         same = True
         for ours, theirs in zip(report.outputs, again.outputs, strict=True):
             same &= ours.digest == theirs.digest
-            print(
-                f"{ours.name}: live    {ours.digest}\n{' ' * len(ours.name)}  offline {theirs.digest}"
-            )
+            print(f"{ours.name}: live {ours.digest}, offline {theirs.digest}")
         late = np.frombuffer(Path(f"{folder}/arrivals").read_bytes())
         told = read_story(ObjectStore(f"{folder}/store"))
         print(

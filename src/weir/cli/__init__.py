@@ -1,4 +1,5 @@
-"""The command line: `weir run`, `explain`, `conform`, `verify`, `diff`, `status`, `story`, `store`.
+"""The command line: `weir run`, `explain`, `conform`, `verify`, `diff`, `status`, `story`, `store`,
+`simulate`.
 
 Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
 line is wrong, nothing ran; 130 interrupted. Results go to stdout, everything else to stderr.
@@ -17,6 +18,7 @@ from weir.cli.compare import diff, verify
 from weir.cli.conform import conform
 from weir.cli.live import status, store, story
 from weir.cli.programs import explain, run
+from weir.cli.simulate import simulate
 
 app = typer.Typer(
     name="weir",
@@ -44,7 +46,7 @@ def weir(
     """A reliable temporal stream engine: one program, one answer."""
 
 
-for command in (run, explain, conform, verify, diff, status, story, store):
+for command in (run, explain, conform, verify, diff, status, story, store, simulate):
     app.command()(command)
 
 

@@ -9,18 +9,19 @@ Rules
 3. A vertex does not step while a volatile tail of it is larger than `tail_bytes`, nor while all
    it could read is behind a reader that does not read: that is what pushes back.
 4. Nothing counts before the store says so: segments and checkpoints are reported when stored.
-5. What a write of an object under way needs is held until it ends; a write that failed is tried
-   again, and the host says that it is in trouble.
+5. What the store answers goes to the instance that asked (`requests.py`), never to its successor.
+   What failed is asked again, and until then the host says that it is in trouble.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.errors import SnapshotCorrupt, WeirError
 from weir.job.instance import Instance, MakeInstance
 from weir.job.messages import Orders, Report, VertexOrder
+from weir.job.requests import RETRY_AFTER, Requests
 from weir.job.running import HostSettings, Running
 from weir.job.signals import (
     Arrived,
@@ -53,9 +54,6 @@ from weir.reliable.codec import decode_entries
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, batch_bytes
 
-RETRY_AFTER = 0.2
-"""Seconds until a write, a read or a connection that failed is tried again."""
-
 
 @dataclass(slots=True)
 class _Subscription:
@@ -87,17 +85,14 @@ class Host:
         self.session = session
         self._topology, self._strategies = topology, strategies
         self._make, self._settings = make, settings
-        self._epoch = self._number = self._asked = -1
+        self._epoch = self._number = -1
         self._running: dict[str, Running] = {}
         self._streams: dict[str, LogStream] = {}
         self._links: dict[tuple[str, int], _Link] = {}
         self._subscriptions: dict[str, _Subscription] = {}
-        self._retries: list[tuple[float, Put | Get]] = []
-        self._pending: dict[str, Put | Get] = {}
-        self._readers_of_segment: dict[str, str] = {}
+        self._requests: Requests[Running | LogStream] = Requests(self._is_there)
         self._out: list[HostCommand] = []
         self._report_number = 0
-        self._corrupt: set[str] = set()
         self.trouble = ""
 
     # --- signals -----------------------------------------------------------------------------
@@ -133,12 +128,15 @@ class Host:
                 self._stored(key, now, refused=isinstance(signal, Refused))
             case Loaded(key, body):
                 self._loaded(key, body, now)
-            case Unstored(key, why) | Unloaded(key, why):
-                self._again(key, why, now)
+            case Unstored(key, why):
+                self._failed(Put, key, why, now)
+            case Unloaded(key, why):
+                self._failed(Get, key, why, now)
         return self._drained()
 
     def _drained(self) -> list[HostCommand]:
-        out, self._out = self._out, []
+        out, self._out = [*self._out, *self._requests.ready], []
+        self._requests.ready.clear()
         return out
 
     # --- orders ------------------------------------------------------------------------------
@@ -167,10 +165,8 @@ class Host:
         for order in orders.vertices:
             self._apply(order)
         self._link_inputs(now)
-        if orders.checkpoint > self._asked:
-            self._asked = orders.checkpoint
-            for running in self._running.values():
-                running.checkpoint_asked = True
+        for running in self._running.values():
+            running.asked = orders.checkpoint
 
     def _begin(self, order: VertexOrder, now: float) -> None:
         running = Running(
@@ -182,9 +178,7 @@ class Host:
             now,
         )
         self._running[order.vertex] = running
-        self._out += running.begin()
-        for command in self._out:
-            self._remember(command)
+        self._ask(running, running.begin())
         if running.instance is not None:
             self._started(running)
 
@@ -318,7 +312,7 @@ class Host:
 
     def work(self, now: float, *, vertex: str | None = None) -> tuple[bool, list[HostCommand]]:
         """Let every vertex (or this one) take a step; whether there was anything to do."""
-        self._retry(now)
+        self._requests.retry(now)
         self._link_inputs(now)
         progressed = False
         for name, running in list(self._running.items()):
@@ -356,73 +350,51 @@ class Host:
         for running in self._running.values():
             if running.instance is None or running.status == "failed":
                 continue
-            commands: list[HostCommand] = []
             if running.order.writes_log:
-                commands += running.flush(now)
-            commands += running.keep(now)
+                self._ask(running, running.flush(now))
+            self._ask(running, running.keep(now))
             if not self._is_full(running.instance):
-                commands += running.pull()
-            for command in commands:
-                self._remember(command)
-            self._out += commands
-        for name, stream in self._streams.items():
+                self._out += running.pull()
+        for stream in self._streams.values():
             for key in stream.missing:
-                if key not in self._readers_of_segment:
-                    self._readers_of_segment[key] = name
-                    get = Get(key)
-                    self._remember(get)
-                    self._out.append(get)
+                get = Get(key)
+                if not self._requests.waits(get, stream):
+                    self._requests.ask(get, stream)
 
     # --- the store ---------------------------------------------------------------------------
 
-    def _remember(self, command: HostCommand) -> None:
-        if isinstance(command, Put | Get):
-            self._pending[command.key] = command
+    def _ask(self, running: Running, commands: Sequence[Put | Get]) -> None:
+        for command in commands:
+            self._requests.ask(command, running)
 
-    def _again(self, key: str, why: str, now: float) -> None:
-        command = self._pending.get(key)
-        if command is not None:
+    def _is_there(self, owner: Running | LogStream) -> bool:
+        if isinstance(owner, LogStream):
+            return self._streams.get(owner.name) is owner
+        return self._running.get(owner.spec.id) is owner
+
+    def _failed(self, kind: type[Put] | type[Get], key: str, why: str, now: float) -> None:
+        if self._requests.failed(kind, key, now):
             self.trouble = why
-            self._retries.append((now + RETRY_AFTER, command))
-
-    def _retry(self, now: float) -> None:
-        due = [command for when, command in self._retries if when <= now]
-        if due:
-            self._retries = [r for r in self._retries if r[0] > now]
-            self._out += due
 
     def _stored(self, key: str, now: float, *, refused: bool) -> None:
-        if self._pending.pop(key, None) is None:
-            return
+        running = self._requests.answered(Put, key)
         self.trouble = ""
-        for running in self._running.values():
-            if running.owns(key):
-                commands = running.stored(key, now, refused=refused)
-                for command in commands:
-                    self._remember(command)
-                self._out += commands
+        if isinstance(running, Running):
+            self._ask(running, running.stored(key, now, refused=refused))
 
     def _loaded(self, key: str, body: bytes | None, now: float) -> None:
-        if self._pending.pop(key, None) is None:
-            return
+        owner = self._requests.answered(Get, key)
         self.trouble = ""
-        if key in self._readers_of_segment:
-            self._load_segment(key, body)
-            return
-        for running in list(self._running.values()):
-            if not running.owns(key):
-                continue
-            commands = running.loaded(key, body, now)
-            for command in commands:
-                self._remember(command)
-            self._out += commands
-            if running.instance is not None and running.status == "running":
-                self._started(running)
-        self._link_inputs(now)
+        if isinstance(owner, LogStream):
+            self._load_segment(owner, key, body)
+        elif owner is not None:
+            self._ask(owner, owner.loaded(key, body, now))
+            if owner.instance is not None and owner.status == "running":
+                self._started(owner)
+            self._link_inputs(now)
 
-    def _load_segment(self, key: str, body: bytes | None) -> None:
-        stream = self._streams.get(self._readers_of_segment.pop(key))
-        if stream is None or key not in stream.missing:
+    def _load_segment(self, stream: LogStream, key: str, body: bytes | None) -> None:
+        if key not in stream.missing:
             return
         try:
             if body is None:
@@ -430,7 +402,6 @@ class Host:
             stream.load(key, decode_entries(body))
         except SnapshotCorrupt as error:
             del stream.missing[key]
-            self._corrupt.add(key)
             self._running[self._topology.writer_of[stream.name]].spoil(key, error)
 
     # --- reports -----------------------------------------------------------------------------

@@ -22,6 +22,10 @@ EPHEMERAL = ("checkpoints/", "streams/")
 """What nobody needs when the job is over."""
 
 
+def is_ephemeral(key: str) -> bool:
+    return key.startswith(EPHEMERAL)
+
+
 def checkpoint_key(vertex: str, incarnation: int, number: int) -> str:
     return f"checkpoints/{vertex}/{incarnation:016}-{number:08}"
 
@@ -39,11 +43,52 @@ def commit_key(sink: str, number: int) -> str:
 
 
 def incarnation_of(key: str) -> int:
-    """The incarnation that wrote a checkpoint or a segment.
+    """The incarnation that wrote a checkpoint, a segment or a part.
 
     >>> incarnation_of(checkpoint_key("1.0", 7, 3)), incarnation_of(segment_key("1.0/0.0", 9, 7))
     (7, 7)
     """
-    name = key.rsplit("/", 1)[1]
-    first, second = name.split("-")
-    return int(first if key.startswith("checkpoints/") else second)
+    first, second = _numbers(key)
+    return second if key.startswith("streams/") else first
+
+
+def number_of(key: str) -> int:
+    """The number of a checkpoint, a part, a commit or a record.
+
+    >>> number_of(checkpoint_key("1.0", 7, 3)), number_of(commit_key("sink.0", 5))
+    (3, 5)
+    """
+    return _numbers(key)[-1]
+
+
+def first_of(key: str) -> int:
+    """The number of a segment's first row.
+
+    >>> first_of(segment_key("1.0/0.0", 9, 7))
+    9
+    """
+    return _numbers(key)[0]
+
+
+def _numbers(key: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in key.rsplit("/", 1)[1].split("-"))
+
+
+def step_of(key: str) -> str:
+    """The name of the durable step that writes this object; crash points go by these.
+
+    >>> step_of(commit_key("sink.0", 5)), step_of(LATEST_RECORD), step_of(record_key(2))
+    ('commit', 'hint', 'record')
+    """
+    if key == LATEST_RECORD:
+        return "hint"
+    return _STEPS[key.split("/", 1)[0]]
+
+
+_STEPS = {
+    "records": "record",
+    "checkpoints": "checkpoint",
+    "streams": "segment",
+    "parts": "part",
+    "commits": "commit",
+}

@@ -6,7 +6,8 @@ Rules (StreamScope §4.3)
 2. A vertex restarts from its newest usable checkpoint, else from the beginning. What it then reads
    again is what its readers' restarts ask for: sinks first, then upwards (low-water marks).
 3. Checkpoints before a vertex's restart, and segments before all readers' restarts, are garbage.
-   They are deleted when a record without them is durable, and hosts forget rows no earlier.
+   They are deleted when a record without them is durable, and hosts forget rows no earlier. When
+   the job is finished all of them are.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from weir.job.keys import is_ephemeral
 from weir.job.messages import Checkpoint
 from weir.job.topology import Topology, VertexSpec
 from weir.reliable.codec import decode_record, encode_record
@@ -28,6 +30,8 @@ class Ledger(msgspec.Struct):
     """The durable state of a job; see the module's rules."""
 
     epoch: int = 0
+    manager: str = ""
+    """Which manager wrote it: two that begin from one record must not write the same next one."""
     number: int = -1
     checkpoints: dict[str, tuple[Checkpoint, ...]] = {}
     segments: dict[str, tuple[Segment, ...]] = {}
@@ -38,6 +42,12 @@ class Ledger(msgspec.Struct):
 
     def encode(self) -> bytes:
         return encode_record(self)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The objects that it relies on."""
+        checkpoints = {c.key for found in self.checkpoints.values() for c in found}
+        return frozenset(checkpoints | {s.key for found in self.segments.values() for s in found})
 
 
 def decode_ledger(body: bytes) -> Ledger:
@@ -102,9 +112,12 @@ def learn_checkpoints(ledger: Ledger, vertex: str, made: Iterable[Checkpoint]) -
 
 
 def _is_ahead(later: Checkpoint, earlier: Checkpoint) -> bool:
-    """Positions only move forward, whoever took the checkpoint."""
+    """Positions only move forward, whoever took the checkpoint. Of two at the same positions
+    (claims came, and no rows) the later replaces the earlier, which is then garbage."""
     mine, before = (*later.inputs, *later.outputs), (*earlier.inputs, *earlier.outputs)
-    return mine != before and all(a >= b for a, b in zip(mine, before, strict=True))
+    if mine == before:
+        return (later.incarnation, later.number) > (earlier.incarnation, earlier.number)
+    return all(a >= b for a, b in zip(mine, before, strict=True))
 
 
 def learn_segments(ledger: Ledger, stream: str, found: Sequence[Segment]) -> bool:
@@ -136,13 +149,14 @@ def forget(ledger: Ledger, keys: Iterable[str]) -> None:
 
 def collect(topology: Topology, ledger: Ledger) -> tuple[str, ...]:
     """Take what nobody needs out of the ledger; the objects to delete once that is durable."""
+    if ledger.finished:
+        return _collect_all(ledger)
     found = restarts(topology, ledger)
     garbage: list[str] = []
     for vertex, checkpoints in ledger.checkpoints.items():
         usable = found.checkpoint[vertex]
         start = checkpoints.index(usable) if usable is not None else 0
-        if not vertex.startswith("sink."):
-            garbage += [c.key for c in checkpoints[:start]]
+        garbage += [c.key for c in checkpoints[:start] if is_ephemeral(c.key)]
         ledger.checkpoints[vertex] = checkpoints[start:]
     for stream, segments in ledger.segments.items():
         needed = found.needed.get(stream, UNREAD)
@@ -151,3 +165,15 @@ def collect(topology: Topology, ledger: Ledger) -> tuple[str, ...]:
     for stream, needed in found.needed.items():
         ledger.collected[stream] = max(ledger.collected.get(stream, 0), needed)
     return tuple(garbage)
+
+
+def _collect_all(ledger: Ledger) -> tuple[str, ...]:
+    """The job is finished: only the last commits of its sinks are left to name."""
+    garbage = tuple(sorted(key for key in ledger.names if is_ephemeral(key)))
+    ledger.segments = {}
+    ledger.checkpoints = {
+        vertex: kept
+        for vertex, found in ledger.checkpoints.items()
+        if (kept := tuple(c for c in found[-1:] if not is_ephemeral(c.key)))
+    }
+    return garbage

@@ -12,6 +12,7 @@ Rules
 4. What is deleted in the store or forgotten by hosts is what a durable record says is garbage.
 5. The job is finished when every sink has committed its last row; it fails when a vertex does,
    and then keeps everything.
+6. Now and then the store is listed and what is nobody's deleted (`sweeping.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.job.keys import LATEST_RECORD, record_key
+from weir.job.keys import EPHEMERAL, LATEST_RECORD, record_key
 from weir.job.ledger import (
     Ledger,
     Restarts,
@@ -35,6 +36,8 @@ from weir.job.signals import (
     Delete,
     Ended,
     Get,
+    List,
+    Listed,
     Loaded,
     ManagerCommand,
     ManagerSignal,
@@ -47,12 +50,11 @@ from weir.job.signals import (
 )
 from weir.job.story import StoryLine
 from weir.job.strategy import Strategy
+from weir.job.sweeping import EPOCH_BITS, doubtful_commits, losing_parts, old_records, unnamed
 from weir.job.topology import Topology
 
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
 RATE_OVER = 1.0
-EPOCH_BITS = 24
-"""Incarnations are epoch << EPOCH_BITS | counter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class ManagerSettings:
     record_every: float = 0.2
     trouble_limit: float = 30.0
     stop_limit: float = 10.0
+    sweep_every: float = 60.0
 
 
 @dataclass(slots=True)
@@ -111,6 +114,7 @@ class _Record:
     key: str
     garbage: tuple[str, ...]
     collected: Mapping[str, int]
+    names: frozenset[str]
     put: Put = field(repr=False)
     again_at: float | None = None
 
@@ -125,11 +129,15 @@ class Manager:
         ledger: Ledger,
         settings: ManagerSettings,
         now: float,
+        *,
+        name: str,
     ) -> None:
-        """`ledger` is the last record (a new one for a new job)."""
+        """`ledger` is the last record (a new one for a new job); no two managers of a job may
+        ever have the same `name`."""
         self.topology, self.ledger, self.settings = topology, ledger, settings
         self._strategies = strategies
         ledger.epoch += 1
+        ledger.manager = name
         ledger.incarnations = 0
         self.hosts: dict[str, HostState] = {}
         self._lost: set[str] = set()
@@ -139,12 +147,15 @@ class Manager:
             for copy in range(strategies[spec.id].copies)
         ]
         self._orders = 0
-        self._began_at = now
-        self._recorded_at = now
+        self._began_at = self._ticked_at = now
+        self._recorded_at = self._swept_at = now
         self._dirty = True
         self._established = False
         self._writing: _Record | None = None
         self._collected: Mapping[str, int] = dict(ledger.collected)
+        self._durable_names = ledger.names
+        self._spoiled: set[str] = set()
+        self._parts: tuple[str, ...] = ()
         self._stop_asked: float | None = None
         self._ended: Ended | None = None
         self._over = False
@@ -164,6 +175,10 @@ class Manager:
                 self._out.append(Get(key))
             case Loaded(key, body):
                 self._settle(key, body, now)
+                if body is not None and key.startswith("commits/"):
+                    self._delete(losing_parts(self._parts, key, body))
+            case Listed(keys):
+                self._listed(keys)
             case Unstored(key, why):
                 if self._writing is not None and key == self._writing.key:
                     self._writing.again_at = now + self.settings.record_every
@@ -175,11 +190,13 @@ class Manager:
     def tick(self, now: float) -> list[ManagerCommand]:
         """Time has passed."""
         if not self._over:
+            self._allow_for_sleep(now)
             self._find_lost(now)
             self._place(now)
             self._check_stop(now)
             self._check_trouble(now)
             self._record(now)
+            self._sweep(now)
         return self._drained()
 
     def stop(self, now: float) -> None:
@@ -198,6 +215,8 @@ class Manager:
     # --- hosts -------------------------------------------------------------------------------
 
     def _reported(self, report: Report, now: float) -> None:
+        if self._over and self._ended is not None and self._ended.error == TAKEN_OVER:
+            return  # its hosts are somebody else's now
         if self._over or report.session in self._lost:
             self._out.append(Answer(report.session, self._stop_order(report.session)))
             return
@@ -212,7 +231,10 @@ class Manager:
             known = self.hosts[report.session] = HostState(report.session, report, now)
             self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
         known.report, known.heard = report, now
-        known.trouble_since = (known.trouble_since or now) if report.trouble else None
+        if not report.trouble:
+            known.trouble_since = None
+        elif known.trouble_since is None:
+            known.trouble_since = now
         # The same report again is a sign of life of a host that is busy.
         reports = {r.vertex: r for r in report.vertices} if is_new else {}
         for placement in self.placements:
@@ -229,6 +251,14 @@ class Manager:
     def _stop_order(self, session: str) -> Orders:
         self._orders += 1
         return Orders(self.ledger.epoch, self._orders, session, stop=True, over=self._over)
+
+    def _allow_for_sleep(self, now: float) -> None:
+        """A manager that stood still itself has no reason to think that all hosts did."""
+        slept = now - self._ticked_at
+        self._ticked_at = now
+        if slept > self.settings.silence / 2:
+            for host in self.hosts.values():
+                host.heard = min(host.heard + slept, now)
 
     def _find_lost(self, now: float) -> None:
         for session, host in list(self.hosts.items()):
@@ -255,7 +285,8 @@ class Manager:
     # --- placing -----------------------------------------------------------------------------
 
     def _place(self, now: float) -> None:
-        if not self._established or not self.hosts or self._ended is not None:
+        ends = self._ended is not None or self.ledger.finished
+        if not self._established or not self.hosts or ends:
             return
         waited = now - self._began_at >= self.settings.patience
         if len(self.hosts) < self.settings.hosts and not waited and self.ledger.incarnations == 0:
@@ -354,6 +385,7 @@ class Manager:
         vertex = placement.vertex
         if found.corrupt:
             forget(self.ledger, found.corrupt)
+            self._spoiled.update(found.corrupt)
             self._dirty = True
             for key in found.corrupt:
                 self._tell(vertex, f"{key} cannot be read; going back", now)
@@ -370,11 +402,14 @@ class Manager:
             took = now - placement.fallen_at
             self._tell(vertex, f"runs again, {took:.3f} s after its loss was found", now)
             placement.fallen_at = None
-        if learn_checkpoints(self.ledger, vertex, found.checkpoints):
+        # Other copies may still speak of what cannot be read.
+        checkpoints = [c for c in found.checkpoints if c.key not in self._spoiled]
+        if learn_checkpoints(self.ledger, vertex, checkpoints):
             self._dirty = True
-            self._tell(vertex, f"checkpoint {found.checkpoints[-1].number}", now)
+            self._tell(vertex, f"checkpoint {checkpoints[-1].number}", now)
         for stream, segments in found.segments.items():
-            self._dirty |= learn_segments(self.ledger, stream, segments)
+            readable = [s for s in segments if s.key not in self._spoiled]
+            self._dirty |= learn_segments(self.ledger, stream, readable)
         if found.status == "done" and (before is None or before.status != "done"):
             self._tell(vertex, "done", now)
 
@@ -392,9 +427,8 @@ class Manager:
         if self._stop_asked is None or self._ended is not None:
             return
         waited = now - self._stop_asked
-        settled = waited > 2 * self.settings.record_every and all(
-            p.report is not None and _is_kept(p.report) for p in self.placements
-        )
+        kept = {p.vertex for p in self.placements if p.report is not None and p.report.kept}
+        settled = len(kept) == len(self.topology.order)
         if settled or waited > self.settings.stop_limit:
             self._ended = Ended(stopped=True)
             self._dirty = True
@@ -429,7 +463,8 @@ class Manager:
         key = record_key(self.ledger.number)
         body = self.ledger.encode()
         put = Put(key, lambda: body, new=True)
-        self._writing = _Record(key, garbage, dict(self.ledger.collected), put)
+        collected, names = dict(self.ledger.collected), self.ledger.names
+        self._writing = _Record(key, garbage, collected, names, put)
         self._out.append(put)
 
     def _stored(self, key: str, now: float) -> None:
@@ -440,10 +475,9 @@ class Manager:
         if not self._established:
             self._established = True
             self._tell("", f"manager of epoch {self.ledger.epoch}", now)
-        self._collected = written.collected
+        self._collected, self._durable_names = written.collected, written.names
         self._out.append(Put(LATEST_RECORD, key.encode))
-        if written.garbage:
-            self._out.append(Delete(written.garbage))
+        self._delete(written.garbage)
         if self.ledger.finished and not self._dirty:
             self._finish(Ended())
         elif self._ended is not None and not self._dirty:
@@ -460,6 +494,41 @@ class Manager:
         else:
             self._finish(Ended(TAKEN_OVER))
 
+    # --- sweeping ----------------------------------------------------------------------------
+
+    def _sweep(self, now: float) -> None:
+        if self._established and now - self._swept_at >= self.settings.sweep_every:
+            self._swept_at = now
+            self._out += [List(prefix) for prefix in (*EPHEMERAL, "parts/", "records/")]
+
+    def _listed(self, keys: tuple[str, ...]) -> None:
+        if self._over or not self._established:
+            return
+        self._delete(unnamed(keys, self._named, self._alive, self.ledger.epoch))
+        self._delete(old_records(keys, self.ledger.number))
+        parts = tuple(key for key in keys if key.startswith("parts/"))
+        if parts:
+            last = {v: c[-1].number for v, c in self.ledger.checkpoints.items() if c}
+            self._parts = parts
+            self._out += [Get(key) for key in doubtful_commits(parts, last)]
+
+    @property
+    def _named(self) -> frozenset[str]:
+        """What the last durable record relies on, and what the next one will."""
+        coming = self._writing.names if self._writing is not None else frozenset[str]()
+        return self._durable_names | coming | self.ledger.names
+
+    @property
+    def _alive(self) -> dict[int, VertexReport | None]:
+        """See `unnamed`."""
+        return {p.incarnation: p.report for p in self.placements if p.session is not None}
+
+    def _delete(self, keys: tuple[str, ...]) -> None:
+        if keys:
+            self._out.append(Delete(keys))
+
+    # --- the end -----------------------------------------------------------------------------
+
     def _end(self, error: str) -> None:
         """The job cannot go on; what is durable stays. It ends with a last record: who cannot
         write one was not the manager, and has nothing to say."""
@@ -469,14 +538,14 @@ class Manager:
 
     def _finish(self, ended: Ended) -> None:
         if not self._over:
-            self._over = True
+            self._over, self._ended = True, ended
             self._out.append(ended)
 
     @property
     def over(self) -> bool:
         return self._over
 
-
-def _is_kept(report: VertexReport) -> bool:
-    """Whether its last checkpoint is of where it stands."""
-    return bool(report.checkpoints) or report.status == "done"
+    @property
+    def established(self) -> bool:
+        """Its first record is durable."""
+        return self._established

@@ -49,6 +49,10 @@ class VertexReport(msgspec.Struct, frozen=True):
     corrupt: tuple[str, ...] = ()
     """Objects of the store that could not be read."""
     error: str = ""
+    flushed: dict[str, int] = {}
+    """For each of its streams the first row of the last segment whose write has ended."""
+    kept: int = 0
+    """The last `Orders.checkpoint` since when a checkpoint of it was stored, or nothing changed."""
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -16,11 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-import msgspec
-
 from weir.errors import SnapshotCorrupt
-from weir.events.batch import OPEN, Batch, concat_batches
-from weir.events.order import sort_batch
+from weir.events.batch import OPEN
+from weir.job.commits import Commit, decode_commit, encode_part
 from weir.job.instance import Instance, MakeInstance, SinkInstance, SourceInstance
 from weir.job.keys import checkpoint_key, commit_key, part_key, segment_key
 from weir.job.messages import Checkpoint, VertexOrder, VertexReport
@@ -28,8 +26,6 @@ from weir.job.signals import Get, HostCommand, Pull, Put
 from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec
 from weir.reliable.codec import (
-    decode_entries,
-    decode_record,
     decode_snapshot,
     encode_entries,
     encode_record,
@@ -59,27 +55,6 @@ class HostSettings:
     check: bool = False
 
 
-class Commit(msgspec.Struct, frozen=True):
-    """Rows of an output that are there for good: which part holds them (none: no rows), up to
-    which positions of the sink's inputs, and the digest of all rows so far."""
-
-    number: int
-    incarnation: int
-    part: str
-    rows: int
-    inputs: tuple[int, ...]
-    total: str
-    count: int
-
-    @property
-    def digest(self) -> Digest:
-        return Digest(int(self.total, 16), self.count)
-
-
-def decode_commit(body: bytes) -> Commit:
-    return msgspec.json.decode(decode_record(body), type=Commit)
-
-
 class Running:
     """See the module's rules."""
 
@@ -95,7 +70,9 @@ class Running:
         self.spec, self.order = spec, order
         self.instance: Instance | None = None
         self.status: Literal["loading", "running", "behind", "failed"] = "loading"
-        self.checkpoint_asked = False
+        self.asked = 0
+        """The last time that everybody was asked for a checkpoint; see `Orders.checkpoint`."""
+        self._kept = self._saving_for = 0
         self._strategy, self._make, self._settings = strategy, make, settings
         self._checkpoints: list[Checkpoint] = []
         self._number = order.restart.number if order.restart is not None else -1
@@ -106,6 +83,7 @@ class Running:
         self._commit: Commit | None = None
         self._committed = Digest()
         self._flushing: dict[str, tuple[LogStream, Segment]] = {}
+        self._flushed: dict[str, int] = {}
         self._volatile_since: dict[str, float] = {}
         self._pulled = False
         self._corrupt: list[str] = []
@@ -113,7 +91,7 @@ class Running:
 
     # --- beginning ---------------------------------------------------------------------------
 
-    def begin(self) -> list[HostCommand]:
+    def begin(self) -> Sequence[Put | Get]:
         restart = self.order.restart
         if self.spec.kind == "sink":
             self.instance = self._make(self.spec, {}, None)
@@ -138,18 +116,7 @@ class Running:
         self._saved = self.instance.marker if snapshot is not None else None
         self.status = "running"
 
-    def owns(self, key: str) -> bool:
-        """Whether an object is of this vertex, and of this incarnation where it names one."""
-        restart = self.order.restart
-        return (
-            (self._saving is not None and key == self._saving.key)
-            or (restart is not None and key == restart.key and self.status == "loading")
-            or (self._commit is not None and key == self._commit.part)
-            or key in self._flushing
-            or (self._commits and key.startswith(f"commits/{self.spec.id}/"))
-        )
-
-    def loaded(self, key: str, body: bytes | None, now: float) -> list[HostCommand]:
+    def loaded(self, key: str, body: bytes | None, now: float) -> Sequence[Put | Get]:
         """An object that was asked for."""
         if key.startswith("commits/"):
             return self._commit_read(key, body, now)
@@ -180,7 +147,7 @@ class Running:
 
     # --- checkpoints -------------------------------------------------------------------------
 
-    def keep(self, now: float) -> list[HostCommand]:
+    def keep(self, now: float) -> Sequence[Put | Get]:
         """A checkpoint or a commit, if one is due."""
         if self.instance is None or self.status != "running" or not self.order.takes_checkpoints:
             return []
@@ -188,18 +155,19 @@ class Running:
             return []
         every = self._settings.commit_every if self._commits else self._strategy.every
         ends = self.instance.cti == OPEN
-        if not (self.checkpoint_asked or ends or now - self._saved_at >= every):
+        if not (self.asked > self._kept or ends or now - self._saved_at >= every):
             return []
-        self.checkpoint_asked = False
+        self._saving_for = self.asked
         self._saving_marker = self.instance.marker
         if self._saving_marker == self._saved:
+            self._kept = self.asked
             return []
         self._saved_at = now
         if self._commits:
             return self._begin_commit()
         return self._begin_checkpoint(self.instance.snapshot())
 
-    def _begin_checkpoint(self, snapshot: Snapshot) -> list[HostCommand]:
+    def _begin_checkpoint(self, snapshot: Snapshot) -> Sequence[Put | Get]:
         self._number += 1
         key = checkpoint_key(self.spec.id, self.order.incarnation, self._number)
         self._saving = Checkpoint(
@@ -208,11 +176,12 @@ class Running:
         )  # fmt: skip
         return [Put(key, lambda: encode_snapshot(snapshot))]
 
-    def stored(self, key: str, now: float, *, refused: bool) -> list[HostCommand]:
+    def stored(self, key: str, now: float, *, refused: bool) -> Sequence[Put | Get]:
         """An object is in the store; `refused`: somebody else's is."""
         if key in self._flushing:
             stream, segment = self._flushing.pop(key)
             stream.flushed(segment)
+            self._flushed[stream.name] = segment.first
             self._volatile_since.pop(stream.name, None)
             return []
         if self._commit is not None:
@@ -223,11 +192,12 @@ class Running:
 
     def _note_checkpoint(self, made: Checkpoint, marker: tuple[int, ...]) -> None:
         self._saved, self._saving = marker, None
+        self._kept = max(self._kept, self._saving_for)
         self._checkpoints = [*self._checkpoints, made][-KEPT_CHECKPOINTS:]
 
     # --- commits -----------------------------------------------------------------------------
 
-    def _begin_commit(self) -> list[HostCommand]:
+    def _begin_commit(self) -> Sequence[Put | Get]:
         assert isinstance(self.instance, SinkInstance)
         taken = self.instance.take()
         positions = self.instance.snapshot().inputs
@@ -252,7 +222,7 @@ class Running:
         commit = self._commit
         return Put(self._saving.key, lambda: encode_record(commit), new=True)
 
-    def _commit_stored(self, key: str, *, refused: bool) -> list[HostCommand]:
+    def _commit_stored(self, key: str, *, refused: bool) -> Sequence[Put | Get]:
         assert self._commit is not None
         assert self._saving is not None
         if key == self._commit.part:
@@ -264,8 +234,12 @@ class Running:
         self._note_checkpoint(self._saving, self._saving_marker)
         return []
 
-    def _commit_read(self, key: str, body: bytes | None, now: float) -> list[HostCommand]:
+    def _commit_read(self, key: str, body: bytes | None, now: float) -> Sequence[Put | Get]:
         """A commit that is there, or not, while looking for the last one."""
+        restart = self.order.restart
+        if body is None and restart is not None and key == restart.key:
+            self.spoil(key, SnapshotCorrupt("it is not in the store"))
+            return []
         if body is None:
             self._saving = self._commit = None
             self.status = "running"
@@ -292,21 +266,21 @@ class Running:
 
     # --- streams, sources --------------------------------------------------------------------
 
-    def flush(self, now: float) -> list[HostCommand]:
+    def flush(self, now: float) -> Sequence[Put | Get]:
         """Segments that are large or old enough."""
         assert self.instance is not None
-        commands: list[HostCommand] = []
+        commands: list[Put] = []
+        # A tail that is too large holds the vertex back: it must not wait to be old.
+        large = min(self._settings.segment_bytes, self._settings.tail_bytes)
         for stream in self.instance.streams.values():
             if stream.flushing is not None or stream.end <= stream.durable:
                 continue
             since = self._volatile_since.setdefault(stream.name, now)
             old = now - since >= self._settings.flush_after or self._settings.synchronous
-            if not old and stream.held_bytes < self._settings.segment_bytes:
+            if not old and stream.held_bytes < large:
                 continue
             entries = stream.next_segment(self._settings.segment_bytes)
-            if entries is not None and (
-                old or stream.volatile_bytes >= self._settings.segment_bytes
-            ):
+            if entries is not None and (old or stream.volatile_bytes >= large):
                 commands.append(self._flush(stream, entries))
         return commands
 
@@ -377,21 +351,6 @@ class Running:
             {name: s.segments for name, s in instance.streams.items()},
             tuple(self._corrupt),
             self._error,
+            dict(self._flushed),
+            self._kept,
         )
-
-
-def encode_part(taken: Sequence[tuple[int, Batch]]) -> bytes:
-    """Rows of a commit as a part: one sorted run for each of the sink's inputs."""
-    runs: dict[int, list[Batch]] = {}
-    for place, rows in taken:
-        runs.setdefault(place, []).append(Batch(rows.vs, rows.ve, rows.columns))
-    entries = []
-    for place, batches in sorted(runs.items()):
-        rows = concat_batches(batches)
-        entries.append(Entry(place, rows.take(sort_batch(rows, False, exact=True)), 0))
-    return encode_entries(entries)
-
-
-def decode_part(body: bytes) -> list[tuple[int, Batch]]:
-    """The sorted runs of a part with the inputs that they came from."""
-    return [(entry.seq, entry.rows) for entry in decode_entries(body)]

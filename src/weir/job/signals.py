@@ -40,6 +40,13 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class List:
+    """Say which objects there are whose names begin like this. Nobody needs the answer."""
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """It is durable."""
 
@@ -75,6 +82,13 @@ class Unloaded:
 
     key: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the store lists, as it was some time ago."""
+
+    keys: tuple[str, ...]
 
 
 # --- channels ------------------------------------------------------------------------------
@@ -250,5 +264,5 @@ HostSignal: TypeAlias = (
 HostCommand: TypeAlias = (
     Put | Get | Connect | Disconnect | Consumed | Deliver | EndSubscription | Pull | BeginAnew
 )
-ManagerSignal: TypeAlias = StoreSignal | Reported
-ManagerCommand: TypeAlias = Put | Get | Delete | Answer | Ended
+ManagerSignal: TypeAlias = StoreSignal | Listed | Reported
+ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | Ended

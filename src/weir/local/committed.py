@@ -9,8 +9,8 @@ from pathlib import Path
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.io.writers import put_all_in_place
+from weir.job.commits import Commit, decode_commit, decode_part
 from weir.job.keys import commit_key
-from weir.job.running import Commit, decode_commit, decode_part
 from weir.local.files import output_writer
 from weir.plan.nodes import Output
 from weir.reliable.digest import Digest

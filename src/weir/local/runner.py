@@ -163,6 +163,11 @@ class LocalRun:
                 found[number][(number, None, 1)] = None
         return {number: list(keys) for number, keys in found.items()}
 
+    @property
+    def outlet_keys(self) -> list[OutletKey]:
+        """All of them, in order of stages."""
+        return [key for keys in self._outlets.values() for key in keys]
+
     def _outlet_key(self, link: Link, reader: Stage) -> OutletKey:
         if link.channel == "hash":
             return (link.stage, link.keys, self._counts[reader.number])

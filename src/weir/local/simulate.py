@@ -1,40 +1,38 @@
 """Seeds: a job, a world and its faults from one number, and whether the answer came out right.
 
-After every run: each output has the rows of the run without faults (digest and count, from the
-local runner), the commits follow one another without a gap, and everything that only a running
-job needs is collected.
+After every run
+1. each output has the rows of the run without faults (digest and count, from the local runner),
+   and its commits follow one another without a gap;
+2. every stream was read from its first row to its last, each under its number (`witness.py`);
+3. nothing that only a running job needs is left in the store, nor rows that no commit names;
+4. no record ever named an object that was deleted, and every host heard that the job is over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from weir.io.chunks import Partition
+from weir.job.commits import decode_commit, decode_part
 from weir.job.keys import commit_key
 from weir.job.manager import ManagerSettings
-from weir.job.running import HostSettings, decode_commit, decode_part
+from weir.job.running import HostSettings
 from weir.job.strategy import Strategy
 from weir.job.topology import make_topology
+from weir.local.faults import Faults, drawn_faults
 from weir.local.instances import InstanceMaker
-from weir.local.runner import LocalRun
 from weir.local.simulated_disk import SimulatedDisk
-from weir.local.simulator import Faults, SimulatedJob, World, drawn_faults
-from weir.plan.nodes import Program
+from weir.local.simulator import SimulatedJob, When, World
+from weir.local.witness import Truth, Witness, truth_of
+from weir.local.workloads import MOST_ROWS, Workload, choose, make_workload, workload_names
 from weir.plan.rewrites import rewrite
-from weir.plan.stages import StagedPlan, cut_stages
+from weir.plan.stages import cut_stages
 from weir.reliable.digest import Digest, digest
 
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """A program with its data in memory, and the digests of its outputs."""
-
-    name: str
-    program: Program
-    partitions: Mapping[str, Sequence[Partition]]
+Choose = Callable[[int], Workload]
+"""The workload of a seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,39 +44,74 @@ class SeedResult:
     reason: str
     log: tuple[str, ...]
     simulated_seconds: float
+    faults: Faults
+    steps: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
         return not self.reason
 
 
-def run_seed(
-    seed: int,
-    workloads: Sequence[Workload],
-    *,
-    faults: Faults | None = None,
-    crash_before: int | None = None,
-    crash_after: int | None = None,
-    strategy: Strategy | None = None,
-) -> SeedResult:
-    """Run a job in the world of this seed and judge it."""
-    rng = np.random.default_rng(seed)
-    workload = workloads[int(rng.integers(len(workloads)))]
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What of a seed's world shall be otherwise than drawn."""
+
+    faults: Faults | None = None
+    """Instead of the drawn ones."""
+    kinds: tuple[str, ...] | None = None
+    """Only these of the drawn ones."""
+    until: float | None = None
+    crashes: Mapping[int, When] | None = None
+    strategy: Strategy | None = None
+    """Of all vertices between sources and sinks."""
+    parallelism: int | None = None
+    hosts: int | None = None
+    stop_at: float | None = None
+
+    def apply(self, drawn: Faults) -> Faults:
+        faults = self.faults if self.faults is not None else drawn
+        if self.kinds is not None:
+            faults = faults.only(self.kinds)
+        return faults if self.until is None else replace(faults, until=self.until)
+
+
+def built_in(seed: int) -> Workload:
+    """The built-in workload of a seed, with its rows."""
+    return make_workload(choose(seed, workload_names()), seed)
+
+
+def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -> SeedResult:
+    """Run a job in the world of this seed and judge it.
+
+    >>> run_seed(1).passed
+    True
+    """
+    wish = wish or Wish()
+    chosen = workload(seed)
+    faults = wish.apply(drawn_faults(np.random.default_rng([seed, 2])))
+    rng = np.random.default_rng([seed, 3])
     parallelism = int(rng.integers(1, 4))
-    drawn = drawn_faults(rng)
-    job = make_job(workload, parallelism, rng, strategy)
-    world = World(job, rng, faults if faults is not None else drawn)
-    world.crash_before, world.crash_after = crash_before, crash_after
+    if wish.parallelism is not None:
+        parallelism = wish.parallelism
+    truth = truth_of(chosen, parallelism)
+    job = make_job(chosen, parallelism, rng, wish.strategy)
+    witness = Witness(truth, job.topology)
+    make = job.make
+    hosts = wish.hosts if wish.hosts is not None else job.hosts
+    watched = replace(job, make=lambda *given: witness.watch(make(*given)), hosts=hosts)
+    world = World(watched, np.random.default_rng([seed, 4]), faults)
+    world.crashes.update(wish.crashes or {})
+    world.stop_at = wish.stop_at
     try:
         ended = world.run()
-        reason = judge(world, workload, parallelism, ended.error)
+        reason = judge(world, truth, witness, ended.error)
     except Exception as error:  # a seed that breaks a machine is a result, shown with its story
         reason = f"{type(error).__name__}: {error}"
-    return SeedResult(seed, workload.name, reason, tuple(world.log), world.now)
+    log, steps = tuple(world.log), tuple(world.steps)
+    return SeedResult(seed, chosen.name, reason, log, world.now, faults, steps)
 
 
-def staged(program: Program, parallelism: int) -> StagedPlan:
-    return cut_stages(rewrite(program), parallelism)
+# --- the job ---------------------------------------------------------------------------------
 
 
 def make_job(
@@ -87,7 +120,7 @@ def make_job(
     rng: np.random.Generator,
     strategy: Strategy | None = None,
 ) -> SimulatedJob:
-    plan = staged(workload.program, parallelism)
+    plan = cut_stages(rewrite(workload.program), parallelism)
     counts = plan.vertex_counts(lambda s: len(workload.partitions[s.name]))
     topology = make_topology(plan, counts)
     names = {n: [p.name for p in parts] for n, parts in workload.partitions.items()}
@@ -96,12 +129,16 @@ def make_job(
         for v in topology.order
         if v.kind == "source"
     }
+    cut = int(rng.choice([1, 2, 3, 7, 100]))
+    # How long the inputs last, so that things can go wrong at any stage of the job.
+    lasts = float(rng.choice([0.0, 1.0, 5.0]))
     return SimulatedJob(
         topology,
-        {v.id: strategy or _drawn_strategy(v.kind, rng) for v in topology.order},
+        {v.id: _strategy(v.kind, rng, strategy) for v in topology.order},
         InstanceMaker(plan, names, check=True),
         partitions,
-        cut=int(rng.choice([1, 2, 3, 7, 100])),
+        cut=cut,
+        pace=lasts * min(cut, MOST_ROWS) / MOST_ROWS,
         hosts=int(rng.integers(1, 4)),
         host_settings=HostSettings(
             tail_bytes=int(rng.choice([200, 4000, 1 << 20])),
@@ -109,55 +146,58 @@ def make_job(
             segment_bytes=int(rng.choice([100, 2000, 1 << 20])),
             window_bytes=int(rng.choice([100, 1 << 20])),
             commit_every=float(rng.choice([0.05, 0.5])),
+            synchronous=bool(rng.random() < 0.1),
             check=True,
         ),
-        manager_settings=ManagerSettings(patience=1.0, trouble_limit=120.0),
+        manager_settings=ManagerSettings(
+            patience=1.0, trouble_limit=120.0, sweep_every=float(rng.choice([0.3, 2.0]))
+        ),
     )
 
 
-def _drawn_strategy(kind: str, rng: np.random.Generator) -> Strategy:
-    every = float(rng.choice([0.03, 0.3, 3.0]))
-    if kind == "inner" and rng.random() < 0.3:
-        return Strategy("replicate", every, copies=2)
-    return Strategy("checkpoint", every)
+def _strategy(kind: str, rng: np.random.Generator, wanted: Strategy | None) -> Strategy:
+    """All strategies mixed, or one; sources and sinks take checkpoints."""
+    every, copied = float(rng.choice([0.03, 0.3, 3.0])), rng.random() < 0.3
+    if kind != "inner":
+        return Strategy("checkpoint", every)
+    if wanted is not None:
+        return replace(wanted, every=every)
+    return Strategy("replicate", every, copies=2) if copied else Strategy("checkpoint", every)
 
 
-def judge(world: World, workload: Workload, parallelism: int, error: str) -> str:
+# --- judging ---------------------------------------------------------------------------------
+
+
+def judge(world: World, truth: Truth, witness: Witness, error: str) -> str:
     """What is wrong with a run that ended; empty: nothing."""
     if error:
         rotten = world.disk.flipped and "no checkpoint that can be read" in error
         return "" if rotten else f"the job failed: {error}"
-    for number, wanted in enumerate(expected_digests(workload, parallelism)):
+    left = world.sweep()
+    if left:
+        return f"not collected: {', '.join(left)}"
+    for number, wanted in enumerate(truth.digests):
         came, why = committed(world.disk, f"sink.{number}")
         if why:
             return why
         if came != wanted:
             return f"output {number} has digest {came}, wanted {wanted}"
-    left = world.left_over
-    return f"not collected: {', '.join(left)}" if _uncollected(world, left) else ""
-
-
-def _uncollected(world: World, left: Sequence[str]) -> bool:
-    """What the last record names may stay until the job's folder is removed."""
-    return len(left) > 3 * len(world.job.topology.order) + 8
+    return witness.unread()
 
 
 def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
     """The digest of all committed rows of an output, read back; and what is wrong with them."""
     total, number = Digest(), 0
-    positions: tuple[int, ...] | None = None
-    while (body := disk.get(commit_key(sink, number))) is not None:
-        commit = decode_commit(body)
-        if positions is not None and any(
-            a < b for a, b in zip(commit.inputs, positions, strict=True)
-        ):
+    positions: tuple[int, ...] = ()
+    while disk.has(key := commit_key(sink, number)):
+        commit = decode_commit(disk.body(key))
+        if any(a < b for a, b in zip(commit.inputs, positions, strict=False)):
             return total, f"{sink}: commit {number} goes back to {commit.inputs}"
         positions = commit.inputs
         if commit.part:
-            part = disk.get(commit.part)
-            if part is None:
+            if not disk.has(commit.part):
                 return total, f"{sink}: commit {number} without its part {commit.part}"
-            for _, rows in decode_part(part):
+            for _, rows in decode_part(disk.body(commit.part)):
                 total += digest(rows)
         if total != commit.digest:
             return total, f"{sink}: commit {number} says {commit.digest}, its rows {total}"
@@ -165,9 +205,27 @@ def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
     return total, ""
 
 
-def expected_digests(workload: Workload, parallelism: int) -> list[Digest]:
-    """What the local runner answers."""
-    nowhere = [lambda vertex, rows: None for _ in workload.program.outputs]
-    run = LocalRun(workload.program, workload.partitions, nowhere, parallelism=parallelism)
-    run.run()
-    return [egress.digest for egress in run.egress]
+# --- making a failure small --------------------------------------------------------------------
+
+UNTIL = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Ends of the faults that are tried, in simulated seconds."""
+
+
+def minimise(
+    failed: SeedResult, workload: Choose = built_in, wish: Wish | None = None
+) -> tuple[Wish, SeedResult]:
+    """The fewest kinds of faults, and the earliest end of them, with which a seed still fails."""
+    wish = replace(wish or Wish(), kinds=failed.faults.kinds)
+    found = failed
+    for kind in failed.faults.kinds:
+        fewer = tuple(k for k in wish.kinds or () if k != kind)
+        tried = run_seed(failed.seed, workload, replace(wish, kinds=fewer))
+        if not tried.passed:
+            wish, found = replace(wish, kinds=fewer), tried
+    for until in UNTIL:
+        if until >= found.faults.until:
+            break
+        tried = run_seed(failed.seed, workload, replace(wish, until=until))
+        if not tried.passed:
+            return replace(wish, until=until), tried
+    return wish, found

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from weir.job.keys import is_ephemeral
 from weir.reliable.store import ObjectExists
 
 
@@ -24,14 +25,13 @@ class SimulatedDisk:
         self.full = False
         self.flips = 0.0
         self.flipped: list[str] = []
-        self.steps: list[str] = []
-        """The durable steps, in order: what crash points are counted by."""
+        self.ephemeral_bytes = 0
+        """The size of what only a running job needs."""
 
     def put(self, key: str, body: bytes, *, new: bool = False) -> None:
         if new and key in self._objects:
             raise ObjectExists(key)
-        self._objects[key] = body
-        self.steps.append(key)
+        self._set(key, body)
         if self._rng.random() < 0.5:
             self._listed.update(dict.fromkeys(self._objects))
 
@@ -41,9 +41,25 @@ class SimulatedDisk:
         if fate < 0.4 or (new and key in self._objects):
             return
         if fate < 0.7 or new:
-            self._objects[key] = body
+            self._set(key, body)
         else:
-            self._objects[key] = body[: int(self._rng.integers(0, len(body)))]
+            self.put_torn(key, body)
+
+    def put_torn(self, key: str, body: bytes) -> None:
+        self._set(key, body[: int(self._rng.integers(0, len(body)))])
+
+    def put_late(self, key: str, body: bytes, *, new: bool) -> None:
+        """The write of a dead writer, which the network held back."""
+        if not new or key not in self._objects:
+            self._set(key, body)
+
+    def _set(self, key: str, body: bytes) -> None:
+        self._grow(key, len(body) - len(self._objects.get(key, b"")))
+        self._objects[key] = body
+
+    def _grow(self, key: str, by: int) -> None:
+        if is_ephemeral(key):
+            self.ephemeral_bytes += by
 
     def get(self, key: str) -> bytes | None:
         body = self._objects.get(key)
@@ -57,7 +73,7 @@ class SimulatedDisk:
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
-            self._objects.pop(key, None)
+            self._grow(key, -len(self._objects.pop(key, b"")))
 
     def list(self, prefix: str = "") -> list[str]:
         """As it was some time ago."""
@@ -67,6 +83,9 @@ class SimulatedDisk:
         """Listings catch up."""
         self._listed = dict.fromkeys(self._objects)
 
-    @property
-    def size(self) -> int:
-        return sum(len(body) for body in self._objects.values())
+    def has(self, key: str) -> bool:
+        return key in self._objects
+
+    def body(self, key: str) -> bytes:
+        """What an object holds, read without any fault."""
+        return self._objects[key]

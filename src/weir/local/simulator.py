@@ -3,11 +3,8 @@
 The world has a clock, a network, a store, hosts and a job manager. Everything that happens is an
 event in one queue, in an order that the seed decides alone, so a failing seed fails again.
 
-Faults (each with a rate that the seed draws): control messages delayed, lost, doubled, out of
-order; channels that double and reorder entries or break; hosts that crash and come back, are cut
-off, or stand still and wake up as zombies; managers that crash, or run on beside their successor;
-writes that fail, tear, or succeed unheard; a full store; flipped bits; slow vertices; clocks that
-jump ahead.
+What goes wrong is in `faults.py`. Besides, a writer can be made to die at any durable step: every
+write and delete has a number and the name of its kind (`steps`).
 """
 
 from __future__ import annotations
@@ -16,14 +13,16 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from weir.errors import RunError
 from weir.io.chunks import Chunk, Partition
+from weir.job.commits import decode_commit
 from weir.job.host import Host
 from weir.job.instance import MakeInstance
-from weir.job.keys import EPHEMERAL
+from weir.job.keys import is_ephemeral, step_of
 from weir.job.ledger import Ledger
 from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
 from weir.job.records import last_record, sweep
@@ -42,6 +41,8 @@ from weir.job.signals import (
     Get,
     HostCommand,
     HostSignal,
+    List,
+    Listed,
     Loaded,
     Lost,
     ManagerCommand,
@@ -52,57 +53,30 @@ from weir.job.signals import (
     Refused,
     Reported,
     Stored,
+    StoreSignal,
     Subscribed,
     Taken,
+    Unloaded,
     Unstored,
     Unsubscribed,
 )
 from weir.job.strategy import Strategy
 from weir.job.topology import Topology
+from weir.local.faults import Faults
 from weir.local.simulated_disk import SimulatedDisk
 from weir.reliable.log import batch_bytes
 from weir.reliable.store import ObjectExists
 from weir.reliable.stream import Entry
 
-STEP = 0.002
+STEP, IDLE = 0.002, 0.02
+"""Seconds between two steps of a host; of one that has nothing to do."""
 REPORT_EVERY = 0.05
-SETTLE = 60.0
-"""Seconds of simulated time after which faults cease, so that every run can end."""
+CLOSING = 30.0
+"""Seconds within which all hosts must have heard that the job is over."""
 
 
-@dataclass(slots=True)
-class Faults:
-    """Rates: of messages (per message), of others (per second of simulated time)."""
-
-    lose: float = 0.0
-    double: float = 0.0
-    delay: float = 0.01
-    crash: float = 0.0
-    freeze: float = 0.0
-    cut: float = 0.0
-    manager_crash: float = 0.0
-    second_manager: float = 0.0
-    write_fails: float = 0.0
-    full: float = 0.0
-    flips: float = 0.0
-    slow: float = 0.0
-    jump: float = 0.0
-    until: float = SETTLE
-
-
-def drawn_faults(rng: np.random.Generator) -> Faults:
-    """What goes wrong in a world: some kinds of faults, not always all."""
-
-    def rate(most: float, often: float = 0.5) -> float:
-        return float(rng.random() * most) if rng.random() < often else 0.0
-
-    return Faults(
-        lose=rate(0.3), double=rate(0.3), delay=float(rng.choice([0.001, 0.01, 0.1])),
-        crash=rate(1.5, 0.8), freeze=rate(0.5), cut=rate(0.3),
-        manager_crash=rate(0.5), second_manager=rate(0.2, 0.3),
-        write_fails=rate(0.2), full=rate(0.2, 0.2), flips=rate(0.3, 0.15),
-        slow=rate(0.5), jump=rate(0.2, 0.3), until=float(rng.choice([3.0, 8.0, 20.0])),
-    )  # fmt: skip
+When: TypeAlias = Literal["before", "torn", "after"]
+"""Where at a durable step its writer dies: before it, half-way, or before it hears of the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +88,8 @@ class SimulatedJob:
     make: MakeInstance
     partitions: Mapping[str, Partition]
     cut: int
+    pace: float = 0.0
+    """Seconds that a source takes for each chunk, on average."""
     hosts: int = 2
     host_settings: HostSettings = field(default_factory=HostSettings)
     manager_settings: ManagerSettings = field(default_factory=ManagerSettings)
@@ -130,6 +106,9 @@ class _SimHost:
     frozen_until: float = 0.0
     cut_until: float = 0.0
     ahead: float = 0.0
+    turn: int = 0
+    """The number of its next step: one that was put off is done by an earlier one."""
+    is_idle: bool = False
     dead: bool = False
 
 
@@ -138,6 +117,8 @@ class _SimManager:
     machine: Manager
     told: int = 0
     writing: dict[str, Put] = field(default_factory=dict)
+    frozen_until: float = 0.0
+    ahead: float = 0.0
     dead: bool = False
 
 
@@ -151,6 +132,8 @@ class _Channel:
     connection: int
     server: _SimHost
     open: bool = True
+    last_at: float = 0.0
+    """When the last of what was sent arrives: entries do not overtake one another."""
 
 
 class World:
@@ -164,34 +147,49 @@ class World:
         self.disk.flips = faults.flips
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
-        self._sessions = 0
+        self._sessions = self._names = 0
         self._hosts: list[_SimHost] = []
         self._managers: list[_SimManager] = []
         self._channels: dict[str, _Channel] = {}
         self.ended: Ended | None = None
+        self._over = False
         self.log: list[str] = []
-        self.crash_before: int | None = None
-        """A crash point: the number of the durable step before (or right after) which its writer
-        dies."""
-        self.crash_after: int | None = None
-        self._steps = 0
+        self.crashes: dict[int, When] = {}
+        """Crash points, by the number of the durable step."""
+        self.stop_at: float | None = None
+        self.steps: list[str] = []
+        """The names of all durable steps, in order."""
+        self.stops = 0
+        self.largest = 0
+        """The most bytes that were ever in the store of what only a running job needs."""
 
     # --- running -----------------------------------------------------------------------------
 
     def run(self, limit: float = 120.0) -> Ended:
-        """Until the job has ended, or is stuck for so many simulated seconds."""
+        """Until the job has ended and all hosts know; an error when it is stuck for so many
+        simulated seconds."""
         self._start_manager()
         for slot in range(self.job.hosts):
             self._after(float(self._rng.random() * 0.1), partial(self._start_host, slot))
         self._after(0.1, self._misfortune)
-        while self._queue and self.ended is None:
+        if self.stop_at is not None:
+            self._after(self.stop_at, self._ask_to_stop)
+        self._pass_time(limit, lambda: self.ended is not None)
+        assert self.ended is not None
+        # Hosts that were cut off or stood still hear of it later; writes under way arrive.
+        self._pass_time(self.now + CLOSING, lambda: not self._hosts)
+        self._over = True
+        self._pass_time(self.now + CLOSING, lambda: not self._queue)
+        return self.ended
+
+    def _pass_time(self, limit: float, reached: Callable[[], bool]) -> None:
+        while not reached():
+            if not self._queue:
+                raise RunError("the job is stuck: nothing is left to happen")
             self.now, _, event = heapq.heappop(self._queue)
             if self.now > limit:
-                raise RunError(f"the job is stuck: nothing ended it in {limit} s")
+                raise RunError(f"the job is stuck: nothing happened until {limit} s")
             event()
-        if self.ended is None:
-            raise RunError("the job is stuck: nothing is left to happen")
-        return self.ended
 
     def _after(self, delay: float, event: Callable[[], None]) -> None:
         self._count += 1
@@ -203,7 +201,7 @@ class World:
     @property
     def calm(self) -> bool:
         """Faults have ceased."""
-        return self.now > self.faults.until
+        return self.now > self.faults.until or self.ended is not None
 
     def _happens(self, rate: float) -> bool:
         return not self.calm and self._rng.random() < rate
@@ -216,6 +214,8 @@ class World:
 
     def _misfortune(self) -> None:
         """Ten times a second: does anything go wrong?"""
+        if self.ended is not None:
+            return
         f = self.faults
         for host in list(self._hosts):
             if self._happens(f.crash / 10):
@@ -233,8 +233,16 @@ class World:
             self._kill_manager(self._managers[-1])
             self._after(float(self._rng.random()), self._start_manager)
         elif self._happens(f.second_manager / 10):
-            self._note("a second manager begins")
+            self._note("another manager begins")
             self._start_manager()
+            if self._rng.random() < 0.5:
+                self._start_manager()
+        elif self._happens(f.manager_freeze / 10) and self._managers:
+            self._managers[-1].frozen_until = self.now + float(self._rng.random() * 4)
+        elif self._happens(f.jump / 10) and self._managers:
+            self._managers[-1].ahead += float(self._rng.random() * 30)
+        if self._happens(f.stop / 10):
+            self._ask_to_stop()
         if self._happens(f.full / 10) and not self.disk.full:
             self.disk.full = True
             self._note("the store is full")
@@ -246,6 +254,15 @@ class World:
     def _empty_disk(self) -> None:
         self.disk.full = False
 
+    def _ask_to_stop(self) -> None:
+        for manager in self._managers:
+            manager.machine.stop(self.now + manager.ahead)
+
+    def _is_recovering(self, owner: _SimHost | _SimManager) -> bool:
+        if isinstance(owner, _SimManager):
+            return not owner.machine.established
+        return any(running.status == "loading" for running in owner.machine.running.values())
+
     def _kill(self, host: _SimHost) -> None:
         self._note(f"{host.machine.session} killed, hosting {', '.join(host.machine.running)}")
         host.dead = True
@@ -253,17 +270,25 @@ class World:
         self._die_writing(host.writing)
         self._break_channels(host)
         slot = host.slot
-        self._after(float(self._rng.random() * 2), lambda: self._start_host(slot))
+        if self.ended is None:
+            self._after(float(self._rng.random() * 2), lambda: self._start_host(slot))
 
     def _kill_manager(self, manager: _SimManager) -> None:
         self._note(f"the manager of epoch {manager.machine.ledger.epoch} killed")
         manager.dead = True
-        self._managers.remove(manager)
+        if manager in self._managers:
+            self._managers.remove(manager)
         self._die_writing(manager.writing)
 
-    def _die_writing(self, writing: Mapping[str, Put]) -> None:
+    def _die_writing(self, writing: dict[str, Put]) -> None:
         for put in writing.values():
-            self.disk.put_at_death(put.key, put.encode(), new=put.new)
+            body = put.encode()
+            if self._happens(self.faults.late_writes):
+                arrive = partial(self.disk.put_late, put.key, body, new=put.new)
+                self._after(float(self._rng.random() * 5), arrive)
+            else:
+                self.disk.put_at_death(put.key, body, new=put.new)
+        writing.clear()
 
     def _break_channels(self, host: _SimHost) -> None:
         for key, channel in list(self._channels.items()):
@@ -282,6 +307,8 @@ class World:
     # --- hosts -------------------------------------------------------------------------------
 
     def _start_host(self, slot: int) -> None:
+        if self.ended is not None or any(h.slot == slot for h in self._hosts):
+            return
         self._sessions += 1
         session = f"h{slot}-{self._sessions}"
         machine = Host(
@@ -292,21 +319,28 @@ class World:
         self._loop(host)
         self._report(host)
 
-    def _loop(self, host: _SimHost) -> None:
-        if host.dead or self.ended is not None:
+    def _loop(self, host: _SimHost, turn: int = 0) -> None:
+        if host.dead or turn != host.turn:
             return
+        progressed = False
         if host.frozen_until <= self.now:
             running = list(host.machine.running)
             vertex = None
             if running and self._rng.random() < 0.5:
                 vertex = running[int(self._rng.integers(len(running)))]
-            _, commands = host.machine.work(self.now + host.ahead, vertex=vertex)
+            progressed, commands = host.machine.work(self.now + host.ahead, vertex=vertex)
+            progressed = progressed or bool(commands) or vertex is not None
             self._do_host(host, commands)
-        pause = STEP if not self._happens(self.faults.slow) else 0.05
-        self._after(pause, lambda: self._loop(host))
+        host.is_idle = not progressed
+        pause = IDLE if not progressed else STEP
+        self._next_turn(host, pause if not self._happens(self.faults.slow) else 0.05)
+
+    def _next_turn(self, host: _SimHost, pause: float) -> None:
+        host.turn += 1
+        self._after(pause, partial(self._loop, host, host.turn))
 
     def _report(self, host: _SimHost) -> None:
-        if host.dead or self.ended is not None:
+        if host.dead:
             return
         if host.frozen_until <= self.now:
             report = host.machine.report(address=host.machine.session, slot=host.slot)
@@ -328,6 +362,9 @@ class World:
             self._after(host.frozen_until - self.now + 0.001, lambda: self._to_host(host, signal))
             return
         self._do_host(host, host.machine.handle(signal, self.now + host.ahead))
+        if host.is_idle:
+            host.is_idle = False
+            self._next_turn(host, STEP)
 
     def _do_host(self, host: _SimHost, commands: Sequence[HostCommand]) -> None:
         for command in commands:
@@ -347,14 +384,16 @@ class World:
                 case EndSubscription(subscription):
                     self._break(subscription)
                 case Pull():
-                    self._after(self._delay(), partial(self._pull, host, command))
+                    pause = float(self._rng.exponential(self.job.pace)) if self.job.pace else 0.0
+                    self._after(self._delay() + pause, partial(self._pull, host, command))
                 case BeginAnew(over):
                     self._begin_anew(host, over)
 
     def _begin_anew(self, host: _SimHost, over: bool) -> None:
-        self._note(f"{host.machine.session} begins anew")
+        self._note(f"{host.machine.session} {'ends' if over else 'begins anew'}")
         host.dead = True
         self._hosts.remove(host)
+        self._die_writing(host.writing)
         self._break_channels(host)
         if not over:
             slot = host.slot
@@ -404,7 +443,10 @@ class World:
                 arrived = Arrived(channel.vertex, channel.place, channel.connection, entry)
                 self._to_host(channel.reader, arrived)
 
-        self._after(self._delay(), arrive)
+        at = self.now + self._delay()
+        if not self._happens(self.faults.reorder):
+            at = channel.last_at = max(at, channel.last_at + 1e-9)
+        self._after(at - self.now, arrive)
         if self._happens(self.faults.double):
             self._after(self._delay(), arrive)
         size = batch_bytes(entry.rows) + 1
@@ -419,68 +461,111 @@ class World:
     def _written(self, owner: _SimHost | _SimManager, writing: dict[str, Put], put: Put) -> None:
         if owner.dead:
             return
-        number, self._steps = self._steps, self._steps + 1
-        if number == self.crash_before:
-            self._note(f"crash before {put.key}")
+        crash = self._step(step_of(put.key))
+        if crash in ("before", "torn") or self._relapses(owner):
+            self._note(f"crash {crash or 'before'} {put.key}")
+            del writing[put.key]
+            if crash == "torn" and not put.new:
+                self.disk.put_torn(put.key, put.encode())
             self._crash(owner)
             return
         writing.pop(put.key, None)
-        fails = self.disk.full or self._happens(self.faults.write_fails)
-        done: Stored | Refused | Unstored
-        if fails and (self.disk.full or self._rng.random() < 0.5):
-            done = Unstored(put.key, "no space left" if self.disk.full else "it failed")
-        else:
-            try:
-                self.disk.put(put.key, put.encode(), new=put.new)
-                done = Stored(put.key)
-            except ObjectExists:
-                done = Refused(put.key)
-            if fails:
-                done = Unstored(put.key, "nobody knows whether it succeeded")
-        if number == self.crash_after:
+        done = self._put(put)
+        if crash == "after" or self._relapses(owner):
             self._note(f"crash after {put.key}")
             self._crash(owner)
             return
         self._tell(owner, done)
 
+    def _put(self, put: Put) -> Stored | Refused | Unstored:
+        fails = self.disk.full or self._happens(self.faults.write_fails)
+        if fails and (self.disk.full or self._rng.random() < 0.5):
+            return Unstored(put.key, "no space left" if self.disk.full else "it failed")
+        done: Stored | Refused
+        try:
+            self.disk.put(put.key, put.encode(), new=put.new)
+            self.largest = max(self.largest, self.disk.ephemeral_bytes)
+            done = Stored(put.key)
+        except ObjectExists:
+            done = Refused(put.key)
+        return Unstored(put.key, "nobody knows whether it succeeded") if fails else done
+
+    def _step(self, name: str) -> When | None:
+        """A durable step is due: count it; whether its writer dies there."""
+        self.steps.append(name)
+        return self.crashes.get(len(self.steps) - 1)
+
+    def _relapses(self, owner: _SimHost | _SimManager) -> bool:
+        return self._happens(self.faults.relapse) and self._is_recovering(owner)
+
     def _crash(self, owner: _SimHost | _SimManager) -> None:
         if isinstance(owner, _SimHost):
             self._kill(owner)
-        else:
+        elif self.ended is None:
             self._kill_manager(owner)
             self._after(0.1, self._start_manager)
+        else:
+            self._end_processes()
 
     def _read(self, owner: _SimHost | _SimManager, key: str) -> None:
-        if not owner.dead:
+        if owner.dead:
+            return
+        if self._relapses(owner):
+            self._note(f"crash at reading {key}")
+            self._crash(owner)
+        elif self._happens(self.faults.read_fails):
+            self._tell(owner, Unloaded(key, "it failed"))
+        else:
             self._tell(owner, Loaded(key, self.disk.get(key)))
 
-    def _tell(
-        self, owner: _SimHost | _SimManager, signal: Stored | Refused | Unstored | Loaded
-    ) -> None:
+    def _tell(self, owner: _SimHost | _SimManager, signal: StoreSignal) -> None:
         if isinstance(owner, _SimHost):
             self._to_host(owner, signal)
         else:
             self._to_manager(owner, signal)
 
+    def _deleted(self, manager: _SimManager, keys: tuple[str, ...]) -> None:
+        if manager.dead and self._rng.random() < 0.5:
+            return
+        crash = self._step("delete") if not manager.dead else None
+        if crash != "before" and not self._happens(self.faults.delete_fails):
+            # Half of them, in the order given, if it dies in between.
+            self.disk.delete(keys if crash != "torn" else keys[: len(keys) // 2])
+        if crash is not None:
+            self._note(f"crash {crash} deleting {', '.join(keys)}")
+            self._crash(manager)
+
+    def _listing(self, manager: _SimManager, prefix: str) -> None:
+        self._to_manager(manager, Listed(tuple(self.disk.list(prefix))))
+
     # --- the manager -------------------------------------------------------------------------
 
     def _start_manager(self) -> None:
+        if self.ended is not None:
+            return
         ledger = last_record(self.disk) or Ledger()
+        lost = sorted(key for key in ledger.names if not self.disk.has(key))
+        if lost:
+            raise RunError(f"the last record names {', '.join(lost)}, which was deleted")
         if ledger.finished:
-            self.ended = Ended()
+            self._find_finished()
             return
         job = self.job
-        machine = Manager(job.topology, job.strategies, ledger, job.manager_settings, self.now)
+        self._names += 1
+        machine = Manager(
+            job.topology, job.strategies, ledger, job.manager_settings, self.now,
+            name=f"m{self._names}",
+        )  # fmt: skip
         manager = _SimManager(machine)
         self._managers.append(manager)
-        self._note(f"the manager of epoch {ledger.epoch} begins")
-        self.disk.delete(sweep(self.disk, ledger, ()) if not self._managers[:-1] else ())
+        self._note(f"manager m{self._names} of epoch {ledger.epoch} begins")
         self._tick(manager)
 
     def _tick(self, manager: _SimManager) -> None:
-        if manager.dead or self.ended is not None:
+        if manager.dead or self._over:
             return
-        self._do_manager(manager, manager.machine.tick(self.now))
+        if manager.frozen_until <= self.now:
+            self._do_manager(manager, manager.machine.tick(self.now + manager.ahead))
         self._after(0.02, lambda: self._tick(manager))
 
     def _to_managers(self, host: _SimHost, signal: ManagerSignal) -> None:
@@ -488,8 +573,13 @@ class World:
             self._to_manager(manager, signal)
 
     def _to_manager(self, manager: _SimManager, signal: ManagerSignal) -> None:
-        if not manager.dead:
-            self._do_manager(manager, manager.machine.handle(signal, self.now))
+        if manager.dead:
+            return
+        if manager.frozen_until > self.now:
+            later = manager.frozen_until - self.now + 0.001
+            self._after(later, partial(self._to_manager, manager, signal))
+            return
+        self._do_manager(manager, manager.machine.handle(signal, self.now + manager.ahead))
 
     def _do_manager(self, manager: _SimManager, commands: Sequence[ManagerCommand]) -> None:
         epoch = manager.machine.ledger.epoch
@@ -505,7 +595,9 @@ class World:
                 case Get(key):
                     self._after(self._delay(), partial(self._read, manager, key))
                 case Delete(keys):
-                    self.disk.delete(keys)
+                    self._after(self._delay(), partial(self._deleted, manager, keys))
+                case List(prefix):
+                    self._after(self._delay(), partial(self._listing, manager, prefix))
                 case Answer(session, orders):
                     host = next((h for h in self._hosts if h.machine.session == session), None)
                     if host is not None:
@@ -516,19 +608,54 @@ class World:
 
     def _end(self, manager: _SimManager, ended: Ended) -> None:
         self._note(f"the manager of epoch {manager.machine.ledger.epoch} ends: {ended}")
-        manager.dead = True
-        self._managers.remove(manager)
-        if ended.error != TAKEN_OVER:
+        if ended.error == TAKEN_OVER:
+            manager.dead = True
+            self._managers.remove(manager)
+            if not self._managers:
+                self._start_manager()  # the one that took over has died
+        elif ended.stopped:
+            self.stops += 1
+            self._after(float(self._rng.random() * 2), self._resume)
+        elif self.ended is None:
+            # It stays, to tell the hosts; any other manager has nothing to say any more.
             self.ended = ended
-        elif not self._managers:
-            self._start_manager()  # the one that took over has died
+            for other in self._managers:
+                other.dead = other is not manager
+            self._managers = [manager]
 
-    @property
-    def left_over(self) -> list[str]:
-        """What is still in the store that only a running job needs, after the last sweep."""
+    def _find_finished(self) -> None:
+        """The manager died after its last record: there is nothing to do."""
+        self.ended = Ended()
+        self._end_processes()
+
+    def _end_processes(self) -> None:
+        for manager in list(self._managers):
+            self._kill_manager(manager)
+        for host in list(self._hosts):
+            self._kill(host)
+
+    def _resume(self) -> None:
+        """All processes are gone; the job is begun again with its store."""
+        if self.ended is not None:
+            return
+        self._note("the job is resumed")
+        self._end_processes()
+        self._start_manager()
+        for slot in range(self.job.hosts):
+            self._after(float(self._rng.random() * 0.1), partial(self._start_host, slot))
+
+    def sweep(self) -> list[str]:
+        """What a driver does when all is over; what is then left that only a running job needs,
+        and parts that no commit names."""
         ledger = last_record(self.disk)
         assert ledger is not None
         self.disk.settle()
-        self.disk.delete(sweep(self.disk, ledger, ()))
+        self.disk.delete(sweep(self.disk, ledger))
         self.disk.settle()
-        return [key for prefix in EPHEMERAL for key in self.disk.list(prefix)]
+        left = [key for key in self.disk.list() if is_ephemeral(key) and key not in ledger.names]
+        parts = set(self.disk.list("parts/"))
+        chosen = {decode_commit(self.disk.body(key)).part for key in self.disk.list("commits/")}
+        if ledger.finished:
+            left += sorted(key for key in self.disk.list() if is_ephemeral(key))
+            left += sorted(parts - chosen)
+        return left

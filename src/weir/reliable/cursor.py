@@ -6,7 +6,8 @@ Rules
 2. Attached to a stream of the same host it reads that stream itself. Otherwise entries arrive
    and wait in a queue; `queued_bytes` is what pushes back.
 3. `register` rewinds: what waits is forgotten, and what an older connection brings is refused
-   by its number (`connection`).
+   by its number (`connection`), which no other connection in this process ever has: the cursor of
+   a vertex's next instance must not take what its predecessor's connections bring or lose.
 4. Entries that wait are handed over as one, up to `STEP_ROWS` rows: cuts mean nothing, and a
    vertex that is behind catches up in larger steps.
 """
@@ -14,13 +15,15 @@ Rules
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from itertools import count
 
 from weir.events.batch import START, concat_batches
 from weir.reliable.log import LogStream, batch_bytes
 from weir.reliable.stream import Entry
 
 STEP_ROWS = 65_536
+_numbers = count(1)
 
 
 class Cursor:
@@ -30,8 +33,10 @@ class Cursor:
         self.stream, self.reader = stream, reader
         self.position = 0
         self.cti = START
-        self.connection = 0
+        self.connection = next(_numbers)
         self.queued_bytes = 0
+        self.on_read: Callable[[Cursor, Entry], None] | None = None
+        """Sees every entry right before it is handed on; the simulator's witness."""
         self._queue: deque[Entry] = deque()
         self._wanted = 0
         self._near: LogStream | None = None
@@ -65,14 +70,14 @@ class Cursor:
 
     def reconnect(self) -> int:
         """What comes from now on comes over a connection with this number."""
-        self.connection += 1
+        self.connection = next(_numbers)
         self._wanted = self._queue[-1].end if self._queue else self.position
         return self.connection
 
     def _reset(self) -> None:
         self._queue.clear()
         self.queued_bytes = 0
-        self.connection += 1
+        self.connection = next(_numbers)
         self._wanted = self.position
 
     def arrive(self, entry: Entry) -> bool:
@@ -94,13 +99,14 @@ class Cursor:
             count += len(entry.rows)
         if not found:
             return None
-        last = found[-1]
-        self.position = last.end
         self.cti = max(self.cti, *(e.cti for e in found))
-        if len(found) == 1:
-            return Entry(last.seq, last.rows, self.cti)
-        filled = [e.rows for e in found if len(e.rows)] or [last.rows]
-        return Entry(found[0].seq, concat_batches(filled), self.cti)
+        filled = [e.rows for e in found if len(e.rows)] or [found[-1].rows]
+        rows = filled[0] if len(filled) == 1 else concat_batches(filled)
+        entry = Entry(found[0].seq, rows, self.cti)
+        if self.on_read is not None:
+            self.on_read(self, entry)
+        self.position = found[-1].end
+        return entry
 
     def _take(self) -> Entry | None:
         if self._near is not None:

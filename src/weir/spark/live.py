@@ -30,7 +30,7 @@ from weir.errors import InputError, PlanError, RunError
 from weir.io.chunks import Partition
 from weir.io.object_store import ObjectStore
 from weir.io.sinks import DIRECT
-from weir.job.keys import EPHEMERAL, JOB
+from weir.job.keys import JOB
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings, Placement
 from weir.job.records import last_record, sweep
@@ -122,7 +122,7 @@ class LiveRun:
         if ended.stopped:
             return None
         report = self._report(machine.placements)
-        self.objects.delete(k for prefix in EPHEMERAL for k in self.objects.list(prefix))
+        self.objects.delete(sweep(self.objects, machine.ledger))
         return report
 
     def drive(
@@ -135,8 +135,9 @@ class LiveRun:
         """Run the job until it ends, one way or another."""
         manager_settings = replace(self.settings.manager, hosts=self.settings.hosts)
         machine = Manager(
-            self.topology, self.strategies, self.ledger, manager_settings, time.monotonic()
-        )
+            self.topology, self.strategies, self.ledger, manager_settings, time.monotonic(),
+            name=secrets.token_hex(8),
+        )  # fmt: skip
         security = Security(secrets.token_hex(32), self.settings.certificate, self.settings.key)
         address = self.settings.address or _address(spark)
         driver = ManagerDriver(machine, self.objects, address, security, _show)
@@ -205,7 +206,6 @@ def prepare_live(
     plan = cut_stages(rewrite(program, pays), parallelism)
     partitions = _claim_store(objects, program, plan, parallelism, found, resume)
     ledger = last_record(objects) or Ledger()
-    objects.delete(sweep(objects, ledger, ()))
     return make_live(program, directory, plan, partitions, objects, ledger, cut, settings)
 
 

@@ -17,12 +17,13 @@ import msgspec
 from weir.errors import WeirError
 from weir.job.manager import Manager
 from weir.job.messages import Orders, Report
-from weir.job.records import old_records, sweep
 from weir.job.signals import (
     Answer,
     Delete,
     Ended,
     Get,
+    List,
+    Listed,
     Loaded,
     ManagerCommand,
     ManagerSignal,
@@ -41,7 +42,6 @@ from weir.spark.flight import Security, Server
 TICK = 0.02
 TELL_EVERY = 1.0
 WATCH_EVERY = 0.25
-SWEEP_EVERY = 30.0
 ANSWER_WITHIN = 1.0
 
 
@@ -61,7 +61,7 @@ class ManagerDriver:
         self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="store")
         self._ended: Ended | None = None
-        self._told_at = self._swept_at = time.monotonic()
+        self._told_at = time.monotonic()
         self._told = 0
         self._story_number = 0
         self._epoch_of_clock = time.time() - time.monotonic()
@@ -116,9 +116,6 @@ class ManagerDriver:
         if now - self._told_at >= TELL_EVERY:
             self._told_at = now
             self._tell(now)
-        if now - self._swept_at >= SWEEP_EVERY:
-            self._swept_at = now
-            self._pool.submit(self._sweep)
 
     def _do(self, commands: list[ManagerCommand]) -> None:
         for command in commands:
@@ -132,6 +129,8 @@ class ManagerDriver:
                     self._pool.submit(self._read, key)
                 case Delete(keys):
                     self._pool.submit(self._delete, keys)
+                case List(prefix):
+                    self._pool.submit(self._list, prefix)
                 case Ended() as ended:
                     self._ended = ended
 
@@ -174,13 +173,11 @@ class ManagerDriver:
         except WeirError:
             return  # what no record names is found again by the next sweep
 
-    def _sweep(self) -> None:
-        alive = {p.incarnation for p in self._machine.placements}
+    def _list(self, prefix: str) -> None:
         try:
-            self._store.delete(sweep(self._store, self._machine.ledger, alive))
-            self._store.delete(old_records(self._store, self._machine.ledger))
+            self._inbox.put(Listed(tuple(self._store.list(prefix))))
         except WeirError:
-            return
+            return  # the machine asks again with its next sweep
 
     def _tell(self, now: float) -> None:
         """The state and what happened since, for those who ask."""

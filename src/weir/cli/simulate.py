@@ -1,0 +1,137 @@
+"""`weir simulate`: the live runtime under seeds of faults, and small stories of those that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+
+if TYPE_CHECKING:
+    from weir.local.simulate import SeedResult, Wish
+
+STORY_LINES = 60
+"""The end of a story is shown; `--seed` shows all of it."""
+
+
+def simulate(
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds are run.")] = 500,
+    first: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Run this seed alone and tell its whole story.")
+    ] = None,
+    faults: Annotated[
+        str | None,
+        typer.Option(metavar="KIND,…", help="Only these kinds of faults; `none`: no faults."),
+    ] = None,
+    until: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Faults cease after this long.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that run seeds.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Run the live runtime's machines in simulated worlds where everything goes wrong.
+
+    Example: [bold]weir simulate --seeds 50000 --jobs 2[/bold]
+
+    A seed passes when every output has the rows of the run without faults, no stream has a gap
+    or a row twice, and nothing is left behind. One that fails is told with the command that
+    repeats it and the fewest faults that make it fail.
+    """
+    from weir.local.simulate import run_seed
+
+    wish = _wish(faults, until)
+    if seed is not None:
+        result = run_seed(seed, wish=wish)
+        _tell_one(result, as_json)
+        raise typer.Exit(0 if result.passed else 1)
+    failed: list[tuple[str, SeedResult]] = []
+    for result in _tracked(_results(range(first, first + seeds), wish, jobs), seeds):
+        if not result.passed:
+            failed.append(_made_small(result, wish))
+            if not as_json:
+                _tell_failure(*failed[-1])
+    if as_json:
+        found = [_as_json(command, result) for command, result in failed]
+        counts = {"passed": seeds - len(failed), "failed": len(failed)}
+        typer.echo(json.dumps({**counts, "failures": found}))
+    else:
+        typer.echo(f"{seeds - len(failed)} passed, {len(failed)} failed")
+    raise typer.Exit(1 if failed else 0)
+
+
+def _wish(faults: str | None, until: float | None) -> Wish:
+    from weir.local.faults import KINDS
+    from weir.local.simulate import Wish
+
+    if faults is None:
+        return Wish(until=until)
+    kinds = tuple(k.strip() for k in faults.split(",")) if faults != "none" else ()
+    for kind in kinds:
+        if kind not in KINDS:
+            raise typer.BadParameter(f"'{kind}' is none of {', '.join(KINDS)}")
+    return Wish(kinds=kinds, until=until)
+
+
+def _results(seeds: Sequence[int], wish: Wish, jobs: int) -> Iterator[SeedResult]:
+    from weir.local.simulate import run_seed
+
+    run = partial(run_seed, wish=wish)
+    if jobs == 1:
+        yield from map(run, seeds)
+        return
+    with ProcessPoolExecutor(min(jobs, os.cpu_count() or 1)) as pool:
+        yield from pool.map(run, seeds, chunksize=10)
+
+
+def _made_small(result: SeedResult, wish: Wish) -> tuple[str, SeedResult]:
+    """The command that repeats a failure with as few faults as will do, and what comes of it."""
+    from weir.local.simulate import minimise
+
+    small, shown = minimise(result, wish=wish)
+    kinds = ",".join(small.kinds or ()) or "none"
+    ends = f" --until {small.until:g}" if small.until is not None else ""
+    return f"weir simulate --seed {result.seed} --faults {kinds}{ends}", shown
+
+
+def _tell_failure(command: str, result: SeedResult) -> None:
+    typer.echo(f"seed {result.seed}, {result.workload}: {result.reason}")
+    typer.echo(f"  repeat: {command}")
+    for line in result.log[-STORY_LINES:]:
+        typer.echo(f"  {line}")
+
+
+def _tell_one(result: SeedResult, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(_as_json(f"weir simulate --seed {result.seed}", result)))
+        return
+    for line in result.log:
+        typer.echo(line)
+    kinds = ", ".join(result.faults.kinds) or "no faults"
+    typer.echo(f"seed {result.seed}, {result.workload}, {kinds}: {result.reason or 'passed'}")
+
+
+def _as_json(command: str, result: SeedResult) -> dict[str, object]:
+    return {
+        "seed": result.seed,
+        "workload": result.workload,
+        "passed": result.passed,
+        "reason": result.reason,
+        "command": command,
+        "faults": list(result.faults.kinds),
+        "seconds": round(result.simulated_seconds, 3),
+        "story": list(result.log),
+    }
+
+
+def _tracked(results: Iterator[SeedResult], count: int) -> Iterator[SeedResult]:
+    console = Console(stderr=True)
+    yield from track(
+        results, "seeds", count, console=console, transient=True, disable=not console.is_terminal
+    )

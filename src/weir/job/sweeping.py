@@ -1,0 +1,110 @@
+"""What lies in the store and is nobody's: a writer died between writing it and saying so.
+
+Rules
+1. A checkpoint or a segment is nobody's when no record names it, neither the last durable one nor
+   the one to come, and its incarnation is at work no longer; of one at work, when the instance
+   has ceased to report it. What a later epoch's incarnation wrote is its manager's business.
+2. Only a manager whose own record is durable may sweep: from then on nothing that instances of
+   earlier epochs write can be named any more.
+3. A part is nobody's when the commit of its number names another. While there is no such commit a
+   zombie may still make it, so the part stays.
+4. Records far behind the last are nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from weir.job.commits import decode_commit
+from weir.job.keys import (
+    LATEST_RECORD,
+    commit_key,
+    first_of,
+    incarnation_of,
+    is_ephemeral,
+    number_of,
+)
+from weir.job.messages import VertexReport
+
+EPOCH_BITS = 24
+"""Incarnations are epoch << EPOCH_BITS | counter."""
+KEPT_RECORDS = 100
+
+
+def unnamed(
+    listed: Iterable[str],
+    named: frozenset[str],
+    alive: Mapping[int, VertexReport | None],
+    epoch: int,
+) -> tuple[str, ...]:
+    """Rule 1: `alive` has the last report of each incarnation at work."""
+
+    def is_nobodys(key: str) -> bool:
+        incarnation = incarnation_of(key)
+        if key in named or incarnation >> EPOCH_BITS > epoch:
+            return False
+        if incarnation not in alive:
+            return True
+        report = alive[incarnation]
+        return report is not None and _is_past(key, report)
+
+    return tuple(key for key in listed if is_ephemeral(key) and is_nobodys(key))
+
+
+def _is_past(key: str, report: VertexReport) -> bool:
+    """Whether an instance at work has written this and will never speak of it again: a checkpoint
+    before those that it reports, a segment that was collected before it was ever reported."""
+    if key.startswith("checkpoints/"):
+        return number_of(key) < min((c.number for c in report.checkpoints), default=0)
+    stream = key.removeprefix("streams/").rsplit("/", 1)[0]
+    held = {segment.key for segment in report.segments.get(stream, ())}
+    return key not in held and first_of(key) <= report.flushed.get(stream, -1)
+
+
+def old_records(listed: Iterable[str], last: int) -> tuple[str, ...]:
+    """Rule 4, the oldest first."""
+    return tuple(
+        key
+        for key in sorted(listed)
+        if key.startswith("records/")
+        and key != LATEST_RECORD
+        and number_of(key) < last - KEPT_RECORDS
+    )
+
+
+def doubtful_commits(parts: Iterable[str], commits: Mapping[str, int]) -> tuple[str, ...]:
+    """The commits that must be read to know which of these parts are nobody's: those with more
+    than one part, and the first of each sink, which may have none. `commits` has the number of
+    each sink's last known commit."""
+    found: dict[tuple[str, int], int] = {}
+    for key in parts:
+        sink, number = _place(key)
+        if number <= commits.get(sink, -1):
+            found[sink, number] = found.get((sink, number), 0) + 1
+    return tuple(
+        commit_key(sink, number)
+        for (sink, number), count in found.items()
+        if count > 1 or number == 0
+    )
+
+
+def losing_parts(parts: Iterable[str], commit: str, body: bytes) -> tuple[str, ...]:
+    """Rule 3: the parts that this commit, with this content, has not chosen."""
+    chosen = decode_commit(body).part
+    _, sink, _ = commit.split("/")
+    return tuple(key for key in parts if _place(key) == (sink, number_of(commit)) and key != chosen)
+
+
+def orphaned_parts(parts: Iterable[str], get: Callable[[str], bytes | None]) -> tuple[str, ...]:
+    """The parts that no commit names, when no more will be made."""
+    orphans: list[str] = []
+    for key in parts:
+        body = get(commit_key(*_place(key)))
+        if body is None or decode_commit(body).part != key:
+            orphans.append(key)
+    return tuple(orphans)
+
+
+def _place(part: str) -> tuple[str, int]:
+    _, sink, _ = part.split("/")
+    return sink, number_of(part)

@@ -1,0 +1,43 @@
+"""User code of the simulator's workloads; `IMPORT`ed by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weir
+
+
+@weir.operator(columns={"events": "BIGINT", "total": "BIGINT"})
+class Bursts:
+    """A row for each burst of events with less than `gap` between their starts."""
+
+    events: int
+    total: int
+    last: int
+
+    def __init__(self, gap: int) -> None:
+        self.gap, self.events, self.total, self.last = gap, 0, 0, 0
+
+    def on_event(self, event: Any, ctx: Any) -> None:
+        self.events, self.last = self.events + 1, event.vs
+        self.total += event.v or 0
+        ctx.set_timer(event.vs + self.gap)
+
+    def on_time(self, time: int, ctx: Any) -> None:
+        if time == self.last + self.gap:
+            ctx.emit(events=self.events, total=self.total, ve=time + 2)
+            self.events = self.total = 0
+
+
+@weir.aggregate
+class Widest:
+    """The largest absolute value."""
+
+    def zero(self) -> int:
+        return 0
+
+    def add(self, state: int, value: int) -> int:
+        return max(state, abs(value or 0))
+
+    def result(self, state: int) -> int:
+        return state

@@ -1,0 +1,146 @@
+"""Small jobs for the machines' tests: one source, one inner vertex, one sink."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from weir.events.batch import OPEN, Batch, concat_batches
+from weir.job.instance import Instance, SinkInstance, make_cursors
+from weir.job.messages import Checkpoint, Report, VertexOrder, VertexReport
+from weir.job.topology import OutletSpec, Topology, VertexSpec
+from weir.reliable.log import LogStream, Segment
+from weir.reliable.stream import Entry
+from weir.reliable.vertex import Snapshot
+
+SOURCE = VertexSpec("0.0", "source", 0, 0, outlets=(OutletSpec(("0.0/0.0",)),))
+INNER = VertexSpec("1.0", "inner", 1, 0, ("0.0/0.0",), (0,), (OutletSpec(("1.0/0.0",)),))
+SINK = VertexSpec("sink.0", "sink", 0, 0, ("1.0/0.0",), (0,))
+
+
+def topology() -> Topology:
+    order = (SOURCE, INNER, SINK)
+    return Topology(
+        order,
+        {v.id: v for v in order},
+        {"0.0/0.0": "0.0", "1.0/0.0": "1.0"},
+        {"0.0/0.0": ("1.0",), "1.0/0.0": ("sink.0",)},
+    )
+
+
+def rows(first: int, count: int) -> Batch:
+    """Rows that say their own number."""
+    numbers = np.arange(first, first + count, dtype=np.int64)
+    return Batch(numbers, numbers + 1, (pa.array(numbers),))
+
+
+def entry(first: int, count: int, cti: int | None = None) -> Entry:
+    return Entry(first, rows(first, count), first + count if cti is None else cti)
+
+
+class Copying:
+    """An instance that writes what it reads; a source writes what it is given."""
+
+    def __init__(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> None:
+        self.spec, self.streams = spec, streams
+        self.cursors = make_cursors(spec)
+        self.cti, self.events, self.state_rows, self.next_offset = 0, 0, 0, 0
+        self.turned_away = (0, 0)
+        self._chunks: list[Entry | None] = []
+
+    @property
+    def out(self) -> LogStream:
+        return next(iter(self.streams.values()))
+
+    @property
+    def done(self) -> bool:
+        return self.cti == OPEN
+
+    @property
+    def marker(self) -> tuple[int, ...]:
+        return (self.cti, self.next_offset, *(c.position for c in self.cursors))
+
+    @property
+    def wants_chunk(self) -> bool:
+        return not self._chunks and not self.done
+
+    def take_chunk(self, chunk: object) -> None:
+        assert chunk is None or isinstance(chunk, Entry)
+        self._chunks.append(chunk)
+
+    def work(self) -> bool:
+        found = [e for c in self.cursors if (e := c.read_next(c.reader)) is not None]
+        if self._chunks:
+            chunk = self._chunks.pop()
+            found = [chunk or Entry(self.next_offset, rows(0, 0), OPEN)]
+            self.next_offset = found[0].end
+        for e in found:
+            self.cti = max(self.cti, e.cti)
+            self.events += len(e.rows)
+            self.out.write(Entry(self.out.written, e.rows, self.cti))
+        return bool(found)
+
+    def snapshot(self) -> Snapshot:
+        inputs = tuple(c.position for c in self.cursors) or (self.next_offset,)
+        return Snapshot(inputs, (self.out.written,), {"cti": pa.table({"cti": [self.cti]})})
+
+    def load(self, snapshot: Snapshot) -> None:
+        self.cti = snapshot.tables["cti"]["cti"][0].as_py()
+        self.next_offset = snapshot.inputs[0]
+        for cursor, seq in zip(self.cursors, snapshot.inputs, strict=False):
+            cursor.register(cursor.reader, seq)
+        self.out.write(Entry(self.out.written, rows(0, 0), self.cti))
+
+
+def make(
+    spec: VertexSpec, segments: Mapping[str, Sequence[Segment]], snapshot: Snapshot | None
+) -> Instance:
+    if spec.kind == "sink":
+        return SinkInstance(spec)
+    starts = snapshot.outputs if snapshot is not None else (0,)
+    streams = {
+        name: LogStream(name, segments.get(name, ()), start)
+        for name, start in zip(spec.outputs, starts, strict=True)
+    }
+    made = Copying(spec, streams)
+    if snapshot is not None:
+        made.load(snapshot)
+    return made
+
+
+def read_rows(stream: LogStream, reader: str) -> list[int]:
+    """The numbers of all rows that can be read now."""
+    found: list[Batch] = []
+    while (e := stream.read_next(reader)) is not None:
+        found.append(e.rows)
+    return concat_batches(found).columns[0].to_pylist() if found else []
+
+
+def order(
+    vertex: str,
+    incarnation: int = 1,
+    restart: Checkpoint | None = None,
+    **changed: object,
+) -> VertexOrder:
+    given: dict[str, object] = {
+        "writes_log": True, "takes_checkpoints": True, "segments": {}, "collect": {},
+        "inputs": {}, "floors": {}, **changed,
+    }  # fmt: skip
+    return VertexOrder(vertex, incarnation, restart, **given)  # type: ignore[arg-type]
+
+
+def checkpoint(
+    vertex: str, number: int, inputs: int, outputs: int, incarnation: int = 1
+) -> Checkpoint:
+    key = f"checkpoints/{vertex}/{incarnation:016}-{number:08}"
+    return Checkpoint(key, number, incarnation, (inputs,), (outputs,), (inputs,))
+
+
+def segment(stream: str, first: int, end: int, incarnation: int = 1) -> Segment:
+    return Segment(f"streams/{stream}/{first:016}-{incarnation:016}", first, end, end, "")
+
+
+def report(
+    session: str, number: int, *vertices: VertexReport, epoch: int = 0, trouble: str = ""
+) -> Report:
+    return Report(session, number, epoch, session, 0, 1, "m", vertices, trouble)

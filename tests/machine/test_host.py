@@ -1,0 +1,424 @@
+"""The host: orders, channels, the store; signals in, commands asserted."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from machine.jobs import checkpoint, entry, make, order, segment, topology
+from weir.events.batch import OPEN
+from weir.job.commits import Commit, decode_commit
+from weir.job.host import Host
+from weir.job.keys import commit_key
+from weir.job.messages import Orders, Place, VertexOrder
+from weir.job.running import HostSettings
+from weir.job.signals import (
+    Arrived,
+    BeginAnew,
+    ChunkRead,
+    Connect,
+    Deliver,
+    Disconnect,
+    EndSubscription,
+    Get,
+    HostCommand,
+    Loaded,
+    Lost,
+    OrdersArrived,
+    Pull,
+    Put,
+    Refused,
+    Stored,
+    Subscribed,
+    Taken,
+    Unloaded,
+    Unstored,
+)
+from weir.job.strategy import Strategy
+from weir.reliable.codec import encode_record, encode_snapshot
+from weir.reliable.stream import Entry
+from weir.reliable.vertex import Snapshot
+
+SETTINGS = HostSettings(flush_after=1.0, commit_every=1.0)
+STRATEGIES: Mapping[str, Strategy] = {
+    v: Strategy("checkpoint", 1.0) for v in ("0.0", "1.0", "sink.0")
+}
+
+
+def at_positions(snapshot: Snapshot, at: int) -> Snapshot:
+    return replace(snapshot, inputs=(at,), outputs=(at,))
+
+
+def new_host(settings: HostSettings = SETTINGS) -> Host:
+    return Host("h1", topology(), STRATEGIES, make, settings)
+
+
+def obey(
+    host: Host, *orders: VertexOrder, number: int = 1, epoch: int = 1, **more: object
+) -> list[HostCommand]:
+    given = Orders(epoch, number, "h1", orders, **more)  # type: ignore[arg-type]
+    return host.handle(OrdersArrived(given), 0.0)
+
+
+def work(host: Host, now: float = 0.0) -> list[HostCommand]:
+    """Until there is nothing left to do."""
+    found: list[HostCommand] = []
+    while True:
+        progressed, commands = host.work(now)
+        found += commands
+        if not progressed:
+            return found
+
+
+def puts(commands: list[HostCommand]) -> list[str]:
+    return [c.key for c in commands if isinstance(c, Put)]
+
+
+def elsewhere(stream: str, *addresses: str) -> dict[str, tuple[Place, ...]]:
+    return {stream: tuple(Place(a, a, 1) for a in addresses)}
+
+
+# --- orders ------------------------------------------------------------------------------------
+
+
+def test_it_begins_what_is_ordered_and_drops_what_is_not() -> None:
+    host = new_host()
+    obey(host, order("0.0"), order("1.0"))
+    assert list(host.running) == ["0.0", "1.0"]
+    obey(host, order("1.0", incarnation=2), number=2)
+    assert {v: r.order.incarnation for v, r in host.running.items()} == {"1.0": 2}
+
+
+@pytest.mark.parametrize(("epoch", "number"), [(1, 5), (1, 4), (0, 9)])
+def test_old_orders_are_ignored(epoch: int, number: int) -> None:
+    host = new_host()
+    obey(host, order("0.0"), number=5)
+    assert obey(host, number=number, epoch=epoch) == []
+    assert list(host.running) == ["0.0"]
+
+
+def test_orders_for_another_session_are_ignored() -> None:
+    host = new_host()
+    host.handle(OrdersArrived(Orders(1, 1, "h0", (order("0.0"),))), 0.0)
+    assert not host.running
+
+
+def test_a_stop_ends_the_session() -> None:
+    host = new_host()
+    obey(host, order("0.0"))
+    assert obey(host, number=2, stop=True, over=True) == [BeginAnew(True)]
+    assert not host.running
+
+
+# --- recovery ----------------------------------------------------------------------------------
+
+
+def test_a_restart_loads_its_checkpoint_first() -> None:
+    host, old = new_host(), checkpoint("1.0", 4, 2, 2)
+    assert obey(host, order("1.0", restart=old)) == [Get(old.key)]
+    assert host.report().vertices[0].status == "loading"
+    source = make(topology().vertices["0.0"], {}, None)
+    body = encode_snapshot(at_positions(source.snapshot(), 2))
+    host.handle(Loaded(old.key, body), 0.0)
+    report = host.report().vertices[0]
+    assert (report.status, report.inputs, report.outputs) == ("running", (2,), (2,))
+
+
+@pytest.mark.parametrize("body", [None, b"", b"torn, so the checksum is not that of the rest"])
+def test_a_checkpoint_that_cannot_be_read_is_reported(body: bytes | None) -> None:
+    host, old = new_host(), checkpoint("1.0", 4, 2, 2)
+    obey(host, order("1.0", restart=old))
+    host.handle(Loaded(old.key, body), 0.0)
+    report = host.report().vertices[0]
+    assert (report.status, report.corrupt) == ("failed", (old.key,))
+
+
+def test_a_read_that_fails_is_tried_again() -> None:
+    host, old = new_host(), checkpoint("1.0", 4, 2, 2)
+    obey(host, order("1.0", restart=old))
+    assert host.handle(Unloaded(old.key, "it failed"), 0.0) == []
+    assert host.trouble == "it failed"
+    assert host.work(0.1)[1] == []
+    assert host.work(0.3)[1] == [Get(old.key)]
+
+
+def test_a_copy_whose_input_is_gone_is_behind() -> None:
+    host = new_host()
+    obey(host, order("1.0"))
+    obey(host, order("1.0", floors={"0.0/0.0": 3}), number=2)
+    assert host.report().vertices[0].status == "behind"
+
+
+# --- channels ----------------------------------------------------------------------------------
+
+
+def connected() -> tuple[Host, Connect]:
+    host = new_host()
+    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0.0", "h2", "h3")))
+    connect = next(c for c in commands if isinstance(c, Connect))
+    assert (connect.address, connect.stream, connect.seq) == ("h2", "0.0/0.0", 0)
+    return host, connect
+
+
+def test_a_gap_breaks_the_connection_and_the_next_place_is_read_from_there() -> None:
+    host, first = connected()
+    host.handle(Arrived("1.0", 0, first.connection, entry(0, 2)), 0.0)
+    gap = host.handle(Arrived("1.0", 0, first.connection, entry(3, 1)), 0.0)
+    assert gap == [Disconnect("1.0", 0)]
+    again = next(c for c in host.work(0.0)[1] if isinstance(c, Connect))
+    assert (again.address, again.seq) == ("h3", 2)
+    assert again.connection != first.connection
+
+
+def test_what_an_older_connection_brings_is_ignored() -> None:
+    host, first = connected()
+    host.handle(Lost("1.0", 0, first.connection), 0.0)
+    work(host)
+    host.handle(Arrived("1.0", 0, first.connection, entry(0, 2)), 0.0)
+    assert host.handle(Lost("1.0", 0, first.connection), 0.0) == []
+    work(host)
+    assert host.report().vertices[0].inputs == (0,)
+
+
+def test_the_only_place_is_tried_again_after_a_while() -> None:
+    host = new_host()
+    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0.0", "h2")))
+    connection = next(c.connection for c in commands if isinstance(c, Connect))
+    host.handle(Lost("1.0", 0, connection), 0.0)
+    assert not any(isinstance(c, Connect) for c in host.work(0.1)[1])
+    assert any(isinstance(c, Connect) for c in host.work(0.3)[1])
+
+
+def test_a_stream_of_the_same_host_is_handed_over() -> None:
+    host = new_host()
+    commands = obey(host, order("0.0"), order("1.0"), order("sink.0"))
+    host.handle(Loaded(commit_key("sink.0", 0), None), 0.0)
+    assert not any(isinstance(c, Connect) for c in commands)
+    assert Pull("0.0", 1, 0) in host.work(0.0)[1]
+    host.handle(ChunkRead("0.0", 1, entry(0, 3)), 0.0)
+    work(host)
+    reports = {r.vertex: r for r in host.report().vertices}
+    assert reports["1.0"].inputs == (3,) and reports["sink.0"].inputs == (3,)
+
+
+def written(settings: HostSettings = SETTINGS) -> Host:
+    """A source with three rows."""
+    host = new_host(settings)
+    obey(host, order("0.0"))
+    for first in range(3):
+        host.handle(ChunkRead("0.0", 1, entry(first, 1)), 0.0)
+        work(host)
+    return host
+
+
+def test_a_subscriber_gets_rows_up_to_its_window() -> None:
+    host = written(HostSettings(window_bytes=1, flush_after=9.0))
+    host.handle(Subscribed("s", "0.0/0.0", 1), 0.0)
+    first = [c for c in work(host) if isinstance(c, Deliver)]
+    assert [d.entry.seq for d in first] == [1]
+    host.handle(Taken("s", 1000), 0.0)
+    assert [c.entry.seq for c in work(host) if isinstance(c, Deliver)] == [2]
+
+
+def test_a_subscription_that_comes_twice_begins_again() -> None:
+    host = written()
+    for _ in range(2):
+        host.handle(Subscribed("s", "0.0/0.0", 0), 0.0)
+        assert [c.entry.seq for c in work(host) if isinstance(c, Deliver)] == [0, 1, 2]
+
+
+def test_what_is_not_served_is_refused() -> None:
+    host = written()
+    assert host.handle(Subscribed("a", "9.9/0.0", 0), 0.0) == [EndSubscription("a")]
+    obey(host, order("0.0", collect={"0.0/0.0": 2}), number=2)
+    assert host.handle(Subscribed("b", "0.0/0.0", 1), 0.0) == [EndSubscription("b")]
+    host.handle(Subscribed("c", "0.0/0.0", 2), 0.0)
+    assert EndSubscription("c") in obey(host, number=3)
+
+
+def test_a_reader_below_what_was_collected_meanwhile_is_let_go() -> None:
+    host = written(HostSettings(window_bytes=1, flush_after=9.0))
+    host.handle(Subscribed("s", "0.0/0.0", 0), 0.0)
+    work(host)
+    obey(host, order("0.0", collect={"0.0/0.0": 3}), number=2)
+    assert EndSubscription("s") in work(host)
+
+
+# --- the store ---------------------------------------------------------------------------------
+
+
+def test_nothing_counts_before_the_store_says_so() -> None:
+    host = written()
+    (key, saved) = puts(host.work(1.5)[1])
+    assert key.startswith("streams/") and saved.startswith("checkpoints/")
+    report = host.report().vertices[0]
+    assert (report.checkpoints, report.segments["0.0/0.0"]) == ((), ())
+    host.handle(Stored(key), 1.5)
+    host.handle(Stored(saved), 1.5)
+    report = host.report().vertices[0]
+    assert [c.outputs for c in report.checkpoints] == [(3,)]
+    assert [(s.first, s.end) for s in report.segments["0.0/0.0"]] == [(0, 3)]
+
+
+def test_one_checkpoint_is_under_way_at_a_time_and_only_if_anything_changed() -> None:
+    host = written()
+    keys = puts(host.work(1.5)[1])
+    assert puts(host.work(9.0)[1]) == []
+    for key in keys:
+        host.handle(Stored(key), 9.0)
+    assert puts(host.work(20.0)[1]) == []
+
+
+def test_a_write_that_failed_is_tried_again() -> None:
+    host = written()
+    key = puts(host.work(1.5)[1])[0]
+    host.handle(Unstored(key, "no space left"), 1.5)
+    assert host.report().trouble == "no space left"
+    assert puts(host.work(1.6)[1]) == []
+    assert puts(host.work(1.8)[1]) == [key]
+    host.handle(Stored(key), 1.8)
+    assert host.trouble == ""
+
+
+def test_a_copy_that_may_not_writes_nothing() -> None:
+    host = new_host()
+    obey(host, order("0.0", writes_log=False, takes_checkpoints=False))
+    host.handle(ChunkRead("0.0", 1, entry(0, 3)), 0.0)
+    assert puts(work(host)) == [] and puts(host.work(60.0)[1]) == []
+
+
+def test_a_full_tail_pushes_back_until_it_is_durable() -> None:
+    host = new_host(HostSettings(tail_bytes=10, flush_after=60.0))
+    obey(host, order("0.0"))
+    host.handle(ChunkRead("0.0", 1, entry(0, 3)), 0.0)
+    commands = work(host)
+    (key,) = puts(commands)
+    assert not any(isinstance(c, Pull) for c in commands)
+    assert any(isinstance(c, Pull) for c in [*host.handle(Stored(key), 0.0), *work(host)])
+
+
+def test_asked_for_a_checkpoint_it_says_when_it_has_one() -> None:
+    host = written()
+    obey(host, order("0.0"), number=2, checkpoint=1)
+    (key,) = puts(work(host))
+    assert host.report().vertices[0].kept == 0
+    host.handle(Stored(key), 0.0)
+    assert host.report().vertices[0].kept == 1
+
+
+def test_one_under_way_when_asked_does_not_count() -> None:
+    host = written()
+    early = puts(host.work(1.5)[1])[-1]
+    host.handle(ChunkRead("0.0", 1, entry(3, 1)), 1.5)
+    work(host, 1.5)
+    obey(host, order("0.0"), number=2, checkpoint=1)
+    host.handle(Stored(early), 1.5)
+    assert host.report().vertices[0].kept == 0
+    (late,) = [k for k in puts(work(host, 1.5)) if k.startswith("checkpoints/")]
+    host.handle(Stored(late), 1.5)
+    assert host.report().vertices[0].kept == 1
+
+
+# --- commits -----------------------------------------------------------------------------------
+
+
+def sink_with_rows(number: int = 3) -> Host:
+    host = new_host()
+    inputs = elsewhere("1.0/0.0", "h2")
+    assert obey(host, order("sink.0", 7, inputs=inputs)) == [Get(commit_key("sink.0", 0))]
+    commands = host.handle(Loaded(commit_key("sink.0", 0), None), 0.0)
+    connection = next(c.connection for c in commands if isinstance(c, Connect))
+    host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, number).rows, OPEN)), 0.0)
+    return host
+
+
+def test_a_commit_is_its_rows_and_then_the_commit() -> None:
+    host = sink_with_rows()
+    (part,) = puts(work(host))
+    assert part.startswith("parts/sink.0/")
+    (commit,) = host.handle(Stored(part), 0.0)
+    assert isinstance(commit, Put) and commit.key == commit_key("sink.0", 0) and commit.new
+    found = decode_commit(commit.encode())
+    assert (found.part, found.rows, found.inputs) == (part, 3, (3,))
+    assert host.report().vertices[0].status == "running"
+    host.handle(Stored(commit.key), 0.0)
+    assert host.report().vertices[0].status == "done"
+
+
+def other_commit(incarnation: int, inputs: int) -> bytes:
+    return encode_record(Commit(0, incarnation, "parts/x", inputs, (inputs,), "0" * 32, inputs))
+
+
+def refused(body: bytes) -> tuple[Host, list[HostCommand]]:
+    host = sink_with_rows()
+    (part,) = puts(work(host))
+    host.handle(Stored(part), 0.0)
+    key = commit_key("sink.0", 0)
+    assert host.handle(Refused(key), 0.0) == [Get(key)]
+    return host, host.handle(Loaded(key, body), 0.0)
+
+
+def test_the_commit_of_an_older_one_is_taken_over() -> None:
+    host, commands = refused(other_commit(incarnation=5, inputs=2))
+    assert Get(commit_key("sink.0", 1)) in commands
+    commands = host.handle(Loaded(commit_key("sink.0", 1), None), 0.0)
+    assert [c.seq for c in commands if isinstance(c, Connect)] == [2]
+
+
+def test_one_who_meets_a_newer_commit_stops() -> None:
+    host, commands = refused(other_commit(incarnation=9, inputs=2))
+    assert not any(isinstance(c, Get | Put) for c in commands)
+    assert puts(host.work(60.0)[1]) == []
+
+
+def test_its_own_commit_whose_success_was_not_heard_counts() -> None:
+    host = sink_with_rows()
+    (part,) = puts(work(host))
+    (commit,) = host.handle(Stored(part), 0.0)
+    assert isinstance(commit, Put)
+    host.handle(Unstored(commit.key, "nobody knows"), 0.0)
+    assert puts(host.work(1.0)[1]) == [commit.key]
+    host.handle(Refused(commit.key), 1.0)
+    host.handle(Loaded(commit.key, commit.encode()), 1.0)
+    assert host.report().vertices[0].status == "done"
+
+
+def test_an_answer_to_a_predecessor_is_not_its_successors() -> None:
+    """The write of a dropped instance is still under way when its successor writes the same name:
+    the first answer is the predecessor's."""
+    host = sink_with_rows()
+    (part,) = puts(work(host))
+    (old,) = host.handle(Stored(part), 0.0)
+    key = commit_key("sink.0", 0)
+    again = obey(host, order("sink.0", 8, inputs=elsewhere("1.0/0.0", "h2")), number=2)
+    assert Get(key) in again
+    commands = host.handle(Loaded(key, None), 0.0)
+    connection = next(c.connection for c in commands if isinstance(c, Connect))
+    host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, 2).rows, 2)), 0.0)
+    (part,) = puts(work(host, 2.0))
+    assert host.handle(Stored(part), 2.0) == [], "it must wait for the predecessor's write"
+    (mine,) = host.handle(Stored(key), 2.0)
+    assert isinstance(mine, Put) and isinstance(old, Put)
+    assert decode_commit(mine.encode()).incarnation == 8
+    assert host.handle(Refused(key), 2.0) == [Get(key)]
+
+
+def test_a_commit_that_must_be_there_and_is_not_is_reported() -> None:
+    host, old = new_host(), checkpoint("sink.0", 2, 5, 0)
+    restart = msgspec.structs.replace(old, key=commit_key("sink.0", 2), outputs=())
+    assert obey(host, order("sink.0", 7, restart=restart)) == [Get(restart.key)]
+    host.handle(Loaded(restart.key, None), 0.0)
+    assert host.report().vertices[0].corrupt == (restart.key,)
+
+
+def test_a_segment_that_cannot_be_read_fails_its_writer_and_names_it() -> None:
+    host, old = new_host(), checkpoint("0.0", 4, 2, 2)
+    log = segment("0.0/0.0", 0, 2)
+    obey(host, order("0.0", restart=old, segments={"0.0/0.0": (log,)}))
+    source = make(topology().vertices["0.0"], {}, None)
+    host.handle(Loaded(old.key, encode_snapshot(at_positions(source.snapshot(), 2))), 0.0)
+    host.handle(Subscribed("s", "0.0/0.0", 0), 0.0)
+    assert Get(log.key) in host.work(0.0)[1]
+    host.handle(Loaded(log.key, b"torn"), 0.0)
+    assert host.report().vertices[0].corrupt == (log.key,)

@@ -1,0 +1,392 @@
+"""The job manager: placing, recovery, fencing, collection, stopping; signals in, commands out."""
+
+from dataclasses import replace
+
+import pytest
+
+from machine.jobs import checkpoint, report, segment, topology
+from weir.job.commits import Commit
+from weir.job.keys import LATEST_RECORD, commit_key, part_key, record_key
+from weir.job.ledger import Ledger, decode_ledger
+from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
+from weir.job.messages import Checkpoint, Orders, VertexReport
+from weir.job.signals import (
+    Answer,
+    Delete,
+    Ended,
+    Get,
+    List,
+    Listed,
+    Loaded,
+    ManagerCommand,
+    Put,
+    Refused,
+    Reported,
+    Stored,
+    Unstored,
+)
+from weir.job.strategy import Strategy
+from weir.job.sweeping import EPOCH_BITS
+from weir.reliable.codec import encode_record
+
+ONE = {v: Strategy("checkpoint", 1.0) for v in ("0.0", "1.0", "sink.0")}
+TWO = {**ONE, "1.0": Strategy("replicate", 1.0, copies=2)}
+SETTINGS = ManagerSettings(hosts=1, patience=0.0)
+
+
+class Job:
+    """A manager with a store that always succeeds, unless told otherwise."""
+
+    def __init__(
+        self,
+        ledger: Ledger | None = None,
+        strategies: dict[str, Strategy] = ONE,
+        settings: ManagerSettings = SETTINGS,
+        name: str = "m",
+    ) -> None:
+        self.now = 0.0
+        self.machine = Manager(topology(), strategies, ledger or Ledger(), settings, 0.0, name=name)
+        self.numbers: dict[str, int] = {}
+        self.out: list[ManagerCommand] = []
+        self.records: list[Ledger] = []
+
+    def do(self, commands: list[ManagerCommand]) -> list[ManagerCommand]:
+        """Answer writes until none is left."""
+        todo = list(commands)
+        found: list[ManagerCommand] = []
+        while todo:
+            command = todo.pop(0)
+            found.append(command)
+            if isinstance(command, Put):
+                if command.new:
+                    self.records.append(decode_ledger(command.encode()))
+                todo += self.machine.handle(Stored(command.key), self.now)
+        self.out += found
+        return found
+
+    def tick(self, now: float) -> list[ManagerCommand]:
+        """Time passes; all hosts that are there were heard of in between."""
+        self.now = now
+        return self.do(self.machine.tick(now))
+
+    def report(self, session: str, *vertices: VertexReport, **more: object) -> Orders | None:
+        self.numbers[session] = self.numbers.get(session, 0) + 1
+        made = report(session, self.numbers[session], *vertices, **more)  # type: ignore[arg-type]
+        for command in self.do(self.machine.handle(Reported(made), self.now)):
+            if isinstance(command, Answer) and command.session == session:
+                return command.orders
+        return None
+
+    def incarnation(self, vertex: str, copy: int = 0) -> int:
+        return [p.incarnation for p in self.machine.placements if p.vertex == vertex][copy]
+
+    def where(self, vertex: str) -> list[str | None]:
+        return [p.session for p in self.machine.placements if p.vertex == vertex]
+
+    def says(self, vertex: str, copy: int = 0, **what: object) -> VertexReport:
+        given: dict[str, object] = {"status": "running", **what}
+        return VertexReport(vertex, self.incarnation(vertex, copy), **given)  # type: ignore[arg-type]
+
+
+def running(**given: object) -> Job:
+    job = Job(**given)  # type: ignore[arg-type]
+    job.tick(0.0)
+    job.report("h1")
+    return job
+
+
+def commit(number: int, inputs: int) -> Checkpoint:
+    return Checkpoint(commit_key("sink.0", number), number, 1, (inputs,), (), (inputs,))
+
+
+# --- records and fencing -----------------------------------------------------------------------
+
+
+def test_nothing_is_ordered_before_the_first_record_is_durable() -> None:
+    job = Job()
+    (put,) = job.machine.tick(0.0)
+    assert isinstance(put, Put) and put.new and put.key == record_key(0)
+    assert job.report("h1") is None
+    job.do(job.machine.handle(Stored(put.key), 0.0))
+    orders = job.report("h1")
+    assert orders is not None and {v.vertex for v in orders.vertices} == {"0.0", "1.0", "sink.0"}
+
+
+def test_two_that_begin_from_one_record_do_not_write_the_same_next_one() -> None:
+    first, second = Job(name="a"), Job(name="b")
+    (mine,), (other,) = first.machine.tick(0.0), second.machine.tick(0.0)
+    assert isinstance(mine, Put) and isinstance(other, Put)
+    assert second.machine.handle(Refused(other.key), 0.0) == [Get(other.key)]
+    assert second.machine.handle(Loaded(other.key, mine.encode()), 0.0) == [Ended(TAKEN_OVER)]
+
+
+def test_its_own_record_whose_success_was_not_heard_counts() -> None:
+    job = Job()
+    (put,) = job.machine.tick(0.0)
+    assert isinstance(put, Put)
+    job.machine.handle(Unstored(put.key, "nobody knows"), 0.0)
+    assert job.machine.tick(1.0) == [put]
+    assert job.machine.handle(Refused(put.key), 1.0) == [Get(put.key)]
+    job.machine.handle(Loaded(put.key, put.encode()), 1.0)
+    assert job.machine.established
+
+
+def test_one_that_hears_of_a_later_epoch_stops_and_says_nothing_to_hosts() -> None:
+    job = running()
+    made = report("h9", 1, epoch=5)
+    assert job.machine.handle(Reported(made), 0.0) == [Ended(TAKEN_OVER)]
+    assert job.machine.handle(Reported(report("h1", 9)), 0.0) == []
+
+
+def test_incarnations_grow_over_epochs() -> None:
+    first = running()
+    second = running(ledger=first.records[-1])
+    assert second.incarnation("0.0") > max(first.incarnation(v) for v in ONE)
+    assert second.incarnation("0.0") >> EPOCH_BITS == 2
+
+
+# --- placing and recovery ------------------------------------------------------------------------
+
+
+def test_copies_are_on_different_hosts_and_wait_for_one() -> None:
+    job = running(strategies=TWO)
+    assert job.where("1.0") == ["h1", None]
+    job.report("h2")
+    assert job.where("1.0") == ["h1", "h2"]
+    orders = [job.report(h) for h in ("h1", "h2")]
+    copies = [v for o in orders if o for v in o.vertices if v.vertex == "1.0"]
+    assert [v.writes_log for v in copies] == [True, False]
+    assert [v.takes_checkpoints for v in copies] == [False, True]
+
+
+def test_a_silent_host_is_lost_its_vertices_alone_are_placed_anew() -> None:
+    job = running(settings=replace(SETTINGS, hosts=2, patience=10.0))
+    job.report("h2")
+    before = {v: (job.where(v), job.incarnation(v)) for v in ONE}
+    lost = [v for v, (where, _) in before.items() if where == ["h1"]]
+    assert 0 < len(lost) < 3
+    for step in range(1, 5):
+        job.now = step / 2
+        job.report("h2")
+        job.tick(step / 2)
+    for vertex in ONE:
+        if vertex in lost:
+            assert job.where(vertex) == ["h2"] and job.incarnation(vertex) > before[vertex][1]
+        else:
+            assert (job.where(vertex), job.incarnation(vertex)) == before[vertex]
+    orders = job.report("h1")
+    assert orders is not None and orders.stop and not orders.over
+
+
+def test_a_manager_that_slept_does_not_give_up_its_hosts() -> None:
+    job = running()
+    job.tick(100.0)
+    assert "h1" in job.machine.hosts
+
+
+def test_what_a_lost_instance_says_does_not_count() -> None:
+    job = running()
+    old = job.says("1.0", checkpoints=(checkpoint("1.0", 0, 3, 0),))
+    job.machine.lose("h1", 0.0, "killed")
+    job.report("h2")
+    job.report("h2", old)
+    assert job.machine.ledger.checkpoints == {}
+
+
+def test_a_vertex_restarts_from_its_newest_usable_checkpoint() -> None:
+    job = running()
+    made = checkpoint("1.0", 2, 3, 3)
+    log = {"1.0/0.0": (segment("1.0/0.0", 0, 3),)}
+    job.report("h1", job.says("1.0", checkpoints=(made,), segments=log))
+    job.machine.lose("h1", 0.0, "killed")
+    orders = job.report("h2")
+    assert orders is not None
+    by_vertex = {v.vertex: v for v in orders.vertices}
+    assert by_vertex["1.0"].restart == made
+    assert by_vertex["1.0"].segments == log
+    assert by_vertex["0.0"].restart is None
+
+
+def test_what_cannot_be_read_is_not_relied_on_whoever_speaks_of_it() -> None:
+    job = running(strategies=TWO)
+    job.report("h2")
+    bad = segment("1.0/0.0", 0, 3)
+    job.report("h1", job.says("1.0", segments={"1.0/0.0": (bad,)}))
+    before = job.incarnation("1.0")
+    job.report("h1", job.says("1.0", status="failed", corrupt=(bad.key,)))
+    assert job.incarnation("1.0") > before
+    job.report("h2", job.says("1.0", 1, segments={"1.0/0.0": (bad,)}))
+    assert bad.key not in job.machine.ledger.names
+
+
+def test_a_vertex_without_a_way_back_ends_the_job_with_everything_kept() -> None:
+    ledger = Ledger(collected={"0.0/0.0": 5})
+    job = Job(ledger)
+    job.tick(0.0)
+    job.report("h1")
+    (ended,) = [c for c in job.tick(1.0) if isinstance(c, Ended)]
+    assert "no checkpoint that can be read" in ended.error
+
+
+def test_an_error_of_a_vertex_ends_the_job_and_deletes_nothing_that_is_needed() -> None:
+    job = running()
+    made = checkpoint("1.0", 0, 3, 0)
+    job.report("h1", job.says("1.0", checkpoints=(made,)))
+    job.report("h1", job.says("1.0", status="failed", error="OperatorFailed: boom"))
+    out = job.tick(1.0)
+    assert [c.error for c in out if isinstance(c, Ended)] == ["vertex 1.0: OperatorFailed: boom"]
+    assert job.records[-1].names == {made.key}
+    orders = job.report("h1")
+    assert orders is not None and orders.stop and orders.over
+
+
+def test_a_host_in_trouble_for_too_long_ends_the_job() -> None:
+    job = running(settings=replace(SETTINGS, trouble_limit=1.0))
+    for step in range(4):
+        job.now = step / 2
+        job.report("h1", trouble="no space left")
+        job.tick(step / 2)
+    assert any(isinstance(c, Ended) and "no space left" in c.error for c in job.out)
+
+
+# --- collection ----------------------------------------------------------------------------------
+
+
+def collected_job() -> tuple[Job, list[ManagerCommand]]:
+    job = running()
+    first, second = checkpoint("1.0", 0, 2, 2), checkpoint("1.0", 1, 4, 4)
+    log = (segment("1.0/0.0", 0, 3), segment("1.0/0.0", 3, 4))
+    job.report("h1", job.says("1.0", checkpoints=(first, second), segments={"1.0/0.0": log}))
+    job.report("h1", job.says("sink.0", checkpoints=(commit(0, 3),)))
+    return job, job.machine.tick(1.0)
+
+
+def test_garbage_is_deleted_and_forgotten_only_when_a_record_without_it_is_durable() -> None:
+    job, commands = collected_job()
+    (put,) = commands
+    assert isinstance(put, Put)
+    orders = job.report("h1")
+    assert orders is not None and {s: n for v in orders.vertices for s, n in v.collect.items()} == {
+        "0.0/0.0": 0, "1.0/0.0": 0,
+    }  # fmt: skip
+    out = job.machine.handle(Stored(put.key), 1.0)
+    (hint,) = [c for c in out if isinstance(c, Put)]
+    (delete,) = [c for c in out if isinstance(c, Delete)]
+    assert hint.key == LATEST_RECORD and hint.encode() == put.key.encode()
+    assert set(delete.keys) == {checkpoint("1.0", 0, 2, 2).key, segment("1.0/0.0", 0, 3).key}
+    orders = job.report("h1")
+    assert orders is not None and {s: n for v in orders.vertices for s, n in v.collect.items()} == {
+        "0.0/0.0": 4, "1.0/0.0": 3,
+    }  # fmt: skip
+
+
+def test_a_sweep_spares_what_the_durable_record_names() -> None:
+    """The record to come does not name it any more, but if this manager dies the old one counts."""
+    job = running()
+    old = checkpoint("1.0", 0, 2, 0)
+    job.report("h1", job.says("1.0", checkpoints=(old,)))
+    job.tick(1.0)
+    job.report("h1", job.says("1.0", checkpoints=(old, checkpoint("1.0", 1, 4, 0))))
+    (put,) = [c for c in job.machine.tick(2.0) if isinstance(c, Put)]
+    assert old.key not in decode_ledger(put.encode()).names
+    assert job.machine.handle(Listed((old.key,)), 2.0) == []
+    job.do(job.machine.handle(Stored(put.key), 2.0))
+    assert job.machine.handle(Listed((old.key,)), 2.0) == [Delete((old.key,))]
+
+
+def test_a_sweep_deletes_what_the_dead_left_and_spares_the_living_and_the_later() -> None:
+    job = running()
+    alive, later = job.incarnation("1.0"), 7 << EPOCH_BITS
+    keys = [checkpoint("1.0", 0, 2, 2, i).key for i in (1, alive, later)]
+    logs = [segment("1.0/0.0", 0, 2, i).key for i in (1, alive, later)]
+    assert job.machine.handle(Listed(tuple(keys)), 0.0) == [Delete((keys[0],))]
+    assert job.machine.handle(Listed(tuple(logs)), 0.0) == [Delete((logs[0],))]
+    reported = checkpoint("1.0", 3, 2, 2, alive)
+    job.report("h1", job.says("1.0", checkpoints=(reported,)))
+    assert job.machine.handle(Listed(tuple(keys)), 0.0) == [Delete((keys[0], keys[1]))]
+
+
+def test_a_segment_that_was_collected_before_it_was_reported_is_deleted() -> None:
+    job = running()
+    alive = job.incarnation("1.0")
+    early, held, under_way = (segment("1.0/0.0", i, i + 2, alive) for i in (0, 2, 4))
+    segments = {"1.0/0.0": (held,)}
+    job.report("h1", job.says("1.0", segments=segments, flushed={"1.0/0.0": 2}))
+    out = job.machine.handle(Listed((early.key, held.key, under_way.key)), 0.0)
+    assert out == [Delete((early.key,))]
+
+
+def test_nobody_sweeps_before_its_record_is_durable() -> None:
+    job = Job()
+    assert job.machine.handle(Listed((segment("1.0/0.0", 0, 2).key,)), 0.0) == []
+
+
+def test_it_lists_now_and_then() -> None:
+    job = running(settings=replace(SETTINGS, sweep_every=5.0))
+    assert not any(isinstance(c, List) for c in job.tick(1.0))
+    listed = [c.prefix for c in job.tick(6.0) if isinstance(c, List)]
+    assert listed == ["checkpoints/", "streams/", "parts/", "records/"]
+    assert not any(isinstance(c, List) for c in job.tick(7.0))
+
+
+def test_old_records_are_deleted_the_oldest_first() -> None:
+    job = running(ledger=Ledger(number=300))
+    listed = (LATEST_RECORD, record_key(290), record_key(7), record_key(3))
+    (delete,) = job.machine.handle(Listed(listed), 0.0)
+    assert delete == Delete((record_key(3), record_key(7)))
+
+
+def test_parts_that_their_commit_has_not_chosen_are_deleted() -> None:
+    job = running()
+    job.report("h1", job.says("sink.0", checkpoints=(commit(2, 3),)))
+    parts = tuple(part_key("sink.0", i, n) for i, n in ((1, 1), (1, 2), (2, 2), (1, 3), (2, 3)))
+    assert job.machine.handle(Listed(parts), 0.0) == [Get(commit_key("sink.0", 2))]
+    body = encode_record(Commit(2, 2, parts[2], 1, (3,), "0" * 32, 1))
+    out = job.machine.handle(Loaded(commit_key("sink.0", 2), body), 0.0)
+    assert out == [Delete((parts[1],))]
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+
+def test_it_is_finished_when_every_sink_is_and_then_nothing_is_kept() -> None:
+    job = running()
+    log = {"1.0/0.0": (segment("1.0/0.0", 0, 3),)}
+    job.report("h1", job.says("1.0", segments=log, checkpoints=(checkpoint("1.0", 0, 3, 3),)))
+    job.report("h1", job.says("sink.0", status="done", checkpoints=(commit(0, 3),)))
+    out = job.tick(1.0)
+    assert Ended() in out
+    assert job.records[-1].finished and job.records[-1].names == {commit_key("sink.0", 0)}
+    deleted = {k for c in job.out if isinstance(c, Delete) for k in c.keys}
+    assert deleted == {segment("1.0/0.0", 0, 3).key, checkpoint("1.0", 0, 3, 3).key}
+    orders = job.report("h1")
+    assert orders is not None and orders.stop and orders.over
+
+
+def test_a_stop_waits_for_a_checkpoint_of_every_vertex_taken_after_it() -> None:
+    job = running()
+    early = [job.says(v, checkpoints=(checkpoint(v, 0, 1, 0),)) for v in ("0.0", "1.0")]
+    job.report("h1", *early, job.says("sink.0", checkpoints=(commit(0, 1),)))
+    job.machine.stop(0.0)
+    orders = job.report("h1")
+    assert orders is not None and orders.checkpoint == 1
+    assert not any(isinstance(c, Ended) for c in job.tick(1.0))
+    job.report("h1", job.says("0.0", kept=1), job.says("1.0", kept=1), job.says("sink.0"))
+    assert not any(isinstance(c, Ended) for c in job.tick(1.1))
+    job.report("h1", *(job.says(v, kept=1) for v in ONE))
+    assert Ended(stopped=True) in job.tick(1.2)
+
+
+def test_a_stop_does_not_wait_for_ever() -> None:
+    job = running(settings=replace(SETTINGS, stop_limit=1.0))
+    job.machine.stop(0.0)
+    assert Ended(stopped=True) in job.tick(1.1)
+
+
+@pytest.mark.parametrize("numbers", [(2, 1), (2, 2)])
+def test_only_newer_reports_count(numbers: tuple[int, int]) -> None:
+    job = running()
+    made = job.says("1.0", checkpoints=(checkpoint("1.0", 0, 3, 0),))
+    job.machine.handle(Reported(report("h1", numbers[0])), 0.0)
+    job.machine.handle(Reported(report("h1", numbers[1], made)), 0.0)
+    assert job.machine.ledger.checkpoints == {}

@@ -1,0 +1,162 @@
+"""Records in a store, requests of it, what is nobody's in it, and the plan's names."""
+
+import numpy as np
+import pytest
+
+from machine.jobs import rows
+from weir.errors import PlanError, SnapshotCorrupt
+from weir.job.commits import Commit, decode_part, encode_part
+from weir.job.keys import LATEST_RECORD, checkpoint_key, commit_key, part_key, record_key
+from weir.job.ledger import Ledger
+from weir.job.records import last_record, sweep
+from weir.job.requests import Requests
+from weir.job.signals import Get, Put
+from weir.job.strategy import parse_strategy
+from weir.job.topology import make_topology
+from weir.local.simulated_disk import SimulatedDisk
+from weir.local.workloads import choose, make_workload, workload_names
+from weir.plan.rewrites import rewrite
+from weir.plan.stages import cut_stages
+from weir.reliable.codec import encode_record
+
+
+def disk(*numbers: int, hint: bytes | None = None) -> SimulatedDisk:
+    made = SimulatedDisk(np.random.default_rng(0))
+    for number in numbers:
+        made.put(record_key(number), Ledger(number=number).encode(), new=True)
+    if hint is not None:
+        made.put(LATEST_RECORD, hint)
+    made.settle()
+    return made
+
+
+def number_of_last(store: SimulatedDisk) -> int | None:
+    found = last_record(store)
+    return None if found is None else found.number
+
+
+# --- records -----------------------------------------------------------------------------------
+
+
+def test_a_store_without_records_has_none() -> None:
+    assert last_record(disk()) is None
+
+
+@pytest.mark.parametrize("hint", [None, b"", b"records/0000", record_key(1).encode()])
+def test_the_last_record_is_found_from_any_hint(hint: bytes | None) -> None:
+    assert number_of_last(disk(0, 1, 2, 3, hint=hint)) == 3
+
+
+def test_listings_that_are_behind_do_not_hide_the_last() -> None:
+    store = disk(0, 1)
+    listed = dict(store._listed)
+    for number in (2, 3):
+        store.put(record_key(number), Ledger(number=number).encode(), new=True)
+    store._listed = listed
+    assert number_of_last(store) == 3
+
+
+def test_a_hint_older_than_what_is_kept_does_not_mislead() -> None:
+    store = disk(*range(5), 200, 201, hint=record_key(3).encode())
+    store.delete([record_key(4)])
+    assert number_of_last(store) == 201
+
+
+def test_a_store_whose_records_are_gone_is_no_new_job() -> None:
+    with pytest.raises(SnapshotCorrupt):
+        last_record(disk(hint=record_key(7).encode()))
+
+
+def test_the_last_sweep_leaves_what_the_record_and_the_commits_name() -> None:
+    store = disk(0)
+    for incarnation in (1, 2):
+        store.put(part_key("sink.0", incarnation, 0), b"rows")
+        store.put(checkpoint_key("1.0", incarnation, 0), b"state")
+    chosen = Commit(0, 2, part_key("sink.0", 2, 0), 1, (1,), "0" * 32, 1)
+    store.put(commit_key("sink.0", 0), encode_record(chosen), new=True)
+    store.settle()
+    found = sweep(store, Ledger(epoch=1, finished=True))
+    assert set(found) == {
+        part_key("sink.0", 1, 0), checkpoint_key("1.0", 1, 0), checkpoint_key("1.0", 2, 0),
+    }  # fmt: skip
+
+
+# --- requests ------------------------------------------------------------------------------------
+
+
+def test_an_answer_goes_to_whoever_asked_in_turn() -> None:
+    gone: set[str] = set()
+    requests = Requests[str](lambda owner: owner not in gone)
+    first, second = Put("k", lambda: b"1"), Put("k", lambda: b"2")
+    requests.ask(first, "a")
+    requests.ask(second, "b")
+    requests.ask(Get("k"), "a")
+    assert requests.ready == [first, Get("k")]
+    requests.ready.clear()
+    assert requests.answered(Get, "k") == "a"
+    gone.add("a")
+    assert requests.answered(Put, "k") is None
+    assert requests.ready == [second]
+    assert requests.answered(Put, "k") == "b"
+    assert requests.answered(Put, "k") is None
+
+
+def test_what_nobody_wants_is_not_tried_again() -> None:
+    gone: set[str] = set()
+    requests = Requests[str](lambda owner: owner not in gone)
+    requests.ask(Get("k"), "a")
+    requests.ready.clear()
+    assert requests.failed(Get, "k", 0.0) and requests.failed(Get, "k", 0.0)
+    requests.retry(1.0)
+    assert requests.ready == [Get("k")]
+    requests.failed(Get, "k", 1.0)
+    requests.ready.clear()
+    gone.add("a")
+    requests.retry(2.0)
+    assert requests.ready == [] and not requests.failed(Get, "k", 2.0)
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+def test_parts_come_back_sorted_with_the_input_they_came_from() -> None:
+    body = encode_part([(1, rows(5, 1)), (0, rows(3, 1)), (1, rows(2, 1))])
+    back = [(place, batch.vs.tolist()) for place, batch in decode_part(body)]
+    assert back == [(0, [3]), (1, [2, 5])]
+
+
+@pytest.mark.parametrize("text", ["checkpoint", "checkpoint(2s)", "replay", "replicate(3)"])
+def test_strategies_read_as_they_print(text: str) -> None:
+    assert parse_strategy(str(parse_strategy(text))) == parse_strategy(text)
+
+
+@pytest.mark.parametrize("text", ["", "replicate", "replicate(1)", "checkpoint(0s)", "magic"])
+def test_other_strategies_are_refused(text: str) -> None:
+    with pytest.raises(PlanError):
+        parse_strategy(text)
+
+
+@pytest.mark.parametrize("name", ["figure1", "diamond", "pipeline", "turned_away", "union"])
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_every_stream_has_a_writer_and_every_input_is_a_stream(name: str, parallelism: int) -> None:
+    workload = make_workload(name, 1)
+    plan = cut_stages(rewrite(workload.program), parallelism)
+    made = make_topology(plan, plan.vertex_counts(lambda s: len(workload.partitions[s.name])))
+    seen: set[str] = set()
+    for spec in made.order:
+        assert set(spec.inputs) <= seen, "writers stand before their readers"
+        seen |= set(spec.outputs)
+    assert set(made.writer_of) == seen
+    assert len(made.sinks) == len(workload.program.outputs)
+
+
+def test_the_pipeline_has_ten_stages_behind_its_source() -> None:
+    plan = cut_stages(rewrite(make_workload("pipeline", 0).program), 2)
+    assert len(plan.stages) >= 11
+
+
+def test_a_new_workload_leaves_most_seeds_what_they_were() -> None:
+    names = workload_names()
+    moved = sum(choose(s, names) != choose(s, (*names, "new")) for s in range(500))
+    assert moved == sum(choose(s, (*names, "new")) == "new" for s in range(500)) > 0
+    assert {choose(s, names) for s in range(500)} == set(names)

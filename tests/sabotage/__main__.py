@@ -1,0 +1,72 @@
+"""`make sabotage`: plant known bugs one at a time; each must turn the tests red.
+
+The sources and the tests are copied to a temporary folder, so nothing here is ever changed. The
+copy must be green before it is sabotaged. Exit code 1 when a bug survives.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from sabotage.bugs import BUGS, Bug
+
+ROOT = Path(__file__).parents[2]
+SEEDS = "100"
+QUICK = ("tests/machine",)
+THOROUGH = ("tests/faults",)
+
+
+def main() -> int:
+    wanted = sys.argv[1:]
+    bugs = [b for b in BUGS if not wanted or any(w in b.name for w in wanted)]
+    with tempfile.TemporaryDirectory(prefix="weir-sabotage-") as folder:
+        copy = Path(folder)
+        for name in ("src", "tests/machine", "tests/faults"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        if finder := found_by(copy):
+            print(f"red without any bug: {finder}")
+            return 1
+        survivors = [bug for bug in bugs if not _is_found(copy, bug)]
+    print(f"{len(bugs) - len(survivors)} of {len(bugs)} bugs found")
+    return 1 if survivors else 0
+
+
+def _is_found(copy: Path, bug: Bug) -> bool:
+    began = time.monotonic()
+    path = copy / "src" / "weir" / bug.file
+    sound = path.read_text(encoding="utf-8")
+    if sound.count(bug.text) != 1:
+        print(f"'{bug.name}': its text is there {sound.count(bug.text)} times in {bug.file}")
+        return False
+    path.write_text(sound.replace(bug.text, bug.by), encoding="utf-8")
+    try:
+        finder = found_by(copy)
+    finally:
+        path.write_text(sound, encoding="utf-8")
+    took = time.monotonic() - began
+    print(f"{'found' if finder else 'SURVIVED'}  {bug.name}  [{finder}, {took:.0f} s]", flush=True)
+    return bool(finder)
+
+
+def found_by(copy: Path) -> str:
+    """The first test that fails; empty when all pass."""
+    paths = os.pathsep.join(str(copy / name) for name in ("src", "tests"))
+    environment = os.environ | {"PYTHONPATH": paths, "WEIR_SEEDS": SEEDS}
+    environment["NUMBA_CACHE_DIR"] = str(copy / ".numba")
+    for tests in (QUICK, THOROUGH):
+        options = ("-q", "-x", "--no-header", "--tb=no", "-p", "no:cacheprovider")
+        command = (sys.executable, "-m", "pytest", *options, *tests)
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+        if done.returncode:
+            lines = [line for line in done.stdout.splitlines() if line[:6] in ("FAILED", "ERROR ")]
+            return lines[0].split(" - ")[0] if lines else f"pytest exit {done.returncode}"
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

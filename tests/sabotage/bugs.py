@@ -1,0 +1,127 @@
+"""Bugs that somebody could write, as changes of text: the tests must find each of them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """Replace `text`, which must be there once, by `by`."""
+
+    name: str
+    file: str
+    text: str
+    by: str
+
+
+_LOG, _CURSOR, _CODEC = "reliable/log.py", "reliable/cursor.py", "reliable/codec.py"
+_VERTEX, _LEDGER, _RUNNING = "reliable/vertex.py", "job/ledger.py", "job/running.py"
+_MANAGER, _HOST, _REQUESTS = "job/manager.py", "job/host.py", "job/requests.py"
+
+BUGS = (
+    # --- streams ---
+    Bug("rows written again are not dropped", _LOG,
+        "known = min(self._end - entry.seq, len(entry.rows))", "known = 0"),
+    Bug("a stream forgets one row too many", _LOG,
+        "if e.end <= seq])", "if e.end <= seq + 1])"),
+    Bug("the last claim goes with its rows", _LOG,
+        "self._entries = [Entry(last.end, last.rows.slice(0, 0), last.cti)]\n"
+        "            self._seqs, self._sizes = [last.end], [0]",
+        "self._entries, self._seqs, self._sizes = [], [], []"),
+    Bug("a segment behind a gap counts as durable", _LOG,
+        "if segment.first <= self.durable < segment.end:", "if self.durable < segment.end:"),
+    Bug("volatile rows are forgotten", _LOG,
+        "if entry.end > durable or (entry.end > read and not over):", "if entry.end > read:"),
+    Bug("a cursor takes rows twice", _CURSOR,
+        "skip = min(self._wanted - entry.seq, len(entry.rows))", "skip = 0"),
+    Bug("a cursor takes a gap", _CURSOR,
+        "if entry.seq > self._wanted:", "if entry.seq > self._wanted + 1:"),
+    Bug("a reconnect forgets what waits", _CURSOR,
+        "self._wanted = self._queue[-1].end if self._queue else self.position",
+        "self._wanted = self.position"),
+    Bug("connections of two instances have one number", _CURSOR,
+        "self.cti = START\n        self.connection = next(_numbers)",
+        "self.cti = START\n        self.connection = 0"),
+    Bug("checksums are not compared", _CODEC,
+        "!= data[:_DIGEST_SIZE]:", "== data:"),
+    # --- snapshots ---
+    Bug("a snapshot forgets the claim", _VERTEX,
+        'self._cti = snapshot.tables["$vertex"].column(0)[0].as_py()', "self._cti = START"),
+    Bug("a snapshot forgets the output positions", _VERTEX,
+        "return Snapshot(tuple(self._read), tuple(self._written), tables)",
+        "return Snapshot(tuple(self._read), tuple(0 for _ in self._written), tables)"),
+    Bug("a restart does not rewind its inputs", _VERTEX,
+        "stream.register((self.name, place), seq)\n        # The claim",
+        "pass\n        # The claim"),
+    Bug("a source forgets where its ingress stood", "local/instances.py",
+        "self._ingress.load(state)", "self._ingress.load(state | {next(iter(state)): 0})"),
+    # --- what is durable ---
+    Bug("a checkpoint is told before it is written", _RUNNING,
+        "        return [Put(key, lambda: encode_snapshot(snapshot))]",
+        "        self._checkpoints.append(self._saving)\n"
+        "        return [Put(key, lambda: encode_snapshot(snapshot))]"),
+    Bug("a segment is told before it is written", _RUNNING,
+        "stream.flushing = segment", "stream.flushed(segment)"),
+    Bug("a commit is written before its rows", _RUNNING,
+        "if not taken:\n            return [self._put_commit()]",
+        "if True:\n            return [self._put_commit()]"),
+    Bug("a commit can be made twice", _RUNNING,
+        "lambda: encode_record(commit), new=True)", "lambda: encode_record(commit))"),
+    Bug("a refused commit counts", _RUNNING,
+        "if refused:\n            return [Get(key)]", "if refused and not key:\n            pass"),
+    Bug("a sink does not look for commits nobody heard of", _RUNNING,
+        'self.status = "loading"\n        self.instance.load(Snapshot(found.inputs, (), {}))\n'
+        "        return [Get(commit_key(self.spec.id, found.number + 1))]",
+        'self.status = "running"\n        self.instance.load(Snapshot(found.inputs, (), {}))\n'
+        "        return []"),
+    Bug("a checkpoint under way counts as one taken after the ask", _RUNNING,
+        "self._kept = max(self._kept, self._saving_for)",
+        "self._kept = max(self._kept, self.asked)"),
+    Bug("an answer goes to the successor", _REQUESTS,
+        "if len(line) == 1:", "if len(line) >= 1:"),
+    Bug("a failed write is not tried again", _REQUESTS,
+        "if all(line != (kind, key) for _, line in self._again):", "if False:"),
+    # --- recovery and collection ---
+    Bug("a checkpoint counts though its output is lost", _LEDGER,
+        "if all(out <= end for out, end", "if all(out <= end + 1000000 for out, end"),
+    Bug("collection is off by one", _LEDGER,
+        "garbage += [s.key for s in segments if s.end <= needed]",
+        "garbage += [s.key for s in segments if s.end <= needed + 1]"),
+    Bug("low-water marks follow the furthest reader", _LEDGER,
+        "needed[stream] = min(needed.get(stream, UNREAD), start)", "needed[stream] = start"),
+    Bug("an older checkpoint replaces a newer one", _LEDGER,
+        "return all(a >= b for a, b in zip(mine, before, strict=True))", "return True"),
+    Bug("checkpoints after claims alone are never named", _LEDGER,
+        "return (later.incarnation, later.number) > (earlier.incarnation, earlier.number)",
+        "return False"),
+    Bug("garbage is deleted before the record is durable", _MANAGER,
+        "self._out.append(put)\n\n    def _stored",
+        "self._out.append(put)\n        self._delete(garbage)\n\n    def _stored"),
+    Bug("hosts forget rows before the record is durable", _MANAGER,
+        "collect={s: self._collected.get(s, 0)", "collect={s: self.ledger.collected.get(s, 0)"),
+    Bug("the sweep does not spare the durable record", _MANAGER,
+        "return self._durable_names | coming | self.ledger.names", "return self.ledger.names"),
+    Bug("what cannot be read is believed again", _MANAGER,
+        "self._spoiled.update(found.corrupt)", "pass"),
+    # --- fencing ---
+    Bug("a record of another manager is taken for one's own", _MANAGER,
+        "if body == written.put.encode():", "if body is not None:"),
+    Bug("managers have no names", _MANAGER,
+        "ledger.manager = name", "ledger.manager = ''"),
+    Bug("what a lost host says counts", _MANAGER,
+        "if self._over or report.session in self._lost:", "if self._over:"),
+    Bug("what an old incarnation says counts", _MANAGER,
+        "if found is not None and found.incarnation == placement.incarnation:",
+        "if found is not None:"),
+    Bug("a manager that slept gives up its hosts", _MANAGER,
+        "host.heard = min(host.heard + slept, now)", "pass"),
+    Bug("the job ends with its first sink", _MANAGER,
+        "if sinks <= done and", "if sinks & done and"),
+    Bug("orders that were overtaken are obeyed", _HOST,
+        "if orders.epoch == self._epoch and orders.number <= self._number:",
+        "if orders.epoch == self._epoch and orders.number < 0:"),
+    Bug("orders of an old manager are obeyed", _HOST,
+        "if orders.session != self.session or orders.epoch < self._epoch:",
+        "if orders.session != self.session:"),
+    Bug("an old hint hides the last record", "job/records.py",
+        "yield from sorted(numbers, reverse=True)", "yield from sorted(numbers)"),
+)  # fmt: skip
