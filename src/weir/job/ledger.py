@@ -103,7 +103,7 @@ def learn_checkpoints(ledger: Ledger, vertex: str, made: Iterable[Checkpoint]) -
 
 def _is_ahead(later: Checkpoint, earlier: Checkpoint) -> bool:
     """Positions only move forward, whoever took the checkpoint."""
-    mine, before = (*later.inputs, *later.outputs), (*earlier.inputs, *earlier.outputs)
+    mine, before = ((*c.inputs, *c.outputs, *c.needs) for c in (later, earlier))
     return mine != before and all(a >= b for a, b in zip(mine, before, strict=True))
 
 

@@ -23,6 +23,7 @@ from weir.local.instances import InstanceMaker
 from weir.local.runner import LocalRun
 from weir.local.simulated_disk import SimulatedDisk
 from weir.local.simulator import Faults, SimulatedJob, World, drawn_faults
+from weir.plan.horizon import horizons
 from weir.plan.nodes import Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
@@ -98,10 +99,15 @@ def make_job(
         for v in topology.order
         if v.kind == "source"
     }
+    known = [h.known for h in horizons(plan)]
+    strategies = {
+        v.id: strategy or _drawn_strategy(v.kind, rng, v.kind == "inner" and known[v.stage])
+        for v in topology.order
+    }
     return SimulatedJob(
         topology,
-        {v.id: strategy or _drawn_strategy(v.kind, rng) for v in topology.order},
-        InstanceMaker(plan, names, check=True),
+        strategies,
+        InstanceMaker(plan, names, strategies=strategies, check=True),
         partitions,
         cut=int(rng.choice([1, 2, 3, 7, 100])),
         hosts=int(rng.integers(1, 4)),
@@ -117,8 +123,10 @@ def make_job(
     )
 
 
-def _drawn_strategy(kind: str, rng: np.random.Generator) -> Strategy:
+def _drawn_strategy(kind: str, rng: np.random.Generator, can_replay: bool) -> Strategy:
     every = float(rng.choice([0.03, 0.3, 3.0]))
+    if can_replay and rng.random() < 0.5:
+        return Strategy("replay", every)
     if kind == "inner" and rng.random() < 0.3:
         return Strategy("replicate", every, copies=2)
     return Strategy("checkpoint", every)
