@@ -5,8 +5,9 @@ Rules (StreamScope §4.3)
    vertex: the row is in a segment, or below what any reader of the stream can ever ask for.
 2. A vertex restarts from its newest usable checkpoint, else from the beginning. What it then reads
    again is what its readers' restarts ask for: sinks first, then upwards (low-water marks).
-3. Checkpoints before a vertex's restart, and segments before all readers' restarts, are garbage.
-   They are deleted when a record without them is durable, and hosts forget rows no earlier.
+3. Checkpoints before a vertex's restart, and segments before all readers' restarts, are garbage;
+   so is everything once the job has finished. They are deleted when a record without them is
+   durable, and hosts forget rows no earlier.
 """
 
 from __future__ import annotations
@@ -136,6 +137,8 @@ def forget(ledger: Ledger, keys: Iterable[str]) -> None:
 
 def collect(topology: Topology, ledger: Ledger) -> tuple[str, ...]:
     """Take what nobody needs out of the ledger; the objects to delete once that is durable."""
+    if ledger.finished:
+        return _collect_all(ledger)
     found = restarts(topology, ledger)
     garbage: list[str] = []
     for vertex, checkpoints in ledger.checkpoints.items():
@@ -150,4 +153,13 @@ def collect(topology: Topology, ledger: Ledger) -> tuple[str, ...]:
         ledger.segments[stream] = tuple(s for s in segments if s.end > needed)
     for stream, needed in found.needed.items():
         ledger.collected[stream] = max(ledger.collected.get(stream, 0), needed)
+    return tuple(garbage)
+
+
+def _collect_all(ledger: Ledger) -> tuple[str, ...]:
+    """Nobody restarts in a job that has finished. (A sink's checkpoints are its commits.)"""
+    inner = [made for v, made in ledger.checkpoints.items() if not v.startswith("sink.")]
+    garbage = [c.key for made in inner for c in made]
+    garbage += [s.key for segments in ledger.segments.values() for s in segments]
+    ledger.checkpoints, ledger.segments = {}, {}
     return tuple(garbage)

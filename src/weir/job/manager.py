@@ -199,7 +199,8 @@ class Manager:
             self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
         known.report, known.heard = report, now
         known.trouble_since = (known.trouble_since or now) if report.trouble else None
-        reports = {r.vertex: r for r in report.vertices}
+        # Of a job that has finished nothing more is to be known.
+        reports = {} if self.ledger.finished else {r.vertex: r for r in report.vertices}
         for placement in self.placements:
             if placement.session != report.session:
                 continue
@@ -240,7 +241,9 @@ class Manager:
     # --- placing -----------------------------------------------------------------------------
 
     def _place(self, now: float) -> None:
-        if not self._established or not self.hosts or self._ended is not None:
+        if not self._established or not self.hosts:
+            return
+        if self._ended is not None or self.ledger.finished:
             return
         waited = now - self._began_at >= self.settings.patience
         if len(self.hosts) < self.settings.hosts and not waited and self.ledger.incarnations == 0:

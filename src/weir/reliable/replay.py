@@ -83,7 +83,7 @@ class _Rehearsal:
     ctis: tuple[int, ...]
     steps: list[int]
     ahead: dict[int, Entry] = field(default_factory=dict)
-    """Rows behind the mark that came with rows before it."""
+    """What came with rows before the mark and lies behind it: rows, a claim."""
 
 
 class ReplayVertex(Vertex):
@@ -170,7 +170,7 @@ class ReplayVertex(Vertex):
         goal = rehearsal.inputs[place]
         known = min(goal - entry.seq, len(entry.rows))
         self._repeat(place, Entry(entry.seq, entry.rows.slice(0, known), entry.cti), rehearsal)
-        if entry.end > goal:
+        if entry.end >= goal:  # with the claim behind the mark, if there is no row
             rest = entry.rows.slice(known, len(entry.rows))
             rehearsal.ahead[place] = Entry(goal, rest, entry.cti)
         self._end_rehearsal()
