@@ -5,17 +5,19 @@ comes out of it later depends on rows that start before T − `ticks`. Two numbe
 through its operators:
 
     reach   input that is right from time a on (below it: anything) makes rows right from a + reach
-            on. A row lives L at most, so what it has a part in starts less than L after it.
+            on. A row lives L at most: what it is part of starts less than L after it, and what
+            begins where it ends, L after it at most.
     lag     at T the operator has taken in its own input up to T − lag: the holds before it.
 
 All that an operator gives later starts at T − lag or behind, and is right if that is a + reach
 or behind. So the horizon is reach + lag at the last operator with state:
 
-    HOPPING             reach L, lag the size        rows before a window may live into it
+    HOPPING             reach L − 1, lag the size    rows before a window may live into it
     SNAPSHOT, LIMIT     reach L, lag L               a cell begins where a row that is gone ended
-    joins               reach L, lag as they hold    the older row of a pair, or of a piece's end
+    INNER JOIN          reach L − 1                  the older row of a pair
+    other joins         reach L, lag as they hold    pieces begin where a match ends
     CLIP JOIN           reach 0, lag L of the left   right rows are looked at once
-    CHOP                reach L                      pieces of what began before
+    CHOP                reach L − 1                  pieces of what began before
     panes               lag one hop
     POINT_AT_END, HOP_LIFETIME, QUANTIZE, SHIFT      move starts, and so move both
 
@@ -128,7 +130,7 @@ def _step(node: Node, lives: list[Span]) -> _Step:
         case AlterLifetime():
             return _moved(node.change, lives[0])
         case Chop():
-            return _Step(_bound(node, lives[0]), 0)
+            return _Step(_last_instant(node, lives[0]), 0)
         case PartialAggregate():
             return _Step(0, node.window.hop)
         case Aggregate():
@@ -169,7 +171,7 @@ def _moved(change: LifetimeChange, life: Span) -> _Step:
 def _window(node: Aggregate, life: Span) -> _Step:
     match node.window:
         case Hopping(size):
-            return _Step(_bound(node, life), size)
+            return _Step(_last_instant(node, life), size)
         case Snapshot():
             bound = _bound(node, life)
             return _Step(bound, bound)
@@ -185,10 +187,11 @@ def _join(node: Join, left: Span, right: Span) -> _Step:
             raise _Endless("ASOF JOIN: the newest right row counts, however old it is")
         case "clip":
             return _Step(0, _bound(node, left))
-    either = max(_bound(node, left), _bound(node, right))
+    longer = max(left, right)
+    either = _bound(node, longer)
     match node.kind:
         case "inner":
-            return _Step(either, 0)
+            return _Step(_last_instant(node, longer), 0)
         case "right":
             return _Step(either, right.ticks)
         case "full":
@@ -197,14 +200,27 @@ def _join(node: Join, left: Span, right: Span) -> _Step:
             return _Step(either, left.ticks)
 
 
+def _last_instant(node: Node, life: Span) -> int:
+    """The reach of operators that look at rows while they live, not at where they end."""
+    return max(_bound(node, life) - 1, 0)
+
+
 def _bound(node: Node, life: Span) -> int:
     if not life.known:
-        what = f"a {node.kind} join" if isinstance(node, Join) else _NAMES[type(node)]
         raise _Endless(
-            f"{what} over events whose lifetime the program does not bound "
+            f"{_name(node)} over events whose lifetime the program does not bound "
             "(CLIP_DURATION or CHOP before it would)"
         )
     return life.ticks
 
 
-_NAMES: dict[type, str] = {Chop: "CHOP", Aggregate: "a window", Top: "LIMIT"}
+def _name(node: Node) -> str:
+    match node:
+        case Join():
+            return f"{node.kind.upper()} JOIN"
+        case Aggregate():
+            return type(node.window).__name__.upper()
+        case Top():
+            return "LIMIT"
+        case _:
+            return type(node).__name__.upper()
