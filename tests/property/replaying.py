@@ -10,6 +10,7 @@ with columns k and v and gives one, so that operators by k lie in one stage, on 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -267,3 +268,17 @@ def _partition(chance: Random, rows: int, delay: int) -> list[dict]:
         ve = vs + chance.choice((1, 2, 3, 5, 8, 30))
         items.append({"vs": vs, "ve": ve, "k": chance.randint(0, 2), "v": chance.randint(0, 5)})
     return items
+
+
+def clipped(
+    text: str, inputs: Mapping[str, Sequence[Items]], ticks: int
+) -> tuple[str, dict[str, Sequence[Items]]]:
+    """A program whose streams are those of another, with lifetimes of so many ticks at most."""
+    declared = re.findall(r"^STREAM (\w+) .*?;", text, re.MULTILINE | re.DOTALL)
+    for name in declared:
+        whole = re.search(rf"^STREAM {name} .*?;", text, re.MULTILINE | re.DOTALL)
+        assert whole is not None
+        raw = whole[0].replace(f"STREAM {name} ", f"STREAM Raw{name} ", 1)
+        clip = f"{name} = SELECT * FROM Raw{name} WITH CLIP_DURATION({ticks});"
+        text = text.replace(whole[0], f"{raw}\n{clip}", 1)
+    return text, {f"Raw{name}": inputs[name] for name in declared}

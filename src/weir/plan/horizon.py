@@ -77,7 +77,12 @@ class Horizon:
     def __str__(self) -> str:
         if self.ticks is None:
             return "all of history"
-        return duration(self.ticks) if self.ticks >= 0 else "nothing"
+        return _shown(self.ticks) if self.ticks >= 0 else "nothing"
+
+
+def _shown(ticks: int) -> str:
+    """To the millisecond above, where that is less to read."""
+    return duration(-(-ticks // 1000) * 1000 if ticks > 1000 else ticks)
 
 
 class _Endless(Exception):
@@ -121,7 +126,7 @@ def _horizon(stage: Stage, lives: Mapping[Node, Span]) -> Horizon:
             if unknown:
                 return Horizon(None, unknown)
             ticks = reach + lag
-    why = "it keeps nothing" if ticks < 0 else f"what comes depends on {duration(ticks)} of input"
+    why = "it keeps nothing" if ticks < 0 else f"what comes depends on {_shown(ticks)} of input"
     return Horizon(ticks, why, tuple(reaches))
 
 
