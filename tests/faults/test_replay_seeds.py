@@ -10,9 +10,11 @@ import pytest
 
 from property.replaying import JOINS, STATEFUL, random_inputs, random_program
 from weir.io.memory import MemoryPartition
+from weir.job.strategy import Strategy
 from weir.local.simulate import Workload, run_seed
+from weir.local.simulator import Faults
 
-SEEDS = 300
+SEEDS = 150
 CHUNK = 25
 
 
@@ -48,3 +50,16 @@ def test_what_is_rebuilt_goes_on_alike(first: int) -> None:
         assert result.passed, f"seed {seed}, {result.workload}: {result.reason}\n" + "\n".join(
             result.log
         )
+
+
+STEPS = range(0, 60, 5)
+"""Durable steps that are crash points: of marks, segments, commits and records."""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crash_at_a_durable_step(seed: int) -> None:
+    for step in STEPS:
+        for crash in ({"crash_before": step}, {"crash_after": step}):
+            replay = Strategy("replay", 0.03)
+            result = run_seed(seed, workloads(), faults=Faults(), strategy=replay, **crash)
+            assert result.passed, f"{seed}, {crash}: {result.reason}\n" + "\n".join(result.log)

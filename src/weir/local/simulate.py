@@ -101,7 +101,7 @@ def make_job(
     }
     known = [h.known for h in horizons(plan)]
     strategies = {
-        v.id: strategy or _drawn_strategy(v.kind, rng, v.kind == "inner" and known[v.stage])
+        v.id: _strategy_for(v.kind, rng, strategy, v.kind == "inner" and known[v.stage])
         for v in topology.order
     }
     return SimulatedJob(
@@ -123,7 +123,12 @@ def make_job(
     )
 
 
-def _drawn_strategy(kind: str, rng: np.random.Generator, can_replay: bool) -> Strategy:
+def _strategy_for(
+    kind: str, rng: np.random.Generator, strategy: Strategy | None, can_replay: bool
+) -> Strategy:
+    """The one that is given where it fits, else one that is drawn."""
+    if strategy is not None and (can_replay or strategy.kind != "replay"):
+        return strategy
     every = float(rng.choice([0.03, 0.3, 3.0]))
     if can_replay and rng.random() < 0.5:
         return Strategy("replay", every)
