@@ -2,7 +2,9 @@
 
 Contract
 1. `work` does one step if there is anything to do; False when not. It never waits.
-2. `snapshot` may be taken between any two steps; a fresh instance that loads it goes on alike.
+2. `snapshot` may be taken between any two steps of an instance that has caught up (one that
+   rebuilds its state from input has to, see `replay.py`); a fresh instance that loads it goes on
+   alike.
 3. What a source reads and a sink commits happens outside; see `wants_chunk`, `take_chunk` and
    `SinkInstance`.
 """
@@ -34,6 +36,8 @@ class Instance(Protocol):
     def state_rows(self) -> int: ...
     @property
     def done(self) -> bool: ...
+    @property
+    def caught_up(self) -> bool: ...
     @property
     def marker(self) -> tuple[int, ...]:
         """Changes with every step that changes anything: cheaper than a snapshot."""
@@ -89,7 +93,11 @@ class InnerInstance:
 
     @property
     def done(self) -> bool:
-        return self._vertex.cti == OPEN
+        return self._vertex.cti == OPEN and self._vertex.caught_up
+
+    @property
+    def caught_up(self) -> bool:
+        return self._vertex.caught_up
 
     @property
     def marker(self) -> tuple[int, ...]:
@@ -97,8 +105,10 @@ class InnerInstance:
 
     def work(self) -> bool:
         before = sum(c.position for c in self.cursors)
+        counts = self._vertex.caught_up
         progressed = self._vertex.execute()
-        self.events += sum(c.position for c in self.cursors) - before
+        if counts:
+            self.events += sum(c.position for c in self.cursors) - before
         return progressed
 
     def snapshot(self) -> Snapshot:
@@ -117,6 +127,7 @@ class SinkInstance:
         """`emit` gets (partition, number of the first row, rows) at once; without it they wait
         for `take`."""
         self.spec = spec
+        self.caught_up = True
         self.streams: Mapping[str, LogStream] = {}
         self.cursors = make_cursors(spec)
         self.events = 0

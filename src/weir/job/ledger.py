@@ -114,7 +114,7 @@ def learn_checkpoints(ledger: Ledger, vertex: str, made: Iterable[Checkpoint]) -
 def _is_ahead(later: Checkpoint, earlier: Checkpoint) -> bool:
     """Positions only move forward, whoever took the checkpoint. Of two at the same positions
     (claims came, and no rows) the later replaces the earlier, which is then garbage."""
-    mine, before = (*later.inputs, *later.outputs), (*earlier.inputs, *earlier.outputs)
+    mine, before = ((*c.inputs, *c.outputs, *c.needs) for c in (later, earlier))
     if mine == before:
         return (later.incarnation, later.number) > (earlier.incarnation, earlier.number)
     return all(a >= b for a, b in zip(mine, before, strict=True))

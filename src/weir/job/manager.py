@@ -236,7 +236,9 @@ class Manager:
         elif known.trouble_since is None:
             known.trouble_since = now
         # The same report again is a sign of life of a host that is busy.
-        reports = {r.vertex: r for r in report.vertices} if is_new else {}
+        # Of a job that has finished nothing more is to be known.
+        new = is_new and not self.ledger.finished
+        reports = {r.vertex: r for r in report.vertices} if new else {}
         for placement in self.placements:
             if placement.session != report.session:
                 continue

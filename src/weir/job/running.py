@@ -3,7 +3,8 @@
 Rules
 1. It begins from the checkpoint that it is ordered to; a sink that commits, behind the last
    commit there is (one that nobody heard of included: it looks for the next until there is none).
-2. A checkpoint counts when the store has it. At most one is under way.
+2. A checkpoint counts when the store has it. At most one is under way, and none before the
+   instance has caught up with the one it began from.
 3. A commit is two steps: the rows as a part under a name of this incarnation, then the commit,
    which is made once: whoever comes second takes over the other's positions and goes on from
    there, or stops if the other is newer.
@@ -33,6 +34,7 @@ from weir.reliable.codec import (
 )
 from weir.reliable.digest import Digest, digest
 from weir.reliable.log import LogStream, Segment
+from weir.reliable.replay import needs_of
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 
@@ -151,7 +153,7 @@ class Running:
         """A checkpoint or a commit, if one is due."""
         if self.instance is None or self.status != "running" or not self.order.takes_checkpoints:
             return []
-        if self._saving is not None:
+        if self._saving is not None or not self.instance.caught_up:
             return []
         every = self._settings.commit_every if self._commits else self._strategy.every
         ends = self.instance.cti == OPEN
@@ -172,7 +174,7 @@ class Running:
         key = checkpoint_key(self.spec.id, self.order.incarnation, self._number)
         self._saving = Checkpoint(
             key, self._number, self.order.incarnation,
-            snapshot.inputs, snapshot.outputs, snapshot.inputs,
+            snapshot.inputs, snapshot.outputs, needs_of(snapshot),
         )  # fmt: skip
         return [Put(key, lambda: encode_snapshot(snapshot))]
 
@@ -324,6 +326,13 @@ class Running:
             return self._saving is None and (not self._commits or instance.marker == self._saved)
         return True
 
+    def _reported_status(
+        self, instance: Instance
+    ) -> Literal["loading", "running", "behind", "done", "failed"]:
+        if self.done:
+            return "done"
+        return self.status if instance.caught_up or self.status != "running" else "loading"
+
     def report(self) -> VertexReport:
         instance = self.instance
         if instance is None or self.status == "loading":
@@ -338,7 +347,7 @@ class Running:
         return VertexReport(
             self.spec.id,
             self.order.incarnation,
-            "done" if self.done else self.status,
+            self._reported_status(instance),
             inputs if source is None else (source.next_offset,),
             tuple(outputs),
             instance.cti,

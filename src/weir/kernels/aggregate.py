@@ -32,6 +32,7 @@ from weir.kernels.windows import (
     Results,
     SnapshotWindows,
     Windower,
+    results_from,
 )
 from weir.plan.nodes import (
     Aggregate,
@@ -59,6 +60,8 @@ class AggregateKernel:
         self._measures, self._order = _measures([a for _, a in node.aggregates], below, self._panes)
         self._arrivals = 0
         self._cti = START
+        self.right_from = START
+        """Results that start before this are not asked for: they may lack rows, and fail."""
 
     @property
     def state_rows(self) -> int:
@@ -69,6 +72,8 @@ class AggregateKernel:
         if len(batch):
             self._take_in(batch)
         due = self._due(cti)
+        if self.right_from != START:
+            due = results_from(due, self.right_from)
         self._cti = cti
         if not len(due.operations.kinds):  # most steps of a long window
             return empty_batch(self._schema.types), self._windows.output_cti(cti)

@@ -49,6 +49,11 @@ class Merge:
     def state_rows(self) -> int:
         return sum(len(p) for p in self._ports)
 
+    @property
+    def released(self) -> int:
+        """The CTI up to which rows have been given."""
+        return self._released
+
     def push(self, stream: int, batch: Batch, cti: int) -> None:
         if len(batch):
             self._ports[self._port_of[stream]].add(batch)

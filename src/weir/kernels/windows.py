@@ -52,6 +52,27 @@ class Due:
     gone: Int64s
 
 
+def results_from(due: Due, time: int) -> Due:
+    """The same without results that start before this time, and without what only they ask for."""
+    operations, results = due.operations, due.results
+    kept = results.vs >= time
+    if kept.all():
+        return due
+    emits = np.flatnonzero(operations.kinds == EMIT)
+    asked = np.zeros(len(emits), dtype=np.bool_)
+    asked[results.emit[kept]] = True
+    stays = np.ones(len(operations.kinds), dtype=np.bool_)
+    stays[emits[~asked]] = False
+    numbers = np.cumsum(asked) - 1
+    return Due(
+        Operations(operations.kinds[stays], operations.groups[stays], operations.panes[stays]),
+        Results(
+            numbers[results.emit[kept]], results.vs[kept], results.ve[kept], results.final[kept]
+        ),
+        due.gone,
+    )
+
+
 class Windower(Protocol):
     def grow(self, groups: int) -> None: ...
     def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]: ...

@@ -11,13 +11,16 @@ from weir.events.batch import OPEN, Batch, empty_batch
 from weir.io.chunks import Chunk
 from weir.io.ingress import Ingress
 from weir.job.instance import InnerInstance, Instance, SinkInstance
+from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec
+from weir.plan.horizon import horizons
 from weir.plan.nodes import Source, schema
 from weir.plan.properties import SOURCE_ORIGIN_DEPTH
 from weir.plan.stages import StagedPlan
 from weir.reliable.chain import Chain
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, Segment
+from weir.reliable.replay import ReplayVertex
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Outlet, Snapshot, Vertex
 
@@ -39,6 +42,7 @@ class PartitionInstance:
         self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
         self._chunks: deque[Chunk | None] = deque()
         self.events = 0
+        self.caught_up = True
 
     @property
     def cti(self) -> int:
@@ -122,11 +126,15 @@ class InstanceMaker:
         partition_names: Mapping[str, Sequence[str]],
         emits: Mapping[int, EmitRows] | None = None,
         *,
+        strategies: Mapping[str, Strategy] | None = None,
         check: bool = False,
         synchronous: bool = False,
     ) -> None:
-        """`partition_names` of every source; `emits` for outputs that are handed on at once."""
+        """`partition_names` of every source; `emits` for outputs that are handed on at once;
+        `strategies` say which vertices take marks (all others: whole snapshots)."""
         self._plan, self._names = plan, partition_names
+        self._strategies = strategies or {}
+        self._horizons = horizons(plan)
         self._emits = emits or {}
         self._check, self._synchronous = check, synchronous
 
@@ -168,4 +176,7 @@ class InstanceMaker:
             Outlet(tuple(streams[name] for name in outlet.streams), outlet.keys)
             for outlet in spec.outlets
         ]
+        horizon, strategy = self._horizons[spec.stage], self._strategies.get(spec.id)
+        if spec.kind == "inner" and strategy is not None and strategy.kind == "replay":
+            return ReplayVertex(spec.id, chain, cursors, outlets, horizon)
         return Vertex(spec.id, chain, cursors, outlets)

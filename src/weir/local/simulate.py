@@ -27,6 +27,7 @@ from weir.local.simulated_disk import SimulatedDisk
 from weir.local.simulator import SimulatedJob, When, World
 from weir.local.witness import Truth, Witness, truth_of
 from weir.local.workloads import MOST_ROWS, Workload, choose, make_workload, workload_names
+from weir.plan.horizon import horizons
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.digest import Digest, digest
@@ -132,10 +133,15 @@ def make_job(
     cut = int(rng.choice([1, 2, 3, 7, 100]))
     # How long the inputs last, so that things can go wrong at any stage of the job.
     lasts = float(rng.choice([0.0, 1.0, 5.0]))
+    known = [h.known for h in horizons(plan)]
+    strategies = {
+        v.id: _strategy(v.kind, rng, strategy, v.kind == "inner" and known[v.stage])
+        for v in topology.order
+    }
     return SimulatedJob(
         topology,
-        {v.id: _strategy(v.kind, rng, strategy) for v in topology.order},
-        InstanceMaker(plan, names, check=True),
+        strategies,
+        InstanceMaker(plan, names, strategies=strategies, check=True),
         partitions,
         cut=cut,
         pace=lasts * min(cut, MOST_ROWS) / MOST_ROWS,
@@ -155,14 +161,18 @@ def make_job(
     )
 
 
-def _strategy(kind: str, rng: np.random.Generator, wanted: Strategy | None) -> Strategy:
-    """All strategies mixed, or one; sources and sinks take checkpoints."""
-    every, copied = float(rng.choice([0.03, 0.3, 3.0])), rng.random() < 0.3
+def _strategy(
+    kind: str, rng: np.random.Generator, wanted: Strategy | None, can_replay: bool
+) -> Strategy:
+    """All strategies mixed, or one where it fits; sources and sinks take checkpoints."""
+    every, drawn = float(rng.choice([0.03, 0.3, 3.0])), rng.random()
     if kind != "inner":
         return Strategy("checkpoint", every)
-    if wanted is not None:
+    if wanted is not None and (can_replay or wanted.kind != "replay"):
         return replace(wanted, every=every)
-    return Strategy("replicate", every, copies=2) if copied else Strategy("checkpoint", every)
+    if can_replay and drawn < 0.4:
+        return Strategy("replay", every)
+    return Strategy("replicate", every, copies=2) if drawn < 0.6 else Strategy("checkpoint", every)
 
 
 # --- judging ---------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """What a program will do, for people and for machines.
 
 `explain` shows the logical plan with its named streams, the stages with their vertices, ports
-and keys, what each vertex keeps, how long each operator can hold rows back, and the outputs.
+and keys, what each vertex keeps, how long each operator can hold rows back, how a live run
+recovers each stage and why, and the outputs.
 As text, as a Graphviz graph (`explain_dot.py`) or as JSON.
 """
 
@@ -19,6 +20,7 @@ from weir.plan.holds import NONE, Hold, kept, longest_holds
 from weir.plan.nodes import Node, Output, Program, Source, Union, inputs_of, schema
 from weir.plan.render import render_detail
 from weir.plan.stages import Branch, Link, Port, Stage, StagedPlan
+from weir.plan.strategy import Choice, choose_strategies, default_strategy
 from weir.plan.traversal import ordered_nodes, reader_counts, row_outputs
 
 Format = Literal["text", "dot", "json"]
@@ -51,6 +53,7 @@ class _View:
     numbers: dict[Node, int]
     holds: dict[Node, Hold]
     labels: dict[Node, str]
+    choices: tuple[Choice, ...]
 
     @classmethod
     def of(cls, program: Program, staged: StagedPlan) -> _View:
@@ -67,7 +70,8 @@ class _View:
         for node, count in reader_counts(program, planned).items():
             if count > 1:
                 labels.setdefault(node, f"#{numbers[node]}")
-        return cls(program, staged, numbers, longest_holds(nodes), labels)
+        choices = choose_strategies(staged, default_strategy(program))
+        return cls(program, staged, numbers, longest_holds(nodes), labels, choices)
 
 
 # --- text ----------------------------------------------------------------------------------
@@ -127,6 +131,8 @@ def _stage(stage: Stage, view: _View) -> Iterator[str]:
     yield from _field("keeps", kept_here or ["nothing"])
     holds = [f"{type(n).__name__}: {view.holds[n]}" for n in nodes if view.holds[n] != NONE]
     yield from _field("holds", holds or ["no row back"])
+    choice = view.choices[stage.number]
+    yield from _field("recover", [f"{choice.strategy}: {choice.why}"])
 
 
 def _vertices(stage: Stage, staged: StagedPlan) -> str:
@@ -235,6 +241,9 @@ def _stage_entry(stage: Stage, view: _View) -> dict[str, object]:
         ],
         "keeps": [kept(n) for n in nodes if kept(n)],
         "hold": str(max(holds, default=NONE)),
+        "strategy": str(view.choices[stage.number].strategy),
+        "why_strategy": view.choices[stage.number].why,
+        "horizon": view.choices[stage.number].horizon.ticks,
     }
 
 

@@ -314,12 +314,14 @@ class Apply:
 
 @node_class
 class Partition:
-    """PARTITION BY key INTO n AS 'uid': fixes how the stage that reads this is split."""
+    """PARTITION BY key INTO n AS 'uid': fixes how the stage that reads this is split. Without
+    keys it has no say in that, only in how the stage that it is in recovers (`strategy`)."""
 
     input: Node
     keys: tuple[str, ...]
     count: int
     uid: str
+    strategy: str = ""
 
 
 Node: TypeAlias = (

@@ -180,6 +180,8 @@ def render_detail(node: Node) -> str:
             return _join(node)
         case Apply():
             return _apply(node)
+        case Partition(strategy=strategy) if strategy:
+            return f"recovers by {strategy}"
         case Partition():
             return f"BY {', '.join(node.keys)} INTO {node.count} AS '{node.uid}'"
         case _:

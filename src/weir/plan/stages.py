@@ -303,9 +303,9 @@ def _partition_hint(node: Node) -> Partition | None:
     """The PARTITION BY below, through stateless operators, with its columns as they are called
     here; None when one of them is gone."""
     above: list[Node] = []
-    while (is_stateless(node) or isinstance(node, PartialAggregate)) and not isinstance(
-        node, Partition
-    ):
+    while is_stateless(node) or isinstance(node, PartialAggregate):
+        if isinstance(node, Partition) and node.keys:
+            break
         above.append(node)
         node = inputs_of(node)[0]
     if not isinstance(node, Partition):

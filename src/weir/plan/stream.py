@@ -29,6 +29,7 @@ from weir.plan.nodes import (
     Extend,
     HopLifetime,
     Node,
+    Partition,
     Point,
     PointAtEnd,
     Quantize,
@@ -49,6 +50,7 @@ from weir.plan.query import (
 )
 from weir.plan.selects import partition
 from weir.plan.sources import declare_source
+from weir.plan.strategy import parse_strategy
 from weir.plan.terms import Term, explode
 from weir.plan.user_code import OperatorCall
 
@@ -204,6 +206,12 @@ class Stream:
         """How the stage that reads this is split, and its name."""
         clause = PartitionClause(tuple(term(k).expr for k in keys), into, uid)
         return self._keeping(partition(self.node, clause))
+
+    def with_strategy(self, strategy: str) -> Stream:
+        """How the stage that makes these rows recovers in a live run: `checkpoint(10s)`, `replay`
+        or `replicate(2)`. To be said last, behind all that the stage does."""
+        said = str(parse_strategy(strategy))
+        return self._keeping(Partition(self.node, (), 0, "", said))
 
     # --- lifetimes -----------------------------------------------------------------------
 

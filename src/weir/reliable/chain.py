@@ -2,6 +2,9 @@
 
 `push` hands rows and a CTI of one input stream in; `pull` gives what came out since and the
 CTI of the output. Which kernel runs an operator is decided here and nowhere else.
+
+A chain that is rebuilt from its input (`replay.py`) rehearses: until `perform`, operators with
+state give no rows that start before a time of their own, for those are made of too little.
 """
 
 from __future__ import annotations
@@ -81,8 +84,13 @@ class Chain:
     def __init__(self, stage: Stage, origins: Mapping[Node, int], streams: Sequence[int]) -> None:
         """`streams[i]` is the port that input stream i belongs to."""
         self._steps: list[_Stateful | _Stateless] = []
+        self._operators: list[int] = []  # by step
         for place, operator in enumerate(stage.operators):
-            self._steps += _steps(operator, origins, streams if place == 0 else (0,))
+            steps = _steps(operator, origins, streams if place == 0 else (0,))
+            self._steps += steps
+            self._operators += [place] * len(steps)
+        self._ports = tuple(streams)
+        self._inputs = [(schema(n).types, origins[n]) for n in _read_by(stage.operators[0])]
         self._types = stage_schema(stage).types
         self._out: list[Batch] = []
         self._cti = START
@@ -101,10 +109,34 @@ class Chain:
             self._out.append(rows)
         self._cti = max(self._cti, cti)
 
+    def claim(self, stream: int, cti: int) -> None:
+        """A CTI of an input stream without rows."""
+        types, depth = self._inputs[self._ports[stream]]
+        self.push(stream, empty_batch(types, depth), cti)
+
     def pull(self) -> tuple[Batch | None, int]:
         """What came out since the last call (None: no rows) and the output CTI."""
         out, self._out = self._out, []
         return (concat_batches(out) if out else None), self._cti
+
+    # --- rehearsing --------------------------------------------------------------------------
+
+    def rehearse(self, right_from: Sequence[int]) -> None:
+        """Begin to rehearse; `right_from` has a time for each operator of the stage."""
+        for step, operator in zip(self._steps, self._operators, strict=True):
+            step.right_from(right_from[operator])
+
+    def perform(self) -> None:
+        """The rehearsal is over."""
+        for step in self._steps:
+            step.right_from(START)
+
+    def stands_at(self) -> list[int]:
+        """Up to which time each operator with state has taken in its input, then the CTI."""
+        merges = [s.reached for s in self._steps if isinstance(s, _Stateful)]
+        return [*merges, self._cti]
+
+    # --- snapshots ---------------------------------------------------------------------------
 
     def snapshot(self) -> Tables:
         progress = pa.table({"cti": pa.array([self._cti], pa.int64())})
@@ -141,6 +173,9 @@ class _Stateless:
             return with_branch(rows, self._branch.depth, self._branch.number), cti
         return (with_depth(rows, 0) if self._depth == 0 else rows), cti
 
+    def right_from(self, time: int) -> None:
+        pass
+
     def snapshot(self) -> Tables:
         return {}
 
@@ -153,6 +188,11 @@ class _Stateful:
 
     def __init__(self, merge: Merge, kernel: Kernel) -> None:
         self._merge, self._kernel = merge, kernel
+        self._right_from = START
+
+    @property
+    def reached(self) -> int:
+        return self._merge.released
 
     @property
     def state_rows(self) -> int:
@@ -161,7 +201,17 @@ class _Stateful:
     def advance(self, stream: int, rows: Batch, cti: int) -> tuple[Batch, int] | None:
         self._merge.push(stream, rows, cti)
         released = self._merge.release()
-        return None if released is None else self._kernel.step(*released)
+        if released is None:
+            return None
+        out, reached = self._kernel.step(*released)
+        if self._right_from == START or not len(out):
+            return out, reached
+        return out.take(out.vs >= self._right_from), reached
+
+    def right_from(self, time: int) -> None:
+        self._right_from = time
+        if isinstance(self._kernel, AggregateKernel):
+            self._kernel.right_from = time
 
     def snapshot(self) -> Tables:
         tables = {f"merge.{n}": t for n, t in self._merge.snapshot().items()}
@@ -170,6 +220,10 @@ class _Stateful:
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         for name, part in (("merge.", self._merge), ("kernel.", self._kernel)):
             part.load({n.removeprefix(name): t for n, t in tables.items() if n.startswith(name)})
+
+
+def _read_by(operator: Node | Branch) -> tuple[Node, ...]:
+    return (operator.input,) if isinstance(operator, Branch) else inputs_of(operator)
 
 
 def _steps(

@@ -67,6 +67,12 @@ class Vertex:
     def state_rows(self) -> int:
         return self._chain.state_rows
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether it stands where the snapshot was taken that it loaded, or behind: only then
+        does it write, and have a snapshot of its own."""
+        return True
+
     def execute(self, places: Iterable[int] | None = None) -> bool:
         """One step over these inputs (all, unless the caller knows which have anything new);
         whether there was anything to do."""
@@ -75,11 +81,14 @@ class Vertex:
             entry = self._inputs[i].read_next((self.name, i))
             if entry is not None:
                 progressed = True
-                self._read[i] = entry.end
-                self._chain.push(i, entry.rows, entry.cti)
+                self._take(i, entry)
         if progressed:
             self._write()
         return progressed
+
+    def _take(self, place: int, entry: Entry) -> None:
+        self._read[place] = entry.end
+        self._chain.push(place, entry.rows, entry.cti)
 
     def feed(self, rows: Batch, cti: int) -> None:
         """A step of a vertex that reads the outside world: rows that ingress accepted."""
@@ -118,7 +127,11 @@ class Vertex:
     def load(self, snapshot: Snapshot) -> None:
         self._chain.load({n: t for n, t in snapshot.tables.items() if n != "$vertex"})
         self._cti = snapshot.tables["$vertex"].column(0)[0].as_py()
-        self._read, self._written = list(snapshot.inputs), list(snapshot.outputs)
+        self._stand_at(snapshot.inputs, snapshot.outputs)
+
+    def _stand_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Read and write from these positions on."""
+        self._read, self._written = list(inputs), list(outputs)
         for place, (stream, seq) in enumerate(zip(self._inputs, self._read, strict=True)):
             stream.register((self.name, place), seq)
         # The claim behind the last row: no step will make it again.

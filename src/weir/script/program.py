@@ -20,6 +20,7 @@ from weir.plan.builder import build_query
 from weir.plan.nodes import Node, Output, Program
 from weir.plan.nodes import Source as SourceNode
 from weir.plan.query import Query
+from weir.plan.strategy import parse_strategy
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 from weir.script.constants import (
     Parameter,
@@ -211,4 +212,12 @@ class _Checker:
         if value is None or value.type != _SETTINGS[key]:
             wanted = type_name(_SETTINGS[key])
             raise self._scope.error(f"`{key}` is a {wanted}", option.args["expression"])
+        if key == "strategy":
+            self._check_strategy(str(value.value), option.args["expression"])
         self._settings[key] = value.value
+
+    def _check_strategy(self, text: str, place: exp.Expr) -> None:
+        try:
+            parse_strategy(text)
+        except PlanError as error:
+            raise self._scope.error(error.message, place, error.hint) from error

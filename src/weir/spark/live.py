@@ -37,7 +37,7 @@ from weir.job.records import last_record, sweep
 from weir.job.running import HostSettings
 from weir.job.signals import Ended
 from weir.job.status import JobStatus
-from weir.job.strategy import Strategy, parse_strategy
+from weir.job.strategy import strategies
 from weir.job.topology import Topology, make_topology
 from weir.local.committed import write_outputs
 from weir.local.files import InputReport, OutputReport, RunReport, check_outputs
@@ -46,6 +46,7 @@ from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
+from weir.plan.strategy import Strategy, default_strategy
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.store import ObjectExists
 from weir.spark.flight import Security
@@ -222,8 +223,8 @@ def make_live(
     """A run over partitions that are there, in a store that is its own."""
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
     return LiveRun(
-        program, directory, plan, topology, _strategies(program, topology), partitions,
-        objects, ledger, cut, settings or LiveSettings(),
+        program, directory, plan, topology, strategies(plan, topology, default_strategy(program)),
+        partitions, objects, ledger, cut, settings or LiveSettings(),
     )  # fmt: skip
 
 
@@ -248,13 +249,6 @@ def _callbacks(program: Program, given: Mapping[str, EmitRows]) -> dict[int, Emi
 def _refuse_frames(program: Program) -> None:
     for source in frame_sources(program):
         raise PlanError(f"{source.name} is a DataFrame, which has an end: run it offline")
-
-
-def _strategies(program: Program, topology: Topology) -> dict[str, Strategy]:
-    chosen = dict(program.settings).get("strategy")
-    strategy = parse_strategy(str(chosen)) if chosen is not None else Strategy()
-    once = Strategy("checkpoint", strategy.every)
-    return {v.id: strategy if v.kind == "inner" else once for v in topology.order}
 
 
 def _claim_store(

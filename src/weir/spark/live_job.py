@@ -14,12 +14,12 @@ from weir.io.ingress_log import IngressLog
 from weir.io.sinks import json_values
 from weir.io.writers import OutputForm
 from weir.job.running import HostSettings
-from weir.job.strategy import Strategy
 from weir.job.topology import Topology, VertexSpec
 from weir.local.instances import EmitRows, InstanceMaker
 from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Source
 from weir.plan.stages import StagedPlan
+from weir.plan.strategy import Strategy
 from weir.reliable.store import Store
 from weir.spark.flight import Security
 
@@ -53,6 +53,7 @@ class LiveJob:
             self.plan,
             names,
             {**self.emits, **{n: _shown(o, show) for n, o in self.console.items()}},
+            strategies=self.strategies,
             check=settings.check,
             synchronous=settings.synchronous,
         )

@@ -57,12 +57,14 @@ Stages
             Project ProcessID AS Process.ProcessID, UserID AS Process.UserID
     keeps   nothing
     holds   no row back
+    recover checkpoint(10s): a source keeps where it stands
 
   stage 1: a vertex for each partition of Alert
     runs    Source Alert FROM 'data/alert/*.jsonl' (vs = At, delay = 10s, late = 'drop')
             Project ProcessID AS Alert.ProcessID
     keeps   nothing
     holds   no row back
+    recover checkpoint(10s): a source keeps where it stands
 
   stage 2: 4 vertices
     port 0  stage 0, by hash of Process.ProcessID
@@ -71,6 +73,8 @@ Stages
             Project Process.UserID AS UserID
     keeps   Join: left and right rows until they end
     holds   no row back
+    recover checkpoint(10s): it depends on all of history: INNER JOIN over events whose lifetime
+                the program does not bound (CLIP_DURATION or CHOP before it would)
 
   stage 3: 4 vertices, split by UserID
     port 0  stage 2, by hash of UserID
@@ -78,6 +82,7 @@ Stages
             Project UserID, $a0 AS AlertCount
     keeps   Aggregate: panes of open windows: one row of sums for each key and pane
     holds   Aggregate: 5s
+    recover replay: what comes depends on 5s of input
 
 Outputs
 

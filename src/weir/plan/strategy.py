@@ -1,0 +1,133 @@
+"""How the vertices of a stage are recovered (StreamScope §4.4), and who chooses.
+
+checkpoint(every)   its snapshot goes to the store every so many seconds
+replay              no state is kept, only positions: the state is rebuilt from input
+replicate(k)        k instances run at once; one of them takes checkpoints
+
+Rules
+1. What the user says for a stage counts (`Stream.with_strategy`), else what the program says
+   (SET strategy), else the planner chooses: replay where nothing is kept, or where the horizon
+   is shorter than the time between two checkpoints; checkpoint elsewhere.
+2. Replay of a stage that depends on all of history is refused.
+3. A source keeps where it stands in its partition, which is little and cannot be rebuilt: it
+   takes checkpoints, in one instance, whatever is said.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.plan.durations import UNITS, parse_duration
+from weir.plan.horizon import Horizon, horizons
+from weir.plan.nodes import Partition, Program
+from weir.plan.stages import Stage, StagedPlan, stage_schema
+
+DEFAULT_EVERY = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """See the module's docstring. `every` is in seconds."""
+
+    kind: Literal["checkpoint", "replay", "replicate"] = "checkpoint"
+    every: float = DEFAULT_EVERY
+    copies: int = 1
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "checkpoint":
+                return f"checkpoint({self.every:g}s)"
+            case "replay":
+                return "replay"
+            case "replicate":
+                return f"replicate({self.copies})"
+
+
+def parse_strategy(text: str) -> Strategy:
+    """The strategy that a script names.
+
+    >>> parse_strategy("checkpoint(500ms)")
+    Strategy(kind='checkpoint', every=0.5, copies=1)
+    >>> str(parse_strategy("replicate(2)"))
+    'replicate(2)'
+    """
+    match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*([^()]*?)\s*\))?\s*", text)
+    kind, argument = match.groups() if match else (text, None)
+    if kind == "replay" and argument is None:
+        return Strategy("replay")
+    if kind == "checkpoint":
+        if argument is None:
+            return Strategy()
+        ticks = parse_duration(argument)
+        if ticks > 0:
+            return Strategy("checkpoint", ticks / 1e6)
+    if kind == "replicate" and argument is not None and argument.isdigit() and int(argument) > 1:
+        return Strategy("replicate", copies=int(argument))
+    hint = "checkpoint(10s), replay or replicate(2)"
+    raise PlanError(f"unknown strategy '{text}'", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The strategy of a stage, and why it has that one."""
+
+    strategy: Strategy
+    why: str
+    horizon: Horizon
+
+
+def default_strategy(program: Program) -> Strategy | None:
+    """What the program says for all its stages; None when it says nothing."""
+    said = dict(program.settings).get("strategy")
+    return None if said is None else parse_strategy(str(said))
+
+
+def choose_strategies(plan: StagedPlan, default: Strategy | None = None) -> tuple[Choice, ...]:
+    """The choice for each stage, by the module's rules."""
+    found = horizons(plan)
+    return tuple(_choose(stage, found[stage.number], default) for stage in plan.stages)
+
+
+def _choose(stage: Stage, horizon: Horizon, default: Strategy | None) -> Choice:
+    own = _said_of(stage)
+    if not stage.ports:
+        every = next((s.every for s in (own, default) if s is not None), DEFAULT_EVERY)
+        return Choice(Strategy("checkpoint", every), "a source keeps where it stands", horizon)
+    said = own or default
+    if said is None:
+        return _planned(stage, horizon)
+    if said.kind == "replay" and not horizon.known:
+        raise PlanError(
+            f"stage {stage.number} cannot be recovered by replay, for it depends on all of "
+            f"history: {horizon.why}",
+            hint="checkpoint(10s), or no strategy: then the planner chooses",
+        )
+    whose = "stage" if own is not None else "program"
+    why = f"said of the {whose}"
+    return Choice(said, f"{why}; {horizon.why}" if said.kind == "replay" else why, horizon)
+
+
+def _planned(stage: Stage, horizon: Horizon) -> Choice:
+    checkpoint = Strategy()
+    if horizon.ticks is None:
+        return Choice(checkpoint, f"it depends on all of history: {horizon.why}", horizon)
+    if horizon.ticks < 0:
+        return Choice(Strategy("replay"), horizon.why, horizon)
+    if not pa.types.is_timestamp(stage_schema(stage).time):
+        return Choice(checkpoint, f"{horizon.why}, and nobody knows how long a tick is", horizon)
+    if horizon.ticks > checkpoint.every * UNITS["s"]:
+        return Choice(checkpoint, f"{horizon.why}, which is long", horizon)
+    return Choice(Strategy("replay"), horizon.why, horizon)
+
+
+def _said_of(stage: Stage) -> Strategy | None:
+    """What `with_strategy` says of one of the stage's operators."""
+    said = [o.strategy for o in stage.operators if isinstance(o, Partition) and o.strategy]
+    if len(set(said)) > 1:
+        raise PlanError(f"stage {stage.number} has two strategies: {', '.join(said)}")
+    return parse_strategy(said[0]) if said else None
