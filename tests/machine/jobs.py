@@ -46,6 +46,7 @@ class Copying:
         self.cursors = make_cursors(spec)
         self.cti, self.events, self.state_rows, self.next_offset = 0, 0, 0, 0
         self.turned_away = (0, 0)
+        self.caught_up = True
         self._chunks: list[Entry | None] = []
 
     @property
