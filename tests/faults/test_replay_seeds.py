@@ -11,8 +11,10 @@ import pytest
 from property.replaying import JOINS, STATEFUL, random_inputs, random_program
 from weir.io.memory import MemoryPartition
 from weir.job.strategy import Strategy
-from weir.local.simulate import Workload, run_seed
-from weir.local.simulator import Faults
+from weir.local.faults import Faults
+from weir.local.simulate import Wish, run_seed
+from weir.local.simulator import When
+from weir.local.workloads import Workload
 
 SEEDS = 150
 CHUNK = 25
@@ -43,10 +45,15 @@ def _workload(chance: Random, operators: list[str]) -> Workload:
     return Workload(" on ".join(operators), program, partitions)
 
 
+def chosen(seed: int) -> Workload:
+    found = workloads()
+    return found[seed % len(found)]
+
+
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_what_is_rebuilt_goes_on_alike(first: int) -> None:
     for seed in range(first, first + CHUNK):
-        result = run_seed(seed, workloads())
+        result = run_seed(seed, chosen)
         assert result.passed, f"seed {seed}, {result.workload}: {result.reason}\n" + "\n".join(
             result.log
         )
@@ -54,12 +61,16 @@ def test_what_is_rebuilt_goes_on_alike(first: int) -> None:
 
 STEPS = range(0, 60, 5)
 """Durable steps that are crash points: of marks, segments, commits and records."""
+WHEN: tuple[When, ...] = ("before", "after")
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crash_at_a_durable_step(seed: int) -> None:
+    replay = Strategy("replay", 0.03)
     for step in STEPS:
-        for crash in ({"crash_before": step}, {"crash_after": step}):
-            replay = Strategy("replay", 0.03)
-            result = run_seed(seed, workloads(), faults=Faults(), strategy=replay, **crash)
-            assert result.passed, f"{seed}, {crash}: {result.reason}\n" + "\n".join(result.log)
+        for when in WHEN:
+            wish = Wish(faults=Faults(), strategy=replay, crashes={step: when})
+            result = run_seed(seed, chosen, wish)
+            assert result.passed, f"{seed}, {when} {step}: {result.reason}\n" + "\n".join(
+                result.log
+            )
