@@ -27,3 +27,9 @@ def test_a_calm_world_gives_the_same_answer() -> None:
     for seed in range(10):
         result = run_seed(seed, wish=Wish(faults=Faults()))
         assert result.passed, told(result)
+
+
+@pytest.mark.parametrize("seed", [88, 1128, 1248, 6626])
+def test_a_seed_that_failed_once(seed: int) -> None:
+    result = run_seed(seed)
+    assert result.passed, told(result)

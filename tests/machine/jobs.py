@@ -15,16 +15,16 @@ from weir.reliable.vertex import Snapshot
 
 SOURCE = VertexSpec("0.0", "source", 0, 0, outlets=(OutletSpec(("0.0/0.0",)),))
 INNER = VertexSpec("1.0", "inner", 1, 0, ("0.0/0.0",), (0,), (OutletSpec(("1.0/0.0",)),))
-SINK = VertexSpec("sink.0", "sink", 0, 0, ("1.0/0.0",), (0,))
 
 
-def topology() -> Topology:
-    order = (SOURCE, INNER, SINK)
+def topology(sinks: int = 1) -> Topology:
+    readers = [VertexSpec(f"sink.{n}", "sink", n, 0, ("1.0/0.0",), (0,)) for n in range(sinks)]
+    order = (SOURCE, INNER, *readers)
     return Topology(
         order,
         {v.id: v for v in order},
         {"0.0/0.0": "0.0", "1.0/0.0": "1.0"},
-        {"0.0/0.0": ("1.0",), "1.0/0.0": ("sink.0",)},
+        {"0.0/0.0": ("1.0",), "1.0/0.0": tuple(v.id for v in readers)},
     )
 
 

@@ -70,6 +70,14 @@ def test_a_segment_is_garbage_only_when_its_last_row_is() -> None:
     assert collect(topology(), ledger) == ()
 
 
+def test_a_stream_is_kept_for_its_slowest_reader() -> None:
+    """Sinks 0 and 1 read the same stream, at 5 and at 2."""
+    two = topology(sinks=2)
+    for ahead, behind in (("sink.0", "sink.1"), ("sink.1", "sink.0")):
+        ledger = Ledger(checkpoints={ahead: (commit(0, 5),), behind: (commit(0, 2),)})
+        assert restarts(two, ledger).needed["1.0/0.0"] == 2
+
+
 def test_a_finished_job_needs_nothing_but_its_commits() -> None:
     ledger = Ledger(
         checkpoints={"1.0": (checkpoint("1.0", 0, 1, 1),), "sink.0": (commit(0, 2), commit(1, 3))},

@@ -99,6 +99,32 @@ def test_a_collected_row_is_an_error_and_never_a_gap() -> None:
     assert read_rows(stream, "r") == [2, 3]
 
 
+def test_collecting_takes_no_row_too_many() -> None:
+    stream = LogStream("s")
+    for number in range(3):
+        stream.write(entry(number, 1))
+    stream.collect(1)
+    stream.register("r", 1)
+    assert read_rows(stream, "r") == [1, 2]
+
+
+def test_volatile_rows_stay_though_all_have_read_them() -> None:
+    stream = LogStream("s")
+    stream.register("r", 0)
+    stream.write(entry(0, 2))
+    assert read_rows(stream, "r") == [0, 1]
+    stream.unregister("r")
+    found = stream.next_segment()
+    assert found is not None and found[-1].end == 2
+
+
+def test_a_segment_behind_a_gap_is_not_durable_yet() -> None:
+    stream = LogStream("s")
+    stream.write(entry(0, 4))
+    stream.learn([durable(2, 2)])
+    assert (stream.durable, stream.segments) == (0, ())
+
+
 def test_the_last_claim_outlives_its_rows() -> None:
     stream = LogStream("s")
     stream.write(entry(0, 2, cti=OPEN))

@@ -43,9 +43,11 @@ class Job:
         strategies: dict[str, Strategy] = ONE,
         settings: ManagerSettings = SETTINGS,
         name: str = "m",
+        sinks: int = 1,
     ) -> None:
         self.now = 0.0
-        self.machine = Manager(topology(), strategies, ledger or Ledger(), settings, 0.0, name=name)
+        plan = {f"sink.{n}": ONE["sink.0"] for n in range(sinks)} | strategies
+        self.machine = Manager(topology(sinks), plan, ledger or Ledger(), settings, 0.0, name=name)
         self.numbers: dict[str, int] = {}
         self.out: list[ManagerCommand] = []
         self.records: list[Ledger] = []
@@ -361,6 +363,14 @@ def test_it_is_finished_when_every_sink_is_and_then_nothing_is_kept() -> None:
     assert deleted == {segment("1.0/0.0", 0, 3).key, checkpoint("1.0", 0, 3, 3).key}
     orders = job.report("h1")
     assert orders is not None and orders.stop and orders.over
+
+
+def test_it_is_not_finished_while_one_sink_is_not() -> None:
+    job = running(sinks=2)
+    job.report("h1", job.says("sink.0", status="done", checkpoints=(commit(0, 3),)))
+    assert Ended() not in job.tick(1.0)
+    job.report("h1", *(job.says(f"sink.{n}", status="done") for n in range(2)))
+    assert Ended() in job.tick(2.0)
 
 
 def test_a_stop_waits_for_a_checkpoint_of_every_vertex_taken_after_it() -> None:

@@ -50,7 +50,7 @@ Out = SELECT EXTRACT(hour FROM TIMESTAMP '2024-01-01') AS h, DATE '2024-01-01' A
 Out = SELECT ARRAY_CONTAINS([1, 2], v) AS c, k LIKE 'a%' AS l, k NOT RLIKE 'b' AS r FROM A;
 Out = SELECT k, COUNT(*) AS n FROM A PARTITION BY k INTO 2 AS 'p' GROUP BY k WITH TUMBLING(5);
 DECLARE @p DOUBLE = 0.9; DECLARE @d BIGINT = 5s; Out = SELECT v * @p AS w FROM A WITH EXTEND(@d);
-OUTPUT A TO 'o.csv'; OUTPUT LATE OF A TO 'l'; OUTPUT BAD OF B TO 'b'; SET strategy = 'x';
+OUTPUT A TO 'o.csv'; OUTPUT LATE OF A TO 'l'; OUTPUT BAD OF B TO 'b'; SET strategy = 'replay';
 IMPORT 'nothing.py'; Out = REDUCE A ON k USING Op(30m, 'x'); C = COMBINE A WITH B ON k USING Op();
 STREAM C ("a b" DECIMAL(5, 2), `t` TIMESTAMP) FROM 'c' WITH (vs = t, late = 'drop', bad = 'skip');
 SET allow_unbounded = true; /* comment */ Out = SELECT "k" AS `q` FROM A -- comment

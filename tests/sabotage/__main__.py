@@ -17,7 +17,7 @@ from sabotage.bugs import BUGS, Bug
 ROOT = Path(__file__).parents[2]
 SEEDS = "100"
 QUICK = ("tests/machine",)
-THOROUGH = ("tests/faults",)
+THOROUGH = ("-n", "2", "tests/faults")
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
     bugs = [b for b in BUGS if not wanted or any(w in b.name for w in wanted)]
     with tempfile.TemporaryDirectory(prefix="weir-sabotage-") as folder:
         copy = Path(folder)
-        for name in ("src", "tests/machine", "tests/faults"):
+        for name in ("src", "tests/machine", "tests/faults", "tests/conformance"):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", copy)
         if finder := found_by(copy):

@@ -179,7 +179,8 @@ class World:
         # Hosts that were cut off or stood still hear of it later; writes under way arrive.
         self._pass_time(self.now + CLOSING, lambda: not self._hosts)
         self._over = True
-        self._pass_time(self.now + CLOSING, lambda: not self._queue)
+        # Nothing begins anew from here on; a chunk that some source takes long for may be left.
+        self._pass_time(self.now + 100 * CLOSING, lambda: not self._queue)
         return self.ended
 
     def _pass_time(self, limit: float, reached: Callable[[], bool]) -> None:

@@ -51,7 +51,8 @@ def test_a_mark_that_only_needs_less_is_ahead() -> None:
     ledger = Ledger()
     assert learn_checkpoints(ledger, "1.0", [_mark(0, 35, 12)])
     assert learn_checkpoints(ledger, "1.0", [_mark(1, 35, 30)])
-    assert not learn_checkpoints(ledger, "1.0", [_mark(2, 35, 30)])
+    assert learn_checkpoints(ledger, "1.0", [_mark(2, 35, 30)])  # later, so it takes its place
+    assert not learn_checkpoints(ledger, "1.0", [_mark(0, 35, 12)])
     assert not learn_checkpoints(ledger, "1.0", [_mark(3, 36, 12)])
 
 
@@ -59,8 +60,8 @@ def test_a_finished_job_keeps_nothing() -> None:
     _, topology = planned()
     ledger = Ledger(finished=True)
     stream = topology.vertices["1.0"].inputs[0]
-    ledger.segments[stream] = (Segment("s", 0, 10, 0, ""),)
+    ledger.segments[stream] = (Segment("streams/s", 0, 10, 0, ""),)
     learn_checkpoints(ledger, "1.0", [_mark(0, 5, 0)])
     learn_checkpoints(ledger, "sink.0", [Checkpoint("commits/sink.0/0", 0, 1, (3, 3), (), (3, 3))])
-    assert collect(topology, ledger) == ("checkpoints/1.0/1-0", "s")
+    assert collect(topology, ledger) == ("checkpoints/1.0/1-0", "streams/s")
     assert collect(topology, ledger) == ()

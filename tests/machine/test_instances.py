@@ -1,0 +1,95 @@
+"""Instances of a real program: one that is made from a snapshot goes on as the other would have."""
+
+import numpy as np
+import pytest
+
+from weir.events.batch import START
+from weir.job.instance import Instance
+from weir.job.topology import VertexSpec
+from weir.local.instances import PartitionInstance
+from weir.local.simulate import make_job
+from weir.local.simulator import SimulatedJob
+from weir.local.workloads import Workload, make_workload
+from weir.reliable.codec import decode_snapshot, encode_snapshot
+from weir.reliable.digest import row_hashes
+from weir.reliable.log import LogStream
+from weir.reliable.vertex import Snapshot
+
+
+def one_partition(name: str) -> Workload:
+    made = make_workload(name, 3)
+    return Workload(name, made.program, {n: p[:1] for n, p in made.partitions.items()})
+
+
+class Pair:
+    """A source and the vertex that reads it."""
+
+    def __init__(
+        self, job: SimulatedJob, source: Snapshot | None = None, inner: Snapshot | None = None
+    ) -> None:
+        self.specs: tuple[VertexSpec, ...] = tuple(
+            v for v in job.topology.order if v.kind != "sink"
+        )
+        made: list[Instance] = [
+            job.make(spec, {}, snapshot)
+            for spec, snapshot in zip(self.specs, (source, inner), strict=True)
+        ]
+        self.source, self.inner = made
+        assert isinstance(self.source, PartitionInstance)
+        for cursor in self.inner.cursors:
+            cursor.attach(self.source.streams[cursor.stream])
+        self._partition = job.partitions[self.specs[0].id]
+
+    @property
+    def out(self) -> LogStream:
+        return next(iter(self.inner.streams.values()))
+
+    def drive(self, most: int | None = None) -> None:
+        """Read so many chunks, or all that are left."""
+        source = self.source
+        assert isinstance(source, PartitionInstance)
+        chunks = [*self._partition.chunks(5, source.next_offset), None]
+        for chunk in chunks[:most]:
+            source.take_chunk(chunk)
+            while source.work() or self.inner.work():
+                pass
+
+    def snapshots(self) -> tuple[Snapshot, Snapshot]:
+        source, inner = (
+            decode_snapshot(encode_snapshot(i.snapshot())) for i in (self.source, self.inner)
+        )
+        return source, inner
+
+
+def written(stream: LogStream, start: int) -> list[tuple[int, ...]]:
+    stream.register("test", start)
+    found: list[tuple[int, ...]] = []
+    while (entry := stream.read_next("test")) is not None:
+        found += zip(*(words.tolist() for words in row_hashes(entry.rows)), strict=True)
+    return found
+
+
+@pytest.mark.parametrize("name", ["tumbling", "stitch", "user_operator", "turned_away"])
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
+    job = make_job(one_partition(name), 1, np.random.default_rng(0))
+    first = Pair(job)
+    first.drive(after)
+    source, inner = first.snapshots()
+    second = Pair(job, source, inner)
+    for old, new in ((first.source, second.source), (first.inner, second.inner)):
+        assert (new.cti, new.state_rows) == (old.cti, old.state_rows)
+        assert new.snapshot().inputs == old.snapshot().inputs
+        assert new.snapshot().outputs == old.snapshot().outputs
+    # A reader at the end learns how far the stream is, without another row.
+    second.out.register("claim", second.out.end)
+    claim = second.out.read_next("claim")
+    assert (claim.cti if claim is not None else START) == first.inner.cti
+    first.drive()
+    second.drive()
+    start = inner.outputs[0]
+    rest = written(first.out, start)
+    assert rest and written(second.out, start) == rest
+    assert second.out.end == first.out.end and second.inner.done
+    for stream in first.source.streams:
+        assert second.source.streams[stream].end == first.source.streams[stream].end
