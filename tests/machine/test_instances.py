@@ -5,6 +5,7 @@ import pytest
 
 from weir.events.batch import START
 from weir.job.instance import Instance
+from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec
 from weir.local.instances import PartitionInstance
 from weir.local.simulate import make_job
@@ -72,7 +73,7 @@ def written(stream: LogStream, start: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("name", ["tumbling", "stitch", "user_operator", "turned_away"])
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
-    job = make_job(one_partition(name), 1, np.random.default_rng(0))
+    job = make_job(one_partition(name), 1, np.random.default_rng(0), Strategy())
     first = Pair(job)
     first.drive(after)
     source, inner = first.snapshots()
