@@ -299,7 +299,11 @@ class GrowingFolder(_Endless):
             seen.add(record.file)
             clock.heard()
             path = os.path.join(self.name, record.file)
-            for chunk in open_partition(self.source, path).chunks(size, max(start - offset, 0)):
+            # A file that gives no chunk lies before the start: the next record says where it ended,
+            # and if there is none, it ended at the start.
+            offset = max(record.offset, start)
+            rest = max(start - record.offset, 0)
+            for chunk in open_partition(self.source, path).chunks(size, rest):
                 yield _shifted(chunk, record.offset)
                 offset = record.offset + chunk.stop
 
