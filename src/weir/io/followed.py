@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -217,7 +218,7 @@ class SocketLines(_Endless):
                 other = log.read()
                 assert other is not None
                 yield from self._chunks(lines, other, size, start)
-                new = replace_offset(new, lines.offset)
+                new = msgspec.structs.replace(new, offset=lines.offset)
             yield from self._chunks(lines, new, size, start)
             if ends:
                 return
@@ -248,11 +249,6 @@ class SocketLines(_Endless):
             if ends:
                 yield None
                 return
-
-
-def replace_offset(record: IngressRecord, offset: int) -> IngressRecord:
-    """The same record further on."""
-    return IngressRecord(offset, record.lines, record.claim, record.file, record.ends)
 
 
 def _lines_of(conn: socket.socket, stopped: Stopped) -> Iterator[bytes]:

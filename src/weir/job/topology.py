@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from weir.plan.nodes import Source
-from weir.plan.stages import Link, Stage, StagedPlan, stage_schema
+from weir.plan.stages import Link, Stage, StagedPlan, links_of, stage_schema
 
 VertexId: TypeAlias = str
 StreamId: TypeAlias = str
@@ -87,7 +87,7 @@ class _Layout:
         self._plan, self._counts = plan, counts
         self._outlets: dict[int, dict[OutletKey, int]] = {s.number: {} for s in plan.stages}
         for stage in plan.stages:
-            for _, link in _links(stage):
+            for _, link in links_of(stage):
                 self._outlet(link.stage, self._key(link, stage))
         for sink in plan.sinks:
             for number in sink.stages:
@@ -110,7 +110,7 @@ class _Layout:
     def _vertex(self, stage: Stage, index: int) -> VertexSpec:
         inputs: list[StreamId] = []
         ports: list[int] = []
-        for port, link in _links(stage):
+        for port, link in links_of(stage):
             outlet = self._outlet(link.stage, self._key(link, stage))
             writers = [index] if link.channel == "forward" else range(self._counts[link.stage])
             part = index if link.channel == "hash" else 0
@@ -154,10 +154,6 @@ class _Layout:
             for w in writers
         )
         return VertexSpec(f"sink.{number}", "sink", number, 0, inputs, tuple(range(len(inputs))))
-
-
-def _links(stage: Stage) -> list[tuple[int, Link]]:
-    return [(number, link) for number, port in enumerate(stage.ports) for link in port.links]
 
 
 def _stream(vertex: VertexId, outlet: int, part: int) -> StreamId:

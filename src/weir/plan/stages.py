@@ -276,6 +276,11 @@ def _split_of_result(node: Node, split: list[tuple[str, ...]]) -> tuple[str, ...
     return split[0]
 
 
+def links_of(stage: Stage) -> list[tuple[int, Link]]:
+    """The links of a stage with their ports; the place in this list is the input's number."""
+    return [(number, link) for number, port in enumerate(stage.ports) for link in port.links]
+
+
 def stage_schema(stage: Stage) -> Schema:
     """The columns of a stage's rows."""
     last = stage.operators[-1]

@@ -19,18 +19,15 @@ from weir.events.batch import Batch
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 
-_SEQ, _CTI = b"seq", b"cti"
 _DIGEST_SIZE = 16
 
 
 def record_of(entry: Entry) -> pa.RecordBatch:
-    """An entry as a record batch: lifetime, origins, payload; its number and claim beside it."""
+    """The rows of an entry as a record batch: lifetime, origins, payload."""
     rows = entry.rows
     times = [pa.array(a) for a in (rows.vs, rows.ve, *rows.origin)]
     names = [*(f"t{i}" for i in range(len(times))), *(f"c{i}" for i in range(len(rows.columns)))]
-    metadata = {_SEQ: str(entry.seq), _CTI: str(entry.cti)}
-    record = pa.RecordBatch.from_arrays([*times, *rows.columns], names=names)
-    return record.replace_schema_metadata(metadata)
+    return pa.RecordBatch.from_arrays([*times, *rows.columns], names=names)
 
 
 def entry_of(record: pa.RecordBatch, seq: int, cti: int) -> Entry:
@@ -45,8 +42,7 @@ def entry_of(record: pa.RecordBatch, seq: int, cti: int) -> Entry:
 def encode_entries(entries: Sequence[Entry]) -> bytes:
     """Consecutive entries of one stream."""
     numbers = msgspec.msgpack.encode([(e.seq, e.cti) for e in entries])
-    records = [record_of(e).replace_schema_metadata(None) for e in entries]
-    return _sealed(numbers, records)
+    return _sealed(numbers, [record_of(e) for e in entries])
 
 
 def decode_entries(data: bytes) -> tuple[Entry, ...]:

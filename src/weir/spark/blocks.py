@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, concat_batches
+from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
 from weir.spark.narrow import narrowed, widened
 
@@ -89,11 +90,6 @@ def rows_of(record: pa.RecordBatch) -> Iterator[BlockRow]:
     for row, (partition, place, first_vs) in enumerate(zip(*numbers, strict=True)):
         # As bytes, a copy: what lies in Spark's batch need not be aligned as NumPy wants it.
         yield BlockRow(partition, place, first_vs, blocks[row].as_py())
-
-
-def batch_bytes(rows: Batch) -> int:
-    payload: int = sum(c.nbytes for c in rows.columns)
-    return 8 * len(rows) * (2 + len(rows.origin)) + payload
 
 
 class Blocks:

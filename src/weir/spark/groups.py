@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.plan.nodes import Source
-from weir.plan.stages import Stage, stage_schema
+from weir.plan.stages import Stage, links_of, stage_schema
 from weir.reliable.chain import Chain
 from weir.reliable.digest import OrderedChecksum
 from weir.reliable.stream import Entry, MemoryStream, StreamWriter
@@ -18,7 +18,7 @@ from weir.reliable.vertex import Outlet, Vertex
 from weir.spark.blocks import COLLECTED, Blocks
 from weir.spark.reports import ChecksumReport, DigestReport, FileReport, report_row
 from weir.spark.targets import PartStream, SinkStream
-from weir.spark.waves import GroupPlace, Job, group_of, links_of
+from weir.spark.waves import GroupPlace, Job, group_of
 
 
 class GroupRun:

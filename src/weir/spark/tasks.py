@@ -25,7 +25,7 @@ from weir.io.ingress import Ingress
 from weir.local.process import keep_freed_memory
 from weir.local.runner import SourceVertex
 from weir.plan.nodes import Source
-from weir.plan.stages import stage_schema
+from weir.plan.stages import links_of, stage_schema
 from weir.reliable.stream import Entry
 from weir.spark.blocks import BlockRow, Blocks, decode, record_of, rows_of
 from weir.spark.groups import GroupRun
@@ -38,7 +38,7 @@ from weir.spark.reports import (
     report_row,
 )
 from weir.spark.targets import sorted_slices
-from weir.spark.waves import GroupPlace, Job, SinkPlace, links_of
+from weir.spark.waves import GroupPlace, Job, SinkPlace
 
 Rows = Iterator[pa.RecordBatch]
 

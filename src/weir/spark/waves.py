@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 from weir.io.chunks import Partition
 from weir.plan.nodes import Program
 from weir.plan.rewrites import rewrite
-from weir.plan.stages import Link, Stage, StagedPlan, cut_stages
+from weir.plan.stages import Link, Stage, StagedPlan, cut_stages, links_of
 from weir.plan.two_phase import Pays
 from weir.spark.targets import Target
 
@@ -160,11 +160,6 @@ def group_of(plan: StagedPlan, root: int) -> list[Stage]:
             members.add(stage.number)
             group.append(stage)
     return group
-
-
-def links_of(stage: Stage) -> list[tuple[int, Link]]:
-    """The links of a stage with their ports; the place in this list is the input's number."""
-    return [(number, link) for number, port in enumerate(stage.ports) for link in port.links]
 
 
 def _forward(stage: Stage) -> Link | None:
