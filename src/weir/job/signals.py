@@ -249,7 +249,7 @@ class BeginAnew:
     over: bool
 
 
-StoreSignal: TypeAlias = Stored | Refused | Unstored | Loaded | Unloaded
+StoreSignal: TypeAlias = Stored | Refused | Unstored | Loaded | Unloaded | Listed
 HostSignal: TypeAlias = (
     StoreSignal
     | Arrived
@@ -264,5 +264,5 @@ HostSignal: TypeAlias = (
 HostCommand: TypeAlias = (
     Put | Get | Connect | Disconnect | Consumed | Deliver | EndSubscription | Pull | BeginAnew
 )
-ManagerSignal: TypeAlias = StoreSignal | Listed | Reported
+ManagerSignal: TypeAlias = StoreSignal | Reported
 ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | Ended

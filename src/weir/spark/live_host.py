@@ -14,7 +14,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import msgspec
@@ -35,25 +34,20 @@ from weir.job.signals import (
     Get,
     HostCommand,
     HostSignal,
-    Loaded,
     Lost,
     OrdersArrived,
     Pull,
     Put,
-    Refused,
     SourceFailed,
-    Stored,
     Subscribed,
     Taken,
-    Unloaded,
-    Unstored,
     Unsubscribed,
 )
 from weir.reliable.log import batch_bytes
-from weir.reliable.store import ObjectExists
 from weir.reliable.stream import Entry
 from weir.spark.flight import ChannelErrors, Client, Server, Subscription, Wanted
 from weir.spark.live_job import LiveJob
+from weir.spark.store_threads import StoreThreads
 from weir.spark.tasks import settle_worker
 
 IDLE = 0.02
@@ -78,7 +72,7 @@ class _Session:
     """A host from its first report until it begins anew, or the job is over."""
 
     def __init__(self, job: LiveJob, slot: int, store: ObjectStore) -> None:
-        self._job, self._slot, self._store = job, slot, store
+        self._job, self._slot = job, slot
         self._inbox: queue.SimpleQueue[HostSignal | BaseException] = queue.SimpleQueue()
         self._machine = Host(
             f"{slot}-{uuid4().hex[:8]}",
@@ -87,7 +81,7 @@ class _Session:
             job.maker(lambda text: self._reporter.show(text)),
             job.host_settings,
         )
-        self._pool = ThreadPoolExecutor(4, thread_name_prefix="store")
+        self._threads = StoreThreads(store, self._inbox.put)
         self._sources = _Sources(job, store, self._inbox.put)
         self._receivers: dict[tuple[str, int], _Receiver] = {}
         self._subscriptions: dict[str, Subscription] = {}
@@ -96,7 +90,7 @@ class _Session:
             job.address,
             job.security,
             subscribe=self._subscribe,
-            unsubscribe=lambda s: self._inbox.put(Unsubscribed(s.name)),
+            unsubscribe=self._unsubscribe,
             sent=lambda s, e: self._inbox.put(Taken(s.name, batch_bytes(e.rows) + 1)),
         )
         self._reporter = _Reporter(job, self._inbox.put)
@@ -139,7 +133,7 @@ class _Session:
         for subscription in list(self._subscriptions.values()):
             subscription.put(None)
         self._sources.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._threads.close(wait=False)
         self._server.shutdown()
 
     # --- commands ----------------------------------------------------------------------------
@@ -154,10 +148,8 @@ class _Session:
                     receiver = self._receivers.get((vertex, place))
                     if receiver is not None:
                         receiver.consumed(size)
-                case Put():
-                    self._pool.submit(self._write, command)
-                case Get(key):
-                    self._pool.submit(self._read, key)
+                case Put() | Get():
+                    self._threads.do(command)
                 case Connect():
                     self._disconnect(command.vertex, command.place)
                     receiver = _Receiver(command, self._job, self._inbox.put)
@@ -185,24 +177,10 @@ class _Session:
         self._inbox.put(Subscribed(subscription.name, wanted.stream, wanted.seq))
         return subscription
 
-    def _write(self, put: Put) -> None:
-        try:
-            self._store.put(put.key, put.encode(), new=put.new)
-            self._inbox.put(Stored(put.key))
-        except ObjectExists:
-            self._inbox.put(Refused(put.key))
-        except WeirError as error:
-            self._inbox.put(Unstored(put.key, str(error)))
-        except Exception as error:  # a bug in the machine's own data: the task must not hang
-            self._inbox.put(error)
-
-    def _read(self, key: str) -> None:
-        try:
-            self._inbox.put(Loaded(key, self._store.get(key)))
-        except WeirError as error:
-            self._inbox.put(Unloaded(key, str(error)))
-        except Exception as error:
-            self._inbox.put(error)
+    def _unsubscribe(self, subscription: Subscription) -> None:
+        """Called by a thread of the server."""
+        self._subscriptions.pop(subscription.name, None)
+        self._inbox.put(Unsubscribed(subscription.name))
 
 
 class _Receiver:

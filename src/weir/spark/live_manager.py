@@ -23,21 +23,16 @@ from weir.job.signals import (
     Ended,
     Get,
     List,
-    Listed,
-    Loaded,
     ManagerCommand,
     ManagerSignal,
     Put,
-    Refused,
     Reported,
-    Stored,
-    Unloaded,
-    Unstored,
 )
 from weir.job.status import STATUS, JobStatus, status_of, story_key
 from weir.reliable.codec import encode_record
-from weir.reliable.store import ObjectExists, Store
+from weir.reliable.store import Store
 from weir.spark.flight import Security, Server
+from weir.spark.store_threads import StoreThreads
 
 TICK = 0.02
 TELL_EVERY = 1.0
@@ -57,9 +52,10 @@ class ManagerDriver:
         show: Callable[[bytes], None],
     ) -> None:
         self._machine, self._store, self._show = manager, store, show
-        self._inbox: queue.SimpleQueue[ManagerSignal] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[ManagerSignal | BaseException] = queue.SimpleQueue()
         self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
-        self._pool = ThreadPoolExecutor(4, thread_name_prefix="store")
+        self._threads = StoreThreads(store, self._inbox.put)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="onlookers")
         self._ended: Ended | None = None
         self._told_at = time.monotonic()
         self._told = 0
@@ -95,6 +91,7 @@ class ManagerDriver:
             self._turn()
 
     def close(self) -> None:
+        self._threads.close(wait=True)
         self._pool.shutdown(wait=True)
         self._server.shutdown()
 
@@ -107,6 +104,8 @@ class ManagerDriver:
         try:
             signal = self._inbox.get(timeout=TICK)
             while True:
+                if isinstance(signal, BaseException):
+                    raise signal
                 self._do(self._machine.handle(signal, time.monotonic()))
                 signal = self._inbox.get_nowait()
         except queue.Empty:
@@ -123,14 +122,8 @@ class ManagerDriver:
                 case Answer(session, orders):
                     if session in self._answers:
                         self._answers[session].put(orders)
-                case Put():
-                    self._pool.submit(self._write, command)
-                case Get(key):
-                    self._pool.submit(self._read, key)
-                case Delete(keys):
-                    self._pool.submit(self._delete, keys)
-                case List(prefix):
-                    self._pool.submit(self._list, prefix)
+                case Put() | Get() | Delete() | List():
+                    self._threads.do(command)
                 case Ended() as ended:
                     self._ended = ended
 
@@ -150,34 +143,7 @@ class ManagerDriver:
             return b""
         return msgspec.msgpack.encode(orders)
 
-    # --- the store ---------------------------------------------------------------------------
-
-    def _write(self, put: Put) -> None:
-        try:
-            self._store.put(put.key, put.encode(), new=put.new)
-            self._inbox.put(Stored(put.key))
-        except ObjectExists:
-            self._inbox.put(Refused(put.key))
-        except WeirError as error:
-            self._inbox.put(Unstored(put.key, str(error)))
-
-    def _read(self, key: str) -> None:
-        try:
-            self._inbox.put(Loaded(key, self._store.get(key)))
-        except WeirError as error:
-            self._inbox.put(Unloaded(key, str(error)))
-
-    def _delete(self, keys: tuple[str, ...]) -> None:
-        try:
-            self._store.delete(keys)
-        except WeirError:
-            return  # what no record names is found again by the next sweep
-
-    def _list(self, prefix: str) -> None:
-        try:
-            self._inbox.put(Listed(tuple(self._store.list(prefix))))
-        except WeirError:
-            return  # the machine asks again with its next sweep
+    # --- onlookers ---------------------------------------------------------------------------
 
     def _tell(self, now: float) -> None:
         """The state and what happened since, for those who ask."""
