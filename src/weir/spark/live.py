@@ -60,6 +60,8 @@ Watch = Callable[[JobStatus], None]
 
 FAILURES = 1000
 """How often Spark may start a host again."""
+ABORTS = 5
+"""How often the job of all hosts may be submitted again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +307,7 @@ class _Hosts:
         self._spark, self._job, self._count = spark, job, count
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._aborted = 0
         self._error: BaseException | None = None
         self._tag = f"weir-{secrets.token_hex(4)}"
 
@@ -333,12 +336,16 @@ class _Hosts:
         return self._thread is None or not self._thread.is_alive()
 
     def check(self) -> None:
-        """An aborted job is submitted again."""
-        if self.gone and not self._stopping:
-            if self._error is not None and "OutOfMemory" in str(self._error):
-                raise RunError(f"Spark cannot run the hosts: {self._error}")
-            self._error = None
-            self.start()
+        """An aborted job is submitted again, but not for ever."""
+        if not self.gone or self._stopping:
+            return
+        self._aborted += 1
+        if self._aborted > ABORTS:
+            raise RunError(
+                f"Spark cannot run the hosts, tried {ABORTS} times; everything is kept, so mend "
+                f"it and run again with --resume: {self._error}"
+            )
+        self.start()
 
     def stop(self) -> None:
         self._stopping = True
