@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.compiled import compiled
+from weir.events.compiled import in_place
 
 UInt64s = npt.NDArray[np.uint64]
 
@@ -119,7 +119,7 @@ def _fold_list(column: pa.Array, first: UInt64s, second: UInt64s) -> None:
     _fold_elements(offsets - start, lengths, words[0], words[1], first, second)
 
 
-@compiled
+@in_place
 def _mix(word):  # type: ignore[no-untyped-def]
     """The finaliser of splitmix64: a bijection of 64 bits in which every bit matters."""
     word ^= word >> np.uint64(30)
@@ -130,20 +130,20 @@ def _mix(word):  # type: ignore[no-untyped-def]
     return word
 
 
-@compiled
+@in_place
 def _fold(word, first, second):  # type: ignore[no-untyped-def]
     mixed_first = _mix(first ^ (word * np.uint64(0x9FB21C651E98DF25)))
     mixed_second = _mix(second + np.uint64(0x632BE59BD9B4E019) + (word ^ (word >> np.uint64(32))))
     return mixed_first, mixed_second
 
 
-@compiled
+@in_place
 def _fold_words(words, first, second):  # type: ignore[no-untyped-def]
     for row in range(len(words)):
         first[row], second[row] = _fold(np.uint64(words[row]), first[row], second[row])
 
 
-@compiled
+@in_place
 def _fold_words_or_null(words, nulls, first, second):  # type: ignore[no-untyped-def]
     for row in range(len(words)):
         if nulls[row]:
@@ -153,7 +153,7 @@ def _fold_words_or_null(words, nulls, first, second):  # type: ignore[no-untyped
             first[row], second[row] = _fold(np.uint64(words[row]), first[row], second[row])
 
 
-@compiled
+@in_place
 def _eight_bytes(data, at):  # type: ignore[no-untyped-def]
     """The little-endian word at a place. Written out, and with unsigned places (which need no
     check for negative ones), it compiles to one load."""
@@ -168,7 +168,7 @@ def _eight_bytes(data, at):  # type: ignore[no-untyped-def]
     return word
 
 
-@compiled
+@in_place
 def _fold_bytes(offsets, data, nulls, first, second):  # type: ignore[no-untyped-def]
     eight, size = np.uint64(8), np.uint64(len(data))
     for row in range(len(offsets) - 1):
@@ -191,7 +191,7 @@ def _fold_bytes(offsets, data, nulls, first, second):  # type: ignore[no-untyped
         first[row], second[row] = a, b
 
 
-@compiled
+@in_place
 def _fold_elements(offsets, lengths, e1, e2, first, second):  # type: ignore[no-untyped-def]
     for row in range(len(lengths)):
         for i in range(lengths[row]):

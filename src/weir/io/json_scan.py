@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import in_place
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.io.chunks import Columns
 
@@ -78,7 +78,7 @@ def _gathered(characters: npt.NDArray[np.uint8], begins: Int64s, ends: Int64s) -
     return pa.Array.from_buffers(STRING, len(begins), buffers)
 
 
-@compiled
+@in_place
 def _copy(characters, begins, ends, out):  # type: ignore[no-untyped-def]
     at = 0
     for row in range(len(begins)):
@@ -91,7 +91,7 @@ def _copy(characters, begins, ends, out):  # type: ignore[no-untyped-def]
 # Places are of `data`; −1 is no place: something is not as the contract says.
 
 
-@compiled
+@in_place
 def _scan(data, names, name_ends, kinds, words, begins, ends):  # type: ignore[no-untyped-def]
     at = 0
     for row in range(begins.shape[1]):
@@ -101,7 +101,7 @@ def _scan(data, names, name_ends, kinds, words, begins, ends):  # type: ignore[n
     return True
 
 
-@compiled
+@in_place
 def _object(data, at, names, name_ends, kinds, words, begins, ends, row):  # type: ignore[no-untyped-def]
     """Where the line behind this one begins."""
     at = _skip(data, at)
@@ -141,14 +141,14 @@ def _object(data, at, names, name_ends, kinds, words, begins, ends, row):  # typ
     return -1
 
 
-@compiled
+@in_place
 def _skip(data, at):  # type: ignore[no-untyped-def]
     while data[at] == _BLANK or data[at] == _TAB:
         at += 1
     return at
 
 
-@compiled
+@in_place
 def _next_line(data, at):  # type: ignore[no-untyped-def]
     at = _skip(data, at)
     if data[at] == _RETURN:
@@ -156,7 +156,7 @@ def _next_line(data, at):  # type: ignore[no-untyped-def]
     return at + 1 if data[at] == _NEWLINE else -1
 
 
-@compiled
+@in_place
 def _text_end(data, at):  # type: ignore[no-untyped-def]
     """The quote behind a text without escapes."""
     while data[at] != _QUOTE:
@@ -166,7 +166,7 @@ def _text_end(data, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@compiled
+@in_place
 def _column(data, begin, end, names, name_ends, expected):  # type: ignore[no-untyped-def]
     """The column with the name that stands here, which mostly is the expected one."""
     count = len(name_ends)
@@ -183,7 +183,7 @@ def _column(data, begin, end, names, name_ends, expected):  # type: ignore[no-un
     return count
 
 
-@compiled
+@in_place
 def _value(data, at, words):  # type: ignore[no-untyped-def]
     """The kind of a value and where it ends."""
     first = data[at]
@@ -201,7 +201,7 @@ def _value(data, at, words):  # type: ignore[no-untyped-def]
     return _NULL, -1
 
 
-@compiled
+@in_place
 def _word_end(data, at, word):  # type: ignore[no-untyped-def]
     for k in range(len(word)):
         if data[at + k] != word[k]:
@@ -209,7 +209,7 @@ def _word_end(data, at, word):  # type: ignore[no-untyped-def]
     return at + len(word)
 
 
-@compiled
+@in_place
 def _number(data, at):  # type: ignore[no-untyped-def]
     is_negative = data[at] == _MINUS
     at += is_negative
@@ -235,7 +235,7 @@ def _number(data, at):  # type: ignore[no-untyped-def]
     return kind, end
 
 
-@compiled
+@in_place
 def _digits_end(data, at):  # type: ignore[no-untyped-def]
     while _ZERO <= data[at] <= _NINE:
         at += 1

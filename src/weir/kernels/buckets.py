@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import Int64s
-from weir.events.compiled import compiled, inlined
+from weir.events.compiled import compiled, in_place, inlined
 from weir.kernels.keys import grown
 
 _CLASSES = 48
@@ -68,18 +68,28 @@ def _move(arena, source, target):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _outgrow(group, larger, arena, spans, free):  # type: ignore[no-untyped-def]
-    """Give the group a block of this room; False when the arena is full and must grow first."""
+def make_room(group, now, arena, spans, free):  # type: ignore[no-untyped-def]
+    """Room for one more pair at least, where `insert` found none; the arena, which may be new."""
     start, count, room = spans[group, 0], spans[group, 1], spans[group, 2]
+    if room:
+        kept = start
+        for i in range(start, start + count):
+            if arena[i, 0] > now:
+                _move(arena, i, kept)
+                kept += 1
+        count = spans[group, 1] = kept - start
+        if 2 * count < room:
+            return arena
+    larger = max(2, 2 * room)
     size = _class_of(larger)
     block = free[size]
     if block >= 0:
         free[size] = arena[block, 0]
-    elif free[_CLASSES] + larger > len(arena):
-        return False
     else:
         block = free[_CLASSES]
         free[_CLASSES] += larger
+        while free[_CLASSES] > len(arena):
+            arena = np.concatenate((arena, np.empty_like(arena)))
     if room:
         for i in range(count):
             _move(arena, start + i, block + i)
@@ -90,58 +100,29 @@ def _outgrow(group, larger, arena, spans, free):  # type: ignore[no-untyped-def]
         arena[block, 0], arena[block, 1] = spans[group, 3], start
     spans[group, 0] = block
     spans[group, 2] = larger
-    return True
-
-
-@compiled
-def _insert_in_block(group, slot, end, now, arena, spans, free):  # type: ignore[no-untyped-def]
-    start, count, room = spans[group, 0], spans[group, 1], spans[group, 2]
-    if room == 0:
-        if not _outgrow(group, 2, arena, spans, free):
-            return False
-    elif count == room:
-        kept = start
-        for i in range(start, start + count):
-            if arena[i, 0] > now:
-                _move(arena, i, kept)
-                kept += 1
-        count = spans[group, 1] = kept - start
-        if 2 * count >= room and not _outgrow(group, 2 * room, arena, spans, free):
-            return False
-    at = spans[group, 0] + count
-    arena[at, 0] = end
-    arena[at, 1] = slot
-    spans[group, 1] = count + 1
-    return True
+    return arena
 
 
 @inlined
-def insert(group, slot, end, now, arena, spans, free):  # type: ignore[no-untyped-def]
-    """Append a pair; False when the arena is full and must grow first."""
+def insert(group, slot, end, now, arena, spans):  # type: ignore[no-untyped-def]
+    """Append a pair; False when `make_room` must be called first."""
+    count, room = spans[group, 1], spans[group, 2]
     done = True
-    if spans[group, 2] == 0 and (spans[group, 1] == 0 or spans[group, 3] <= now):
-        spans[group, 0] = slot
-        spans[group, 1] = 1
-        spans[group, 3] = end
+    if room == 0:
+        if count == 0 or spans[group, 3] <= now:
+            spans[group, 0] = slot
+            spans[group, 1] = 1
+            spans[group, 3] = end
+        else:
+            done = False
+    elif count < room:
+        at = spans[group, 0] + count
+        arena[at, 0] = end
+        arena[at, 1] = slot
+        spans[group, 1] = count + 1
     else:
-        done = _insert_in_block(group, slot, end, now, arena, spans, free)
+        done = False
     return done
-
-
-@compiled
-def _live_in_block(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
-    start, pairs = spans[group, 0], spans[group, 1]
-    kept = start
-    for i in range(start, start + pairs):
-        if arena[i, 0] > now:
-            if i != kept:
-                _move(arena, i, kept)
-            out[count] = arena[i, 1]
-            kept += 1
-            count += 1
-    if kept != start + pairs:
-        spans[group, 1] = kept - start
-    return count
 
 
 @inlined
@@ -152,7 +133,17 @@ def live(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
     if count + pairs > len(out):
         count = -1
     elif spans[group, 2]:
-        count = _live_in_block(group, now, arena, spans, out, count)
+        start = spans[group, 0]
+        kept = start
+        for i in range(start, start + pairs):
+            if arena[i, 0] > now:
+                if i != kept:
+                    _move(arena, i, kept)
+                out[count] = arena[i, 1]
+                kept += 1
+                count += 1
+        if kept != start + pairs:
+            spans[group, 1] = kept - start
     elif pairs:
         if spans[group, 3] > now:
             out[count] = spans[group, 0]
@@ -163,15 +154,14 @@ def live(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def touch(groups, first, arena, spans):  # type: ignore[no-untyped-def]
-    """Read what the next `AHEAD` look-ups will read, and give some number that the caller keeps.
+def touch(groups, first, spans):  # type: ignore[no-untyped-def]
+    """Read what the next `AHEAD` look-ups will read, of groups with two buckets, and give some
+    number that the caller keeps.
 
     A look-up branches on what it reads, which it waits for; here the waits overlap."""
     total = 0
     for i in range(first, min(first + AHEAD, len(groups))):
-        if groups[i] >= 0:
-            span = spans[groups[i]]
-            total += arena[span[0] if span[2] else 0, 0]
+        total += spans[2 * max(groups[i], 0), 0]
     return total
 
 
@@ -181,12 +171,12 @@ def _insert_all(groups, slots, ends, now, arena, spans, free):  # type: ignore[n
         group = groups[i]
         if group < 0:
             continue
-        while not insert(group, slots[i], ends[i], now, arena, spans, free):
-            arena = np.concatenate((arena, np.empty_like(arena)))
+        while not insert(group, slots[i], ends[i], now, arena, spans):
+            arena = make_room(group, now, arena, spans, free)
     return arena
 
 
-@compiled
+@in_place
 def _remove(groups, slots, arena, spans):  # type: ignore[no-untyped-def]
     for i in range(len(groups)):
         if groups[i] < 0:
@@ -198,12 +188,12 @@ def _remove(groups, slots, arena, spans):  # type: ignore[no-untyped-def]
             continue
         for at in range(span[0], span[0] + span[1]):
             if arena[at, 1] == slots[i]:
-                arena[at] = arena[span[0] + span[1] - 1]
+                _move(arena, span[0] + span[1] - 1, at)
                 span[1] -= 1
                 break
 
 
-@compiled
+@in_place
 def _release(groups, arena, spans, free):  # type: ignore[no-untyped-def]
     for group in groups:
         span = spans[group]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.events.compiled import compiled
-from weir.kernels.buckets import insert, live
+from weir.kernels.buckets import Buckets, insert, live, make_room
 from weir.kernels.expressions import compile_expression
 from weir.kernels.joins import JoinKeys, Side
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
@@ -28,6 +28,7 @@ class ClipKernel:
     def __init__(self, node: Join) -> None:
         left, right = schema(node.left), schema(node.right)
         self._keys = JoinKeys()
+        self._live = Buckets()
         self._left = Side(left, [left.index(a) for a, _ in node.keys])
         self._right_keys = [right.index(b) for _, b in node.keys]
         both = Schema(left.columns + right.columns, schema(node).time)
@@ -48,10 +49,10 @@ class ClipKernel:
         # The right rows join their groups while this step looks at them.
         groups = self._keys.encode(right, self._right_keys)
         self._keys.joined(groups)
-        side.live.grow(self._keys.capacity)
-        clipped, rows, side.live.arena = _clips(
+        self._live.grow(self._keys.capacity)
+        clipped, rows, self._live.arena = _clips(
             slots, left.vs, left.ve, side.groups(slots),
-            side.live.arena, side.live.spans, side.live.free,
+            self._live.arena, self._live.spans, self._live.free,
             right.vs, groups, self._condition is None,
         )  # fmt: skip
         if self._condition is not None:
@@ -65,7 +66,7 @@ class ClipKernel:
         ends = side.rows.ve[due]
         parts.append((ends, self._ended(due, ends)))
         self._forget(due)
-        side.live.release(self._keys.left(groups))
+        self._live.release(self._keys.left(groups))
         side.forget_dropped()
         return emitted(parts), min(cti, self._holds.minimum(self._held))
 
@@ -98,8 +99,8 @@ class ClipKernel:
         side = self._left
         self._held[slots] = OPEN
         groups = side.groups(slots)
-        side.live.remove(groups, slots)
-        side.live.release(self._keys.left(groups))
+        self._live.remove(groups, slots)
+        self._live.release(self._keys.left(groups))
         side.rows.free(slots)
 
     def snapshot(self) -> Tables:
@@ -109,8 +110,8 @@ class ClipKernel:
         batch, _ = table_rows(tables["left"])
         side = self._left
         slots = self._hold(batch)
-        side.live.grow(self._keys.capacity)
-        side.live.insert_all(side.groups(slots), slots, batch.ve, START)
+        self._live.grow(self._keys.capacity)
+        self._live.insert_all(side.groups(slots), slots, batch.ve, START)
 
 
 @compiled
@@ -123,8 +124,8 @@ def _clips(slots, vs, ve, groups, arena, spans, free, right_vs, right_groups, at
     while i < len(slots) or j < len(right_vs):
         if i < len(slots) and (j == len(right_vs) or vs[i] < right_vs[j]):
             if groups[i] >= 0:
-                while not insert(groups[i], slots[i], ve[i], vs[i], arena, spans, free):
-                    arena = np.concatenate((arena, np.empty_like(arena)))
+                while not insert(groups[i], slots[i], ve[i], vs[i], arena, spans):
+                    arena = make_room(groups[i], vs[i], arena, spans, free)
             i += 1
             continue
         group = right_groups[j]

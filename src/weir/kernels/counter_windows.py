@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weir.events.batch import OPEN, Batch, Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.kernels.keys import each_once, grown
 from weir.kernels.panes import EMIT, ENTER, EXIT, Operations, Panes
 from weir.kernels.time_queue import Holds, TimeQueue
@@ -203,7 +203,7 @@ def _count_windows(vs, ve, groups, n, step, seen):  # type: ignore[no-untyped-de
     return starts, ends, full[:count]
 
 
-@compiled
+@in_place
 def _append_panes(panes, group_of, following, to_enter, to_leave, youngest):  # type: ignore[no-untyped-def]
     for pane in panes:
         group = group_of[pane]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.events.hashing import hash_rows
 from weir.kernels.keys import KeyIndex, grown
 from weir.kernels.lanes import counted_rows
@@ -103,7 +103,7 @@ class DistinctMeasure:
         self._put(columns["value"], panes, groups)
 
 
-@compiled
+@in_place
 def _link(number, held, lists, at):  # type: ignore[no-untyped-def]
     held[number, _NEXT] = held[number, _BEFORE] = number
     if lists[at, _SIZE]:
@@ -112,7 +112,7 @@ def _link(number, held, lists, at):  # type: ignore[no-untyped-def]
     lists[at, _SIZE] += 1
 
 
-@compiled
+@in_place
 def _unlink(number, held, lists, at):  # type: ignore[no-untyped-def]
     following, before = held[number, _NEXT], held[number, _BEFORE]
     held[before, _NEXT], held[following, _BEFORE] = following, before
@@ -120,7 +120,7 @@ def _unlink(number, held, lists, at):  # type: ignore[no-untyped-def]
     lists[at, _SIZE] -= 1
 
 
-@compiled
+@in_place
 def _join(one, other, held):  # type: ignore[no-untyped-def]
     """Make one ring of two."""
     last, other_last = held[one, _BEFORE], held[other, _BEFORE]
@@ -158,7 +158,7 @@ def _hold(numbers, panes, start, end, held, lists, dropped):  # type: ignore[no-
     return rows[:count]
 
 
-@compiled
+@in_place
 def _replay_distinct(kinds, groups, panes, lists, distinct, out):  # type: ignore[no-untyped-def]
     emitted = 0
     for op in range(len(kinds)):
@@ -171,7 +171,7 @@ def _replay_distinct(kinds, groups, panes, lists, distinct, out):  # type: ignor
             distinct[groups[op]] -= lists[panes[op], _LOSS]
 
 
-@compiled
+@in_place
 def _drop(panes, held, lists, dropped):  # type: ignore[no-untyped-def]
     for pane in panes:
         if lists[pane, _SIZE]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weir.events.batch import Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 
 VALUE_UNIT = -1074
 SQUARE_UNIT = -2148
@@ -25,7 +25,7 @@ MAX_VALUES = 2**31
 Doubles = npt.NDArray[np.float64]
 
 
-@compiled
+@in_place
 def limb_range(bits, counted):  # type: ignore[no-untyped-def]
     """The lowest limb, one past the highest, and whether a NaN or infinity was seen, of the
     counted doubles (given as their bits); (0, 0) for the limbs when there is none."""
@@ -45,7 +45,7 @@ def limb_range(bits, counted):  # type: ignore[no-untyped-def]
     return low, high, special
 
 
-@compiled
+@in_place
 def add_limbs(lanes, row, at, low, magnitude, negative, position):  # type: ignore[no-untyped-def]
     """Add ±magnitude·2^position (magnitude below 2⁵⁴) to the lanes of limbs from `low` on."""
     limb = (position >> 5) - low + at
@@ -62,7 +62,7 @@ def add_limbs(lanes, row, at, low, magnitude, negative, position):  # type: igno
     lanes[row, limb + 2] += sign * third
 
 
-@compiled
+@in_place
 def split_double(bits):  # type: ignore[no-untyped-def]
     """Magnitude m and position p: the double's absolute value is m·2^(p − 1074)."""
     exponent = (bits >> 52) & 0x7FF
@@ -72,7 +72,7 @@ def split_double(bits):  # type: ignore[no-untyped-def]
     return magnitude | (np.uint64(1) << np.uint64(52)), exponent - 1
 
 
-@compiled
+@in_place
 def encode_sums(bits, counted, lanes, at, low):  # type: ignore[no-untyped-def]
     """Write each counted finite double into its row's lanes `at`, `at + 1`, …"""
     for row in range(len(bits)):
@@ -81,7 +81,7 @@ def encode_sums(bits, counted, lanes, at, low):  # type: ignore[no-untyped-def]
             add_limbs(lanes, row, at, low, magnitude, bits[row] < 0, position)
 
 
-@compiled
+@in_place
 def encode_squares(bits, counted, lanes, at, low):  # type: ignore[no-untyped-def]
     """The same for the doubles' squares, in units of 2^−2148."""
     half = np.uint64((1 << 27) - 1)
@@ -94,7 +94,7 @@ def encode_squares(bits, counted, lanes, at, low):  # type: ignore[no-untyped-de
             add_limbs(lanes, row, at, low, b * b, False, 2 * position)
 
 
-@compiled
+@in_place
 def encode_specials(bits, counted, lanes, at):  # type: ignore[no-untyped-def]
     """Count NaN, +∞ and −∞ in three lanes."""
     for row in range(len(bits)):
@@ -140,7 +140,7 @@ def round_quotient(lanes, low, unit, divisors):  # type: ignore[no-untyped-def]
     return result, left_over
 
 
-@compiled
+@in_place
 def _digits_of(lanes, row, digits):  # type: ignore[no-untyped-def]
     """The absolute value's base-2³² digits above three zero ones; the sign."""
     width = lanes.shape[1]
@@ -158,7 +158,7 @@ def _digits_of(lanes, row, digits):  # type: ignore[no-untyped-def]
     return 0
 
 
-@compiled
+@in_place
 def _leading_bits(digits, top, sticky):  # type: ignore[no-untyped-def]
     """The 64 leading bits, how far they were shifted up, and whether anything is below."""
     u = (np.uint64(digits[top]) << np.uint64(32)) | np.uint64(digits[top - 1] if top >= 1 else 0)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weir.events.batch import Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.kernels import treap
 from weir.kernels.keys import grown
 from weir.kernels.measures import chains_of
@@ -175,7 +175,7 @@ def _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths,
         fields[pane, _INSIDE] = _IN
 
 
-@compiled
+@in_place
 def _leave(pane, group, heads, fields, following, nodes, roots, groups, account):  # type: ignore[no-untyped-def]
     """The group owes the pane's entries, or has a tree no more."""
     fields[pane, _INSIDE] = 0
@@ -204,7 +204,7 @@ def _leave(pane, group, heads, fields, following, nodes, roots, groups, account)
         account[_FIRST_DEBTOR] = group + 1
 
 
-@compiled
+@in_place
 def _pay_group(group, most, following, nodes, roots, groups, account, starts, lengths, buffer):  # type: ignore[no-untyped-def]
     """Take out what the group owes, at most so much; how much that was."""
     debt = groups[group]
@@ -221,7 +221,7 @@ def _pay_group(group, most, following, nodes, roots, groups, account, starts, le
     return paid
 
 
-@compiled
+@in_place
 def _pay(most, following, nodes, roots, groups, account, starts, lengths, buffer):  # type: ignore[no-untyped-def]
     while most > 0 and account[_FIRST_DEBTOR] > 0:
         group = account[_FIRST_DEBTOR] - 1

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.events.compiled import compiled
+from weir.events.compiled import in_place
 from weir.events.hashing import binary_buffers
 from weir.events.types import STRING
 from weir.kernels.evaluation import ArrayFunction, Builder, plain, valid_rows, with_nulls
@@ -43,12 +43,12 @@ def _xxhash64(column: pa.Array) -> pa.Array:
     return with_nulls(hashes.view(np.int64), valid_rows(column))
 
 
-@compiled
+@in_place
 def _turn(word: np.uint64, bits: int) -> np.uint64:
     return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
 
 
-@compiled
+@in_place
 def _read(data: Bytes, at: int, size: int) -> np.uint64:
     word = np.uint64(0)
     for i in range(size):
@@ -56,12 +56,12 @@ def _read(data: Bytes, at: int, size: int) -> np.uint64:
     return word
 
 
-@compiled
+@in_place
 def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
     return _turn(lane + word * _P2, 31) * _P1
 
 
-@compiled
+@in_place
 def _stripes(data: Bytes, at: int, stop: int) -> np.uint64:
     """The state after all whole stripes of 32 bytes."""
     a, b, c, d = _P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1
@@ -77,7 +77,7 @@ def _stripes(data: Bytes, at: int, stop: int) -> np.uint64:
     return state
 
 
-@compiled
+@in_place
 def _hash_bytes(data: Bytes, at: int, stop: int) -> np.uint64:
     size = stop - at
     state = _stripes(data, at, stop) if size >= 32 else _P5
@@ -97,7 +97,7 @@ def _hash_bytes(data: Bytes, at: int, stop: int) -> np.uint64:
     return state ^ (state >> np.uint64(32))
 
 
-@compiled
+@in_place
 def _hash_rows(offsets: Offsets, data: Bytes, hashes: Hashes) -> None:
     for row in range(len(hashes)):
         hashes[row] = _hash_bytes(data, int(offsets[row]), int(offsets[row + 1]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 
 ROOT, FIRST, LAST = range(3)
 """Of a group: the row that ends first, the first and the last that came."""
@@ -20,7 +20,7 @@ ONE, OTHER, BEFORE, AFTER = range(4)
 """Of a slot: children in the heap, neighbours in the list."""
 
 
-@compiled
+@in_place
 def insert(slot, group, ve, links, table):  # type: ignore[no-untyped-def]
     last = table[group, LAST]
     links[slot, ONE] = links[slot, OTHER] = links[slot, AFTER] = -1
@@ -33,13 +33,13 @@ def insert(slot, group, ve, links, table):  # type: ignore[no-untyped-def]
     table[group, ROOT] = _melded(table[group, ROOT], slot, ve, links)
 
 
-@compiled
+@in_place
 def insert_all(slots, groups, ve, links, table):  # type: ignore[no-untyped-def]
     for i in range(len(slots)):
         insert(slots[i], groups[i], ve, links, table)
 
 
-@compiled
+@in_place
 def pop(group, ve, links, table):  # type: ignore[no-untyped-def]
     """Take out the row that ends first."""
     slot = table[group, ROOT]
@@ -56,7 +56,7 @@ def pop(group, ve, links, table):  # type: ignore[no-untyped-def]
     return slot
 
 
-@compiled
+@in_place
 def _melded(a, b, ve, links):  # type: ignore[no-untyped-def]
     """Two skew heaps as one: children change places on the way down, which keeps it shallow."""
     root = parent = -1
@@ -78,7 +78,7 @@ def _melded(a, b, ve, links):  # type: ignore[no-untyped-def]
     return root
 
 
-@compiled
+@in_place
 def chain(slot, chained, links):  # type: ignore[no-untyped-def]
     """Put a popped row before a chain of such; −1 is the empty one."""
     links[slot, ONE] = chained

@@ -3,7 +3,8 @@ cover. (SEMI and ANTI by keys alone need no pairs: see `presence.py`.)
 
 Both inputs are walked together in order of vs. A row meets exactly the rows of its key on the
 other side that are live at its vs, so the cost is that of the pairs. A row is held until its
-end; rows whose key is NULL meet nobody.
+end; rows whose key is NULL meet nobody. The live rows of a key lie side by side: those of the left
+in bucket 2 · group, those of the right in the next one.
 
 SEMI and ANTI pieces (and the unmatched pieces of OUTER) come from the same pairs: each row
 that is tracked has an `edge` up to which its fate is known and, while matched, the start of
@@ -19,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import START, Batch, Int64s, empty_batch
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.events.hashing import hash_rows
-from weir.kernels.buckets import AHEAD, Buckets, insert, live, touch
+from weir.kernels.buckets import AHEAD, Buckets, insert, live, make_room, touch
 from weir.kernels.coverage import Coverage
 from weir.kernels.expressions import compile_expression
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
@@ -71,13 +72,12 @@ class JoinKeys:
 
 
 class Side:
-    """The held rows of one input: by slot, by group while they are live, and by end."""
+    """The held rows of one input: by slot and by end."""
 
     def __init__(self, shape: Schema, keys: Sequence[int]) -> None:
         self.names = shape.names
         self.keys = tuple(keys)
         self.rows = RowStore(shape.types)
-        self.live = Buckets()
         self._group = np.full(0, -1, dtype=np.int64)  # by slot
         self._ends = TimeQueue()
 
@@ -111,6 +111,7 @@ class JoinKernel:
         self._schema = schema(node)
         self._kind = node.kind
         self._keys = JoinKeys()
+        self._live = Buckets()
         self._left = Side(left, [left.index(a) for a, _ in node.keys])
         self._right = Side(right, [right.index(b) for _, b in node.keys])
         both = Schema(left.columns + right.columns, self._schema.time)
@@ -154,12 +155,11 @@ class JoinKernel:
         """Hold the new rows; the slots of all pairs whose lifetimes meet, in order of time."""
         a = self._hold(self._left, self._left_cover, left)
         b = self._hold(self._right, self._right_cover, right)
-        one, other = self._left.live, self._right.live
-        one.grow(self._keys.capacity)
-        other.grow(self._keys.capacity)
-        pairs_left, pairs_right, one.arena, other.arena = _meet(
-            a, left.vs, left.ve, self._left.groups(a), one.arena, one.spans, one.free,
-            b, right.vs, right.ve, self._right.groups(b), other.arena, other.spans, other.free,
+        self._live.grow(2 * self._keys.capacity)
+        pairs_left, pairs_right, self._live.arena = _meet(
+            a, left.vs, left.ve, self._left.groups(a),
+            b, right.vs, right.ve, self._right.groups(b),
+            self._live.arena, self._live.spans, self._live.free,
         )  # fmt: skip
         return pairs_left, pairs_right
 
@@ -202,8 +202,8 @@ class JoinKernel:
             if cover is not None:
                 cover.ended(slots)
             emptied = self._keys.left(side.groups(slots))
-            self._left.live.release(emptied)
-            self._right.live.release(emptied)
+            self._live.release(2 * emptied)
+            self._live.release(2 * emptied + 1)
             side.rows.free(slots)
 
     def _output_cti(self, cti: int) -> int:
@@ -223,14 +223,16 @@ class JoinKernel:
         return tables
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
-        for name, side, cover in self._sides():
+        for number, (name, side, cover) in enumerate(self._sides()):
             batch, extra = table_rows(tables[name])
             slots = self._hold(side, cover, batch)
             if cover is not None:
                 cover.restore(slots, extra)
-            self._left.live.grow(self._keys.capacity)
-            self._right.live.grow(self._keys.capacity)
-            side.live.insert_all(side.groups(slots), slots, batch.ve, START)
+            self._live.grow(2 * self._keys.capacity)
+            groups = side.groups(slots)
+            known = groups >= 0  # the others, of NULL keys, meet nobody
+            buckets = 2 * groups[known] + number
+            self._live.insert_all(buckets, slots[known], batch.ve[known], START)
 
     def _sides(self) -> tuple[tuple[str, Side, Coverage | None], ...]:
         return (
@@ -240,73 +242,60 @@ class JoinKernel:
 
 
 @compiled
-def _meet(a, a_vs, a_ve, a_groups, a_arena, a_spans, a_free,  # type: ignore[no-untyped-def]
-          b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free):  # fmt: skip
+def _meet(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, free):  # type: ignore[no-untyped-def]
     """Walk both sides' new rows in order of vs; each meets the live rows of the other side."""
-    found = np.empty(len(a) + len(b) + 16, dtype=np.int64)  # the other side of each pair
-    ends = np.empty(len(a) + len(b), dtype=np.int64)  # by row in order: where its pairs end
-    rows = np.empty(len(a) + len(b), dtype=np.int64)  # its slot, or ~slot of a right row
-    at = np.zeros(4, dtype=np.int64)  # left rows, right rows, pairs so far; see `touch`
-    while at[0] + at[1] < len(rows):
+    rows = np.empty(len(a) + len(b) + 16, dtype=np.int64)  # of each pair: slot, or ~slot of right
+    found = np.empty(len(rows), dtype=np.int64)  # the live row that it meets
+    at = np.zeros(5, dtype=np.int64)
+    while at[0] + at[1] < len(a) + len(b):
         full = _walk(
-            a, a_vs, a_ve, a_groups, a_arena, a_spans, a_free,
-            b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free,
-            found, ends, rows, at,
-        )  # fmt: skip
+            a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, found, at
+        )
         if full == _PAIRS:
+            rows = np.concatenate((rows, np.empty_like(rows)))
             found = np.concatenate((found, np.empty_like(found)))
-        elif full == _LEFT:
-            a_arena = np.concatenate((a_arena, np.empty_like(a_arena)))
-        elif full == _RIGHT:
-            b_arena = np.concatenate((b_arena, np.empty_like(b_arena)))
-    left, right = _as_pairs(rows, ends, found, at[2])
-    return left, right, a_arena, b_arena
+        elif full == _BUCKET:
+            arena = make_room(at[3], at[4], arena, spans, free)
+    left, right = _as_pairs(rows, found, at[2])
+    return left, right, arena
 
 
-_PAIRS, _LEFT, _RIGHT = range(1, 4)
+_PAIRS, _BUCKET = 1, 2
 
 
-@compiled
-def _walk(a, a_vs, a_ve, a_groups, a_arena, a_spans, a_free,  # type: ignore[no-untyped-def]
-          b, b_vs, b_ve, b_groups, b_arena, b_spans, b_free,
-          found, ends, rows, at):  # fmt: skip
-    """Go on from `at`; 0 at the end, or which array is full."""
+@in_place
+def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, found, at):  # type: ignore[no-untyped-def]
+    """Go on from `at` (left rows, right rows, pairs so far); 0 at the end, or what is full: then
+    the bucket and the time are in `at` too."""
     i, j, count = at[0], at[1], at[2]
-    full = 0
-    while i + j < len(rows):
-        row = i + j
+    full = read = 0
+    while i + j < len(a) + len(b):
         if i < len(a) and (j == len(b) or a_vs[i] <= b_vs[j]):
             if i % AHEAD == 0:
-                at[3] += touch(a_groups, i, a_arena, a_spans) + touch(a_groups, i, b_arena, b_spans)
-            slot, group = a[i], a_groups[i]
-            rows[row] = slot
-            if group >= 0:
-                more = live(group, a_vs[i], b_arena, b_spans, found, count)
-                if more < 0:
-                    full = _PAIRS
-                    break
-                if not insert(group, slot, a_ve[i], a_vs[i], a_arena, a_spans, a_free):
-                    full = _LEFT
-                    break
-                count = more
-            i += 1
+                read += touch(a_groups, i, spans)
+            side, slot, group, now, end = 0, a[i], a_groups[i], a_vs[i], a_ve[i]
         else:
             if j % AHEAD == 0:
-                at[3] += touch(b_groups, j, a_arena, a_spans) + touch(b_groups, j, b_arena, b_spans)
-            slot, group = b[j], b_groups[j]
-            rows[row] = ~slot
-            if group >= 0:
-                more = live(group, b_vs[j], a_arena, a_spans, found, count)
-                if more < 0:
-                    full = _PAIRS
-                    break
-                if not insert(group, slot, b_ve[j], b_vs[j], b_arena, b_spans, b_free):
-                    full = _RIGHT
-                    break
-                count = more
-            j += 1
-        ends[row] = count
+                read += touch(b_groups, j, spans)
+            side, slot, group, now, end = 1, b[j], b_groups[j], b_vs[j], b_ve[j]
+        if group >= 0:
+            bucket = 2 * group + side
+            more = live(bucket ^ 1, now, arena, spans, found, count)
+            if more < 0:
+                full = _PAIRS
+                break
+            if not insert(bucket, slot, end, now, arena, spans):
+                full = _BUCKET
+                at[3], at[4] = bucket, now
+                break
+            while count < more:
+                rows[count] = ~slot if side else slot
+                count += 1
+        i += 1 - side
+        j += side
     at[0], at[1], at[2] = i, j, count
+    if not full:
+        at[3] = read  # so that it is really read
     return full
 
 
@@ -321,13 +310,10 @@ def _intersect(left, right, left_vs, left_ve, right_vs, right_ve):  # type: igno
 
 
 @compiled
-def _as_pairs(rows, ends, found, count):  # type: ignore[no-untyped-def]
+def _as_pairs(rows, found, count):  # type: ignore[no-untyped-def]
     left = np.empty(count, dtype=np.int64)
     right = np.empty(count, dtype=np.int64)
-    at = 0
-    for row in range(len(rows)):
-        while at < ends[row]:
-            left[at] = rows[row] if rows[row] >= 0 else found[at]
-            right[at] = found[at] if rows[row] >= 0 else ~rows[row]
-            at += 1
+    for i in range(count):
+        left[i] = rows[i] if rows[i] >= 0 else found[i]
+        right[i] = found[i] if rows[i] >= 0 else ~rows[i]
     return left, right

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weir.events.batch import Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.events.hashing import UInt64s
 
 _FREE = -1
@@ -74,7 +74,7 @@ class KeyIndex:
         self._table = _rehash(self._table, self._first)
 
 
-@compiled
+@in_place
 def _encode(first, second, groups, done, live, table, f, s, unused):  # type: ignore[no-untyped-def]
     """Encode rows from `done` on; stops early when all numbers are in use."""
     mask = np.uint64(len(table) - 1)
@@ -114,7 +114,7 @@ def _find(first, second, table, f, s):  # type: ignore[no-untyped-def]
     return groups
 
 
-@compiled
+@in_place
 def _release(groups, live, table, f, s, unused):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(table) - 1)
     capacity = len(f)
@@ -169,7 +169,7 @@ def each_once(numbers: Int64s) -> Int64s:
     return ordered[fresh]
 
 
-@compiled
+@in_place
 def count_up(numbers, counts):  # type: ignore[no-untyped-def]
     """One more for each number; negative ones are nobody's."""
     for number in numbers:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.kernels.keys import grown
 from weir.kernels.lanes import Lanes, relaid
 from weir.kernels.panes import Operations
@@ -87,30 +87,34 @@ class LaneMeasure:
             self._panes[panes, at[name]] = column.to_numpy(zero_copy_only=False)
 
 
-@compiled
+@in_place
 def _count_rows(lanes, panes):  # type: ignore[no-untyped-def]
     for pane in panes:
         lanes[pane, 0] += 1
 
 
-@compiled
+@in_place
 def _add_rows(lanes, panes, shares):  # type: ignore[no-untyped-def]
     for row in range(len(panes)):
         for i in range(shares.shape[1]):
             lanes[panes[row], i] += shares[row, i]
 
 
-@compiled
+@in_place
 def _replay_lanes(kinds, groups, panes, lanes, running, out):  # type: ignore[no-untyped-def]
     emitted = 0
     for op in range(len(kinds)):
+        group, pane = groups[op], panes[op]
+        # By number: Numba would make an array for each row.
+        for i in range(running.shape[1]):
+            if kinds[op] == 2:
+                out[emitted, i] = running[group, i]
+            elif kinds[op] == 0:
+                running[group, i] += lanes[pane, i]
+            else:
+                running[group, i] -= lanes[pane, i]
         if kinds[op] == 2:
-            out[emitted] = running[groups[op]]
             emitted += 1
-        elif kinds[op] == 0:
-            running[groups[op]] += lanes[panes[op]]
-        else:
-            running[groups[op]] -= lanes[panes[op]]
 
 
 @compiled

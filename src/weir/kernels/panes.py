@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.events.hashing import hash_rows
 from weir.kernels.keys import KeyIndex, grown
 from weir.kernels.rows import RowStore
@@ -178,14 +178,14 @@ def _recent_panes(groups, starts, ends, recent, group_of, start_of, end_of):  # 
     return panes, missing[:count].copy()
 
 
-@compiled
+@in_place
 def _fill_in(panes, found):  # type: ignore[no-untyped-def]
     for row in range(len(panes)):
         if panes[row] < 0:
             panes[row] = found[-2 - panes[row]]
 
 
-@compiled
+@in_place
 def _mix(word):  # type: ignore[no-untyped-def]
     word ^= word >> np.uint64(32)
     word *= np.uint64(0xD6E8FEB86659FD93)

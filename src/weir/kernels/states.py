@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.events.hashing import binary_buffers
 from weir.kernels.moments import Mask, Moment
 
@@ -80,7 +80,7 @@ def _places(names: Sequence[str]) -> Int64s:
     return places
 
 
-@compiled
+@in_place
 def _words(lanes, row, at, width, words):  # type: ignore[no-untyped-def]
     """A sum's words in two's complement; the first and one past the last that say something."""
     carry = np.int64(0)
@@ -124,7 +124,7 @@ def _pack(lanes, places, offsets, data):  # type: ignore[no-untyped-def]
     return used
 
 
-@compiled
+@in_place
 def _unpack(offsets, data, places, lanes, at):  # type: ignore[no-untyped-def]
     for row in range(len(offsets) - 1):
         place = offsets[row]

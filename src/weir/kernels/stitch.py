@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import OPEN, Batch, Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.keys import count_down, count_up, each_once, grown
 from weir.kernels.panes import Groups
@@ -103,7 +103,7 @@ class StitchKernel:
         self._timers.add(after(batch.ve), slots)
 
 
-@compiled
+@in_place
 def _append(slot, group, following, oldest, youngest):  # type: ignore[no-untyped-def]
     if youngest[group] >= 0:
         following[youngest[group]] = slot
@@ -112,7 +112,7 @@ def _append(slot, group, following, oldest, youngest):  # type: ignore[no-untype
     youngest[group] = slot
 
 
-@compiled
+@in_place
 def _append_chains(slots, groups, following, oldest, youngest):  # type: ignore[no-untyped-def]
     for i in range(len(slots)):
         _append(slots[i], groups[i], following, oldest, youngest)
@@ -140,7 +140,7 @@ def _stitch(slots, groups, vs, ve, following, oldest, youngest):  # type: ignore
     return touched, unused[:count]
 
 
-@compiled
+@in_place
 def _unlink_chains(gone, group_of, start, following, oldest, youngest):  # type: ignore[no-untyped-def]
     """Take ended chains out of their groups' lists: one walk for each group."""
     none = np.iinfo(np.int64).max

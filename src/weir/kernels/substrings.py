@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.events.hashing import binary_buffers
 from weir.events.types import STRING
 from weir.kernels.rows import bitmap, valid_mask
@@ -91,7 +91,7 @@ def _contains(text, places, pattern):  # type: ignore[no-untyped-def]
     return found
 
 
-@compiled
+@in_place
 def _split_at_byte(text, places, valid, separator, data, ends, cuts):  # type: ignore[no-untyped-def]
     """Every byte is written, and a separator written over: no branch to guess wrong."""
     one = np.uint64(1)
@@ -111,7 +111,7 @@ def _split_at_byte(text, places, valid, separator, data, ends, cuts):  # type: i
     return used
 
 
-@compiled
+@in_place
 def _split(text, places, valid, between, data, ends, cuts):  # type: ignore[no-untyped-def]
     one, width = np.uint64(1), np.uint64(len(between))
     used = part = np.uint64(0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import OPEN, Int64s
-from weir.events.compiled import compiled
+from weir.events.compiled import in_place
 from weir.kernels.keys import each_once
 
 _NOTHING = np.zeros(0, dtype=np.int64)
@@ -113,7 +113,7 @@ class _Merge:
         return _Run(self._times[popped:], self._ids[popped:])
 
 
-@compiled
+@in_place
 def _merge(a_times, a_ids, b_times, b_ids, times, ids, done, count):  # type: ignore[no-untyped-def]
     """Go on from where `done` says; whether all are merged."""
     i, j = done[0], done[1]
@@ -177,7 +177,7 @@ class Holds:
         return int(self._starts[0]) if self._size else OPEN
 
 
-@compiled
+@in_place
 def _push_one(heap, ids, size, start, owner):  # type: ignore[no-untyped-def]
     at = size
     while at > 0 and heap[(at - 1) >> 1] > start:
@@ -187,14 +187,14 @@ def _push_one(heap, ids, size, start, owner):  # type: ignore[no-untyped-def]
     return size + 1
 
 
-@compiled
+@in_place
 def _push_all(heap, ids, size, starts, new_ids):  # type: ignore[no-untyped-def]
     for i in range(len(starts)):
         size = _push_one(heap, ids, size, starts[i], new_ids[i])
     return size
 
 
-@compiled
+@in_place
 def _drop_stale(heap, ids, size, current):  # type: ignore[no-untyped-def]
     while size > 0 and current[ids[0]] != heap[0]:
         size -= 1

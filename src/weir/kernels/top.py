@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import START, Batch, Int64s, empty_batch
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 from weir.events.order import order_codes
 from weir.kernels import treap
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
@@ -175,14 +175,14 @@ class TopOfInstant:
         )  # fmt: skip
 
 
-@compiled
+@in_place
 def _chain(slots, panes, following, heads):  # type: ignore[no-untyped-def]
     for i in range(len(slots)):
         following[slots[i]] = heads[panes[i]]
         heads[panes[i]] = slots[i]
 
 
-@compiled
+@in_place
 def _equal_order(a, b, starts, lengths, buffer):  # type: ignore[no-untyped-def]
     """Whether two rows are alike in their order columns: their keys but for the arrival."""
     if lengths[a] != lengths[b]:

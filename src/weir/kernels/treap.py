@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 
 KEY, LEFT, RIGHT, SIZE = 0, 1, 2, 3
 FIELDS = 4
@@ -22,7 +22,7 @@ ENTER, EXIT, EMIT = 0, 1, 2
 FIRST, LAST, DISC, CONT, ALL = 0, 1, 2, 3, 4
 
 
-@compiled
+@in_place
 def _priority(node):  # type: ignore[no-untyped-def]
     # Mixed well (splitmix64): one multiplication would follow keys that are themselves spread by
     # the golden ratio, and the tree would be a list.
@@ -32,7 +32,7 @@ def _priority(node):  # type: ignore[no-untyped-def]
     return word ^ (word >> np.uint64(31))
 
 
-@compiled
+@in_place
 def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths, other_buffer):  # type: ignore[no-untyped-def]
     """Below 0 where the first sort key (its number, and its bytes at `a`) stands before the
     second, above 0 where it stands behind."""
@@ -47,7 +47,7 @@ def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths
     return lengths[a] - other_lengths[b]
 
 
-@compiled
+@in_place
 def _before(nodes, a, b, starts, lengths, buffer):  # type: ignore[no-untyped-def]
     """Whether node a stands before node b."""
     if nodes[a, 0] != nodes[b, 0]:
@@ -59,7 +59,7 @@ def _before(nodes, a, b, starts, lengths, buffer):  # type: ignore[no-untyped-de
     return a < b
 
 
-@compiled
+@in_place
 def _size(nodes, node):  # type: ignore[no-untyped-def]
     return nodes[node, 3] if node >= 0 else 0
 
@@ -101,7 +101,7 @@ def insert(nodes, roots, group, new, starts, lengths, buffer):  # type: ignore[n
         roots[group] = new
 
 
-@compiled
+@in_place
 def remove(nodes, roots, group, old, starts, lengths, buffer):  # type: ignore[no-untyped-def]
     """Take node `old` out of the group's tree."""
     parent, side, node = -1, 0, roots[group]
@@ -132,7 +132,7 @@ def remove(nodes, roots, group, old, starts, lengths, buffer):  # type: ignore[n
             parent, side, b = b, 1, nodes[b, 1]
 
 
-@compiled
+@in_place
 def kth(nodes, root, rank):  # type: ignore[no-untyped-def]
     """The node with this many before it."""
     node = root
@@ -176,7 +176,7 @@ def move(kind, node, following, nodes, roots, group, starts, lengths, buffer):  
         node = following[node]
 
 
-@compiled
+@in_place
 def answer(nodes, root, query, p, q, out):  # type: ignore[no-untyped-def]
     """The two nodes that a query asks for (−1 for none; p/q is a quantile), and the rest of the
     division that a quantile's place is."""

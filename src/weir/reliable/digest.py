@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch
-from weir.events.compiled import compiled
+from weir.events.compiled import in_place
 from weir.events.hashing import UInt64s, hash_rows
 
 _MODULUS = 2**128
@@ -77,7 +77,7 @@ class OrderedChecksum:
         return f"{self._words[0]:016x}{self._words[1]:016x}-{self._count}"
 
 
-@compiled
+@in_place
 def _fold_rows(first, second, a, b):  # type: ignore[no-untyped-def]
     for row in range(len(first)):
         a = (a ^ first[row]) * np.uint64(0x9E3779B97F4A7C15)
