@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ScriptError,
         WeirError,
     )
+    from weir.local.committed import read_committed
     from weir.local.run import collect, run
     from weir.plan.decorators import aggregate, operator, udf
     from weir.plan.stream import Stream, stream
@@ -56,6 +57,7 @@ __all__ = [
     "lit",
     "operator",
     "parse_program",
+    "read_committed",
     "run",
     "run_offline",
     "session",
@@ -69,6 +71,7 @@ _HOMES = {
     "weir.errors": (
         "InputError", "OperatorFailed", "PlanError", "RunError", "ScriptError", "WeirError",
     ),
+    "weir.local.committed": ("read_committed",),
     "weir.local.run": ("collect", "run"),
     "weir.plan.decorators": ("aggregate", "operator", "udf"),
     "weir.plan.stream": ("Stream", "stream"),

@@ -96,6 +96,13 @@ class ObjectStore:
         )
 
 
+def existing_store(place: str) -> ObjectStore:
+    """A store that is there already: who only reads makes no folder."""
+    if "://" not in place and not Path(place).is_dir():
+        raise RunError(f"there is no store '{place}'")
+    return ObjectStore(place)
+
+
 def _to_disk(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:

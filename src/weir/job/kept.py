@@ -34,8 +34,8 @@ _REASONS = {
     "records": "the manager's record: what is durable, and where each vertex would restart",
     "status": "for weir status",
     "story": "for weir story",
-    "commits": "which rows of the output are there for good",
-    "parts": "rows of the output, until its file is written",
+    "commits": "the manifest of the output: which rows are there for good",
+    "parts": "committed rows of the output, for its file and for weir read",
 }
 
 

@@ -22,7 +22,6 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
@@ -30,6 +29,7 @@ from weir.errors import InputError, PlanError, RunError
 from weir.io.chunks import Partition
 from weir.io.object_store import ObjectStore
 from weir.io.sinks import DIRECT
+from weir.job.job_record import JobRecord, output_record, read_job
 from weir.job.keys import JOB
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings, Placement
@@ -42,12 +42,13 @@ from weir.job.topology import Topology, make_topology
 from weir.local.committed import write_outputs
 from weir.local.files import InputReport, OutputReport, RunReport, check_outputs
 from weir.local.instances import EmitRows
+from weir.local.runner import output_schema
 from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import Strategy, default_strategy
-from weir.reliable.codec import decode_record, encode_record
+from weir.reliable.codec import encode_record
 from weir.reliable.store import ObjectExists
 from weir.spark.flight import Security
 from weir.spark.frames import all_partitions, frame_sources
@@ -75,14 +76,6 @@ class LiveSettings:
     """Where hosts and manager listen; by default loopback on a local master."""
     certificate: bytes | None = None
     key: bytes | None = None
-
-
-class _JobRecord(msgspec.Struct, frozen=True):
-    """What a store was made for: which plan, over which data."""
-
-    plan: str
-    parallelism: int
-    partitions: dict[str, tuple[str, ...]]
 
 
 def live_master(hosts: int) -> str:
@@ -264,7 +257,11 @@ def _claim_store(
     """Make the store this job's, or see that it is; the partitions are those it began with."""
     text = explain(rewrite(program), plan)
     names = {name: tuple(p.name for p in parts) for name, parts in partitions.items()}
-    wanted = _JobRecord(hashlib.sha256(text.encode()).hexdigest(), parallelism, names)
+    outputs = tuple(
+        output_record(output, output_schema(output), kept=output.path not in DIRECT)
+        for output in program.outputs
+    )
+    wanted = JobRecord(hashlib.sha256(text.encode()).hexdigest(), parallelism, names, outputs)
     if not resume:
         try:
             objects.put(JOB, encode_record(wanted), new=True)
@@ -274,10 +271,9 @@ def _claim_store(
                 "give a folder of its own"
             ) from None
         return {name: tuple(parts) for name, parts in partitions.items()}
-    body = objects.get(JOB)
-    if body is None:
+    known = read_job(objects)
+    if known is None:
         raise RunError(f"the store '{objects.place}' holds no job to resume")
-    known = msgspec.json.decode(decode_record(body), type=_JobRecord)
     if (known.plan, known.parallelism) != (wanted.plan, wanted.parallelism):
         raise PlanError(
             f"the store '{objects.place}' holds the job of another program or parallelism",
