@@ -1,4 +1,4 @@
-"""Whoever reads an output while things go wrong sees committed rows only, and none of them again."""
+"""Whoever reads an output while things go wrong sees committed rows only, none of them again."""
 
 import numpy as np
 import pytest

@@ -43,6 +43,8 @@ class JobRecord(msgspec.Struct, frozen=True):
     parallelism: int
     partitions: dict[str, tuple[str, ...]]
     outputs: tuple[OutputRecord, ...] = ()
+    token: str = ""
+    """Marks the first record of each source's log as this job's."""
 
 
 def output_record(output: Output, schema: Schema, *, kept: bool) -> OutputRecord:

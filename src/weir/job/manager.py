@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.job.keys import EPHEMERAL, LATEST_RECORD, record_key
+from weir.job.keys import EPHEMERAL, LATEST_RECORD, ingress_log, record_key
 from weir.job.ledger import (
     Ledger,
     Restarts,
@@ -50,7 +50,14 @@ from weir.job.signals import (
 )
 from weir.job.story import StoryLine
 from weir.job.strategy import Strategy
-from weir.job.sweeping import EPOCH_BITS, doubtful_commits, losing_parts, old_records, unnamed
+from weir.job.sweeping import (
+    EPOCH_BITS,
+    collected_logs,
+    doubtful_commits,
+    losing_parts,
+    old_records,
+    unnamed,
+)
 from weir.job.topology import Topology
 
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
@@ -331,7 +338,20 @@ class Manager:
                     f"{start} of stream {stream}, of which rows from {kept} on are kept; start "
                     "the job again with an empty store"
                 )
+        begins = restart.log if restart is not None else 0
+        kept = self.ledger.collected.get(ingress_log(vertex), 0)
+        if begins < kept:
+            return (
+                f"vertex {vertex} has no checkpoint that can be read: it would need record "
+                f"{begins} of its log, of which those from {kept} on are kept; start the job again "
+                "with an empty store"
+            )
         return ""
+
+    def _log_is_ahead(self, placement: Placement) -> bool:
+        """Whether records were collected that this instance began from: if not, they are lost."""
+        began = placement.restart.log if placement.restart is not None else 0
+        return self.ledger.collected.get(ingress_log(placement.vertex), 0) > began
 
     def _host_for(self, placement: Placement) -> str | None:
         """The host with the least to do that has no other copy of the vertex, if there is one."""
@@ -397,6 +417,12 @@ class Manager:
             self._end(f"vertex {vertex}: {found.error}")
             return
         if found.status == "behind":
+            if found.error and not self._log_is_ahead(placement):
+                self._end(
+                    f"vertex {vertex}: {found.error}; nothing else is lost, but what stood "
+                    "there cannot be had again: start the job again with an empty store"
+                )
+                return
             self._tell(vertex, "fell behind its other copy, starts again", now)
             self._unplace(placement, now)
             return
@@ -501,13 +527,14 @@ class Manager:
     def _sweep(self, now: float) -> None:
         if self._established and now - self._swept_at >= self.settings.sweep_every:
             self._swept_at = now
-            self._out += [List(prefix) for prefix in (*EPHEMERAL, "parts/", "records/")]
+            self._out += [List(prefix) for prefix in (*EPHEMERAL, "parts/", "records/", "ingress/")]
 
     def _listed(self, keys: tuple[str, ...]) -> None:
         if self._over or not self._established:
             return
         self._delete(unnamed(keys, self._named, self._alive, self.ledger.epoch))
         self._delete(old_records(keys, self.ledger.number))
+        self._delete(collected_logs(keys, self._collected))
         parts = tuple(key for key in keys if key.startswith("parts/"))
         if parts:
             last = {v: c[-1].number for v, c in self.ledger.checkpoints.items() if c}

@@ -27,6 +27,8 @@ from pyspark.sql import SparkSession
 
 from weir.errors import InputError, PlanError, RunError
 from weir.io.chunks import Partition
+from weir.io.followed import Followed
+from weir.io.ingress_log import begin_log
 from weir.io.object_store import ObjectStore
 from weir.io.sinks import DIRECT
 from weir.job.job_record import JobRecord, output_record, read_job
@@ -97,6 +99,7 @@ class LiveRun:
     ledger: Ledger
     cut: int | None
     settings: LiveSettings
+    log_token: str = ""
 
     def run(
         self,
@@ -111,7 +114,9 @@ class LiveRun:
         they come."""
         emits = _callbacks(self.program, callbacks or {})
         if self.ledger.finished:
-            return self._report(())
+            report = self._report(())
+            self.objects.delete(sweep(self.objects, self.ledger))
+            return report
         ended, machine = self.drive(spark, emits, watch, stop)
         if ended.error:
             raise RunError(ended.error)
@@ -140,7 +145,7 @@ class LiveRun:
         job = LiveJob(
             self.plan, self.topology, self.strategies, self.partitions, self.objects.place,
             driver.url, address, security, self.settings.host, dict(emits or {}),
-            _of_kind(self.program, "console:"), self.cut,
+            _of_kind(self.program, "console:"), self.cut, self.log_token,
         )  # fmt: skip
         hosts = _Hosts(spark, job, self.settings.hosts)
         try:
@@ -200,9 +205,17 @@ def prepare_live(
     found = all_partitions(program, directory)
     pays = partial(rows_share_keys, partitions=found)
     plan = cut_stages(rewrite(program, pays), parallelism)
-    partitions = _claim_store(objects, program, plan, parallelism, found, resume)
-    ledger = last_record(objects) or Ledger()
-    return make_live(program, directory, plan, partitions, objects, ledger, cut, settings)
+    job = _claim_store(objects, program, plan, parallelism, found, resume)
+    partitions = {n: _same_partitions(job.partitions[n], parts) for n, parts in found.items()}
+    ledger = last_record(objects)
+    live = make_live(
+        program, directory, plan, partitions, objects, ledger or Ledger(), cut, settings
+    )
+    if ledger is None:
+        # Nobody has begun. Later these may have been collected, and must not be made anew.
+        for vertex in _followed(live):
+            begin_log(objects, vertex, job.token)
+    return replace(live, log_token=job.token)
 
 
 def make_live(
@@ -221,6 +234,15 @@ def make_live(
         program, directory, plan, topology, strategies(plan, topology, default_strategy(program)),
         partitions, objects, ledger, cut, settings or LiveSettings(),
     )  # fmt: skip
+
+
+def _followed(live: LiveRun) -> Iterator[str]:
+    """The vertices whose sources have a log."""
+    for spec in live.topology.order:
+        if spec.kind == "source":
+            partition = live.partitions[source_of(live.plan, spec).name][spec.index]
+            if isinstance(partition, Followed):
+                yield spec.id
 
 
 def _show(text: bytes) -> None:
@@ -253,15 +275,18 @@ def _claim_store(
     parallelism: int,
     partitions: Mapping[str, Sequence[Partition]],
     resume: bool,
-) -> dict[str, tuple[Partition, ...]]:
-    """Make the store this job's, or see that it is; the partitions are those it began with."""
+) -> JobRecord:
+    """Make the store this job's, or see that it is; what it was made for."""
     text = explain(rewrite(program), plan)
     names = {name: tuple(p.name for p in parts) for name, parts in partitions.items()}
     outputs = tuple(
         output_record(output, output_schema(output), kept=output.path not in DIRECT)
         for output in program.outputs
     )
-    wanted = JobRecord(hashlib.sha256(text.encode()).hexdigest(), parallelism, names, outputs)
+    wanted = JobRecord(
+        hashlib.sha256(text.encode()).hexdigest(), parallelism, names, outputs,
+        secrets.token_hex(16),
+    )  # fmt: skip
     if not resume:
         try:
             objects.put(JOB, encode_record(wanted), new=True)
@@ -270,7 +295,7 @@ def _claim_store(
                 f"the store '{objects.place}' holds a job already; go on with it by --resume, or "
                 "give a folder of its own"
             ) from None
-        return {name: tuple(parts) for name, parts in partitions.items()}
+        return wanted
     known = read_job(objects)
     if known is None:
         raise RunError(f"the store '{objects.place}' holds no job to resume")
@@ -279,7 +304,7 @@ def _claim_store(
             f"the store '{objects.place}' holds the job of another program or parallelism",
             hint=f"it was begun with --parallelism {known.parallelism}",
         )
-    return {name: _same_partitions(known.partitions[name], partitions[name]) for name in partitions}
+    return known
 
 
 def _same_partitions(

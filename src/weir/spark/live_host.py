@@ -14,11 +14,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import cast
 from uuid import uuid4
 
 import msgspec
 
 from weir.errors import RunError, WeirError
+from weir.io.ingress_log import LogCollected, LogPlace
 from weir.io.object_store import ObjectStore
 from weir.job.host import Host
 from weir.job.messages import Orders, Report
@@ -38,6 +40,7 @@ from weir.job.signals import (
     OrdersArrived,
     Pull,
     Put,
+    SourceBehind,
     SourceFailed,
     Subscribed,
     Taken,
@@ -244,10 +247,14 @@ class _Sources:
         vertex, incarnation = pull.vertex, pull.incarnation
         asked = self._asked[vertex, incarnation]
         try:
-            chunks = self._job.chunks(vertex, pull.offset, self._store, lambda: self._closed)
+            place = cast(LogPlace | None, pull.place)
+            chunks = self._job.chunks(vertex, pull.offset, place, self._store, lambda: self._closed)
             for chunk in chunks:
                 asked.get()
                 self._put(ChunkRead(vertex, incarnation, chunk))
+        except LogCollected as error:
+            self._put(SourceBehind(vertex, incarnation, str(error)))
+            return
         except (WeirError, OSError) as error:
             self._put(SourceFailed(vertex, incarnation, f"{type(error).__name__}: {error}"))
             return

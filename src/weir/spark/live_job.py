@@ -10,7 +10,7 @@ import msgspec
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.io.followed import Followed
-from weir.io.ingress_log import IngressLog
+from weir.io.ingress_log import IngressLog, LogPlace
 from weir.io.sinks import json_values
 from weir.io.writers import OutputForm
 from weir.job.running import HostSettings
@@ -43,6 +43,8 @@ class LiveJob:
     console: Mapping[int, Output]
     """Outputs whose rows are shown where the job was started."""
     cut: int | None = None
+    log_token: str = ""
+    """Whose the first record of each source's log is."""
     report_every: float = REPORT_EVERY
 
     def maker(self, show: Callable[[bytes], None]) -> InstanceMaker:
@@ -59,14 +61,20 @@ class LiveJob:
         )
 
     def chunks(
-        self, vertex: str, offset: int, store: Store, stopped: Callable[[], bool]
+        self,
+        vertex: str,
+        offset: int,
+        place: LogPlace | None,
+        store: Store,
+        stopped: Callable[[], bool],
     ) -> Iterator[Chunk]:
         """The chunks of a source vertex from an offset on; what has no end is followed."""
         spec = self.topology.vertices[vertex]
         partition = self.partitions[source_of(self.plan, spec).name][spec.index]
         size = self.cut or CHUNK_ROWS
         if isinstance(partition, Followed):
-            return partition.follow(size, offset, IngressLog(store, vertex), stopped)
+            log = IngressLog(store, vertex, place or LogPlace(0, self.log_token))
+            return partition.follow(size, offset, log, stopped)
         return partition.chunks(size, offset)
 
 

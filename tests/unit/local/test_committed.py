@@ -16,8 +16,10 @@ from weir.events.types import BIGINT
 from weir.io.object_store import ObjectStore
 from weir.job.commits import Commit, encode_part
 from weir.job.job_record import JobRecord, output_record
-from weir.job.keys import JOB, commit_key, part_key, record_key
+from weir.job.kept import kept_objects
+from weir.job.keys import JOB, commit_key, ingress_key, part_key, record_key
 from weir.job.ledger import Ledger
+from weir.job.records import sweep
 from weir.local.files import run_files
 from weir.local.runner import output_schema
 from weir.plan.nodes import Program
@@ -126,6 +128,20 @@ def test_outputs_that_are_not_there(job: Job, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="there is no store"):
         weir.read_committed(str(tmp_path / "nowhere"), "B")
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_is_kept_of_a_log_and_why(job: Job) -> None:
+    job.store.put(record_key(0), Ledger(number=0, collected={"ingress/0.0": 2}).encode(), new=True)
+    for number in range(5):
+        job.store.put(ingress_key("0.0", number), b"rows")
+    found = {k.why: (k.of, k.objects) for k in kept_objects(job.store) if k.kind == "ingress"}
+    assert found == {
+        "no restart needs it; the next sweep deletes it": ("0.0", 2),
+        "what cannot be read again; vertex 0.0 would restart from record 2": ("0.0", 3),
+    }
+    swept = sweep(job.store, Ledger(collected={"ingress/0.0": 2}))
+    assert swept == (ingress_key("0.0", 0), ingress_key("0.0", 1))
+    assert set(job.store.list("ingress/")) <= set(sweep(job.store, Ledger(finished=True)))
 
 
 def read(job: Job, *args: str) -> str:
