@@ -43,14 +43,17 @@ def run_to_end(
     parallelism: int,
     resume: bool,
     hosts: int,
+    tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
     from weir.spark.live import LiveSettings, live_master, prepare_live
     from weir.spark.session import session
+    from weir.spark.tls import read_tls
 
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
-        resume=resume, settings=LiveSettings(hosts=hosts),
+        resume=resume,
+        settings=LiveSettings(hosts=hosts, tls=None if tls is None else read_tls(*tls)),
     )  # fmt: skip
     with session(master or live_master(hosts), settings) as spark, meter:
         report = live.run(spark, watch=_watch(meter))

@@ -52,12 +52,13 @@ from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import Strategy, default_strategy
 from weir.reliable.codec import encode_record
 from weir.reliable.store import ObjectExists
-from weir.spark.flight import Security
+from weir.spark.flight import ChannelErrors, Client, Security
 from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live_host import run_host
 from weir.spark.live_job import LiveJob, source_of
 from weir.spark.live_manager import ManagerDriver
 from weir.spark.sampling import rows_share_keys
+from weir.spark.tls import Tls
 
 Watch = Callable[[JobStatus], None]
 
@@ -76,8 +77,8 @@ class LiveSettings:
     manager: ManagerSettings = field(default_factory=ManagerSettings)
     address: str | None = None
     """Where hosts and manager listen; by default loopback on a local master."""
-    certificate: bytes | None = None
-    key: bytes | None = None
+    tls: Tls | None = None
+    """Channels are encrypted with it; see `tls.py`."""
 
 
 def live_master(hosts: int) -> str:
@@ -139,9 +140,10 @@ class LiveRun:
             self.topology, self.strategies, self.ledger, manager_settings, time.monotonic(),
             name=secrets.token_hex(8),
         )  # fmt: skip
-        security = Security(secrets.token_hex(32), self.settings.certificate, self.settings.key)
+        security = Security(secrets.token_hex(32), self.settings.tls)
         address = self.settings.address or _address(spark)
         driver = ManagerDriver(machine, self.objects, address, security, _show)
+        _check_channel(driver, address, security)
         job = LiveJob(
             self.plan, self.topology, self.strategies, self.partitions, self.objects.place,
             driver.url, address, security, self.settings.host, dict(emits or {}),
@@ -379,6 +381,20 @@ class _Hosts:
 def _address(spark: SparkSession) -> str:
     master = spark.conf.get("spark.master", "local") or "local"
     return "127.0.0.1" if master.startswith("local") else socket.gethostbyname(socket.gethostname())
+
+
+def _check_channel(driver: ManagerDriver, address: str, security: Security) -> None:
+    """With TLS: would hosts be let in? They could not say why not."""
+    if security.tls is None:
+        return
+    try:
+        Client(driver.url, security).act("hello", b"")
+    except ChannelErrors as error:
+        driver.close()
+        raise PlanError(
+            f"the certificate is not accepted at {address}: {error}",
+            hint="it must name that address (subjectAltName) and be signed by the authority given",
+        ) from None
 
 
 @contextmanager
