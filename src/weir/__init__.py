@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from weir.script.program import parse_program
     from weir.spark.frames import from_spark
     from weir.spark.offline import run_offline
+    from weir.spark.run_live import run_live
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "parse_program",
     "read_committed",
     "run",
+    "run_live",
     "run_offline",
     "session",
     "snapshot",
@@ -80,6 +82,7 @@ _HOMES = {
     "weir.script.program": ("parse_program",),
     "weir.spark.frames": ("from_spark",),
     "weir.spark.offline": ("run_offline",),
+    "weir.spark.run_live": ("run_live",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -46,10 +46,11 @@ def run_to_end(
     tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
-    from weir.spark.live import LiveSettings, live_master, prepare_live
+    from weir.spark.live import LiveSettings, check_callbacks, live_master, prepare_live
     from weir.spark.session import session
     from weir.spark.tls import read_tls
 
+    check_callbacks(program, ())
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume,
@@ -229,13 +230,12 @@ def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([msgspec.to_builtins(m) for m in found]))
         return
-    table = Table("output", "kind", "path", "commits", "rows", "digest", "", box=None)
     for m in found:
-        table.add_row(
-            m.name, m.kind, m.path, str(m.commits), f"{m.rows:,}", m.digest,
-            "finished" if m.finished else "",
-        )  # fmt: skip
-    Console().print(table)
+        who = m.name if m.kind == "rows" else f"{m.kind} rows of {m.name}"
+        end = ", finished" if m.finished else ""
+        typer.echo(
+            f"{who} ({m.path}): {m.rows:,} rows, digest {m.digest}, {m.commits} commits{end}"
+        )
 
 
 def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:

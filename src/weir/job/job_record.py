@@ -62,11 +62,13 @@ def read_job(store: Store) -> JobRecord | None:
 
 def find_output(outputs: Sequence[OutputRecord], name: str, kind: str) -> int:
     """The number of a job's output; RunError says which there are."""
-    for number, output in enumerate(outputs):
-        if (output.name, output.kind) == (name, kind):
-            if not output.kept:
-                raise RunError(f"rows of {output.title} go to '{output.path}' and are not kept")
+    named = [n for n, o in enumerate(outputs) if (o.name, o.kind) == (name, kind)]
+    for number in named:
+        if outputs[number].kept:
             return number
+    for number in named:
+        title, path = outputs[number].title, outputs[number].path
+        raise RunError(f"rows of {title} go to '{path}' and are not kept")
     known = ", ".join(o.title for o in outputs if o.kept) or "none"
     wanted = name if kind == "rows" else f"{kind} rows of {name}"
     raise RunError(f"the job has no output '{wanted}'; those that are kept: {known}")

@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -113,7 +113,10 @@ class LiveRun:
         """Until the inputs end; None when it was stopped before, by Ctrl-C or because `stop` said
         so. Rows of an OUTPUT … TO 'callback:' go to the function of that name, in the hosts, as
         they come."""
-        emits = _callbacks(self.program, callbacks or {})
+        given = callbacks or {}
+        check_callbacks(self.program, given)
+        callbacks_of = _of_kind(self.program, "callback:")
+        emits = {number: given[output.name] for number, output in callbacks_of.items()}
         if self.ledger.finished:
             report = self._report(())
             self.objects.delete(sweep(self.objects, self.ledger))
@@ -256,13 +259,12 @@ def _of_kind(program: Program, path: str) -> dict[int, Output]:
     return {n: output for n, output in enumerate(program.outputs) if output.path == path}
 
 
-def _callbacks(program: Program, given: Mapping[str, EmitRows]) -> dict[int, EmitRows]:
-    wanted = _of_kind(program, "callback:")
-    for output in wanted.values():
+def check_callbacks(program: Program, given: Collection[str]) -> None:
+    """There is a function for every output that wants one."""
+    for output in _of_kind(program, "callback:").values():
         if output.name not in given:
-            hint = "run it from Python, with callbacks={…}"
+            hint = f"weir.run_live(…, callbacks={{'{output.name}': function}}) in Python"
             raise PlanError(f"OUTPUT {output.name} TO 'callback:' has no function", hint=hint)
-    return {number: given[output.name] for number, output in wanted.items()}
 
 
 def _refuse_frames(program: Program) -> None:

@@ -8,24 +8,11 @@ import pytest
 from pyarrow import flight
 from typer.testing import CliRunner
 
+from certificates import certificate
 from weir.cli import app
 from weir.errors import PlanError
 from weir.spark.flight import ChannelErrors, Client, Security, Server
 from weir.spark.tls import Tls, read_tls
-
-
-def certificate(folder: Path, name: str, address: str = "IP:127.0.0.1") -> tuple[Path, Path]:
-    """A certificate that signs itself, and its key."""
-    cert, key = folder / f"{name}.crt", folder / f"{name}.key"
-    subprocess.run(
-        [
-            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-            "-subj", f"/CN={name}", "-addext", f"subjectAltName={address}",
-            "-out", str(cert), "-keyout", str(key),
-        ],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return cert, key
 
 
 @pytest.fixture(scope="module")
