@@ -23,6 +23,7 @@ from weir.job.signals import (
     Refused,
     Reported,
     Stored,
+    Unloaded,
     Unstored,
 )
 from weir.job.strategy import Strategy
@@ -280,6 +281,32 @@ def test_garbage_is_deleted_and_forgotten_only_when_a_record_without_it_is_durab
     assert orders is not None and {s: n for v in orders.vertices for s, n in v.collect.items()} == {
         "0.0/0.0": 4, "1.0/0.0": 3,
     }  # fmt: skip
+
+
+def test_a_manager_that_cannot_write_its_record_stops_and_says_what_to_do() -> None:
+    job = running(settings=replace(SETTINGS, trouble_limit=1.0))
+    job.report("h1", job.says("1.0", checkpoints=(checkpoint("1.0", 0, 2, 0),)))
+    (put,) = [c for c in job.machine.tick(1.0) if isinstance(c, Put)]
+    now, tries = 1.0, 0
+    ended: list[Ended] = []
+    while not ended:
+        out = job.machine.handle(Unstored(put.key, "no space left"), now)
+        ended = [c for c in out if isinstance(c, Ended)]
+        now += 0.3
+        tries += sum(c == put for c in job.machine.tick(now))
+        assert now < 5.0
+    assert "no space left" in ended[0].error and "--resume" in ended[0].error
+    assert 2 <= tries <= 5
+    assert job.report("h1") is None, "it may not be the manager any more: it orders nothing"
+
+
+def test_a_record_that_nobody_can_read_is_no_busy_loop() -> None:
+    job = Job()
+    (put,) = [c for c in job.machine.tick(0.0) if isinstance(c, Put)]
+    assert job.machine.handle(Refused(put.key), 0.0) == [Get(put.key)]
+    assert job.machine.handle(Unloaded(put.key, "out of reach"), 0.0) == []
+    assert job.machine.tick(0.1) == []
+    assert put in job.machine.tick(0.3)
 
 
 def test_a_sweep_spares_what_the_durable_record_names() -> None:

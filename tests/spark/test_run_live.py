@@ -71,3 +71,65 @@ def test_what_is_wrong_is_said_before_anything_runs(spark: SparkSession, tmp_pat
         weir.run_live(PROGRAM, tmp_path / "t", spark, directory=tmp_path, resume=True)
     with pytest.raises(weir.PlanError, match="for TLS"):
         weir.run_live(PROGRAM, tmp_path / "t", spark, tls=("no.crt", "no.key"))
+
+
+SHORT = PROGRAM.replace("4000?rows=24000", "20000?rows=2000")
+
+
+def test_an_output_that_cannot_be_written_is_written_by_resuming(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    program = SHORT.replace("'sums.csv'", "'out/sums.csv'")
+    (tmp_path / "out").touch()
+
+    def run(*, resume: bool) -> object:
+        return weir.run_live(
+            program, tmp_path / "store", spark, directory=tmp_path, hosts=1, resume=resume
+        )
+
+    with pytest.raises(weir.RunError, match=r"cannot write .*all rows are committed .*--resume"):
+        run(resume=False)
+    committed = weir.read_committed(str(tmp_path / "store"), "Sums")
+    assert committed.finished and committed.rows > 0
+    (tmp_path / "out").unlink()
+    assert run(resume=True) is not None
+    weir.run(SHORT, directory=tmp_path)
+    assert (tmp_path / "out" / "sums.csv").read_bytes() == (tmp_path / "sums.csv").read_bytes()
+
+
+def test_a_callback_that_fails_ends_the_job(spark: SparkSession, tmp_path: Path) -> None:
+    def failing(partition: int, seq: int, rows: pa.RecordBatch) -> None:
+        raise OSError("nobody answers")
+
+    with pytest.raises(weir.RunError, match=r"of Sums failed on .*OSError: nobody answers"):
+        weir.run_live(
+            SHORT + CALLBACK, tmp_path / "store", spark, directory=tmp_path, hosts=1,
+            callbacks={"Sums": failing},
+        )  # fmt: skip
+    assert not (tmp_path / "sums.csv").exists()
+
+
+def test_a_source_that_lost_rows_ends_the_job(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"t": {t}, "v": {t}}}\n' for t in range(100)), "utf-8")
+    program = """
+        STREAM A (t BIGINT, v BIGINT) FROM 'tail://a.jsonl' WITH (vs = t);
+        OUTPUT A TO 'out.csv';
+    """
+    seen: list[JobStatus] = []
+
+    def run(*, resume: bool) -> object:
+        return weir.run_live(
+            program, tmp_path / "store", spark, directory=tmp_path, hosts=1, resume=resume,
+            watch=seen.append, stop=lambda: not resume and bool(seen) and seen[-1].events == 100,
+        )  # fmt: skip
+
+    assert run(resume=False) is None
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(weir.RunError, match=r"a\.jsonl: it was truncated, and 100 rows"):
+        run(resume=True)
+    path.write_bytes(whole)
+    (tmp_path / "a.jsonl.end").touch()
+    assert run(resume=True) is not None
+    assert weir.read_committed(str(tmp_path / "store"), "A").rows == 100

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import InputError, PlanError
-from weir.io.chunks import BLOCK_BYTES, CHUNK_ROWS, Chunk
+from weir.io.chunks import BLOCK_BYTES, CHUNK_ROWS, Chunk, Partition
 from weir.io.ingress_log import IngressLog, IngressRecord, LogPlace
 from weir.io.jsonl import JsonLines
 from weir.io.readers import open_partition
@@ -151,11 +151,12 @@ class TailedFile(_Endless):
         lines = _Lines(self.source, self.name, start)
         clock = _Clock(self.source)
         claims = deque(_logged(log))
-        with self._opened(stopped) as file:
+        with self._opened(start, stopped) as file:
             rest = b""
             while not stopped():
                 data = file.read(BLOCK_BYTES)
                 if not data:
+                    self._check_still_there(file, lines.offset, start)
                     if not claims and os.path.exists(f"{self.name}.end") and _at_end(file):
                         return
                     claim = clock.claim() if not claims else None
@@ -189,10 +190,40 @@ class TailedFile(_Endless):
             if record.claim is not None and record.offset >= start:
                 yield _claiming(self.source, record.offset, record.claim, place)
 
-    def _opened(self, stopped: Stopped) -> io.FileIO:
+    def _opened(self, start: int, stopped: Stopped) -> io.FileIO:
         while not os.path.exists(self.name) and not stopped():
+            if start:
+                raise _gone("is gone", self.name, start)
             time.sleep(FOLDER_POLL)
         return io.FileIO(self.name)
+
+    def _check_still_there(self, file: io.FileIO, rows: int, start: int) -> None:
+        """All is read that is there: is it the file that was read, and not less of it?"""
+        opened = os.fstat(file.fileno())
+        if opened.st_size < file.tell() or rows < start:
+            raise _gone("was truncated", self.name, max(rows, start))
+        try:
+            named = os.stat(self.name)
+        except FileNotFoundError:
+            raise _gone("is gone", self.name, max(rows, start)) from None
+        if (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino):
+            raise _gone("was replaced by another file", self.name, max(rows, start))
+
+
+def _gone(what: str, file: str, rows: int) -> InputError:
+    """Rows that are needed again, or that came unseen, cannot be had."""
+    return InputError(
+        f"it {what}, and {rows} rows of it were read; put the whole file back and run again with "
+        "--resume",
+        file=file,
+    )
+
+
+def check_not_shorter(partition: Partition, start: int) -> None:
+    """A partition that gave no row from `start` on has at least those before it."""
+    before = next(iter(partition.chunks(1, start - 1)), None) if start else None
+    if start and (before is None or before.stop < start):
+        raise _gone("has fewer rows now", partition.name, start)
 
 
 def _at_end(file: io.FileIO) -> bool:
@@ -306,11 +337,13 @@ class GrowingFolder(_Endless):
         found = list(log.start.files)
         seen = set(found)
         clock = _Clock(self.source)
-        offset = log.start.offset
+        offset: int | None = log.start.offset
         while not stopped():
             record = log.read()
+            if record is not None and offset is not None and record.offset != offset:
+                raise _gone("has other rows now", os.path.join(self.name, found[-1]), record.offset)
             if record is None:
-                record = self._next(seen, offset, clock)
+                record = self._next(seen, offset if offset is not None else start, clock)
                 if record is None:
                     time.sleep(FOLDER_POLL)
                     continue
@@ -327,13 +360,20 @@ class GrowingFolder(_Endless):
             found.append(record.file)
             clock.heard()
             path = os.path.join(self.name, record.file)
-            # A file that gives no chunk lies before the start: the next record says where it ended,
-            # and if there is none, it ended at the start.
-            offset = max(record.offset, start)
             rest = max(start - record.offset, 0)
-            for chunk in open_partition(self.source, path).chunks(size, rest):
+            # Where a file that lies before the start ended the next record says, and if there is
+            # none, it ended at the start.
+            offset = None if rest else record.offset
+            if not os.path.exists(path):
+                if 0 < _end_of_last(log) <= start:
+                    continue  # and whoever saw its rows may have taken it away
+                raise _gone("is gone", path, rest)
+            partition = open_partition(self.source, path)
+            for chunk in partition.chunks(size, rest):
                 yield replace(_shifted(chunk, record.offset), place=place)
                 offset = record.offset + chunk.stop
+            if offset is None:
+                check_not_shorter(partition, (_end_of_last(log) or start) - record.offset)
 
     def _next(self, seen: set[str], offset: int, clock: _Clock) -> IngressRecord | None:
         found = sorted(os.listdir(self.name), key=os.fsencode)
@@ -344,6 +384,12 @@ class GrowingFolder(_Endless):
             return IngressRecord(offset, ends=True)
         claim = clock.claim()
         return None if claim is None else IngressRecord(offset, claim=claim)
+
+
+def _end_of_last(log: IngressLog) -> int:
+    """Where the file that was logged last ended, if the log says so; else 0."""
+    following = log.peek()
+    return 0 if following is None else following.offset
 
 
 def _shifted(chunk: Chunk, base: int) -> Chunk:

@@ -99,6 +99,11 @@ class IngressLog:
         self._last_writer = record.writer
         return record
 
+    def peek(self) -> IngressRecord | None:
+        """The next record that is there, which is read again; for a look only."""
+        body = self._store.get(self._key)
+        return None if body is None else _decoded(body)
+
     def append(self, record: IngressRecord) -> bool:
         """Write the next record; False if somebody else's stands there, to be read first."""
         body = encode_record(msgspec.structs.replace(record, writer=self._writer))

@@ -10,9 +10,11 @@ Rules
 3. A host that was not heard of for `silence` seconds is lost for good: if it comes back it is told
    to begin anew, and what it says of its vertices counts no longer.
 4. What is deleted in the store or forgotten by hosts is what a durable record says is garbage.
-5. The job is finished when every sink has committed its last row; it fails when a vertex does,
+5. A manager that cannot write its record for `trouble_limit` seconds stops, and tells nobody
+   anything any more: it may not be the manager.
+6. The job is finished when every sink has committed its last row; it fails when a vertex does,
    and then keeps everything.
-6. Now and then the store is listed and what is nobody's deleted (`sweeping.py`).
+7. Now and then the store is listed and what is nobody's deleted (`sweeping.py`).
 """
 
 from __future__ import annotations
@@ -124,6 +126,7 @@ class _Record:
     names: frozenset[str]
     put: Put = field(repr=False)
     again_at: float | None = None
+    failing_since: float | None = None
 
 
 class Manager:
@@ -165,7 +168,7 @@ class Manager:
         self._parts: tuple[str, ...] = ()
         self._stop_asked: float | None = None
         self._ended: Ended | None = None
-        self._over = False
+        self._over = self._is_nobody = False
         self.story: list[StoryLine] = []
         self._out: list[ManagerCommand] = []
 
@@ -186,12 +189,8 @@ class Manager:
                     self._delete(losing_parts(self._parts, key, body))
             case Listed(keys):
                 self._listed(keys)
-            case Unstored(key, why):
-                if self._writing is not None and key == self._writing.key:
-                    self._writing.again_at = now + self.settings.record_every
-                    self._tell("", f"the record could not be written: {why}", now)
-            case Unloaded(key):
-                self._out.append(Get(key))
+            case Unstored(key, why) | Unloaded(key, why):
+                self._record_failed(key, why, now)
         return self._drained()
 
     def tick(self, now: float) -> list[ManagerCommand]:
@@ -222,13 +221,13 @@ class Manager:
     # --- hosts -------------------------------------------------------------------------------
 
     def _reported(self, report: Report, now: float) -> None:
-        if self._over and self._ended is not None and self._ended.error == TAKEN_OVER:
-            return  # its hosts are somebody else's now
+        if self._over and self._is_nobody:
+            return  # its hosts may be somebody else's now
         if self._over or report.session in self._lost:
             self._out.append(Answer(report.session, self._stop_order(report.session)))
             return
         if report.epoch > self.ledger.epoch:
-            self._finish(Ended(TAKEN_OVER))
+            self._resign(TAKEN_OVER)
             return
         known = self.hosts.get(report.session)
         if known is not None and report.number < known.report.number:
@@ -520,7 +519,23 @@ class Manager:
         if body == written.put.encode():
             self._stored(key, now)
         else:
-            self._finish(Ended(TAKEN_OVER))
+            self._resign(TAKEN_OVER)
+
+    def _record_failed(self, key: str, why: str, now: float) -> None:
+        """What is not heard of a record is written again, or read again, which comes to the same.
+        Anything else that cannot be read is for the next sweep."""
+        writing = self._writing
+        if writing is None or key != writing.key:
+            return
+        writing.again_at = now + self.settings.record_every
+        if writing.failing_since is None:
+            writing.failing_since = now
+            self._tell("", f"the record could not be written: {why}", now)
+        elif now - writing.failing_since > self.settings.trouble_limit:
+            self._resign(
+                f"the job manager cannot go on: {why}; everything that is durable is kept, so "
+                "mend it and run again with --resume"
+            )
 
     # --- sweeping ----------------------------------------------------------------------------
 
@@ -564,6 +579,11 @@ class Manager:
         if self._ended is None or not self._ended.error:
             self._ended = Ended(error)
             self._dirty = True
+
+    def _resign(self, error: str) -> None:
+        """Stop without a record; see rules 1 and 5."""
+        self._is_nobody = True
+        self._finish(Ended(error))
 
     def _finish(self, ended: Ended) -> None:
         if not self._over:

@@ -26,6 +26,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from weir.errors import InputError, PlanError, RunError
+from weir.events.batch import Batch
 from weir.io.chunks import Partition
 from weir.io.followed import Followed
 from weir.io.ingress_log import begin_log
@@ -116,7 +117,7 @@ class LiveRun:
         given = callbacks or {}
         check_callbacks(self.program, given)
         callbacks_of = _of_kind(self.program, "callback:")
-        emits = {number: given[output.name] for number, output in callbacks_of.items()}
+        emits = {n: _guarded(o.name, given[o.name]) for n, o in callbacks_of.items()}
         if self.ledger.finished:
             report = self._report(())
             self.objects.delete(sweep(self.objects, self.ledger))
@@ -171,7 +172,13 @@ class LiveRun:
         """Write the outputs, and say what was read and written."""
         files = {n: o for n, o in enumerate(self.program.outputs) if o.path not in DIRECT}
         writers = {n: len(sink.inputs) for n, sink in enumerate(self.topology.sinks)}
-        digests = write_outputs(self.objects, files, writers, self.directory)
+        try:
+            digests = write_outputs(self.objects, files, writers, self.directory)
+        except RunError as error:
+            raise RunError(
+                f"{error}; all rows are committed in the store, so mend it and run again with "
+                "--resume, or read them with weir read"
+            ) from error
         inputs: dict[str, InputReport] = {}
         events = 0
         for placement in placements:
@@ -257,6 +264,21 @@ def _show(text: bytes) -> None:
 
 def _of_kind(program: Program, path: str) -> dict[int, Output]:
     return {n: output for n, output in enumerate(program.outputs) if output.path == path}
+
+
+def _guarded(name: str, emit: EmitRows) -> EmitRows:
+    """A callback whose own errors end the job, rather than its host again and again."""
+
+    def guarded(partition: int, seq: int, rows: Batch) -> None:
+        try:
+            emit(partition, seq, rows)
+        except Exception as error:  # the user's code may raise anything
+            raise RunError(
+                f"the callback of {name} failed on {len(rows)} rows from {seq} of partition "
+                f"{partition} on: {type(error).__name__}: {error}"
+            ) from error
+
+    return guarded
 
 
 def check_callbacks(program: Program, given: Collection[str]) -> None:

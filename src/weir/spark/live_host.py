@@ -47,10 +47,11 @@ from weir.job.signals import (
     Unsubscribed,
 )
 from weir.reliable.log import batch_bytes
+from weir.reliable.store import Store
 from weir.reliable.stream import Entry
 from weir.spark.flight import ChannelErrors, Client, Server, Subscription, Wanted
 from weir.spark.live_job import LiveJob
-from weir.spark.store_threads import StoreThreads
+from weir.spark.store_threads import PatientStore, StoreThreads
 from weir.spark.tasks import settle_worker
 
 IDLE = 0.02
@@ -59,6 +60,7 @@ RECEIVE_BYTES = 16 << 20
 """What may have arrived for one input and not be worked off."""
 STUCK = 60.0
 """A loop that has not come round for so long no longer counts as alive."""
+_MEND = "everything is kept, so mend it and run again with --resume"
 ALONE = 20.0
 """Without a manager for so long, a host gives up."""
 
@@ -85,7 +87,7 @@ class _Session:
             job.host_settings,
         )
         self._threads = StoreThreads(store, self._inbox.put)
-        self._sources = _Sources(job, store, self._inbox.put)
+        self._sources = _Sources(job, PatientStore(store), self._inbox.put)
         self._receivers: dict[tuple[str, int], _Receiver] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._over: bool | None = None
@@ -231,7 +233,7 @@ class _Receiver:
 class _Sources:
     """Reads partitions, each in a thread of its own, one chunk ahead of what was asked for."""
 
-    def __init__(self, job: LiveJob, store: ObjectStore, put: Callable[[HostSignal], None]) -> None:
+    def __init__(self, job: LiveJob, store: Store, put: Callable[[HostSignal], None]) -> None:
         self._job, self._store, self._put = job, store, put
         self._asked: dict[tuple[str, int], queue.SimpleQueue[None]] = {}
         self._closed = False
@@ -255,7 +257,14 @@ class _Sources:
         except LogCollected as error:
             self._put(SourceBehind(vertex, incarnation, str(error)))
             return
-        except (WeirError, OSError) as error:
+        except WeirError as error:
+            self._put(SourceFailed(vertex, incarnation, f"{type(error).__name__}: {error}"))
+            return
+        except OSError as error:
+            why = f"'{error.filename}' cannot be read: {error.strerror}; {_MEND}"
+            self._put(SourceFailed(vertex, incarnation, why if error.filename else str(error)))
+            return
+        except Exception as error:  # a reader's bug or a broken file: it must not look like silence
             self._put(SourceFailed(vertex, incarnation, f"{type(error).__name__}: {error}"))
             return
         if not self._closed:

@@ -9,7 +9,7 @@ import msgspec
 
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
-from weir.io.followed import Followed
+from weir.io.followed import Followed, check_not_shorter
 from weir.io.ingress_log import IngressLog, LogPlace
 from weir.io.sinks import json_values
 from weir.io.writers import OutputForm
@@ -75,7 +75,18 @@ class LiveJob:
         if isinstance(partition, Followed):
             log = IngressLog(store, vertex, place or LogPlace(0, self.log_token))
             return partition.follow(size, offset, log, stopped)
-        return partition.chunks(size, offset)
+        return _checked_chunks(partition, size, offset)
+
+
+def _checked_chunks(partition: Partition, size: int, start: int) -> Iterator[Chunk]:
+    """A file that has become shorter than what was read of it must not look like one at its end."""
+    chunks = iter(partition.chunks(size, start))
+    first = next(chunks, None)
+    if first is None:
+        check_not_shorter(partition, start)
+        return
+    yield first
+    yield from chunks
 
 
 def _shown(output: Output, show: Callable[[bytes], None]) -> EmitRows:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from weir.errors import PlanError
+from weir.errors import InputError, PlanError
 from weir.io.chunks import Chunk
-from weir.io.followed import open_followed
+from weir.io.followed import check_not_shorter, open_followed
 from weir.io.ingress_log import (
     IngressLog,
     IngressRecord,
@@ -270,3 +270,74 @@ def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
 def test_a_wrong_rate_is_refused(path: str) -> None:
     with pytest.raises(PlanError, match="is no rate"):
         open_any(source(path))
+
+
+# --- what is gone ------------------------------------------------------------------------------
+
+
+def drained(chunks: Iterator[Chunk]) -> None:
+    for _ in chunks:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("was truncated", lambda path: path.write_bytes(b"")),
+        ("is gone", Path.unlink),
+        (
+            "was replaced by another file",
+            lambda path: (path.rename(f"{path}.1"), path.write_bytes(lines(0, 9))),
+        ),
+    ],
+)
+def test_a_growing_file_that_is_rotated_is_an_error_and_not_silence(
+    tmp_path: Path, what: str, change: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    chunks = follow(source("tail://a.jsonl"), tmp_path)
+    assert values(islice(chunks, 1)) == [0, 1, 4, 9, 16]
+    change(path)
+    with pytest.raises(InputError, match=f"it {what}, and 5 rows of it were read; put .*--resume"):
+        drained(chunks)
+
+
+def test_a_growing_file_that_lost_rows_while_nobody_read_is_an_error(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl"), tmp_path / "a.jsonl"
+    with pytest.raises(InputError, match="is gone, and 4 rows"):
+        drained(follow(of, tmp_path, start=4))
+    path.write_bytes(lines(0, 3))
+    with pytest.raises(InputError, match="was truncated, and 4 rows"):
+        drained(follow(of, tmp_path, start=4))
+
+
+def test_a_file_of_a_folder_that_is_needed_and_gone_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for first, name in ((0, "a"), (3, "b"), (6, "c")):
+        (folder / f"{name}.jsonl").write_bytes(lines(first, first + 3))
+    (folder / ".end").touch()
+    of = source("in/")
+    assert len(values(follow(of, tmp_path))) == 9
+    (folder / "a.jsonl").rename(tmp_path / "a.jsonl")
+    assert offsets(follow(of, tmp_path, start=3)) == [3, 4, 5, 6, 7, 8], "it is not needed"
+    with pytest.raises(InputError, match=r"a\.jsonl: it is gone"):
+        drained(follow(of, tmp_path, start=2))
+    (tmp_path / "a.jsonl").rename(folder / "a.jsonl")
+    (folder / "b.jsonl").write_bytes(lines(3, 5))
+    with pytest.raises(InputError, match=r"b\.jsonl: it has other rows now"):
+        drained(follow(of, tmp_path, start=4))
+    with pytest.raises(InputError, match=r"b\.jsonl: it has fewer rows now"):
+        drained(follow(of, tmp_path, start=6))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_finite_file_that_became_shorter_is_not_at_its_end(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    (partition,) = open_any(source("a.jsonl"), tmp_path)
+    check_not_shorter(partition, 5)
+    path.write_bytes(lines(0, rows))
+    with pytest.raises(InputError, match=r"a\.jsonl: it has fewer rows now, and 5 rows"):
+        check_not_shorter(partition, 5)
