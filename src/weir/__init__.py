@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ScriptError,
         WeirError,
     )
+    from weir.local.committed import read_committed
     from weir.local.run import collect, run
     from weir.plan.decorators import aggregate, operator, udf
     from weir.plan.stream import Stream, stream
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from weir.script.program import parse_program
     from weir.spark.frames import from_spark
     from weir.spark.offline import run_offline
+    from weir.spark.run_live import run_live
 
 __version__ = "0.1.0"
 
@@ -56,7 +58,9 @@ __all__ = [
     "lit",
     "operator",
     "parse_program",
+    "read_committed",
     "run",
+    "run_live",
     "run_offline",
     "session",
     "snapshot",
@@ -69,6 +73,7 @@ _HOMES = {
     "weir.errors": (
         "InputError", "OperatorFailed", "PlanError", "RunError", "ScriptError", "WeirError",
     ),
+    "weir.local.committed": ("read_committed",),
     "weir.local.run": ("collect", "run"),
     "weir.plan.decorators": ("aggregate", "operator", "udf"),
     "weir.plan.stream": ("Stream", "stream"),
@@ -77,6 +82,7 @@ _HOMES = {
     "weir.script.program": ("parse_program",),
     "weir.spark.frames": ("from_spark",),
     "weir.spark.offline": ("run_offline",),
+    "weir.spark.run_live": ("run_live",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

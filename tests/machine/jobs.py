@@ -46,6 +46,8 @@ class Copying:
         self.cursors = make_cursors(spec)
         self.cti, self.events, self.state_rows, self.next_offset = 0, 0, 0, 0
         self.turned_away = (0, 0)
+        self.log_place: object = None
+        self.log_number = 0
         self.caught_up = True
         self._chunks: list[Entry | None] = []
 
@@ -131,10 +133,10 @@ def order(
 
 
 def checkpoint(
-    vertex: str, number: int, inputs: int, outputs: int, incarnation: int = 1
+    vertex: str, number: int, inputs: int, outputs: int, incarnation: int = 1, log: int = 0
 ) -> Checkpoint:
     key = f"checkpoints/{vertex}/{incarnation:016}-{number:08}"
-    return Checkpoint(key, number, incarnation, (inputs,), (outputs,), (inputs,))
+    return Checkpoint(key, number, incarnation, (inputs,), (outputs,), (inputs,), log)
 
 
 def segment(stream: str, first: int, end: int, incarnation: int = 1) -> Segment:

@@ -29,6 +29,7 @@ from weir.job.signals import (
     Pull,
     Put,
     Refused,
+    SourceBehind,
     Stored,
     Subscribed,
     Taken,
@@ -200,6 +201,16 @@ def test_a_stream_of_the_same_host_is_handed_over() -> None:
     work(host)
     reports = {r.vertex: r for r in host.report().vertices}
     assert reports["1.0"].inputs == (3,) and reports["sink.0"].inputs == (3,)
+
+
+def test_a_source_whose_log_was_collected_has_fallen_behind() -> None:
+    host = new_host()
+    obey(host, order("0.0"))
+    host.handle(SourceBehind("0.0", 2, "of another incarnation"), 0.0)
+    assert host.report().vertices[0].status == "running"
+    host.handle(SourceBehind("0.0", 1, "record 3 is gone"), 0.0)
+    (told,) = host.report().vertices
+    assert (told.status, told.error) == ("behind", "record 3 is gone")
 
 
 def written(settings: HostSettings = SETTINGS) -> Host:

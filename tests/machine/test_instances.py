@@ -1,9 +1,12 @@
 """Instances of a real program: one that is made from a snapshot goes on as the other would have."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from weir.events.batch import START
+from weir.io.ingress_log import LogPlace
 from weir.job.instance import Instance
 from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec
@@ -94,3 +97,24 @@ def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
     assert second.out.end == first.out.end and second.inner.done
     for stream in first.source.streams:
         assert second.source.streams[stream].end == first.source.streams[stream].end
+
+
+def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
+    job = make_job(one_partition("tumbling"), 1, np.random.default_rng(0), Strategy())
+    pair = Pair(job)
+    source = pair.source
+    assert isinstance(source, PartitionInstance)
+    assert (source.log_place, source.log_number) == (None, 0)
+    (chunk, other, *_) = job.partitions[pair.specs[0].id].chunks(5)
+    found = ["b", "a"]
+    place = LogPlace(7, "me", 3, 4, found, len(found))
+    found.append("c")
+    source.take_chunk(replace(chunk, place=place))
+    source.work()
+    source.take_chunk(other)  # not of the log: it stays where it was
+    source.work()
+    again = job.make(pair.specs[0], {}, pair.snapshots()[0])
+    assert isinstance(again, PartitionInstance) and again.log_place is not None
+    back = again.log_place
+    assert (back.number, back.writer, back.offset, back.line) == (7, "me", 3, 4)
+    assert back.files == ("b", "a") and again.log_number == 7

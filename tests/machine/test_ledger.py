@@ -1,7 +1,14 @@
 """The ledger: where vertices restart, and what is garbage."""
 
 from machine.jobs import checkpoint, segment, topology
-from weir.job.keys import checkpoint_key, commit_key, is_ephemeral, segment_key, step_of
+from weir.job.keys import (
+    checkpoint_key,
+    commit_key,
+    ingress_key,
+    is_ephemeral,
+    segment_key,
+    step_of,
+)
 from weir.job.ledger import (
     Ledger,
     collect,
@@ -61,6 +68,22 @@ def test_collecting_keeps_what_the_restarts_need() -> None:
     assert [s.first for s in ledger.segments["1.0/0.0"]] == [3]
     assert [c.number for c in ledger.checkpoints["sink.0"]] == [1]
     assert not set(garbage) & ledger.names
+
+
+def test_records_of_a_log_before_the_restart_are_garbage_the_smallest_first() -> None:
+    usable, later = checkpoint("0.0", 0, 9, 0, log=3), checkpoint("0.0", 1, 12, 4, log=5)
+    ledger = Ledger(checkpoints={"0.0": (usable, later)})
+    assert collect(topology(), ledger) == tuple(ingress_key("0.0", n) for n in range(3))
+    assert ledger.collected["ingress/0.0"] == 3, "the later one wrote rows that are not durable"
+    assert collect(topology(), ledger) == ()
+    learn_segments(ledger, "0.0/0.0", [segment("0.0/0.0", 0, 4)])
+    assert collect(topology(), ledger)[-2:] == (ingress_key("0.0", 3), ingress_key("0.0", 4))
+
+
+def test_a_checkpoint_that_needs_more_of_the_log_is_not_ahead() -> None:
+    ledger = Ledger()
+    assert learn_checkpoints(ledger, "0.0", [checkpoint("0.0", 0, 9, 9, log=5)])
+    assert not learn_checkpoints(ledger, "0.0", [checkpoint("0.0", 1, 9, 9, log=4)])
 
 
 def test_a_segment_is_garbage_only_when_its_last_row_is() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from machine.jobs import checkpoint, report, segment, topology
 from weir.job.commits import Commit
-from weir.job.keys import LATEST_RECORD, commit_key, part_key, record_key
+from weir.job.keys import LATEST_RECORD, commit_key, ingress_key, part_key, record_key
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
 from weir.job.messages import Checkpoint, Orders, VertexReport
@@ -23,6 +23,7 @@ from weir.job.signals import (
     Refused,
     Reported,
     Stored,
+    Unloaded,
     Unstored,
 )
 from weir.job.strategy import Strategy
@@ -282,6 +283,32 @@ def test_garbage_is_deleted_and_forgotten_only_when_a_record_without_it_is_durab
     }  # fmt: skip
 
 
+def test_a_manager_that_cannot_write_its_record_stops_and_says_what_to_do() -> None:
+    job = running(settings=replace(SETTINGS, trouble_limit=1.0))
+    job.report("h1", job.says("1.0", checkpoints=(checkpoint("1.0", 0, 2, 0),)))
+    (put,) = [c for c in job.machine.tick(1.0) if isinstance(c, Put)]
+    now, tries = 1.0, 0
+    ended: list[Ended] = []
+    while not ended:
+        out = job.machine.handle(Unstored(put.key, "no space left"), now)
+        ended = [c for c in out if isinstance(c, Ended)]
+        now += 0.3
+        tries += sum(c == put for c in job.machine.tick(now))
+        assert now < 5.0
+    assert "no space left" in ended[0].error and "--resume" in ended[0].error
+    assert 2 <= tries <= 5
+    assert job.report("h1") is None, "it may not be the manager any more: it orders nothing"
+
+
+def test_a_record_that_nobody_can_read_is_no_busy_loop() -> None:
+    job = Job()
+    (put,) = [c for c in job.machine.tick(0.0) if isinstance(c, Put)]
+    assert job.machine.handle(Refused(put.key), 0.0) == [Get(put.key)]
+    assert job.machine.handle(Unloaded(put.key, "out of reach"), 0.0) == []
+    assert job.machine.tick(0.1) == []
+    assert put in job.machine.tick(0.3)
+
+
 def test_a_sweep_spares_what_the_durable_record_names() -> None:
     """The record to come does not name it any more, but if this manager dies the old one counts."""
     job = running()
@@ -294,6 +321,43 @@ def test_a_sweep_spares_what_the_durable_record_names() -> None:
     assert job.machine.handle(Listed((old.key,)), 2.0) == []
     job.do(job.machine.handle(Stored(put.key), 2.0))
     assert job.machine.handle(Listed((old.key,)), 2.0) == [Delete((old.key,))]
+
+
+def test_records_of_a_log_go_when_a_durable_record_says_so() -> None:
+    job = running()
+    keys = tuple(ingress_key("0.0", n) for n in range(4))
+    job.report("h1", job.says("0.0", checkpoints=(checkpoint("0.0", 0, 5, 0, log=2),)))
+    (put,) = [c for c in job.machine.tick(1.0) if isinstance(c, Put)]
+    assert job.machine.handle(Listed(keys), 1.0) == [], "it is not durable yet"
+    assert Delete(keys[:2]) in job.do(job.machine.handle(Stored(put.key), 1.0))
+    assert job.machine.handle(Listed(keys[::-1]), 1.0) == [Delete(keys[:2])]
+
+
+def test_a_source_that_fell_behind_its_log_starts_again() -> None:
+    job = running()
+    before = job.incarnation("0.0")
+    job.report("h1", job.says("0.0", checkpoints=(checkpoint("0.0", 0, 5, 0, log=2),)))
+    job.tick(1.0)
+    job.report("h1", job.says("0.0", status="behind", error="record 1 is gone"))
+    assert job.incarnation("0.0") > before
+    assert not any(isinstance(c, Ended) for c in job.out)
+
+
+def test_a_log_that_was_lost_ends_the_job() -> None:
+    job = running()
+    job.report("h1", job.says("0.0", status="behind", error="record 0 is gone"))
+    job.tick(1.0)
+    (ended,) = [c for c in job.out if isinstance(c, Ended)]
+    assert "record 0 is gone" in ended.error and "empty store" in ended.error
+
+
+def test_a_source_whose_checkpoints_are_gone_cannot_begin_where_its_log_no_longer_does() -> None:
+    job = Job(Ledger(number=0, collected={"ingress/0.0": 2}))
+    job.tick(0.0)
+    job.report("h1")
+    job.tick(1.0)
+    (ended,) = [c for c in job.out if isinstance(c, Ended)]
+    assert "record 0 of its log" in ended.error
 
 
 def test_a_sweep_deletes_what_the_dead_left_and_spares_the_living_and_the_later() -> None:
@@ -327,7 +391,7 @@ def test_it_lists_now_and_then() -> None:
     job = running(settings=replace(SETTINGS, sweep_every=5.0))
     assert not any(isinstance(c, List) for c in job.tick(1.0))
     listed = [c.prefix for c in job.tick(6.0) if isinstance(c, List)]
-    assert listed == ["checkpoints/", "streams/", "parts/", "records/"]
+    assert listed == ["checkpoints/", "streams/", "parts/", "records/", "ingress/"]
     assert not any(isinstance(c, List) for c in job.tick(7.0))
 
 

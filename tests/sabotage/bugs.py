@@ -124,4 +124,13 @@ BUGS = (
         "if orders.session != self.session:"),
     Bug("an old hint hides the last record", "job/records.py",
         "yield from sorted(numbers, reverse=True)", "yield from sorted(numbers)"),
+    # --- logs of sources ---
+    Bug("a record of a log that was made anew is believed", "io/ingress_log.py",
+        "- 1)) != self._before:", "- 1)) == b'':"),
+    Bug("a log is collected one record too far", _LEDGER,
+        "0 if usable is None else usable.log", "0 if usable is None else usable.log + 1"),
+    Bug("a source that lost its log starts again for ever", _MANAGER,
+        "if found.error and not self._log_is_ahead(placement):", "if False:"),
+    Bug("a manager that cannot write goes on for ever", _MANAGER,
+        "elif now - writing.failing_since > self.settings.trouble_limit:", "elif now < 0:"),
 )  # fmt: skip

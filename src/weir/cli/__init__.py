@@ -1,5 +1,5 @@
 """The command line: `weir run`, `explain`, `conform`, `verify`, `diff`, `status`, `story`, `store`,
-`simulate`.
+`read`, `simulate`.
 
 Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
 line is wrong, nothing ran; 130 interrupted. Results go to stdout, everything else to stderr.
@@ -16,7 +16,7 @@ from weir import __version__
 from weir.cli.command_line import DONE
 from weir.cli.compare import diff, verify
 from weir.cli.conform import conform
-from weir.cli.live import status, store, story
+from weir.cli.live import read, status, store, story
 from weir.cli.programs import explain, run
 from weir.cli.simulate import simulate
 
@@ -46,7 +46,7 @@ def weir(
     """A reliable temporal stream engine: one program, one answer."""
 
 
-for command in (run, explain, conform, verify, diff, status, story, store, simulate):
+for command in (run, explain, conform, verify, diff, status, story, store, read, simulate):
     app.command()(command)
 
 

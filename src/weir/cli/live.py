@@ -1,10 +1,13 @@
-"""Live jobs: running one, and looking at its store (`weir status`, `weir story`, `weir store`)."""
+"""Live jobs: running one, and looking at its store (`weir status`, `story`, `store`, `read`)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,10 +22,13 @@ from weir.cli.progress import Meter
 if TYPE_CHECKING:
     from weir.io.object_store import ObjectStore
     from weir.job.status import JobStatus
+    from weir.local.committed import Manifest, OutputReader
     from weir.local.files import RunReport
     from weir.plan.nodes import Program
 
 StorePlace = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
+
+FOLLOW_EVERY = 0.2
 
 
 def run_to_end(
@@ -37,14 +43,18 @@ def run_to_end(
     parallelism: int,
     resume: bool,
     hosts: int,
+    tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
-    from weir.spark.live import LiveSettings, live_master, prepare_live
+    from weir.spark.live import LiveSettings, check_callbacks, live_master, prepare_live
     from weir.spark.session import session
+    from weir.spark.tls import read_tls
 
+    check_callbacks(program, ())
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
-        resume=resume, settings=LiveSettings(hosts=hosts),
+        resume=resume,
+        settings=LiveSettings(hosts=hosts, tls=None if tls is None else read_tls(*tls)),
     )  # fmt: skip
     with session(master or live_master(hosts), settings) as spark, meter:
         report = live.run(spark, watch=_watch(meter))
@@ -164,12 +174,93 @@ def store(place: StorePlace, as_json: JsonOption = False, debug: DebugOption = F
         console.print(f"{total:,} bytes in all", highlight=False)
 
 
+class Kind(StrEnum):
+    rows = "rows"
+    late = "late"
+    bad = "bad"
+
+
+def read(
+    place: StorePlace,
+    output: Annotated[
+        str | None, typer.Argument(metavar="[OUTPUT]", help="The output; all are listed without.")
+    ] = None,
+    kind: Annotated[
+        Kind, typer.Option(help="The output's rows, or the late or bad ones of an input.")
+    ] = Kind.rows,
+    since: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Leave the first N commits out.")
+    ] = 0,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until the job has finished.")
+    ] = False,
+    to: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a file; the ending says the format.")
+    ] = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Read the committed rows of a live job's output, while it runs or later.
+
+    Example: [bold]weir read /var/weir/clicks Sums --follow[/bold]
+
+    Rows are printed as JSON lines, commit by commit. Without an output, all are
+    listed: their commits, rows and digests so far.
+    """
+    with clean_errors(debug):
+        from weir.local.committed import OutputReader, manifests
+
+        store = _opened(place)
+        if output is None:
+            if follow or to or since:
+                raise Usage("--follow, --since and --to want an OUTPUT")
+            _show_manifests(manifests(store), as_json)
+            return
+        if to is not None and (follow or since):
+            raise Usage("--to writes all that is committed: it goes with neither of the others")
+        reader = OutputReader(store, output, kind.value)
+        if to is not None:
+            digest = reader.write(to)
+            typer.echo(f"{reader.output.title} -> {to}: {digest.count:,} rows, digest {digest}")
+            return
+        _print_rows(reader, since, follow)
+
+
+def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([msgspec.to_builtins(m) for m in found]))
+        return
+    for m in found:
+        who = m.name if m.kind == "rows" else f"{m.kind} rows of {m.name}"
+        end = ", finished" if m.finished else ""
+        typer.echo(
+            f"{who} ({m.path}): {m.rows:,} rows, digest {m.digest}, {m.commits} commits{end}"
+        )
+
+
+def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
+    from weir.io.sinks import JsonLinesForm
+
+    lines = JsonLinesForm([name for name, _ in reader.form.columns])
+    while True:
+        finished = reader.finished  # first: what is committed before that is read below
+        for commit, batches in reader.commits(since):
+            since = commit.number + 1
+            for rows in batches:
+                sys.stdout.buffer.write(lines.encode(reader.form.record(rows)))
+        sys.stdout.flush()
+        if finished or not follow:
+            break
+        time.sleep(FOLLOW_EVERY)
+    typer.echo(f"weir: {since} commits", err=True)
+
+
 def _opened(place: str) -> ObjectStore:
-    from weir.io.object_store import ObjectStore
+    from weir.io.object_store import existing_store
 
     if "://" not in place and not Path(place).is_dir():
         raise Usage(f"there is no store '{place}'")
-    return ObjectStore(place)
+    return existing_store(place)
 
 
 def _clock(seconds: float) -> str:

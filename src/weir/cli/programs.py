@@ -74,6 +74,17 @@ def run(
     hosts: Annotated[
         int, typer.Option(min=1, help="Spark tasks that host a live run's vertices.")
     ] = 2,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Encrypt a live run's channels: its certificate (PEM)."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The certificate's key (PEM).")
+    ] = None,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Who signed it (PEM). \\[default: it did itself]"),
+    ] = None,
     directory: Annotated[
         Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
     ] = Path(),
@@ -94,6 +105,10 @@ def run(
         settings = spark_settings(runner, master=master, setting=setting, store=store)
         if runner is not Runner.live and resume:
             raise Usage("--resume belongs to --runner live")
+        if runner is not Runner.live and (tls_cert or tls_key or tls_ca):
+            raise Usage("--tls-cert, --tls-key and --tls-ca belong to --runner live")
+        if (tls_cert is None) != (tls_key is None) or (tls_ca and tls_cert is None):
+            raise Usage("TLS needs both --tls-cert and --tls-key")
         if runner is Runner.live and check:
             raise Usage("--check belongs to --runner local or offline")
         checked = _program(program, param)
@@ -115,6 +130,7 @@ def run(
             report = run_to_end(
                 checked, store, meter, master=master, settings=settings, directory=directory,
                 cut=cut, parallelism=parallelism or 1, resume=resume, hosts=hosts,
+                tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
             )  # fmt: skip
         else:
             from weir.spark.offline import run_offline

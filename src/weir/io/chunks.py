@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Int64s
+from weir.io.ingress_log import LogPlace
 
 Columns = Sequence[tuple[str, pa.DataType]]
 
@@ -63,6 +64,8 @@ class Chunk:
     cti_places: Int64s = field(default_factory=lambda: NO_TIMES)
     bad: tuple[BadRow, ...] = ()
     read: int = 0
+    place: LogPlace | None = None
+    """Of a source with a log: where the rows stand in it."""
 
     def line(self, row: int) -> int | None:
         return None if self.lines is None else int(self.lines[row])

@@ -1,9 +1,12 @@
 """Sources without an end, which only a live run can read: they are followed.
 
     tail://PATH      a file of JSON lines that grows; it ends when a file PATH.end is there
-    PATH/            a folder in which files appear, each whole; one partition, in the order found
+    PATH/            a folder in which files appear, each whole; one partition, in the order found;
+                     it ends when a file `.end` is in it
     tcp://HOST:PORT  JSON lines from a socket; its rows are logged before anybody sees them
-                     (`?until=eof`: the partition ends when the other side closes)
+                     (`?until=eof`: the partition ends when the other side closes; `?acks=yes`: the
+                     other side is told, on connecting and then on and on, how many rows are
+                     durable, so that it can go on there and nothing is lost or sent twice)
 
 With `idle`, a partition that is silent for so long claims the clock's time less `idle`; the claim
 is logged first. Everything else can be read again at the same offset.
@@ -26,8 +29,8 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import InputError, PlanError
-from weir.io.chunks import BLOCK_BYTES, CHUNK_ROWS, Chunk
-from weir.io.ingress_log import IngressLog, IngressRecord
+from weir.io.chunks import BLOCK_BYTES, CHUNK_ROWS, Chunk, Partition
+from weir.io.ingress_log import IngressLog, IngressRecord, LogPlace
 from weir.io.jsonl import JsonLines
 from weir.io.readers import open_partition
 from weir.io.texts import read_blocks
@@ -83,19 +86,20 @@ class _Endless:
 class _Lines:
     """Text to chunks, with offsets and line numbers that go on."""
 
-    def __init__(self, source: Source, name: str, start: int) -> None:
+    def __init__(
+        self, source: Source, name: str, start: int, *, offset: int = 0, line: int = 1
+    ) -> None:
         self._file = JsonLines(name, source.declared)
         self._read = self._file.block_reader()
         self._start = start
-        self.offset = 0
-        self._line = 1
+        self.offset, self.line = offset, line
 
     def chunks(self, data: bytes, size: int) -> Iterator[Chunk]:
         """The chunks of whole lines; rows before the start are counted and left out."""
-        for block in read_blocks(io.BytesIO(data), size, line=self._line):
+        for block in read_blocks(io.BytesIO(data), size, line=self.line):
             chunk = self._read(block, self.offset, self._start)
             self.offset = chunk.stop
-            self._line = int(block.lines[-1]) + 1
+            self.line = int(block.lines[-1]) + 1
             if len(chunk.offsets) or len(chunk.cti_times) or chunk.bad:
                 yield chunk
 
@@ -119,11 +123,21 @@ class _Clock:
         return int((time.time() - self._idle) * 1e6)
 
 
-def _claiming(source: Source, offset: int, claim: int) -> Chunk:
+def _claiming(source: Source, offset: int, claim: int, place: LogPlace) -> Chunk:
     """A chunk without rows that claims a time."""
     none = np.empty(0, dtype=np.int64)
     rows = pa.RecordBatch.from_pylist([], schema=pa.schema(list(source.declared)))
-    return Chunk(rows, none, offset, none, np.array([claim]), np.zeros(1, dtype=np.int64))
+    zero = np.zeros(1, dtype=np.int64)
+    return Chunk(rows, none, offset, none, np.array([claim]), zero, place=place)
+
+
+Claims = deque[tuple[IngressRecord, LogPlace]]
+
+
+def _logged(log: IngressLog) -> Iterator[tuple[IngressRecord, LogPlace]]:
+    """The records that are there, each with its place."""
+    while (record := log.read()) is not None:
+        yield record, log.place(record.offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +150,21 @@ class TailedFile(_Endless):
     def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
         lines = _Lines(self.source, self.name, start)
         clock = _Clock(self.source)
-        claims = deque(iter(log.read, None))
-        with self._opened(stopped) as file:
+        claims = deque(_logged(log))
+        with self._opened(start, stopped) as file:
             rest = b""
             while not stopped():
                 data = file.read(BLOCK_BYTES)
                 if not data:
+                    self._check_still_there(file, lines.offset, start)
                     if not claims and os.path.exists(f"{self.name}.end") and _at_end(file):
                         return
                     claim = clock.claim() if not claims else None
                     if claim is not None and log.append(IngressRecord(lines.offset, claim=claim)):
-                        yield _claiming(self.source, lines.offset, claim)
+                        place = log.place(lines.offset)
+                        yield _claiming(self.source, lines.offset, claim, place)
+                    elif claim is not None:
+                        claims += _logged(log)  # somebody else's claim stands there
                     yield from self._due(claims, lines.offset, start)
                     time.sleep(POLL)
                     continue
@@ -156,26 +174,56 @@ class TailedFile(_Endless):
                     yield from self._chunks(lines, whole + newline, size, claims, start)
 
     def _chunks(
-        self, lines: _Lines, data: bytes, size: int, claims: deque[IngressRecord], start: int
+        self, lines: _Lines, data: bytes, size: int, claims: Claims, start: int
     ) -> Iterator[Chunk]:
         """Rows and the logged claims between them, where they stood."""
         while data:
             yield from self._due(claims, lines.offset, start)
-            room = claims[0].offset - lines.offset if claims else len(data)
+            room = claims[0][0].offset - lines.offset if claims else len(data)
             cut = _after_lines(data, room)
             yield from lines.chunks(data[:cut], size)
             data = data[cut:]
 
-    def _due(self, claims: deque[IngressRecord], offset: int, start: int) -> Iterator[Chunk]:
-        while claims and claims[0].offset <= offset:
-            record = claims.popleft()
+    def _due(self, claims: Claims, offset: int, start: int) -> Iterator[Chunk]:
+        while claims and claims[0][0].offset <= offset:
+            record, place = claims.popleft()
             if record.claim is not None and record.offset >= start:
-                yield _claiming(self.source, record.offset, record.claim)
+                yield _claiming(self.source, record.offset, record.claim, place)
 
-    def _opened(self, stopped: Stopped) -> io.FileIO:
+    def _opened(self, start: int, stopped: Stopped) -> io.FileIO:
         while not os.path.exists(self.name) and not stopped():
+            if start:
+                raise _gone("is gone", self.name, start)
             time.sleep(FOLDER_POLL)
         return io.FileIO(self.name)
+
+    def _check_still_there(self, file: io.FileIO, rows: int, start: int) -> None:
+        """All is read that is there: is it the file that was read, and not less of it?"""
+        opened = os.fstat(file.fileno())
+        if opened.st_size < file.tell() or rows < start:
+            raise _gone("was truncated", self.name, max(rows, start))
+        try:
+            named = os.stat(self.name)
+        except FileNotFoundError:
+            raise _gone("is gone", self.name, max(rows, start)) from None
+        if (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino):
+            raise _gone("was replaced by another file", self.name, max(rows, start))
+
+
+def _gone(what: str, file: str, rows: int) -> InputError:
+    """Rows that are needed again, or that came unseen, cannot be had."""
+    return InputError(
+        f"it {what}, and {rows} rows of it were read; put the whole file back and run again with "
+        "--resume",
+        file=file,
+    )
+
+
+def check_not_shorter(partition: Partition, start: int) -> None:
+    """A partition that gave no row from `start` on has at least those before it."""
+    before = next(iter(partition.chunks(1, start - 1)), None) if start else None
+    if start and (before is None or before.stop < start):
+        raise _gone("has fewer rows now", partition.name, start)
 
 
 def _at_end(file: io.FileIO) -> bool:
@@ -201,13 +249,14 @@ class SocketLines(_Endless):
     name: str
 
     def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
-        lines = _Lines(self.source, self.name, start)
+        at = log.start
+        lines = _Lines(self.source, self.name, start, offset=at.offset, line=at.line)
         clock = _Clock(self.source)
         while (record := log.read()) is not None:
-            yield from self._chunks(lines, record, size, start)
+            yield from self._chunks(lines, record, size, start, log)
             if record.ends:
                 return
-        for received in self._received(stopped):
+        for received in self._received(stopped, lambda: lines.offset):
             claim = clock.claim() if received == b"" else None
             if received == b"" and claim is None:
                 continue
@@ -217,30 +266,34 @@ class SocketLines(_Endless):
             while not log.append(new):
                 other = log.read()
                 assert other is not None
-                yield from self._chunks(lines, other, size, start)
+                yield from self._chunks(lines, other, size, start, log)
                 new = msgspec.structs.replace(new, offset=lines.offset)
-            yield from self._chunks(lines, new, size, start)
+            yield from self._chunks(lines, new, size, start, log)
             if ends:
                 return
 
     def _chunks(
-        self, lines: _Lines, record: IngressRecord, size: int, start: int
+        self, lines: _Lines, record: IngressRecord, size: int, start: int, log: IngressLog
     ) -> Iterator[Chunk]:
+        place = log.place(lines.offset, lines.line)
         if record.lines:
-            yield from lines.chunks(record.lines, size)
+            for chunk in lines.chunks(record.lines, size):
+                yield replace(chunk, place=place)
         if record.claim is not None and record.offset >= start:
-            yield _claiming(self.source, record.offset, record.claim)
+            yield _claiming(self.source, record.offset, record.claim, place)
 
-    def _received(self, stopped: Stopped) -> Iterator[bytes | None]:
-        """Whole lines as they come; nothing now and then; None at the end, if there is one."""
+    def _received(self, stopped: Stopped, durable: Callable[[], int]) -> Iterator[bytes | None]:
+        """Whole lines as they come; nothing now and then; None at the end, if there is one. By
+        the time that the next ones are asked for these are logged."""
         url = urlsplit(self.name)
         if url.hostname is None or url.port is None:
             raise InputError("wanted tcp://HOST:PORT", file=self.name)
-        ends = parse_qs(url.query).get("until") == ["eof"]
+        options = parse_qs(url.query)
+        ends, acks = options.get("until") == ["eof"], options.get("acks") == ["yes"]
         while not stopped():
             try:
                 with socket.create_connection((url.hostname, url.port), timeout=RECONNECT) as conn:
-                    yield from _lines_of(conn, stopped)
+                    yield from _lines_of(conn, stopped, durable if acks else None)
             except OSError:
                 # Nobody listens, or the other side went away: it may come (again).
                 time.sleep(RECONNECT)
@@ -251,16 +304,21 @@ class SocketLines(_Endless):
                 return
 
 
-def _lines_of(conn: socket.socket, stopped: Stopped) -> Iterator[bytes]:
-    rest = b""
+def _lines_of(
+    conn: socket.socket, stopped: Stopped, durable: Callable[[], int] | None
+) -> Iterator[bytes]:
+    rest, told = b"", -1
     while not stopped():
+        if durable is not None and durable() != told:
+            told = durable()
+            conn.sendall(f"{told}\n".encode())
         try:
             data = conn.recv(1 << 20)
         except TimeoutError:
             yield b""
             continue
         if not data:
-            if rest:
+            if rest and durable is None:  # who hears of what is durable sends the line again
                 yield rest + b"\n"
             return
         whole, newline, rest = (rest + data).rpartition(b"\n")
@@ -276,40 +334,62 @@ class GrowingFolder(_Endless):
     name: str
 
     def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
-        seen: set[str] = set()
+        found = list(log.start.files)
+        seen = set(found)
         clock = _Clock(self.source)
-        offset = 0
+        offset: int | None = log.start.offset
         while not stopped():
             record = log.read()
+            if record is not None and offset is not None and record.offset != offset:
+                raise _gone("has other rows now", os.path.join(self.name, found[-1]), record.offset)
             if record is None:
-                record = self._next(seen, offset, clock)
+                record = self._next(seen, offset if offset is not None else start, clock)
                 if record is None:
                     time.sleep(FOLDER_POLL)
                     continue
                 if not log.append(record):
                     continue
+            if record.ends:
+                return
+            place = log.place(record.offset, found=found)
             if record.claim is not None:
                 if record.offset >= start:
-                    yield _claiming(self.source, record.offset, record.claim)
+                    yield _claiming(self.source, record.offset, record.claim, place)
                 continue
             seen.add(record.file)
+            found.append(record.file)
             clock.heard()
             path = os.path.join(self.name, record.file)
-            # A file that gives no chunk lies before the start: the next record says where it ended,
-            # and if there is none, it ended at the start.
-            offset = max(record.offset, start)
             rest = max(start - record.offset, 0)
-            for chunk in open_partition(self.source, path).chunks(size, rest):
-                yield _shifted(chunk, record.offset)
+            # Where a file that lies before the start ended the next record says, and if there is
+            # none, it ended at the start.
+            offset = None if rest else record.offset
+            if not os.path.exists(path):
+                if 0 < _end_of_last(log) <= start:
+                    continue  # and whoever saw its rows may have taken it away
+                raise _gone("is gone", path, rest)
+            partition = open_partition(self.source, path)
+            for chunk in partition.chunks(size, rest):
+                yield replace(_shifted(chunk, record.offset), place=place)
                 offset = record.offset + chunk.stop
+            if offset is None:
+                check_not_shorter(partition, (_end_of_last(log) or start) - record.offset)
 
     def _next(self, seen: set[str], offset: int, clock: _Clock) -> IngressRecord | None:
         found = sorted(os.listdir(self.name), key=os.fsencode)
         new = next((n for n in found if n not in seen and n[0] not in "._"), None)
         if new is not None:
             return IngressRecord(offset, file=new)
+        if ".end" in found:
+            return IngressRecord(offset, ends=True)
         claim = clock.claim()
         return None if claim is None else IngressRecord(offset, claim=claim)
+
+
+def _end_of_last(log: IngressLog) -> int:
+    """Where the file that was logged last ended, if the log says so; else 0."""
+    following = log.peek()
+    return 0 if following is None else following.offset
 
 
 def _shifted(chunk: Chunk, base: int) -> Chunk:

@@ -31,7 +31,10 @@ class ObjectStore:
         self.place = place
         self._folder: Path | None = None
         if re.match(r"\w+://", place) and not place.startswith("file://"):
-            self._store = from_url(place)
+            try:
+                self._store = from_url(place)
+            except (BaseError, ValueError) as error:
+                raise RunError(f"cannot use '{place}' as a store: {error}") from error
             return
         self._folder = Path(place.removeprefix("file://")).absolute()
         try:
@@ -68,7 +71,7 @@ class ObjectStore:
             return bytes(obstore.get(self._store, key).bytes())
         except (NotFoundError, FileNotFoundError):
             return None
-        except BaseError as error:
+        except (BaseError, OSError) as error:
             raise RunError(f"{key} cannot be read from '{self.place}': {error}") from error
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -77,7 +80,7 @@ class ObjectStore:
                 obstore.delete(self._store, key)
             except (NotFoundError, FileNotFoundError):
                 continue
-            except BaseError as error:
+            except (BaseError, OSError) as error:
                 raise RunError(f"{key} cannot be deleted in '{self.place}': {error}") from error
 
     def list(self, prefix: str = "") -> list[str]:
@@ -86,14 +89,24 @@ class ObjectStore:
     def sizes(self, prefix: str = "") -> Sequence[tuple[str, int]]:
         """The objects whose names begin so, with their sizes."""
         folder = prefix.rsplit("/", 1)[0] if "/" in prefix else None
-        found = [
-            (str(meta["path"]), int(meta["size"]))
-            for page in obstore.list(self._store, prefix=folder)
-            for meta in page
-        ]
+        try:
+            found = [
+                (str(meta["path"]), int(meta["size"]))
+                for page in obstore.list(self._store, prefix=folder)
+                for meta in page
+            ]
+        except (BaseError, OSError) as error:
+            raise RunError(f"'{self.place}' cannot be listed: {error}") from error
         return sorted(
             (k, s) for k, s in found if k.startswith(prefix) and not k.startswith(_WRITING)
         )
+
+
+def existing_store(place: str) -> ObjectStore:
+    """A store that is there already: who only reads makes no folder."""
+    if "://" not in place and not Path(place).is_dir():
+        raise RunError(f"there is no store '{place}'")
+    return ObjectStore(place)
 
 
 def _to_disk(path: Path) -> None:

@@ -7,7 +7,7 @@ and every NULL is null (JSON) or an empty field (CSV); see `jsonl.py` and `csv.p
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -91,17 +91,27 @@ class ArrowSink:
 class JsonSink:
     def __init__(self, path: str, schema: pa.Schema) -> None:
         self._file = open(path, "wb")  # noqa: SIM115 - closed by `close`
-        names = {f"f{i}": name for i, name in enumerate(schema.names)}
+        self._lines = JsonLinesForm(schema.names)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._file.write(self._lines.encode(batch))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class JsonLinesForm:
+    """Rows of these columns as JSON lines."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        names = {f"f{i}": name for i, name in enumerate(columns)}
         # Structs rather than dicts: the garbage collector need not look at them.
         self._row = msgspec.defstruct("Row", list(names), rename=names, gc=False)
         self._encoder = msgspec.json.Encoder()
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def encode(self, batch: pa.RecordBatch) -> bytes:
         columns = [json_values(c) for c in batch.columns]
-        self._file.write(self._encoder.encode_lines(list(map(self._row, *columns))))
-
-    def close(self) -> None:
-        self._file.close()
+        return self._encoder.encode_lines(list(map(self._row, *columns)))
 
 
 class CsvSink:

@@ -40,6 +40,7 @@ from weir.job.signals import (
     OrdersArrived,
     Put,
     Refused,
+    SourceBehind,
     SourceFailed,
     Stored,
     Subscribed,
@@ -124,6 +125,10 @@ class Host:
                 running = self._running.get(vertex)
                 if running is not None and running.order.incarnation == incarnation:
                     running.fail(why)
+            case SourceBehind(vertex, incarnation, why):
+                running = self._running.get(vertex)
+                if running is not None and running.order.incarnation == incarnation:
+                    running.fall_behind(why)
             case Stored(key) | Refused(key):
                 self._stored(key, now, refused=isinstance(signal, Refused))
             case Loaded(key, body):

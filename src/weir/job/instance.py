@@ -56,6 +56,16 @@ class SourceInstance(Instance, Protocol):
     @property
     def next_offset(self) -> int: ...
     @property
+    def log_place(self) -> object:
+        """Where it is in its log, for the driver; None at the beginning."""
+        ...
+
+    @property
+    def log_number(self) -> int:
+        """The number of the first record of its log that it needs from here on."""
+        ...
+
+    @property
     def turned_away(self) -> tuple[int, int]:
         """How many rows were late, and how many bad."""
         ...

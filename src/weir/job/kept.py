@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from weir.job.keys import incarnation_of
+from weir.job.keys import incarnation_of, ingress_log, number_of
 from weir.job.ledger import Ledger
 from weir.job.records import last_record
 from weir.reliable.store import Store
@@ -34,8 +34,8 @@ _REASONS = {
     "records": "the manager's record: what is durable, and where each vertex would restart",
     "status": "for weir status",
     "story": "for weir story",
-    "commits": "which rows of the output are there for good",
-    "parts": "rows of the output, until its file is written",
+    "commits": "the manifest of the output: which rows are there for good",
+    "parts": "committed rows of the output, for its file and for weir read",
 }
 
 
@@ -65,6 +65,12 @@ def _group(key: str, ledger: Ledger) -> tuple[str, str, str]:
             start = ledger.collected.get(stream, 0)
             why = f"its readers may ask for rows from {start} on"
             return kind, stream, why if named else _unnamed(key)
+        case "ingress":
+            vertex = key.split("/")[1]
+            kept = ledger.collected.get(ingress_log(vertex), 0)
+            why = f"what cannot be read again; vertex {vertex} would restart from record {kept}"
+            late = "no restart needs it; the next sweep deletes it"
+            return kind, vertex, why if number_of(key) >= kept else late
         case "commits" | "parts":
             return kind, key.split("/")[1], _REASONS[kind]
         case _:

@@ -7,6 +7,7 @@ checkpoints/<vertex>/<incarnation>-<number>
 streams/<stream>/<first>-<incarnation>
 parts/<sink>/<incarnation>-<number>      committed rows, a sorted run
 commits/<sink>/<number>          made once each: which part, up to which positions
+ingress/<vertex>/<number>        the log of a source; made once each, deleted in order
 """
 
 from __future__ import annotations
@@ -42,6 +43,15 @@ def commit_key(sink: str, number: int) -> str:
     return f"commits/{sink}/{number:08}"
 
 
+def ingress_key(vertex: str, number: int) -> str:
+    return f"ingress/{vertex}/{number:012}"
+
+
+def ingress_log(vertex: str) -> str:
+    """The name of a source's log where it stands beside streams."""
+    return f"ingress/{vertex}"
+
+
 def incarnation_of(key: str) -> int:
     """The incarnation that wrote a checkpoint, a segment or a part.
 
@@ -53,7 +63,7 @@ def incarnation_of(key: str) -> int:
 
 
 def number_of(key: str) -> int:
-    """The number of a checkpoint, a part, a commit or a record.
+    """The number of a checkpoint, a part, a commit, a record, or a record of a source's log.
 
     >>> number_of(checkpoint_key("1.0", 7, 3)), number_of(commit_key("sink.0", 5))
     (3, 5)

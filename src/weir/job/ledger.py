@@ -5,18 +5,20 @@ Rules (StreamScope §4.3)
    vertex: the row is in a segment, or below what any reader of the stream can ever ask for.
 2. A vertex restarts from its newest usable checkpoint, else from the beginning. What it then reads
    again is what its readers' restarts ask for: sinks first, then upwards (low-water marks).
-3. Checkpoints before a vertex's restart, and segments before all readers' restarts, are garbage.
+3. The log of a source is needed from the record on that its restart says.
+4. Checkpoints before a vertex's restart, segments before all readers' restarts, and
+   records of logs that are not needed, are garbage.
    They are deleted when a record without them is durable, and hosts forget rows no earlier. When
    the job is finished all of them are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from weir.job.keys import is_ephemeral
+from weir.job.keys import ingress_key, ingress_log, is_ephemeral
 from weir.job.messages import Checkpoint
 from weir.job.topology import Topology, VertexSpec
 from weir.reliable.codec import decode_record, encode_record
@@ -114,7 +116,7 @@ def learn_checkpoints(ledger: Ledger, vertex: str, made: Iterable[Checkpoint]) -
 def _is_ahead(later: Checkpoint, earlier: Checkpoint) -> bool:
     """Positions only move forward, whoever took the checkpoint. Of two at the same positions
     (claims came, and no rows) the later replaces the earlier, which is then garbage."""
-    mine, before = ((*c.inputs, *c.outputs, *c.needs) for c in (later, earlier))
+    mine, before = ((*c.inputs, *c.outputs, *c.needs, c.log) for c in (later, earlier))
     if mine == before:
         return (later.incarnation, later.number) > (earlier.incarnation, earlier.number)
     return all(a >= b for a, b in zip(mine, before, strict=True))
@@ -164,7 +166,17 @@ def collect(topology: Topology, ledger: Ledger) -> tuple[str, ...]:
         ledger.segments[stream] = tuple(s for s in segments if s.end > needed)
     for stream, needed in found.needed.items():
         ledger.collected[stream] = max(ledger.collected.get(stream, 0), needed)
-    return tuple(garbage)
+    return (*garbage, *_collect_logs(found, ledger))
+
+
+def _collect_logs(found: Restarts, ledger: Ledger) -> Iterator[str]:
+    """Records of logs that no restart needs, in the order in which they must be deleted."""
+    for vertex, usable in found.checkpoint.items():
+        log = ingress_log(vertex)
+        first, needed = ledger.collected.get(log, 0), 0 if usable is None else usable.log
+        if needed > first:
+            ledger.collected[log] = needed
+            yield from (ingress_key(vertex, number) for number in range(first, needed))
 
 
 def _collect_all(ledger: Ledger) -> tuple[str, ...]:

@@ -10,9 +10,11 @@ Rules
 3. A host that was not heard of for `silence` seconds is lost for good: if it comes back it is told
    to begin anew, and what it says of its vertices counts no longer.
 4. What is deleted in the store or forgotten by hosts is what a durable record says is garbage.
-5. The job is finished when every sink has committed its last row; it fails when a vertex does,
+5. A manager that cannot write its record for `trouble_limit` seconds stops, and tells nobody
+   anything any more: it may not be the manager.
+6. The job is finished when every sink has committed its last row; it fails when a vertex does,
    and then keeps everything.
-6. Now and then the store is listed and what is nobody's deleted (`sweeping.py`).
+7. Now and then the store is listed and what is nobody's deleted (`sweeping.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.job.keys import EPHEMERAL, LATEST_RECORD, record_key
+from weir.job.keys import EPHEMERAL, LATEST_RECORD, ingress_log, record_key
 from weir.job.ledger import (
     Ledger,
     Restarts,
@@ -50,7 +52,14 @@ from weir.job.signals import (
 )
 from weir.job.story import StoryLine
 from weir.job.strategy import Strategy
-from weir.job.sweeping import EPOCH_BITS, doubtful_commits, losing_parts, old_records, unnamed
+from weir.job.sweeping import (
+    EPOCH_BITS,
+    collected_logs,
+    doubtful_commits,
+    losing_parts,
+    old_records,
+    unnamed,
+)
 from weir.job.topology import Topology
 
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
@@ -117,6 +126,7 @@ class _Record:
     names: frozenset[str]
     put: Put = field(repr=False)
     again_at: float | None = None
+    failing_since: float | None = None
 
 
 class Manager:
@@ -158,7 +168,7 @@ class Manager:
         self._parts: tuple[str, ...] = ()
         self._stop_asked: float | None = None
         self._ended: Ended | None = None
-        self._over = False
+        self._over = self._is_nobody = False
         self.story: list[StoryLine] = []
         self._out: list[ManagerCommand] = []
 
@@ -179,12 +189,8 @@ class Manager:
                     self._delete(losing_parts(self._parts, key, body))
             case Listed(keys):
                 self._listed(keys)
-            case Unstored(key, why):
-                if self._writing is not None and key == self._writing.key:
-                    self._writing.again_at = now + self.settings.record_every
-                    self._tell("", f"the record could not be written: {why}", now)
-            case Unloaded(key):
-                self._out.append(Get(key))
+            case Unstored(key, why) | Unloaded(key, why):
+                self._record_failed(key, why, now)
         return self._drained()
 
     def tick(self, now: float) -> list[ManagerCommand]:
@@ -215,13 +221,13 @@ class Manager:
     # --- hosts -------------------------------------------------------------------------------
 
     def _reported(self, report: Report, now: float) -> None:
-        if self._over and self._ended is not None and self._ended.error == TAKEN_OVER:
-            return  # its hosts are somebody else's now
+        if self._over and self._is_nobody:
+            return  # its hosts may be somebody else's now
         if self._over or report.session in self._lost:
             self._out.append(Answer(report.session, self._stop_order(report.session)))
             return
         if report.epoch > self.ledger.epoch:
-            self._finish(Ended(TAKEN_OVER))
+            self._resign(TAKEN_OVER)
             return
         known = self.hosts.get(report.session)
         if known is not None and report.number < known.report.number:
@@ -331,7 +337,20 @@ class Manager:
                     f"{start} of stream {stream}, of which rows from {kept} on are kept; start "
                     "the job again with an empty store"
                 )
+        begins = restart.log if restart is not None else 0
+        kept = self.ledger.collected.get(ingress_log(vertex), 0)
+        if begins < kept:
+            return (
+                f"vertex {vertex} has no checkpoint that can be read: it would need record "
+                f"{begins} of its log, of which those from {kept} on are kept; start the job again "
+                "with an empty store"
+            )
         return ""
+
+    def _log_is_ahead(self, placement: Placement) -> bool:
+        """Whether records were collected that this instance began from: if not, they are lost."""
+        began = placement.restart.log if placement.restart is not None else 0
+        return self.ledger.collected.get(ingress_log(placement.vertex), 0) > began
 
     def _host_for(self, placement: Placement) -> str | None:
         """The host with the least to do that has no other copy of the vertex, if there is one."""
@@ -397,6 +416,12 @@ class Manager:
             self._end(f"vertex {vertex}: {found.error}")
             return
         if found.status == "behind":
+            if found.error and not self._log_is_ahead(placement):
+                self._end(
+                    f"vertex {vertex}: {found.error}; nothing else is lost, but what stood "
+                    "there cannot be had again: start the job again with an empty store"
+                )
+                return
             self._tell(vertex, "fell behind its other copy, starts again", now)
             self._unplace(placement, now)
             return
@@ -494,20 +519,37 @@ class Manager:
         if body == written.put.encode():
             self._stored(key, now)
         else:
-            self._finish(Ended(TAKEN_OVER))
+            self._resign(TAKEN_OVER)
+
+    def _record_failed(self, key: str, why: str, now: float) -> None:
+        """What is not heard of a record is written again, or read again, which comes to the same.
+        Anything else that cannot be read is for the next sweep."""
+        writing = self._writing
+        if writing is None or key != writing.key:
+            return
+        writing.again_at = now + self.settings.record_every
+        if writing.failing_since is None:
+            writing.failing_since = now
+            self._tell("", f"the record could not be written: {why}", now)
+        elif now - writing.failing_since > self.settings.trouble_limit:
+            self._resign(
+                f"the job manager cannot go on: {why}; everything that is durable is kept, so "
+                "mend it and run again with --resume"
+            )
 
     # --- sweeping ----------------------------------------------------------------------------
 
     def _sweep(self, now: float) -> None:
         if self._established and now - self._swept_at >= self.settings.sweep_every:
             self._swept_at = now
-            self._out += [List(prefix) for prefix in (*EPHEMERAL, "parts/", "records/")]
+            self._out += [List(prefix) for prefix in (*EPHEMERAL, "parts/", "records/", "ingress/")]
 
     def _listed(self, keys: tuple[str, ...]) -> None:
         if self._over or not self._established:
             return
         self._delete(unnamed(keys, self._named, self._alive, self.ledger.epoch))
         self._delete(old_records(keys, self.ledger.number))
+        self._delete(collected_logs(keys, self._collected))
         parts = tuple(key for key in keys if key.startswith("parts/"))
         if parts:
             last = {v: c[-1].number for v, c in self.ledger.checkpoints.items() if c}
@@ -537,6 +579,11 @@ class Manager:
         if self._ended is None or not self._ended.error:
             self._ended = Ended(error)
             self._dirty = True
+
+    def _resign(self, error: str) -> None:
+        """Stop without a record; see rules 1 and 5."""
+        self._is_nobody = True
+        self._finish(Ended(error))
 
     def _finish(self, ended: Ended) -> None:
         if not self._over:

@@ -27,6 +27,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     needs: tuple[int, ...]
+    log: int = 0
+    """Of a source, the number of the first record of its log that is needed."""
 
 
 class VertexReport(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from weir.errors import SnapshotCorrupt
 from weir.job.keys import EPHEMERAL, LATEST_RECORD, number_of, record_key
 from weir.job.ledger import Ledger, decode_ledger
-from weir.job.sweeping import orphaned_parts, unnamed
+from weir.job.sweeping import collected_logs, orphaned_parts, unnamed
 from weir.reliable.store import Store
 
 
@@ -51,5 +51,7 @@ def sweep(store: Store, ledger: Ledger) -> tuple[str, ...]:
     """All that is nobody's, once the job is over and no host writes any more."""
     listed = [key for prefix in EPHEMERAL for key in store.list(prefix)]
     found = unnamed(listed, ledger.names, {}, ledger.epoch)
-    parts = store.list("parts/")
-    return (*found, *(orphaned_parts(parts, store.get) if ledger.finished else ()))
+    if not ledger.finished:
+        return (*found, *collected_logs(store.list("ingress/"), ledger.collected))
+    parts = orphaned_parts(store.list("parts/"), store.get)
+    return (*found, *parts, *sorted(store.list("ingress/")))

@@ -138,6 +138,10 @@ class Running:
     def fail(self, error: str) -> None:
         self.status, self._error = "failed", error
 
+    def fall_behind(self, why: str) -> None:
+        """What it still needs is gone: others are ahead, or the store has lost it."""
+        self.status, self._error = "behind", why
+
     def check_floors(self) -> None:
         """Rows that this copy still needs may be gone; see `VertexOrder.floors`."""
         if self.instance is None or self.status != "running":
@@ -175,6 +179,7 @@ class Running:
         self._saving = Checkpoint(
             key, self._number, self.order.incarnation,
             snapshot.inputs, snapshot.outputs, needs_of(snapshot),
+            0 if self._source is None else self._source.log_number,
         )  # fmt: skip
         return [Put(key, lambda: encode_snapshot(snapshot))]
 
@@ -308,7 +313,7 @@ class Running:
         if source is None or self._pulled or self.status != "running" or not source.wants_chunk:
             return []
         self._pulled = True
-        return [Pull(self.spec.id, self.order.incarnation, source.next_offset)]
+        return [Pull(self.spec.id, self.order.incarnation, source.next_offset, source.log_place)]
 
     def take_chunk(self, chunk: object) -> None:
         self._pulled = False

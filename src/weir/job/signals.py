@@ -192,6 +192,8 @@ class Pull:
     vertex: str
     incarnation: int
     offset: int
+    place: object = None
+    """Where in its log; see `SourceInstance.log_place`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,15 @@ class ChunkRead:
 @dataclass(frozen=True, slots=True)
 class SourceFailed:
     """A partition cannot be read: the offsets that are needed are gone, say."""
+
+    vertex: str
+    incarnation: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBehind:
+    """Records of a partition's log that are needed are gone: other instances are ahead."""
 
     vertex: str
     incarnation: int
@@ -259,6 +270,7 @@ HostSignal: TypeAlias = (
     | Taken
     | ChunkRead
     | SourceFailed
+    | SourceBehind
     | OrdersArrived
 )
 HostCommand: TypeAlias = (

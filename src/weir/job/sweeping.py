@@ -9,6 +9,7 @@ Rules
 3. A part is nobody's when the commit of its number names another. While there is no such commit a
    zombie may still make it, so the part stays.
 4. Records far behind the last are nobody's.
+5. Records of a source's log are nobody's when a durable record says so; the smallest goes first.
 """
 
 from __future__ import annotations
@@ -69,6 +70,15 @@ def old_records(listed: Iterable[str], last: int) -> tuple[str, ...]:
         if key.startswith("records/")
         and key != LATEST_RECORD
         and number_of(key) < last - KEPT_RECORDS
+    )
+
+
+def collected_logs(listed: Iterable[str], collected: Mapping[str, int]) -> tuple[str, ...]:
+    """Rule 5."""
+    return tuple(
+        key
+        for key in sorted(listed)
+        if key.startswith("ingress/") and number_of(key) < collected.get(key.rsplit("/", 1)[0], 0)
     )
 
 

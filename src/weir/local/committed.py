@@ -1,25 +1,167 @@
-"""Committed rows of a live job: read back from its store, and made into a finite run's files."""
+"""Committed rows of a live job: read back while it runs or later, and made into files.
+
+The manifest of an output is the log of its commits, `commits/<sink>/<number>` in the job's store:
+each is made once and whole, says which part holds its rows, how many those are, and the count and
+digest of all rows so far. Rows whose commit is not there are not there. Of what a reader has seen
+nothing changes and nothing goes away, so who has read up to a number goes on from there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from weir.errors import SnapshotCorrupt
-from weir.events.batch import Batch
-from weir.io.writers import put_all_in_place
+import msgspec
+import pyarrow as pa
+
+from weir.errors import RunError, SnapshotCorrupt
+from weir.events.batch import Batch, concat_batches, empty_batch
+from weir.events.order import sort_batch
+from weir.io.object_store import existing_store
+from weir.io.writers import OutputForm, OutputWriter, put_all_in_place
 from weir.job.commits import Commit, decode_commit, decode_part
+from weir.job.job_record import find_output, read_job
 from weir.job.keys import commit_key
+from weir.job.ledger import Ledger
+from weir.job.records import last_record
 from weir.local.files import output_writer
 from weir.plan.nodes import Output
 from weir.reliable.digest import Digest
 from weir.reliable.store import Store
 
+Kind = Literal["rows", "late", "bad"]
 
-def commits(store: Store, sink: str) -> Iterator[Commit]:
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Committed rows of an output: those from a commit on (`table`), and how many commits and
+    rows there are in all, with their digest. `finished`: no more will come."""
+
+    table: pa.Table
+    commits: int
+    rows: int
+    digest: str
+    finished: bool
+
+
+def read_committed(store: str, output: str, *, kind: Kind = "rows", since: int = 0) -> Committed:
+    """The rows of a live job's output that are there for good, while the job runs or later.
+
+    `store` is the job's store. Rows come in the order of a file. `since` leaves the first so many
+    commits out: with the `commits` of an earlier answer only what has come since is read. `kind`
+    asks for the late or the bad rows of an input.
+    """
+    reader = OutputReader(existing_store(store), output, kind)
+    finished = reader.finished  # first: what is committed afterwards is the next reader's
+    batches, last = [], reader.commit(since - 1) if since else None
+    for commit, rows in reader.commits(since):
+        last = commit
+        batches += rows
+    return Committed(
+        reader.table(batches),
+        0 if last is None else last.number + 1,
+        0 if last is None else last.count,
+        str(Digest() if last is None else last.digest),
+        finished,
+    )
+
+
+class OutputReader:
+    """Reads the commits of one output; see the module's docstring."""
+
+    def __init__(self, store: Store, name: str, kind: str = "rows") -> None:
+        job = read_job(store)
+        if job is None:
+            raise RunError("the store holds no job")
+        number = find_output(job.outputs, name, kind)
+        self._store, self._sink = store, f"sink.{number}"
+        self.output = job.outputs[number]
+        self.form = OutputForm(".jsonl", self.output.schema, self.output.kind != "bad")
+
+    @property
+    def finished(self) -> bool:
+        ledger = last_record(self._store)
+        return ledger is not None and ledger.finished
+
+    def commit(self, number: int) -> Commit:
+        body = self._store.get(commit_key(self._sink, number))
+        if body is None:
+            raise RunError(f"{self.output.title} has no commit {number} yet")
+        return decode_commit(body)
+
+    def commits(self, since: int = 0) -> Iterator[tuple[Commit, list[Batch]]]:
+        """The commits that are there, from this number on, each with its sorted runs."""
+        for commit in commits(self._store, self._sink, since):
+            yield commit, [rows for _, rows in committed_runs(self._store, commit)]
+
+    def table(self, batches: list[Batch]) -> pa.Table:
+        """Rows as a file has them."""
+        rows = concat_batches([empty_batch(self.form.schema.types), *batches])
+        rows = rows.take(sort_batch(rows, False, exact=True))
+        return pa.Table.from_batches([self.form.record(rows)])
+
+    def write(self, path: str) -> Digest:
+        """What is committed now, as a file (or a folder of parts) like a finished run's."""
+        found = list(commits(self._store, self._sink))
+        writers = len(found[-1].inputs) if found else 1
+        lifetime = self.output.kind != "bad"
+        writer = OutputWriter(path, self.output.schema, writers, lifetime=lifetime)
+        digest = Digest()
+        with ExitStack() as aborting:
+            aborting.callback(writer.abort)
+            for commit in found:
+                digest = commit.digest
+                for place, rows in committed_runs(self._store, commit):
+                    writer.write(place, rows)
+            writer.close(digest)
+        return digest
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """How much of an output is committed."""
+
+    name: str
+    kind: Kind
+    path: str
+    commits: int
+    rows: int
+    digest: str
+    finished: bool
+
+
+def manifests(store: Store) -> list[Manifest]:
+    """The outputs of a job that are kept, and how much of each is committed."""
+    job = read_job(store)
+    if job is None:
+        raise RunError("the store holds no job")
+    ledger = last_record(store) or Ledger()
+    found = []
+    for number, output in enumerate(job.outputs):
+        if not output.kept:
+            continue
+        sink, last = f"sink.{number}", None
+        known = ledger.checkpoints.get(sink, ())
+        for commit in commits(store, sink, known[-1].number if known else 0):
+            last = commit
+        count, digest = (0, Digest()) if last is None else (last.number + 1, last.digest)
+        found.append(
+            Manifest(
+                output.name, output.kind, output.path,
+                count, digest.count, str(digest), ledger.finished,
+            )
+        )  # fmt: skip
+    return found
+
+
+# --- commits and their parts ---------------------------------------------------------------------
+
+
+def commits(store: Store, sink: str, since: int = 0) -> Iterator[Commit]:
     """The commits of an output, in order."""
-    number = 0
+    number = since
     while (body := store.get(commit_key(sink, number))) is not None:
         yield decode_commit(body)
         number += 1

@@ -10,6 +10,7 @@ import pyarrow as pa
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.io.chunks import Chunk
 from weir.io.ingress import Ingress
+from weir.io.ingress_log import LogPlace
 from weir.job.instance import InnerInstance, Instance, SinkInstance
 from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec
@@ -27,7 +28,7 @@ from weir.reliable.vertex import Outlet, Snapshot, Vertex
 EmitRows = Callable[[int, int, Batch], None]
 """Takes (partition, number of the first row, rows) of an output."""
 
-_INGRESS = "$ingress"
+_INGRESS, _LOG = "$ingress", "$log"
 
 
 class PartitionInstance:
@@ -41,6 +42,7 @@ class PartitionInstance:
         self._vertex, self._ingress = vertex, ingress
         self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
         self._chunks: deque[Chunk | None] = deque()
+        self.log_place: LogPlace | None = None
         self.events = 0
         self.caught_up = True
 
@@ -69,6 +71,10 @@ class PartitionInstance:
         return self._ingress.next_offset
 
     @property
+    def log_number(self) -> int:
+        return 0 if self.log_place is None else self.log_place.number
+
+    @property
     def turned_away(self) -> tuple[int, int]:
         return self._ingress.late_count, self._ingress.bad_count
 
@@ -85,6 +91,7 @@ class PartitionInstance:
             self._end_turned_away()
             return True
         admitted = self._ingress.feed(chunk)
+        self.log_place = chunk.place or self.log_place
         self.events += len(admitted.batch)
         self._vertex.feed(admitted.batch, admitted.cti)
         for names, rows in ((self.spec.late, admitted.late), (self.spec.bad, admitted.bad)):
@@ -104,17 +111,39 @@ class PartitionInstance:
         state = {n: pa.array([v], pa.int64()) for n, v in self._ingress.snapshot().items()}
         turned_away = tuple(self.streams[n].written for n in (*self.spec.late, *self.spec.bad))
         tables = inner.tables | {_INGRESS: pa.table(state)}
+        if self.log_place is not None:
+            tables = tables | {_LOG: _place_table(self.log_place)}
         return Snapshot((self.next_offset,), (*inner.outputs, *turned_away), tables)
 
     def load(self, snapshot: Snapshot) -> None:
         state = snapshot.tables[_INGRESS].to_pylist()[0]
         self._ingress.load(state)
         outputs = snapshot.outputs[: sum(len(o.streams) for o in self.spec.outlets)]
-        rest = {n: t for n, t in snapshot.tables.items() if n != _INGRESS}
+        rest = {n: t for n, t in snapshot.tables.items() if n not in (_INGRESS, _LOG)}
+        if _LOG in snapshot.tables:
+            self.log_place = _place_of(snapshot.tables[_LOG])
         self._vertex.load(Snapshot((), outputs, rest))
         self._chunks.clear()
         if self.done:
             self._end_turned_away()
+
+
+def _place_table(place: LogPlace) -> pa.Table:
+    return pa.table(
+        {
+            "number": [place.number],
+            "writer": [place.writer],
+            "offset": [place.offset],
+            "line": [place.line],
+            "files": pa.array([place.files], pa.list_(pa.string())),
+        }
+    )
+
+
+def _place_of(table: pa.Table) -> LogPlace:
+    (row,) = table.to_pylist()
+    files = row["files"]
+    return LogPlace(row["number"], row["writer"], row["offset"], row["line"], files, len(files))
 
 
 class InstanceMaker:

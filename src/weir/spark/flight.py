@@ -5,7 +5,8 @@ Contract
    control messages are msgspec's, rows are Arrow's.
 2. A reader asks for a stream from a row on and gets its entries as they come. An entry without
    rows is metadata alone. The stream ends when the server says so or is gone.
-3. The server hands each entry on to gRPC before it takes the next, so a slow reader pushes back.
+3. With TLS both sides speak it, and readers check who serves them.
+4. The server hands each entry on to gRPC before it takes the next, so a slow reader pushes back.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import hmac
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import pyarrow as pa
@@ -23,6 +24,7 @@ from pyarrow import flight
 from weir.events.batch import empty_batch
 from weir.reliable.codec import entry_of, record_of
 from weir.reliable.stream import Entry
+from weir.spark.tls import Tls
 
 _HEADER = "authorization"
 
@@ -43,15 +45,14 @@ class _Number(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """The job's secret, and what TLS needs where it is turned on (PEM)."""
+    """The job's secret, and what TLS needs where it is turned on."""
 
-    token: str
-    certificate: bytes | None = None
-    key: bytes | None = None
+    token: str = field(repr=False)
+    tls: Tls | None = None
 
     @property
     def scheme(self) -> str:
-        return "grpc+tls" if self.certificate is not None else "grpc"
+        return "grpc+tls" if self.tls is not None else "grpc"
 
 
 class _Check(flight.ServerMiddlewareFactory):  # type: ignore[misc]
@@ -100,7 +101,8 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         unsubscribe: Unsubscribe | None = None,
         sent: Sent | None = None,
     ) -> None:
-        certificates = [(security.certificate, security.key)] if security.certificate else None
+        tls = security.tls
+        certificates = None if tls is None else [(tls.certificate, tls.key)]
         super().__init__(
             f"{security.scheme}://{address}:0",
             middleware={"secret": _Check(security.token)},
@@ -150,7 +152,7 @@ class Client:
     """The other end of a `Server`."""
 
     def __init__(self, url: str, security: Security) -> None:
-        roots = security.certificate
+        roots = None if security.tls is None else security.tls.authority
         self._client = flight.FlightClient(url, tls_root_certs=roots)
         header = (_HEADER.encode(), f"Bearer {security.token}".encode())
         self._options = flight.FlightCallOptions(headers=[header])

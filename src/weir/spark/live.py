@@ -15,21 +15,24 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from weir.errors import InputError, PlanError, RunError
+from weir.events.batch import Batch
 from weir.io.chunks import Partition
+from weir.io.followed import Followed
+from weir.io.ingress_log import begin_log
 from weir.io.object_store import ObjectStore
 from weir.io.sinks import DIRECT
+from weir.job.job_record import JobRecord, output_record, read_job
 from weir.job.keys import JOB
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings, Placement
@@ -42,19 +45,21 @@ from weir.job.topology import Topology, make_topology
 from weir.local.committed import write_outputs
 from weir.local.files import InputReport, OutputReport, RunReport, check_outputs
 from weir.local.instances import EmitRows
+from weir.local.runner import output_schema
 from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import Strategy, default_strategy
-from weir.reliable.codec import decode_record, encode_record
+from weir.reliable.codec import encode_record
 from weir.reliable.store import ObjectExists
-from weir.spark.flight import Security
+from weir.spark.flight import ChannelErrors, Client, Security
 from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live_host import run_host
 from weir.spark.live_job import LiveJob, source_of
 from weir.spark.live_manager import ManagerDriver
 from weir.spark.sampling import rows_share_keys
+from weir.spark.tls import Tls
 
 Watch = Callable[[JobStatus], None]
 
@@ -73,16 +78,8 @@ class LiveSettings:
     manager: ManagerSettings = field(default_factory=ManagerSettings)
     address: str | None = None
     """Where hosts and manager listen; by default loopback on a local master."""
-    certificate: bytes | None = None
-    key: bytes | None = None
-
-
-class _JobRecord(msgspec.Struct, frozen=True):
-    """What a store was made for: which plan, over which data."""
-
-    plan: str
-    parallelism: int
-    partitions: dict[str, tuple[str, ...]]
+    tls: Tls | None = None
+    """Channels are encrypted with it; see `tls.py`."""
 
 
 def live_master(hosts: int) -> str:
@@ -104,6 +101,7 @@ class LiveRun:
     ledger: Ledger
     cut: int | None
     settings: LiveSettings
+    log_token: str = ""
 
     def run(
         self,
@@ -116,9 +114,14 @@ class LiveRun:
         """Until the inputs end; None when it was stopped before, by Ctrl-C or because `stop` said
         so. Rows of an OUTPUT … TO 'callback:' go to the function of that name, in the hosts, as
         they come."""
-        emits = _callbacks(self.program, callbacks or {})
+        given = callbacks or {}
+        check_callbacks(self.program, given)
+        callbacks_of = _of_kind(self.program, "callback:")
+        emits = {n: _guarded(o.name, given[o.name]) for n, o in callbacks_of.items()}
         if self.ledger.finished:
-            return self._report(())
+            report = self._report(())
+            self.objects.delete(sweep(self.objects, self.ledger))
+            return report
         ended, machine = self.drive(spark, emits, watch, stop)
         if ended.error:
             raise RunError(ended.error)
@@ -141,13 +144,14 @@ class LiveRun:
             self.topology, self.strategies, self.ledger, manager_settings, time.monotonic(),
             name=secrets.token_hex(8),
         )  # fmt: skip
-        security = Security(secrets.token_hex(32), self.settings.certificate, self.settings.key)
+        security = Security(secrets.token_hex(32), self.settings.tls)
         address = self.settings.address or _address(spark)
         driver = ManagerDriver(machine, self.objects, address, security, _show)
+        _check_channel(driver, address, security)
         job = LiveJob(
             self.plan, self.topology, self.strategies, self.partitions, self.objects.place,
             driver.url, address, security, self.settings.host, dict(emits or {}),
-            _of_kind(self.program, "console:"), self.cut,
+            _of_kind(self.program, "console:"), self.cut, self.log_token,
         )  # fmt: skip
         hosts = _Hosts(spark, job, self.settings.hosts)
         try:
@@ -168,7 +172,13 @@ class LiveRun:
         """Write the outputs, and say what was read and written."""
         files = {n: o for n, o in enumerate(self.program.outputs) if o.path not in DIRECT}
         writers = {n: len(sink.inputs) for n, sink in enumerate(self.topology.sinks)}
-        digests = write_outputs(self.objects, files, writers, self.directory)
+        try:
+            digests = write_outputs(self.objects, files, writers, self.directory)
+        except RunError as error:
+            raise RunError(
+                f"{error}; all rows are committed in the store, so mend it and run again with "
+                "--resume, or read them with weir read"
+            ) from error
         inputs: dict[str, InputReport] = {}
         events = 0
         for placement in placements:
@@ -207,9 +217,17 @@ def prepare_live(
     found = all_partitions(program, directory)
     pays = partial(rows_share_keys, partitions=found)
     plan = cut_stages(rewrite(program, pays), parallelism)
-    partitions = _claim_store(objects, program, plan, parallelism, found, resume)
-    ledger = last_record(objects) or Ledger()
-    return make_live(program, directory, plan, partitions, objects, ledger, cut, settings)
+    job = _claim_store(objects, program, plan, parallelism, found, resume)
+    partitions = {n: _same_partitions(job.partitions[n], parts) for n, parts in found.items()}
+    ledger = last_record(objects)
+    live = make_live(
+        program, directory, plan, partitions, objects, ledger or Ledger(), cut, settings
+    )
+    if ledger is None:
+        # Nobody has begun. Later these may have been collected, and must not be made anew.
+        for vertex in _followed(live):
+            begin_log(objects, vertex, job.token)
+    return replace(live, log_token=job.token)
 
 
 def make_live(
@@ -230,6 +248,15 @@ def make_live(
     )  # fmt: skip
 
 
+def _followed(live: LiveRun) -> Iterator[str]:
+    """The vertices whose sources have a log."""
+    for spec in live.topology.order:
+        if spec.kind == "source":
+            partition = live.partitions[source_of(live.plan, spec).name][spec.index]
+            if isinstance(partition, Followed):
+                yield spec.id
+
+
 def _show(text: bytes) -> None:
     sys.stdout.buffer.write(text)
     sys.stdout.flush()
@@ -239,13 +266,27 @@ def _of_kind(program: Program, path: str) -> dict[int, Output]:
     return {n: output for n, output in enumerate(program.outputs) if output.path == path}
 
 
-def _callbacks(program: Program, given: Mapping[str, EmitRows]) -> dict[int, EmitRows]:
-    wanted = _of_kind(program, "callback:")
-    for output in wanted.values():
+def _guarded(name: str, emit: EmitRows) -> EmitRows:
+    """A callback whose own errors end the job, rather than its host again and again."""
+
+    def guarded(partition: int, seq: int, rows: Batch) -> None:
+        try:
+            emit(partition, seq, rows)
+        except Exception as error:  # the user's code may raise anything
+            raise RunError(
+                f"the callback of {name} failed on {len(rows)} rows from {seq} of partition "
+                f"{partition} on: {type(error).__name__}: {error}"
+            ) from error
+
+    return guarded
+
+
+def check_callbacks(program: Program, given: Collection[str]) -> None:
+    """There is a function for every output that wants one."""
+    for output in _of_kind(program, "callback:").values():
         if output.name not in given:
-            hint = "run it from Python, with callbacks={…}"
+            hint = f"weir.run_live(…, callbacks={{'{output.name}': function}}) in Python"
             raise PlanError(f"OUTPUT {output.name} TO 'callback:' has no function", hint=hint)
-    return {number: given[output.name] for number, output in wanted.items()}
 
 
 def _refuse_frames(program: Program) -> None:
@@ -260,11 +301,18 @@ def _claim_store(
     parallelism: int,
     partitions: Mapping[str, Sequence[Partition]],
     resume: bool,
-) -> dict[str, tuple[Partition, ...]]:
-    """Make the store this job's, or see that it is; the partitions are those it began with."""
+) -> JobRecord:
+    """Make the store this job's, or see that it is; what it was made for."""
     text = explain(rewrite(program), plan)
     names = {name: tuple(p.name for p in parts) for name, parts in partitions.items()}
-    wanted = _JobRecord(hashlib.sha256(text.encode()).hexdigest(), parallelism, names)
+    outputs = tuple(
+        output_record(output, output_schema(output), kept=output.path not in DIRECT)
+        for output in program.outputs
+    )
+    wanted = JobRecord(
+        hashlib.sha256(text.encode()).hexdigest(), parallelism, names, outputs,
+        secrets.token_hex(16),
+    )  # fmt: skip
     if not resume:
         try:
             objects.put(JOB, encode_record(wanted), new=True)
@@ -273,17 +321,16 @@ def _claim_store(
                 f"the store '{objects.place}' holds a job already; go on with it by --resume, or "
                 "give a folder of its own"
             ) from None
-        return {name: tuple(parts) for name, parts in partitions.items()}
-    body = objects.get(JOB)
-    if body is None:
+        return wanted
+    known = read_job(objects)
+    if known is None:
         raise RunError(f"the store '{objects.place}' holds no job to resume")
-    known = msgspec.json.decode(decode_record(body), type=_JobRecord)
     if (known.plan, known.parallelism) != (wanted.plan, wanted.parallelism):
         raise PlanError(
             f"the store '{objects.place}' holds the job of another program or parallelism",
             hint=f"it was begun with --parallelism {known.parallelism}",
         )
-    return {name: _same_partitions(known.partitions[name], partitions[name]) for name in partitions}
+    return known
 
 
 def _same_partitions(
@@ -358,6 +405,20 @@ class _Hosts:
 def _address(spark: SparkSession) -> str:
     master = spark.conf.get("spark.master", "local") or "local"
     return "127.0.0.1" if master.startswith("local") else socket.gethostbyname(socket.gethostname())
+
+
+def _check_channel(driver: ManagerDriver, address: str, security: Security) -> None:
+    """With TLS: would hosts be let in? They could not say why not."""
+    if security.tls is None:
+        return
+    try:
+        Client(driver.url, security).act("hello", b"")
+    except ChannelErrors as error:
+        driver.close()
+        raise PlanError(
+            f"the certificate is not accepted at {address}: {error}",
+            hint="it must name that address (subjectAltName) and be signed by the authority given",
+        ) from None
 
 
 @contextmanager

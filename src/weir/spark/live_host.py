@@ -14,11 +14,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import cast
 from uuid import uuid4
 
 import msgspec
 
 from weir.errors import RunError, WeirError
+from weir.io.ingress_log import LogCollected, LogPlace
 from weir.io.object_store import ObjectStore
 from weir.job.host import Host
 from weir.job.messages import Orders, Report
@@ -38,16 +40,18 @@ from weir.job.signals import (
     OrdersArrived,
     Pull,
     Put,
+    SourceBehind,
     SourceFailed,
     Subscribed,
     Taken,
     Unsubscribed,
 )
 from weir.reliable.log import batch_bytes
+from weir.reliable.store import Store
 from weir.reliable.stream import Entry
 from weir.spark.flight import ChannelErrors, Client, Server, Subscription, Wanted
 from weir.spark.live_job import LiveJob
-from weir.spark.store_threads import StoreThreads
+from weir.spark.store_threads import PatientStore, StoreThreads
 from weir.spark.tasks import settle_worker
 
 IDLE = 0.02
@@ -56,6 +60,7 @@ RECEIVE_BYTES = 16 << 20
 """What may have arrived for one input and not be worked off."""
 STUCK = 60.0
 """A loop that has not come round for so long no longer counts as alive."""
+_MEND = "everything is kept, so mend it and run again with --resume"
 ALONE = 20.0
 """Without a manager for so long, a host gives up."""
 
@@ -82,7 +87,7 @@ class _Session:
             job.host_settings,
         )
         self._threads = StoreThreads(store, self._inbox.put)
-        self._sources = _Sources(job, store, self._inbox.put)
+        self._sources = _Sources(job, PatientStore(store), self._inbox.put)
         self._receivers: dict[tuple[str, int], _Receiver] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._over: bool | None = None
@@ -228,7 +233,7 @@ class _Receiver:
 class _Sources:
     """Reads partitions, each in a thread of its own, one chunk ahead of what was asked for."""
 
-    def __init__(self, job: LiveJob, store: ObjectStore, put: Callable[[HostSignal], None]) -> None:
+    def __init__(self, job: LiveJob, store: Store, put: Callable[[HostSignal], None]) -> None:
         self._job, self._store, self._put = job, store, put
         self._asked: dict[tuple[str, int], queue.SimpleQueue[None]] = {}
         self._closed = False
@@ -244,11 +249,22 @@ class _Sources:
         vertex, incarnation = pull.vertex, pull.incarnation
         asked = self._asked[vertex, incarnation]
         try:
-            chunks = self._job.chunks(vertex, pull.offset, self._store, lambda: self._closed)
+            place = cast(LogPlace | None, pull.place)
+            chunks = self._job.chunks(vertex, pull.offset, place, self._store, lambda: self._closed)
             for chunk in chunks:
                 asked.get()
                 self._put(ChunkRead(vertex, incarnation, chunk))
-        except (WeirError, OSError) as error:
+        except LogCollected as error:
+            self._put(SourceBehind(vertex, incarnation, str(error)))
+            return
+        except WeirError as error:
+            self._put(SourceFailed(vertex, incarnation, f"{type(error).__name__}: {error}"))
+            return
+        except OSError as error:
+            why = f"'{error.filename}' cannot be read: {error.strerror}; {_MEND}"
+            self._put(SourceFailed(vertex, incarnation, why if error.filename else str(error)))
+            return
+        except Exception as error:  # a reader's bug or a broken file: it must not look like silence
             self._put(SourceFailed(vertex, incarnation, f"{type(error).__name__}: {error}"))
             return
         if not self._closed:

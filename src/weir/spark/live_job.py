@@ -9,8 +9,8 @@ import msgspec
 
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
-from weir.io.followed import Followed
-from weir.io.ingress_log import IngressLog
+from weir.io.followed import Followed, check_not_shorter
+from weir.io.ingress_log import IngressLog, LogPlace
 from weir.io.sinks import json_values
 from weir.io.writers import OutputForm
 from weir.job.running import HostSettings
@@ -43,6 +43,8 @@ class LiveJob:
     console: Mapping[int, Output]
     """Outputs whose rows are shown where the job was started."""
     cut: int | None = None
+    log_token: str = ""
+    """Whose the first record of each source's log is."""
     report_every: float = REPORT_EVERY
 
     def maker(self, show: Callable[[bytes], None]) -> InstanceMaker:
@@ -59,15 +61,32 @@ class LiveJob:
         )
 
     def chunks(
-        self, vertex: str, offset: int, store: Store, stopped: Callable[[], bool]
+        self,
+        vertex: str,
+        offset: int,
+        place: LogPlace | None,
+        store: Store,
+        stopped: Callable[[], bool],
     ) -> Iterator[Chunk]:
         """The chunks of a source vertex from an offset on; what has no end is followed."""
         spec = self.topology.vertices[vertex]
         partition = self.partitions[source_of(self.plan, spec).name][spec.index]
         size = self.cut or CHUNK_ROWS
         if isinstance(partition, Followed):
-            return partition.follow(size, offset, IngressLog(store, vertex), stopped)
-        return partition.chunks(size, offset)
+            log = IngressLog(store, vertex, place or LogPlace(0, self.log_token))
+            return partition.follow(size, offset, log, stopped)
+        return _checked_chunks(partition, size, offset)
+
+
+def _checked_chunks(partition: Partition, size: int, start: int) -> Iterator[Chunk]:
+    """A file that has become shorter than what was read of it must not look like one at its end."""
+    chunks = iter(partition.chunks(size, start))
+    first = next(chunks, None)
+    if first is None:
+        check_not_shorter(partition, start)
+        return
+    yield first
+    yield from chunks
 
 
 def _shown(output: Output, show: Callable[[bytes], None]) -> EmitRows:

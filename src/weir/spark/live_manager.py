@@ -128,7 +128,9 @@ class ManagerDriver:
                     self._ended = ended
 
     def _act(self, name: str, body: bytes) -> bytes:
-        """A report, or text for the console; called by a thread of the server."""
+        """A report, text for the console, or a mere knock; called by a thread of the server."""
+        if name == "hello":
+            return b""
         if name == "show":
             self._show(body)
             return b""

@@ -10,12 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from weir.errors import PlanError
+from weir.errors import InputError, PlanError
 from weir.io.chunks import Chunk
-from weir.io.followed import open_followed
-from weir.io.ingress_log import IngressLog
+from weir.io.followed import check_not_shorter, open_followed
+from weir.io.ingress_log import (
+    IngressLog,
+    IngressRecord,
+    LogCollected,
+    LogPlace,
+    begin_log,
+)
 from weir.io.object_store import ObjectStore
 from weir.io.sources import open_any
+from weir.job.keys import ingress_key
 from weir.plan.nodes import Source
 from weir.script.program import parse_program
 
@@ -27,11 +34,22 @@ def source(path: str, options: str = "") -> Source:
     return parse_program(text).sources[0]
 
 
-def follow(of: Source, folder: Path, start: int = 0, size: int = 100) -> Iterator[Chunk]:
+def follow(
+    of: Source, folder: Path, start: int = 0, size: int = 100, place: LogPlace | None = None
+) -> Iterator[Chunk]:
     partition = open_followed(of, str(folder))
     assert partition is not None
-    log = IngressLog(ObjectStore(str(folder / "store")), "0.0")
+    store = ObjectStore(str(folder / "store"))
+    log = IngressLog(store, "0.0", place or begin_log(store, "0.0", "job"))
     return partition.follow(size, start, log, NEVER)
+
+
+def again_from(of: Source, folder: Path, chunk: Chunk) -> Iterator[Chunk]:
+    """What a source says that starts again behind this chunk, when no earlier record is left."""
+    assert chunk.place is not None
+    store = ObjectStore(str(folder / "store"))
+    store.delete(ingress_key("0.0", number) for number in range(chunk.place.number))
+    return follow(of, folder, chunk.stop, place=chunk.place)
 
 
 def lines(first: int, stop: int) -> bytes:
@@ -105,6 +123,134 @@ def test_rows_of_a_socket_are_logged_and_said_again(tmp_path: Path) -> None:
     assert offsets(follow(of, tmp_path, start=2)) == [2, 3]
 
 
+def test_a_socket_needs_no_record_before_the_one_it_stands_in(tmp_path: Path) -> None:
+    more = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                for first in range(0, 12, 3):
+                    connection.sendall(lines(first, first + 3))
+                    more.wait()
+                    more.clear()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        of = source(f"tcp://127.0.0.1:{server.getsockname()[1]}?until=eof")
+        came = []
+        for chunk in follow(of, tmp_path, size=2):
+            came.append(chunk)
+            if chunk.stop % 3 == 0:
+                more.set()
+        thread.join()
+    assert [int(o) for c in came for o in c.offsets] == list(range(12))
+    assert [(c.place or LogPlace(0, "")).number for c in came] == [1, 1, 2, 2, 3, 3, 4, 4]
+    for chunk in came:
+        assert offsets(again_from(of, tmp_path, chunk)) == list(range(chunk.stop, 12))
+    line = came[-1].lines
+    assert line is not None and line.tolist() == [12]
+
+
+def test_a_sender_that_is_told_what_is_durable_loses_nothing(tmp_path: Path) -> None:
+    told: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for whole in (False, True):
+                connection, _ = server.accept()
+                with connection, connection.makefile("rb") as acks:
+                    told.append(int(acks.readline()))
+                    text = lines(told[-1], 6)
+                    connection.sendall(text if whole else text[:-3])
+                    told.append(int(acks.readline()))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        of = source(f"tcp://127.0.0.1:{server.getsockname()[1]}?acks=yes")
+        chunks = follow(of, tmp_path)
+        assert offsets(islice(chunks, 2)) == [0, 1, 2, 3, 4, 5]
+        next_one = threading.Thread(target=lambda: next(chunks, None), daemon=True)
+        next_one.start()
+        thread.join()
+    assert told == [0, 5, 5, 6]
+
+
+def test_a_folder_ends_and_forgets_no_file_it_has_read(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    of = source("in/")
+    chunks = follow(of, tmp_path)
+    came = []
+    for first, name in ((0, "c"), (3, "b"), (6, "a")):
+        (folder / f"{name}.jsonl").write_bytes(lines(first, first + 3))
+        came += list(islice(chunks, 1))
+    (folder / ".end").touch()
+    assert list(chunks) == []
+    for chunk in came:
+        assert offsets(again_from(of, tmp_path, chunk)) == list(range(chunk.stop, 9))
+
+
+def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 3))
+    of = source("tail://a.jsonl", ", idle = 20ms")
+    *_, last = islice(follow(of, tmp_path), 4)
+    assert last.place is not None and last.place.number == 3
+    Path(f"{path}.end").touch()
+    again = list(again_from(of, tmp_path, last))
+    assert [c.cti_times.tolist() for c in again] == [last.cti_times.tolist()]
+
+
+# --- the log itself ------------------------------------------------------------------------------
+
+
+def written(log: IngressLog, count: int) -> list[LogPlace]:
+    places = []
+    for offset in range(count):
+        assert log.append(IngressRecord(offset))
+        places.append(log.place(offset))
+    return places
+
+
+def test_a_zombie_cannot_write_where_a_record_was_collected(tmp_path: Path) -> None:
+    store = ObjectStore(str(tmp_path))
+    begin = begin_log(store, "0.0", "job")
+    zombie = IngressLog(store, "0.0", begin)
+    assert zombie.append(IngressRecord(0))
+    late = IngressLog(store, "0.0", zombie.place(0))
+    assert late.read() is not None
+    ahead = IngressLog(store, "0.0", begin)
+    assert ahead.read() is not None
+    *_, place = written(ahead, 5)
+    store.delete(ingress_key("0.0", number) for number in range(place.number))
+    with pytest.raises(LogCollected, match="record 1 "):
+        zombie.append(IngressRecord(1))  # makes record 2 anew
+    with pytest.raises(LogCollected, match="record 1 "):
+        late.read()  # and nobody believes it
+    with pytest.raises(LogCollected, match="record 0 "):
+        IngressLog(store, "0.0", begin)
+    after = IngressLog(store, "0.0", place)
+    assert after.read() is not None and after.read() is None
+    assert after.append(IngressRecord(6)) and not ahead.append(IngressRecord(6))
+    assert ahead.read() is not None
+
+
+def test_a_record_made_anew_is_not_the_one_that_was_there(tmp_path: Path) -> None:
+    store = ObjectStore(str(tmp_path))
+    begin = begin_log(store, "0.0", "job")
+    one, other = IngressLog(store, "0.0", begin), IngressLog(store, "0.0", begin)
+    (place,) = written(one, 1)
+    assert other.read() is not None
+    written(other, 3)
+    store.delete(ingress_key("0.0", number) for number in range(4))
+    store.put(ingress_key("0.0", 1), store.get(ingress_key("0.0", 4)) or b"")
+    with pytest.raises(LogCollected):
+        one.append(IngressRecord(9))
+    with pytest.raises(LogCollected):
+        IngressLog(store, "0.0", place)
+
+
 def test_what_has_no_end_is_for_live_runs(tmp_path: Path) -> None:
     (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
     with pytest.raises(PlanError, match="has no end"):
@@ -124,3 +270,74 @@ def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
 def test_a_wrong_rate_is_refused(path: str) -> None:
     with pytest.raises(PlanError, match="is no rate"):
         open_any(source(path))
+
+
+# --- what is gone ------------------------------------------------------------------------------
+
+
+def drained(chunks: Iterator[Chunk]) -> None:
+    for _ in chunks:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("was truncated", lambda path: path.write_bytes(b"")),
+        ("is gone", Path.unlink),
+        (
+            "was replaced by another file",
+            lambda path: (path.rename(f"{path}.1"), path.write_bytes(lines(0, 9))),
+        ),
+    ],
+)
+def test_a_growing_file_that_is_rotated_is_an_error_and_not_silence(
+    tmp_path: Path, what: str, change: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    chunks = follow(source("tail://a.jsonl"), tmp_path)
+    assert values(islice(chunks, 1)) == [0, 1, 4, 9, 16]
+    change(path)
+    with pytest.raises(InputError, match=f"it {what}, and 5 rows of it were read; put .*--resume"):
+        drained(chunks)
+
+
+def test_a_growing_file_that_lost_rows_while_nobody_read_is_an_error(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl"), tmp_path / "a.jsonl"
+    with pytest.raises(InputError, match="is gone, and 4 rows"):
+        drained(follow(of, tmp_path, start=4))
+    path.write_bytes(lines(0, 3))
+    with pytest.raises(InputError, match="was truncated, and 4 rows"):
+        drained(follow(of, tmp_path, start=4))
+
+
+def test_a_file_of_a_folder_that_is_needed_and_gone_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for first, name in ((0, "a"), (3, "b"), (6, "c")):
+        (folder / f"{name}.jsonl").write_bytes(lines(first, first + 3))
+    (folder / ".end").touch()
+    of = source("in/")
+    assert len(values(follow(of, tmp_path))) == 9
+    (folder / "a.jsonl").rename(tmp_path / "a.jsonl")
+    assert offsets(follow(of, tmp_path, start=3)) == [3, 4, 5, 6, 7, 8], "it is not needed"
+    with pytest.raises(InputError, match=r"a\.jsonl: it is gone"):
+        drained(follow(of, tmp_path, start=2))
+    (tmp_path / "a.jsonl").rename(folder / "a.jsonl")
+    (folder / "b.jsonl").write_bytes(lines(3, 5))
+    with pytest.raises(InputError, match=r"b\.jsonl: it has other rows now"):
+        drained(follow(of, tmp_path, start=4))
+    with pytest.raises(InputError, match=r"b\.jsonl: it has fewer rows now"):
+        drained(follow(of, tmp_path, start=6))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_finite_file_that_became_shorter_is_not_at_its_end(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    (partition,) = open_any(source("a.jsonl"), tmp_path)
+    check_not_shorter(partition, 5)
+    path.write_bytes(lines(0, rows))
+    with pytest.raises(InputError, match=r"a\.jsonl: it has fewer rows now, and 5 rows"):
+        check_not_shorter(partition, 5)

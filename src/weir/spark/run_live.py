@@ -1,0 +1,84 @@
+"""`weir.run_live`: a program run continuously on Spark, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from weir.errors import PlanError
+from weir.events.batch import Batch
+from weir.io.writers import OutputForm
+from weir.job.status import JobStatus
+from weir.local.files import RunReport
+from weir.local.instances import EmitRows
+from weir.local.run import parsed
+from weir.local.runner import output_schema
+from weir.plan.nodes import Output, Program
+from weir.spark.live import LiveSettings, check_callbacks, live_master, prepare_live
+from weir.spark.session import session
+from weir.spark.tls import read_tls
+
+Callback = Callable[[int, int, pa.RecordBatch], None]
+"""Takes (partition, number of the first row, rows) of an output."""
+
+
+def run_live(
+    program: str | Path | Program,
+    store: str | Path,
+    spark: SparkSession | None = None,
+    *,
+    params: Mapping[str, str] | None = None,
+    directory: str | Path = ".",
+    cut: int | None = None,
+    parallelism: int = 1,
+    resume: bool = False,
+    hosts: int = 2,
+    callbacks: Mapping[str, Callback] | None = None,
+    watch: Callable[[JobStatus], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+    tls: tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str | Path] | None = None,
+) -> RunReport | None:
+    """Run a program continuously until its inputs end: a text, a `Path` to one, or a checked
+    program. None when it was stopped before, by Ctrl-C or because `stop` said so: then `resume`
+    goes on with what is in the `store`, a folder or a bucket's URL.
+
+    Without `spark`, the active session runs it, or one made for it with a slot for each of the
+    `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by the
+    stream's name: it runs in the hosts, as rows come, and gets (partition, number of the first
+    row, rows as a record batch), at least once each. `watch` is called here, now and then, with
+    the job's state. `tls` has the files of a certificate, its key and, unless it signs itself,
+    the authority. `params`, `directory`, `cut` and `parallelism` are those of `weir.run`.
+    """
+    if not isinstance(program, Program):
+        program = parsed(program, params, Path(directory))
+    emits = _emits(program, callbacks or {})
+    check_callbacks(program, emits)
+    settings = LiveSettings(hosts=hosts, tls=None if tls is None else read_tls(*tls))
+    live = prepare_live(
+        program, str(store), directory=directory, parallelism=parallelism, cut=cut,
+        resume=resume, settings=settings,
+    )  # fmt: skip
+    with nullcontext(spark) if spark is not None else session(live_master(hosts)) as running:
+        return live.run(running, callbacks=emits, watch=watch, stop=stop)
+
+
+def _emits(program: Program, callbacks: Mapping[str, Callback]) -> dict[str, EmitRows]:
+    outputs = {o.name: o for o in program.outputs if o.path == "callback:"}
+    for name in callbacks:
+        if name not in outputs:
+            hint = f"add OUTPUT {name} TO 'callback:';"
+            raise PlanError(f"there is no output for the callback of {name}", hint=hint)
+    return {name: _emit(outputs[name], callback) for name, callback in callbacks.items()}
+
+
+def _emit(output: Output, callback: Callback) -> EmitRows:
+    form = OutputForm("", output_schema(output), output.kind != "bad")
+
+    def emit(partition: int, seq: int, rows: Batch) -> None:
+        callback(partition, seq, form.record(rows))
+
+    return emit

@@ -1,0 +1,54 @@
+"""Many instances of one source at its log, and a collector: all that is believed is one story."""
+
+import numpy as np
+import pytest
+
+from weir.io.ingress_log import IngressLog, IngressRecord, LogCollected, LogPlace, begin_log
+from weir.job.keys import ingress_key
+from weir.local.simulated_disk import SimulatedDisk
+
+
+class Instances:
+    """Instances begin at the last checkpoint, or hang and go on much later. The collector deletes
+    what lies before the checkpoint, some of it at a time, the smallest first."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._disk = SimulatedDisk(np.random.default_rng(0))
+        self._checkpoint = begin_log(self._disk, "0.0", "job")
+        self._logs: list[IngressLog] = []
+        self._deleted = 0
+        self.story: dict[int, str] = {}
+        self.behind = 0
+
+    def step(self) -> None:
+        match int(self._rng.integers(6)):
+            case 0:
+                self._logs.append(IngressLog(self._disk, "0.0", self._checkpoint))
+            case 1 if self._deleted < self._checkpoint.number:
+                self._disk.delete([ingress_key("0.0", self._deleted)])
+                self._deleted += 1
+            case _ if self._logs:
+                log = self._logs[int(self._rng.integers(len(self._logs)))]
+                try:
+                    self._go_on(log)
+                except LogCollected:
+                    self.behind += 1
+                    self._logs.remove(log)
+
+    def _go_on(self, log: IngressLog) -> None:
+        if log.read() is None and not log.append(IngressRecord(0)):
+            return
+        place: LogPlace = log.place(0)
+        assert self.story.setdefault(place.number, place.writer) == place.writer
+        if place.number > self._checkpoint.number and self._rng.random() < 0.3:
+            self._checkpoint = place
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_no_two_instances_believe_different_records(seed: int) -> None:
+    instances = Instances(seed)
+    for _ in range(400):
+        instances.step()
+    assert len(instances.story) > 20
+    assert instances.behind > 0

@@ -1,0 +1,135 @@
+"""`weir.run_live`: callbacks, stopping and going on, TLS; the answer of `weir.run`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import weir
+from certificates import certificate
+from weir.job.status import JobStatus
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+PROGRAM = """
+STREAM R (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://4000?rows=24000&keys=5' WITH (vs = t);
+Sums = SELECT k, SUM(value) AS s FROM R GROUP BY k WITH TUMBLING(1s);
+OUTPUT Sums TO 'sums.csv';
+"""
+CALLBACK = "OUTPUT Sums TO 'callback:';"
+
+
+def writing(path: Path) -> Callable[[int, int, pa.RecordBatch], None]:
+    def write(partition: int, seq: int, rows: pa.RecordBatch) -> None:
+        with path.open("a", encoding="utf-8") as file:
+            for place, row in enumerate(rows.to_pylist()):
+                file.write(f"{partition} {seq + place} {row['vs']} {row['k']} {row['s']}\n")
+
+    return write
+
+
+def test_callbacks_stopping_and_going_on_over_tls(spark: SparkSession, tmp_path: Path) -> None:
+    local = weir.run(PROGRAM, directory=tmp_path)
+    wanted = (tmp_path / "sums.csv").read_bytes()
+    (tmp_path / "sums.csv").unlink()
+    seen: list[JobStatus] = []
+    told = tmp_path / "told"
+    cert, key = certificate(tmp_path, "job")
+
+    def run(*, resume: bool, stop: Callable[[], bool] | None = None) -> object:
+        return weir.run_live(
+            PROGRAM + CALLBACK, tmp_path / "store", spark, directory=tmp_path, hosts=1,
+            resume=resume, callbacks={"Sums": writing(told)}, watch=seen.append, stop=stop,
+            tls=(cert, key),
+        )  # fmt: skip
+
+    assert run(resume=False, stop=lambda: bool(seen) and seen[-1].events > 8000) is None
+    assert seen[-1].hosts[0].address.startswith("grpc+tls://")
+    assert not (tmp_path / "sums.csv").exists()
+    done = run(resume=True)
+    assert done is not None
+    assert (tmp_path / "sums.csv").read_bytes() == wanted
+    found = weir.read_committed(str(tmp_path / "store"), "Sums")
+    assert found.digest == local.outputs[0].digest
+    rows = {tuple(map(int, line.split())) for line in told.read_text("utf-8").splitlines()}
+    assert {(vs, k, s) for _, _, vs, k, s in rows} == {
+        (row["vs"], row["k"], row["s"]) for row in found.table.to_pylist()
+    }
+    assert len({(partition, seq) for partition, seq, *_ in rows}) == len(rows)
+
+
+def test_what_is_wrong_is_said_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(weir.PlanError, match="no output for the callback of Other"):
+        weir.run_live(PROGRAM, tmp_path / "s", spark, callbacks={"Other": print})
+    assert not (tmp_path / "s").exists()
+    with pytest.raises(weir.PlanError, match=r"has no function; weir\.run_live"):
+        weir.run_live(PROGRAM + CALLBACK, tmp_path / "s", spark, directory=tmp_path)
+    assert not (tmp_path / "s").exists()
+    with pytest.raises(weir.RunError, match="holds no job to resume"):
+        weir.run_live(PROGRAM, tmp_path / "t", spark, directory=tmp_path, resume=True)
+    with pytest.raises(weir.PlanError, match="for TLS"):
+        weir.run_live(PROGRAM, tmp_path / "t", spark, tls=("no.crt", "no.key"))
+
+
+SHORT = PROGRAM.replace("4000?rows=24000", "20000?rows=2000")
+
+
+def test_an_output_that_cannot_be_written_is_written_by_resuming(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    program = SHORT.replace("'sums.csv'", "'out/sums.csv'")
+    (tmp_path / "out").touch()
+
+    def run(*, resume: bool) -> object:
+        return weir.run_live(
+            program, tmp_path / "store", spark, directory=tmp_path, hosts=1, resume=resume
+        )
+
+    with pytest.raises(weir.RunError, match=r"cannot write .*all rows are committed .*--resume"):
+        run(resume=False)
+    committed = weir.read_committed(str(tmp_path / "store"), "Sums")
+    assert committed.finished and committed.rows > 0
+    (tmp_path / "out").unlink()
+    assert run(resume=True) is not None
+    weir.run(SHORT, directory=tmp_path)
+    assert (tmp_path / "out" / "sums.csv").read_bytes() == (tmp_path / "sums.csv").read_bytes()
+
+
+def test_a_callback_that_fails_ends_the_job(spark: SparkSession, tmp_path: Path) -> None:
+    def failing(partition: int, seq: int, rows: pa.RecordBatch) -> None:
+        raise OSError("nobody answers")
+
+    with pytest.raises(weir.RunError, match=r"of Sums failed on .*OSError: nobody answers"):
+        weir.run_live(
+            SHORT + CALLBACK, tmp_path / "store", spark, directory=tmp_path, hosts=1,
+            callbacks={"Sums": failing},
+        )  # fmt: skip
+    assert not (tmp_path / "sums.csv").exists()
+
+
+def test_a_source_that_lost_rows_ends_the_job(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"t": {t}, "v": {t}}}\n' for t in range(100)), "utf-8")
+    program = """
+        STREAM A (t BIGINT, v BIGINT) FROM 'tail://a.jsonl' WITH (vs = t);
+        OUTPUT A TO 'out.csv';
+    """
+    seen: list[JobStatus] = []
+
+    def run(*, resume: bool) -> object:
+        return weir.run_live(
+            program, tmp_path / "store", spark, directory=tmp_path, hosts=1, resume=resume,
+            watch=seen.append, stop=lambda: not resume and bool(seen) and seen[-1].events == 100,
+        )  # fmt: skip
+
+    assert run(resume=False) is None
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(weir.RunError, match=r"a\.jsonl: it was truncated, and 100 rows"):
+        run(resume=True)
+    path.write_bytes(whole)
+    (tmp_path / "a.jsonl.end").touch()
+    assert run(resume=True) is not None
+    assert weir.read_committed(str(tmp_path / "store"), "A").rows == 100

@@ -1,0 +1,109 @@
+"""The store in a folder: what it says when it cannot do what it is asked, and who waits for it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weir.errors import RunError
+from weir.io.object_store import ObjectStore, existing_store
+from weir.reliable.store import ObjectExists
+from weir.spark.store_threads import PatientStore
+
+
+def test_objects_are_made_once(tmp_path: Path) -> None:
+    store = ObjectStore(str(tmp_path))
+    store.put("a/b", b"1", new=True)
+    with pytest.raises(ObjectExists):
+        store.put("a/b", b"2", new=True)
+    assert store.get("a/b") == b"1" and store.list() == ["a/b"] and store.get("c") is None
+
+
+@pytest.mark.parametrize("place", ["nonsense://x/y", "s3://"])
+def test_a_place_that_is_no_store_is_told(place: str) -> None:
+    with pytest.raises(RunError, match=f"cannot use '{place}' as a store"):
+        ObjectStore(place)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="as a store"):
+        ObjectStore(str(tmp_path / "file" / "store"))
+    with pytest.raises(RunError, match="there is no store"):
+        existing_store(str(tmp_path / "nowhere"))
+
+
+def test_a_store_that_is_gone_is_told_by_name(tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    store = ObjectStore(str(place))
+    store.put("a", b"1")
+    place.rename(tmp_path / "away")
+    place.touch()  # a file where the folder was
+    with pytest.raises(RunError, match=f"b cannot be written to '{place}'"):
+        store.put("b", b"2", new=True)
+    with pytest.raises(RunError, match=f"a cannot be read from '{place}'"):
+        store.get("a")
+
+
+FULL = """
+import resource, signal, sys
+from weir.errors import RunError
+from weir.io.object_store import ObjectStore
+store = ObjectStore(sys.argv[1])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+store.put("small", b"1")
+try:
+    store.put("large", bytes(10000), new=True)
+except RunError as error:
+    print(error)
+assert store.get("large") is None and store.get("small") == b"1"
+assert store.list() == ["small"]
+"""
+
+
+def test_what_does_not_fit_on_the_disk_is_not_there_and_is_told(tmp_path: Path) -> None:
+    """A limit on the size of files: the write fails half-way, as on a disk that is full."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"large cannot be written to '{tmp_path}'" in done.stdout
+
+
+class Failing:
+    """A store that fails so often; `unheard`: its first put succeeds and says that it failed."""
+
+    def __init__(self, store: ObjectStore, failures: int, *, unheard: bool = False) -> None:
+        self._store, self._failures, self._unheard = store, failures, unheard
+        self.delete, self.list = store.delete, store.list
+
+    def put(self, key: str, body: bytes, *, new: bool = False) -> None:
+        if self._unheard:
+            self._unheard = False
+            self._store.put(key, body, new=new)
+            raise RunError("nobody knows")
+        self._fail()
+        self._store.put(key, body, new=new)
+
+    def get(self, key: str) -> bytes | None:
+        self._fail()
+        return self._store.get(key)
+
+    def _fail(self) -> None:
+        self._failures -= 1
+        if self._failures >= 0:
+            raise RunError("no space left")
+
+
+def test_a_source_waits_for_its_store_but_not_for_ever(tmp_path: Path) -> None:
+    store = ObjectStore(str(tmp_path))
+    PatientStore(Failing(store, 2)).put("a", b"1", new=True)
+    assert PatientStore(Failing(store, 2)).get("a") == b"1"
+    with pytest.raises(ObjectExists):
+        PatientStore(Failing(store, 1)).put("a", b"2", new=True)
+    PatientStore(Failing(store, 0, unheard=True)).put("b", b"1", new=True)
+    assert store.get("b") == b"1"
+    with pytest.raises(RunError, match="no space left"):
+        PatientStore(Failing(store, 100), patience=0.0).put("c", b"1", new=True)
