@@ -12,78 +12,45 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import socket
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from live_feed import RATES, WARM_UP, free_port, write_file, write_socket
+from pyspark.sql import SparkSession
 
 from weir.events.batch import Batch
+from weir.job.running import HostSettings
 from weir.job.status import JobStatus
 from weir.script.program import parse_program
 from weir.spark.live import LiveSettings, live_master, prepare_live
 from weir.spark.session import make_session
 
-WARM_UP = 5.0
-WORDS = [f"word{i}" for i in range(1000)]
-
 
 @dataclass(frozen=True)
 class Case:
-    name: str
-    rate: int
     program: str
     window: int = 0
 
 
-CASES = (
-    Case(
-        "grep",
-        10_000,
+CASES = {
+    "grep": Case(
         """STREAM L (t BIGINT, line STRING) FROM '{source}' WITH (vs = t);
         Out = SELECT t AS made, line FROM L WHERE CONTAINS(line, 'error');""",
     ),
-    Case(
-        "wordcount 5 s",
-        1_000,
+    "wordcount": Case(
         """STREAM L (t BIGINT, line STRING) FROM '{source}' WITH (vs = t);
         W = SELECT EXPLODE(SPLIT(line, ' ')) AS word FROM L;
         Out = SELECT word, COUNT(*) AS n FROM W GROUP BY word WITH TUMBLING(5s);""",
         5_000_000,
     ),
-)
-
-
-def lines(rate: int, seconds: float):  # type: ignore[no-untyped-def]
-    """Texts of a millisecond's events, as time goes."""
-    rng = np.random.default_rng(1)
-    began, made = time.time(), 0
-    while (passed := time.time() - began) < seconds:
-        due = int(passed * rate)
-        if due > made:
-            now = int(time.time() * 1e6)
-            words = rng.integers(0, len(WORDS), (due - made, 10))
-            texts = (" ".join(WORDS[w] for w in row) + " error" for row in words)
-            yield "".join(f'{{"t":{now},"line":"{text}"}}\n' for text in texts).encode()
-            made = due
-        time.sleep(0.001)
-
-
-def write_file(path: str, rate: int, seconds: float) -> None:
-    with open(path, "ab", buffering=0) as file:
-        for data in lines(rate, seconds):
-            file.write(data)
-
-
-def write_socket(port: int, rate: int, seconds: float) -> None:
-    with socket.create_server(("127.0.0.1", port)) as server:
-        connection, _ = server.accept()
-        with connection:
-            for data in lines(rate, seconds):
-                connection.sendall(data)
+}
 
 
 def noted(path: str, window: int):  # type: ignore[no-untyped-def]
@@ -99,18 +66,27 @@ def noted(path: str, window: int):  # type: ignore[no-untyped-def]
     return note
 
 
-def run_round(spark, case: Case, kind: str, seconds: float) -> np.ndarray:  # type: ignore[no-untyped-def,type-arg]
+def weir_round(
+    spark: SparkSession,
+    name: str,
+    seconds: float,
+    kind: str = "tail",
+    bursts: int = 1,
+    host: HostSettings | None = None,
+) -> np.ndarray:  # type: ignore[type-arg]
+    """How late each row came, in ms."""
+    case = CASES[name]
     with tempfile.TemporaryDirectory() as folder:
         data, notes = f"{folder}/in.jsonl", f"{folder}/notes"
         Path(data).touch()
-        if kind == "tail":
-            source, target, arguments = f"tail://{data}", write_file, (data,)
-        else:
-            port = _free_port()
-            source, target, arguments = f"tcp://127.0.0.1:{port}?until=eof", write_socket, (port,)
+        source, target, place = f"tail://{data}", write_file, data
+        if kind == "tcp":
+            port = free_port()
+            source, target, place = f"tcp://127.0.0.1:{port}?until=eof", write_socket, port
         text = case.program.format(source=source) + "OUTPUT Out TO 'callback:';"
-        live = prepare_live(parse_program(text), f"{folder}/store", settings=LiveSettings(hosts=1))
-        maker = multiprocessing.Process(target=target, args=(*arguments, case.rate, seconds))
+        settings = LiveSettings(hosts=1, host=host or HostSettings())
+        live = prepare_live(parse_program(text), f"{folder}/store", settings=settings)
+        maker = multiprocessing.Process(target=target, args=(place, RATES[name], seconds, bursts))
         callbacks = {"Out": noted(notes, case.window)}
         until = [float("inf")]
 
@@ -126,27 +102,37 @@ def run_round(spark, case: Case, kind: str, seconds: float) -> np.ndarray:  # ty
         return (pairs[:, 0] - pairs[:, 1]) / 1e3
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--source", choices=["tail", "tcp"], default="tail")
+    parser.add_argument("--alone", action="store_true", help="without Structured Streaming")
     given = parser.parse_args()
     spark = make_session(live_master(1))
-    for case in CASES:
-        found = [run_round(spark, case, given.source, given.seconds) for _ in range(given.rounds)]
-        p50, p99 = (
-            statistics.median(float(np.percentile(ms, p)) for ms in found) for p in (50, 99)
-        )
-        rows = sum(map(len, found))
-        print(f"{case.name}: p50 {p50:.2f} ms, p99 {p99:.2f} ms ({rows} rows)", flush=True)
+    for name in CASES:
+        ours, theirs = [], []
+        for _ in range(given.rounds):
+            late = weir_round(spark, name, given.seconds, given.source)
+            ours.append((float(np.percentile(late, 50)), float(np.percentile(late, 99))))
+            if not given.alone:
+                theirs.append(peer_round(name, given.seconds))
+        peer = f"; Structured Streaming {medians(theirs)}" if theirs else ""
+        print(f"{name}: {medians(ours)}{peer}", flush=True)
     spark.stop()
+
+
+def peer_round(name: str, seconds: float) -> tuple[float, float]:
+    peer = Path(__file__).parent / "streaming_peer.py"
+    command = [sys.executable, peer, "latency", name, str(seconds + 5)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    p50, p99 = map(float, done.stdout.split())
+    return p50, p99
+
+
+def medians(rounds: Sequence[tuple[float, float]]) -> str:
+    p50, p99 = (statistics.median(found) for found in zip(*rounds, strict=True))
+    return f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
 
 
 if __name__ == "__main__":

@@ -163,7 +163,8 @@ def run_spark(query: str, data: Path, out: str, rounds: int) -> tuple[float, flo
         builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
         for key, value in logging_to(log).items():
             builder = builder.config(key, value)
-        spark = builder.config("spark.ui.enabled", "false").getOrCreate()
+        builder = builder.config("spark.ui.enabled", "false")
+        spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
         for table in data.iterdir():
             spark.read.parquet(str(table)).createOrReplaceTempView(table.name)
         native = spark.sql(SPARK[query])
