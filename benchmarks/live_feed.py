@@ -1,4 +1,4 @@
-"""What the latency benchmarks send, from a second process."""
+"""What the latency benchmarks send, from a second process, and what they make of the answers."""
 
 from __future__ import annotations
 
@@ -52,3 +52,10 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def percentiles(pairs: np.ndarray) -> tuple[float, float]:  # type: ignore[type-arg]
+    """p50 and p99 in ms, without the first seconds."""
+    pairs = pairs[pairs[:, 1] > pairs[0, 1] + WARM_UP * 1e6]
+    late = (pairs[:, 0] - pairs[:, 1]) / 1e3
+    return float(np.percentile(late, 50)), float(np.percentile(late, 99))

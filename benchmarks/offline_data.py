@@ -6,7 +6,7 @@ Weir as of Spark SQL) does not decide: a backtest reads more than a few seconds'
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,10 @@ Make = Callable[[np.random.Generator, int, int], pa.Table]
 """From a generator, a number of rows and the number of the file."""
 
 
-def write_all(folder: Path, scale: float) -> None:
-    """Every data set, unless it is there already."""
+def write_all(folder: Path, scale: float, names: Sequence[str] = ()) -> None:
+    """Every data set, or those of these names, unless it is there already."""
     for name, (events, make) in _DATA.items():
-        if not (folder / name).is_dir():
+        if (not names or name in names) and not (folder / name).is_dir():
             _write(folder / name, int(events * scale), make)
 
 

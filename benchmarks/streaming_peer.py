@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from live_feed import RATES, WARM_UP, free_port, write_socket
+from live_feed import RATES, free_port, percentiles, write_socket
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -74,10 +74,7 @@ def latency(spark: SparkSession, name: str, seconds: float) -> tuple[float, floa
         running.awaitTermination(int(seconds + 8))
         running.stop()
     maker.join()
-    found = np.concatenate(pairs)
-    found = found[found[:, 1] > found[0, 1] + WARM_UP * 1e6]
-    late = (found[:, 0] - found[:, 1]) / 1e3
-    return float(np.percentile(late, 50)), float(np.percentile(late, 99))
+    return percentiles(np.concatenate(pairs))
 
 
 def grep(rows: DataFrame) -> DataFrame:
