@@ -70,7 +70,7 @@ def open_followed(source: Source, directory: str) -> Followed | None:
 
 
 class _Endless:
-    """What followed partitions share."""
+    """What followed partitions share. Relative names start at `root`, as of a `DataFile`."""
 
     name: str
     size = 0
@@ -132,6 +132,11 @@ class TailedFile(_Endless):
 
     source: Source
     name: str
+    root: str = ""
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.root, self.name)
 
     def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
         lines = _Lines(self.source, self.name, start)
@@ -142,7 +147,7 @@ class TailedFile(_Endless):
             while not stopped():
                 data = file.read(BLOCK_BYTES)
                 if not data:
-                    if not claims and os.path.exists(f"{self.name}.end") and _at_end(file):
+                    if not claims and os.path.exists(f"{self.path}.end") and _at_end(file):
                         return
                     claim = clock.claim() if not claims else None
                     if claim is not None and log.append(IngressRecord(lines.offset, claim=claim)):
@@ -173,9 +178,9 @@ class TailedFile(_Endless):
                 yield _claiming(self.source, record.offset, record.claim)
 
     def _opened(self, stopped: Stopped) -> io.FileIO:
-        while not os.path.exists(self.name) and not stopped():
+        while not os.path.exists(self.path) and not stopped():
             time.sleep(FOLDER_POLL)
-        return io.FileIO(self.name)
+        return io.FileIO(self.path)
 
 
 def _at_end(file: io.FileIO) -> bool:
@@ -274,6 +279,7 @@ class GrowingFolder(_Endless):
 
     source: Source
     name: str
+    root: str = ""
 
     def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
         seen: set[str] = set()
@@ -299,12 +305,12 @@ class GrowingFolder(_Endless):
             # and if there is none, it ended at the start.
             offset = max(record.offset, start)
             rest = max(start - record.offset, 0)
-            for chunk in open_partition(self.source, path).chunks(size, rest):
+            for chunk in open_partition(self.source, path, root=self.root).chunks(size, rest):
                 yield _shifted(chunk, record.offset)
                 offset = record.offset + chunk.stop
 
     def _next(self, seen: set[str], offset: int, clock: _Clock) -> IngressRecord | None:
-        found = sorted(os.listdir(self.name), key=os.fsencode)
+        found = sorted(os.listdir(os.path.join(self.root, self.name)), key=os.fsencode)
         new = next((n for n in found if n not in seen and n[0] not in "._"), None)
         if new is not None:
             return IngressRecord(offset, file=new)

@@ -12,10 +12,10 @@ import pytest
 
 from weir.errors import PlanError
 from weir.io.chunks import Chunk
-from weir.io.followed import open_followed
+from weir.io.followed import Followed, open_followed
 from weir.io.ingress_log import IngressLog
 from weir.io.object_store import ObjectStore
-from weir.io.sources import open_any
+from weir.io.sources import open_any, rooted
 from weir.plan.nodes import Source
 from weir.script.program import parse_program
 
@@ -124,3 +124,19 @@ def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
 def test_a_wrong_rate_is_refused(path: str) -> None:
     with pytest.raises(PlanError, match="is no rate"):
         open_any(source(path))
+
+
+@pytest.mark.parametrize("path", ["tail://new/a.jsonl", "new/"])
+def test_a_process_in_another_folder_finds_what_it_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "a.jsonl").write_bytes(lines(0, 3))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (partition,) = open_any(source(path), ".")
+    partition = rooted(partition, str(tmp_path))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert isinstance(partition, Followed)
+    log = IngressLog(ObjectStore(str(tmp_path / "store")), "0.0")
+    assert values(islice(partition.follow(100, 0, log, NEVER), 1)) == [0, 1, 4]
