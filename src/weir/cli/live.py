@@ -89,18 +89,19 @@ def _show_status(found: JobStatus) -> None:
     console = Console()
     console.print(
         f"{found.state} at {_clock(found.time)}, epoch {found.epoch}, "
-        f"{found.events:,} events read, {found.recoveries} recoveries", highlight=False,
+        f"{found.events:,} events read, {found.recoveries} recoveries, "
+        f"{len(found.hosts)} of {found.hosts_wanted} hosts", highlight=False,
     )  # fmt: skip
     if found.trouble:
         console.print(f"trouble: {found.trouble}", highlight=False)
     table = Table("vertex", "host", "state", "events/s", "lag s", "in", "out", "state rows",
-                  "queue", "checkpoint", box=None)  # fmt: skip
+                  "queue", "snapshots", "recoveries", box=None)  # fmt: skip
     for v in found.vertices:
         lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
         table.add_row(
             v.id, v.host or "", v.status, f"{v.events_per_second:,.0f}", lag,
             " ".join(map(str, v.inputs)), " ".join(map(str, v.outputs)), f"{v.state_rows:,}",
-            f"{v.queued_bytes:,}", "" if v.checkpoint is None else str(v.checkpoint),
+            f"{v.queued_bytes:,}", f"{v.snapshots:,}", f"{v.recoveries:,}",
         )  # fmt: skip
     console.print(table)
     for host in found.hosts:
