@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,19 +41,32 @@ def run_to_end(
     hosts: int,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
-    from weir.spark.live import LiveSettings, live_master, prepare_live
+    from weir.spark.live import LiveSettings, prepare_live
+    from weir.spark.live_hosts import LIVE_SETTINGS, check_spark, live_master
     from weir.spark.session import session
 
+    chosen = master or live_master(hosts)
+    wanted = {**LIVE_SETTINGS, **settings, "spark.master": chosen}
+    check_spark(wanted.get, hosts)  # before the store is taken
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume, settings=LiveSettings(hosts=hosts),
     )  # fmt: skip
-    with session(master or live_master(hosts), settings) as spark, meter:
+    with session(chosen, wanted) as spark, meter, _told_warnings():
         report = live.run(spark, watch=_watch(meter))
     if report is None:
         typer.echo(f"weir: stopped; go on with --resume --store {store}", err=True)
         raise typer.Exit(INTERRUPTED)
     return report
+
+
+@contextmanager
+def _told_warnings() -> Iterator[None]:
+    """Warnings at once, as the command line tells them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = lambda message, *_: typer.echo(f"weir: warning: {message}", err=True)
+        yield
 
 
 def _watch(meter: Meter) -> Callable[[JobStatus], None]:
