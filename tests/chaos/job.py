@@ -49,6 +49,8 @@ OUTPUT Seen TO '{folder}/seen.jsonl';
 RATES = {"clicks": 1000, "views": 300}
 KEYS = 200
 HOSTS = 3
+# JVMs that start again and again are to start soon; none lives long enough to be optimised.
+JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def feed(folder: Path, seed: int) -> None:
@@ -89,8 +91,17 @@ class JobFailed(Exception):
 class Job:
     """The job, the driver that runs it now, and the processes of all its drivers."""
 
-    def __init__(self, folder: Path, master: str, *, seed: int = 0, strategy: str = "") -> None:
-        self.folder, self._master, self._seed = folder, master, seed
+    def __init__(
+        self,
+        folder: Path,
+        master: str,
+        *,
+        hosts: int = HOSTS,
+        seed: int = 0,
+        strategy: str = "",
+    ) -> None:
+        self.folder, self.hosts = folder, hosts
+        self._master, self._seed = master, seed
         said = f"SET strategy = '{strategy}';" if strategy else ""
         for name, scheme in (("live", "tail://"), ("local", "")):
             text = PROGRAM.format(scheme=scheme, folder=name, strategy=said)
@@ -107,7 +118,7 @@ class Job:
     def start(self, *, resume: bool = False) -> None:
         command = (
             *_weir("run", "live.weir", "--runner", "live", "--store", "store", "--json"),
-            *("--parallelism", "2", "--hosts", str(HOSTS), "--master", self._master),
+            *("--parallelism", "2", "--hosts", str(self.hosts), "--master", self._master),
             *(("--resume",) if resume else ()),
         )
         log = open(self.folder / "driver.log", "ab")  # noqa: SIM115
@@ -115,7 +126,7 @@ class Job:
         with log, out:
             self._driver = subprocess.Popen(
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=log,
-                start_new_session=True,
+                start_new_session=True, env=os.environ | JAVA,
             )  # fmt: skip
         self.families.append(Family(self._driver.pid))
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from chaos.job import HOSTS, Job
+from chaos.job import Job
 from weir.job.status import HostStatus, JobStatus
 from weir.job.story import StoryLine
 
@@ -161,7 +161,7 @@ class Chaos:
                 family.signal(pid, signal.SIGCONT)
 
     def _is_whole(self, status: JobStatus) -> bool:
-        return _all_run(status) and len(status.hosts) == HOSTS
+        return _all_run(status) and len(status.hosts) == self.job.hosts
 
     def _busy_hosts(self, status: JobStatus) -> list[HostStatus]:
         alive = {p.pid for p in self.job.family.look()}

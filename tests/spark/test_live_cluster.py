@@ -21,7 +21,7 @@ LIMIT = 90.0
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[Job]:
-    made = Job(tmp_path, "local-cluster[2,2,1024]")
+    made = Job(tmp_path, "local-cluster[2,2,1024]", hosts=2)
     yield made
     made.close()
 
