@@ -113,7 +113,7 @@ class Chaos:
                 executor = next(p for p in family.above(host.pid) if p in family.executors())
                 hit = [h for h in hosts if executor in family.above(h.pid)]
                 family.signal(executor, signal.SIGKILL)
-                said = f"pid {executor} with {len(hit)} hosts"
+                said = f"pid {executor} with {len(hit)} host{'s' * (len(hit) > 1)}"
                 return Kill(kind, said, now, frozenset(h.id for h in hit), -1)
             case Kind.driver:
                 status = self.job.status()
@@ -215,4 +215,7 @@ def running_at(kill: Kill, story: Sequence[StoryLine]) -> float | None:
         )
         ended.append(next(again, None))
     times = [t for t in ended if t is not None]
-    return max(times) if times and len(times) == len(ended) else kill.running_at
+    if not times or len(times) < len(ended):
+        return kill.running_at
+    # What the status knew before was told of a later loss, under another driver.
+    return min(max(times), max(times) if kill.running_at is None else kill.running_at)

@@ -42,12 +42,12 @@ def run_to_end(
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
     from weir.spark.live import LiveSettings, prepare_live
-    from weir.spark.live_hosts import LIVE_SETTINGS, check_spark, live_master
+    from weir.spark.live_hosts import check_spark, live_master, live_settings
     from weir.spark.session import session
 
     chosen = master or live_master(hosts)
-    wanted = {**LIVE_SETTINGS, **settings, "spark.master": chosen}
-    check_spark(wanted.get, hosts)  # before the store is taken
+    wanted = live_settings(chosen, settings)
+    check_spark({**wanted, "spark.master": chosen}.get, hosts)  # before the store is taken
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume, settings=LiveSettings(hosts=hosts),

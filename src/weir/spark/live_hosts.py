@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from weir.errors import RunError
 from weir.spark.live_host import run_host
@@ -34,20 +35,29 @@ LASTING = 60.0
 Setting = Callable[[str, str], str]
 """A setting of Spark, or what it is by default."""
 
-LIVE_SETTINGS: Mapping[str, str] = {"spark.task.maxFailures": str(FAILURES)}
-"""What a session of a live run's own is made with."""
-
 
 def live_master(hosts: int) -> str:
     """The embedded default: a slot for every host and one more, and hosts that are tried again."""
     return f"local[{hosts + 1},{FAILURES}]"
 
 
+def live_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    """What a session of a live run's own is made with. A server of Spark Connect has its own
+    settings, which no client can change.
+
+    >>> live_settings("yarn", {"spark.executor.cores": "2"})
+    {'spark.task.maxFailures': '1000', 'spark.executor.cores': '2'}
+    """
+    if master.startswith("sc://"):
+        return dict(given)
+    return {"spark.task.maxFailures": str(FAILURES), **given}
+
+
 # --- what Spark must offer -----------------------------------------------------------------------
 
 
-def slots_of(master: str, cores: int) -> int | None:
-    """How many tasks a master runs at once, where its URL says it.
+def slots_of(master: str, cores: int | None) -> int | None:
+    """How many cores a master has for tasks, where its URL says it; `cores` are its machine's.
 
     >>> [slots_of(m, 8) for m in ("local", "local[*]", "local[3,9]", "local-cluster[2,3,1024]")]
     [1, 8, 3, 6]
@@ -82,7 +92,7 @@ def check_spark(setting: Setting, hosts: int) -> str:
             "spark.speculation is on: Spark would start hosts a second time, because they take "
             "long; turn it off (--conf spark.speculation=false)"
         )
-    slots = slots_of(master, os.cpu_count() or 1)
+    slots = slots_of(master, None if is_remote() else os.cpu_count())
     cores = int(setting("spark.task.cpus", "1"))
     if slots is not None and slots // cores < hosts:
         raise RunError(
