@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit property spark conformance coverage demo figure bench fuzz sabotage clean
+.PHONY: help install test lint types unit property spark conformance coverage demo figure bench fuzz sabotage chaos clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,6 +65,9 @@ fuzz: $(INSTALLED)  ## 100 000 mutated programs through the parser
 
 sabotage: $(INSTALLED)  ## plant known bugs one at a time: the tests must find each
 	@PYTHONPATH=tests $(BIN)/python -m sabotage
+
+chaos: $(INSTALLED)  ## kills of hosts, executors and drivers all through a live job: one answer
+	@PYTHONPATH=tests $(BIN)/python -m chaos $(CHAOS)
 
 clean:  ## remove what the tools left behind, .venv included
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov

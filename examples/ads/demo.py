@@ -28,7 +28,8 @@ from weir.io.object_store import ObjectStore
 from weir.job.status import JobStatus, read_story
 from weir.plan.nodes import Program
 from weir.script.program import parse_program
-from weir.spark.live import LiveSettings, live_master, prepare_live
+from weir.spark.live import LiveSettings, prepare_live
+from weir.spark.live_hosts import live_master
 from weir.spark.offline import run_offline
 from weir.spark.session import session
 

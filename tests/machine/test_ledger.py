@@ -150,7 +150,8 @@ def test_what_cannot_be_read_is_forgotten_with_the_segments_behind_it() -> None:
 def test_a_record_comes_back_as_it_was() -> None:
     ledger = Ledger(
         epoch=3, manager="m", number=7, segments={"1.0/0.0": (segment("1.0/0.0", 0, 3),)},
-        checkpoints={"1.0": (checkpoint("1.0", 0, 1, 1),)}, collected={"0.0/0.0": 4}, recoveries=2,
+        checkpoints={"1.0": (checkpoint("1.0", 0, 1, 1),)}, collected={"0.0/0.0": 4},
+        snapshots={"1.0": 3}, recoveries={"1.0": 2},
     )  # fmt: skip
     assert decode_ledger(ledger.encode()) == ledger
 

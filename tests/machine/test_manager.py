@@ -26,6 +26,7 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
+from weir.job.status import status_of
 from weir.job.strategy import Strategy
 from weir.job.sweeping import EPOCH_BITS
 from weir.reliable.codec import encode_record
@@ -179,6 +180,60 @@ def test_a_silent_host_is_lost_its_vertices_alone_are_placed_anew() -> None:
             assert (job.where(vertex), job.incarnation(vertex)) == before[vertex]
     orders = job.report("h1")
     assert orders is not None and orders.stop and not orders.over
+
+
+def test_hosts_are_waited_for_from_when_the_first_came() -> None:
+    """Spark may take its time to start; that is no reason to leave all to whoever is first."""
+    job = Job(settings=replace(SETTINGS, hosts=2, patience=10.0))
+    job.tick(0.0)
+    job.tick(30.0)
+    job.report("h1")
+    assert job.where("1.0") == [None]
+    job.tick(31.0)
+    job.report("h1")
+    job.report("h2")
+    assert {job.where(v)[0] for v in ONE} == {"h1", "h2"}
+
+
+def test_hosts_that_do_not_come_are_not_waited_for_for_ever() -> None:
+    job = running(settings=replace(SETTINGS, hosts=2, patience=10.0))
+    for step in range(11):
+        assert job.where("1.0") == [None]
+        job.now = float(step)
+        job.tick(job.now)
+        job.report("h1")
+    assert job.where("1.0") == ["h1"]
+
+
+def test_a_job_without_any_host_for_too_long_ends_and_says_what_to_do() -> None:
+    job = Job(settings=replace(SETTINGS, host_limit=3.0))
+    for step in range(6):
+        job.tick(step / 2)
+    assert not any(isinstance(c, Ended) for c in job.out)
+    for step in range(6, 9):
+        job.tick(step / 2)
+    (ended,) = (c for c in job.out if isinstance(c, Ended))
+    assert "free slot" in ended.error and "--resume" in ended.error
+    assert not any(isinstance(c, Delete) for c in job.out)
+
+
+def test_a_manager_that_slept_was_not_alone_for_so_long() -> None:
+    job = Job(settings=replace(SETTINGS, host_limit=3.0))
+    for now in (0.0, 0.5, 100.0, 100.5):
+        job.tick(now)
+    assert not any(isinstance(c, Ended) for c in job.out)
+
+
+def test_snapshots_and_recoveries_of_each_vertex_are_counted_over_managers() -> None:
+    job = running()
+    both = (checkpoint("1.0", 0, 2, 2), checkpoint("1.0", 1, 4, 4))
+    job.report("h1", job.says("1.0", checkpoints=both))
+    job.machine.lose("h1", 0.5, "not heard of")
+    job.tick(1.0)
+    later = running(ledger=job.records[-1])
+    later.report("h1", later.says("1.0", checkpoints=(checkpoint("1.0", 0, 6, 6, 2),)))
+    found = {v.id: (v.snapshots, v.recoveries) for v in status_of(later.machine, 0.0, 0.0).vertices}
+    assert found == {"0.0": (0, 1), "1.0": (3, 1), "sink.0": (0, 1)}
 
 
 def test_a_manager_that_slept_does_not_give_up_its_hosts() -> None:

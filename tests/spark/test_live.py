@@ -126,3 +126,16 @@ def test_an_interrupted_job_goes_on_where_it_stopped(
     assert events < 240_000
     assert finished(live(folder, "--resume")) == expected
     assert same_bytes(folder)
+
+
+def test_a_spark_that_cannot_run_the_hosts_is_refused_before_the_store_is_taken(
+    folder: Path,
+) -> None:
+    for more, said in (
+        (("--master", "local[2,9]", "--hosts", "3"), "3 hosts need 3 task slots"),
+        (("--conf", "spark.speculation=true"), "spark.speculation is on"),
+    ):
+        refused = live(folder, *more)
+        assert refused.wait(timeout=60) == 1
+        assert said in refused.communicate()[1]
+    assert not (folder / "store").exists()

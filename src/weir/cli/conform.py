@@ -65,11 +65,12 @@ def conform(
         if runner is Runner.local:
             verdicts = list(_tracked(check_cases(read, cuts, parallelisms), len(read)))
         elif runner is Runner.live:
-            from weir.spark.live import live_master
+            from weir.spark.live_hosts import live_master, live_settings
             from weir.spark.live_trials import run_live_trials
             from weir.spark.session import session
 
-            with session(master or live_master(LIVE_HOSTS), settings) as spark:
+            chosen = master or live_master(LIVE_HOSTS)
+            with session(chosen, live_settings(chosen, settings)) as spark:
                 live = partial(run_live_trials, spark, hosts=LIVE_HOSTS)
                 verdicts = list(_tracked(check_cases(read, cuts, parallelisms, live), len(read)))
         else:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -46,22 +48,35 @@ def run_to_end(
     tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
-    from weir.spark.live import LiveSettings, check_callbacks, live_master, prepare_live
+    from weir.spark.live import LiveSettings, check_callbacks, prepare_live
+    from weir.spark.live_hosts import check_spark, live_master, live_settings
     from weir.spark.session import session
     from weir.spark.tls import read_tls
 
     check_callbacks(program, ())
+    chosen = master or live_master(hosts)
+    wanted = live_settings(chosen, settings)
+    check_spark({**wanted, "spark.master": chosen}.get, hosts)  # before the store is taken
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume,
         settings=LiveSettings(hosts=hosts, tls=None if tls is None else read_tls(*tls)),
     )  # fmt: skip
-    with session(master or live_master(hosts), settings) as spark, meter:
+    with session(chosen, wanted) as spark, meter, _told_warnings():
         report = live.run(spark, watch=_watch(meter))
     if report is None:
         typer.echo(f"weir: stopped; go on with --resume --store {store}", err=True)
         raise typer.Exit(INTERRUPTED)
     return report
+
+
+@contextmanager
+def _told_warnings() -> Iterator[None]:
+    """Warnings at once, as the command line tells them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = lambda message, *_: typer.echo(f"weir: warning: {message}", err=True)
+        yield
 
 
 def _watch(meter: Meter) -> Callable[[JobStatus], None]:
@@ -99,18 +114,19 @@ def _show_status(found: JobStatus) -> None:
     console = Console()
     console.print(
         f"{found.state} at {_clock(found.time)}, epoch {found.epoch}, "
-        f"{found.events:,} events read, {found.recoveries} recoveries", highlight=False,
+        f"{found.events:,} events read, {found.recoveries} recoveries, "
+        f"{len(found.hosts)} of {found.hosts_wanted} hosts", highlight=False,
     )  # fmt: skip
     if found.trouble:
         console.print(f"trouble: {found.trouble}", highlight=False)
     table = Table("vertex", "host", "state", "events/s", "lag s", "in", "out", "state rows",
-                  "queue", "checkpoint", box=None)  # fmt: skip
+                  "queue", "snapshots", "recoveries", box=None)  # fmt: skip
     for v in found.vertices:
         lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
         table.add_row(
             v.id, v.host or "", v.status, f"{v.events_per_second:,.0f}", lag,
             " ".join(map(str, v.inputs)), " ".join(map(str, v.outputs)), f"{v.state_rows:,}",
-            f"{v.queued_bytes:,}", "" if v.checkpoint is None else str(v.checkpoint),
+            f"{v.queued_bytes:,}", f"{v.snapshots:,}", f"{v.recoveries:,}",
         )  # fmt: skip
     console.print(table)
     for host in found.hosts:

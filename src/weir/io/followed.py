@@ -73,7 +73,7 @@ def open_followed(source: Source, directory: str) -> Followed | None:
 
 
 class _Endless:
-    """What followed partitions share."""
+    """What followed partitions share. Relative names start at `root`, as of a `DataFile`."""
 
     name: str
     size = 0
@@ -146,6 +146,11 @@ class TailedFile(_Endless):
 
     source: Source
     name: str
+    root: str = ""
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.root, self.name)
 
     def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
         lines = _Lines(self.source, self.name, start)
@@ -157,7 +162,7 @@ class TailedFile(_Endless):
                 data = file.read(BLOCK_BYTES)
                 if not data:
                     self._check_still_there(file, lines.offset, start)
-                    if not claims and os.path.exists(f"{self.name}.end") and _at_end(file):
+                    if not claims and os.path.exists(f"{self.path}.end") and _at_end(file):
                         return
                     claim = clock.claim() if not claims else None
                     if claim is not None and log.append(IngressRecord(lines.offset, claim=claim)):
@@ -191,11 +196,11 @@ class TailedFile(_Endless):
                 yield _claiming(self.source, record.offset, record.claim, place)
 
     def _opened(self, start: int, stopped: Stopped) -> io.FileIO:
-        while not os.path.exists(self.name) and not stopped():
+        while not os.path.exists(self.path) and not stopped():
             if start:
                 raise _gone("is gone", self.name, start)
             time.sleep(FOLDER_POLL)
-        return io.FileIO(self.name)
+        return io.FileIO(self.path)
 
     def _check_still_there(self, file: io.FileIO, rows: int, start: int) -> None:
         """All is read that is there: is it the file that was read, and not less of it?"""
@@ -203,7 +208,7 @@ class TailedFile(_Endless):
         if opened.st_size < file.tell() or rows < start:
             raise _gone("was truncated", self.name, max(rows, start))
         try:
-            named = os.stat(self.name)
+            named = os.stat(self.path)
         except FileNotFoundError:
             raise _gone("is gone", self.name, max(rows, start)) from None
         if (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino):
@@ -332,6 +337,7 @@ class GrowingFolder(_Endless):
 
     source: Source
     name: str
+    root: str = ""
 
     def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
         found = list(log.start.files)
@@ -364,11 +370,11 @@ class GrowingFolder(_Endless):
             # Where a file that lies before the start ended the next record says, and if there is
             # none, it ended at the start.
             offset = None if rest else record.offset
-            if not os.path.exists(path):
+            if not os.path.exists(os.path.join(self.root, path)):
                 if 0 < _end_of_last(log) <= start:
                     continue  # and whoever saw its rows may have taken it away
                 raise _gone("is gone", path, rest)
-            partition = open_partition(self.source, path)
+            partition = open_partition(self.source, path, root=self.root)
             for chunk in partition.chunks(size, rest):
                 yield replace(_shifted(chunk, record.offset), place=place)
                 offset = record.offset + chunk.stop
@@ -376,7 +382,7 @@ class GrowingFolder(_Endless):
                 check_not_shorter(partition, (_end_of_last(log) or start) - record.offset)
 
     def _next(self, seen: set[str], offset: int, clock: _Clock) -> IngressRecord | None:
-        found = sorted(os.listdir(self.name), key=os.fsencode)
+        found = sorted(os.listdir(os.path.join(self.root, self.name)), key=os.fsencode)
         new = next((n for n in found if n not in seen and n[0] not in "._"), None)
         if new is not None:
             return IngressRecord(offset, file=new)

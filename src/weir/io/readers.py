@@ -36,18 +36,18 @@ def open_source(
 
 
 def open_partition(
-    source: Source, file: str, *, needed: Collection[str] | None = None
+    source: Source, file: str, *, needed: Collection[str] | None = None, root: str = ""
 ) -> Partition:
     """One file of a source. Its chunks go to an `Ingress`; one at a time is in memory.
 
     `needed` are the columns that are read (`plan.pruning.needed_columns`), None for all; the
-    ingress puts NULLs in the place of others.
+    ingress puts NULLs in the place of others. A relative file starts at `root`.
     """
     ending = os.path.splitext(file)[1].lower()
     if ending not in FORMATS:
         known = ", ".join(FORMATS)
         raise InputError(f"unknown format `{ending}`; known are {known}", file=file)
-    return FORMATS[ending](file, source.declared, needed)
+    return FORMATS[ending](file, source.declared, needed, root)
 
 
 def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:

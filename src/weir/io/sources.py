@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
-from weir.io.chunks import Partition
-from weir.io.followed import open_followed
+from weir.io.chunks import DataFile, Partition
+from weir.io.followed import GrowingFolder, TailedFile, open_followed
 from weir.io.rate import open_rate
 from weir.io.readers import open_source
 from weir.plan.nodes import Source
@@ -22,3 +23,10 @@ def open_any(
     if followed is not None:
         return [followed]
     return open_source(source, directory, needed=needed)
+
+
+def rooted(partition: Partition, root: str) -> Partition:
+    """The partition for processes that work in another folder: a relative name starts at `root`."""
+    if isinstance(partition, DataFile | TailedFile | GrowingFolder):
+        return replace(partition, root=root)
+    return partition

@@ -40,7 +40,10 @@ class Ledger(msgspec.Struct):
     collected: dict[str, int] = {}
     incarnations: int = 0
     finished: bool = False
-    recoveries: int = 0
+    snapshots: dict[str, int] = {}
+    """How many of each vertex were stored so far."""
+    recoveries: dict[str, int] = {}
+    """How often each vertex was placed anew so far."""
 
     def encode(self) -> bytes:
         return encode_record(self)
@@ -110,6 +113,7 @@ def learn_checkpoints(ledger: Ledger, vertex: str, made: Iterable[Checkpoint]) -
     if len(grown) == len(known):
         return False
     ledger.checkpoints[vertex] = tuple(grown)
+    ledger.snapshots[vertex] = ledger.snapshots.get(vertex, 0) + len(grown) - len(known)
     return True
 
 

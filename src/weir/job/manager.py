@@ -8,7 +8,8 @@ Rules
    which there is no host waits. An instance whose host is lost is replaced by a new incarnation,
    at once, on the host with the least to do; no other instance is touched.
 3. A host that was not heard of for `silence` seconds is lost for good: if it comes back it is told
-   to begin anew, and what it says of its vertices counts no longer.
+   to begin anew, and what it says of its vertices counts no longer. A job that has had no host
+   at all for `host_limit` seconds ends, and keeps everything.
 4. What is deleted in the store or forgotten by hosts is what a durable record says is garbage.
 5. A manager that cannot write its record for `trouble_limit` seconds stops, and tells nobody
    anything any more: it may not be the manager.
@@ -71,9 +72,11 @@ class ManagerSettings:
     """Times in seconds."""
 
     hosts: int = 1
-    """So many are waited for before vertices are placed, for at most `patience`."""
+    """So many are waited for before vertices are placed, for at most `patience` after the first:
+    what is placed is not moved when more come."""
     patience: float = 10.0
     silence: float = 1.5
+    host_limit: float = 120.0
     record_every: float = 0.2
     trouble_limit: float = 30.0
     stop_limit: float = 10.0
@@ -157,7 +160,9 @@ class Manager:
             for copy in range(strategies[spec.id].copies)
         ]
         self._orders = 0
-        self._began_at = self._ticked_at = now
+        self._ticked_at = now
+        self._first_came_at: float | None = None
+        self._alone_since = now
         self._recorded_at = self._swept_at = now
         self._dirty = True
         self._established = False
@@ -201,6 +206,7 @@ class Manager:
             self._place(now)
             self._check_stop(now)
             self._check_trouble(now)
+            self._check_alone(now)
             self._record(now)
             self._sweep(now)
         return self._drained()
@@ -235,6 +241,7 @@ class Manager:
         is_new = known is None or report.number > known.report.number
         if known is None:
             known = self.hosts[report.session] = HostState(report.session, report, now)
+            self._first_came_at = now if self._first_came_at is None else self._first_came_at
             self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
         known.report, known.heard = report, now
         if not report.trouble:
@@ -265,6 +272,7 @@ class Manager:
         slept = now - self._ticked_at
         self._ticked_at = now
         if slept > self.settings.silence / 2:
+            self._alone_since += slept
             for host in self.hosts.values():
                 host.heard = min(host.heard + slept, now)
 
@@ -288,7 +296,8 @@ class Manager:
     def _unplace(self, placement: Placement, now: float) -> None:
         placement.session, placement.report = None, None
         placement.fallen_at = now
-        self.ledger.recoveries += 1
+        counts = self.ledger.recoveries
+        counts[placement.vertex] = counts.get(placement.vertex, 0) + 1
 
     # --- placing -----------------------------------------------------------------------------
 
@@ -296,7 +305,8 @@ class Manager:
         ends = self._ended is not None or self.ledger.finished
         if not self._established or not self.hosts or ends:
             return
-        waited = now - self._began_at >= self.settings.patience
+        assert self._first_came_at is not None
+        waited = now - self._first_came_at >= self.settings.patience
         if len(self.hosts) < self.settings.hosts and not waited and self.ledger.incarnations == 0:
             return
         missing = [p for p in self.placements if p.session is None]
@@ -468,6 +478,16 @@ class Manager:
                     f"host {host.session} cannot go on: {host.report.trouble}; everything is "
                     "kept, so mend it and run again with --resume"
                 )
+
+    def _check_alone(self, now: float) -> None:
+        if self.hosts:
+            self._alone_since = now
+        elif now - self._alone_since > self.settings.host_limit:
+            self._end(
+                f"no host has come for {self.settings.host_limit:.0f} s. On Spark a host is a "
+                "task, and needs a free slot for as long as the job lives: ask for fewer --hosts, "
+                "or give it more cores; everything is kept, so mend it and run again with --resume"
+            )
 
     # --- the record --------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ _STORY = "story/"
 
 class VertexStatus(msgspec.Struct, frozen=True):
     """One instance of a vertex. `reached` is the event time up to which it has written all;
-    `lag` how far that is behind the furthest source, in ticks."""
+    `lag` how far that is behind the furthest source, in ticks; `snapshots` and `recoveries` are
+    counted over the vertex's whole life, drivers that are gone included."""
 
     id: str
     kind: str
@@ -33,6 +34,8 @@ class VertexStatus(msgspec.Struct, frozen=True):
     state_rows: int
     queued_bytes: int
     checkpoint: int | None
+    snapshots: int = 0
+    recoveries: int = 0
 
 
 class HostStatus(msgspec.Struct, frozen=True):
@@ -55,6 +58,7 @@ class JobStatus(msgspec.Struct, frozen=True):
     vertices: tuple[VertexStatus, ...]
     hosts: tuple[HostStatus, ...]
     trouble: str = ""
+    hosts_wanted: int = 0
 
 
 def status_of(manager: Manager, now: float, shift: float) -> JobStatus:
@@ -67,7 +71,7 @@ def status_of(manager: Manager, now: float, shift: float) -> JobStatus:
         _state(manager),
         now + shift,
         manager.ledger.epoch,
-        manager.ledger.recoveries,
+        sum(manager.ledger.recoveries.values()),
         sum(v.inputs[0] for v in sources if v.inputs),
         min(reached) if len(reached) == len(sources) and sources else None,
         vertices,
@@ -79,6 +83,7 @@ def status_of(manager: Manager, now: float, shift: float) -> JobStatus:
             for host in manager.hosts.values()
         ),
         "; ".join(troubles),
+        manager.settings.hosts,
     )  # fmt: skip
 
 
@@ -94,11 +99,15 @@ def _state(manager: Manager) -> str:
 def _vertex(manager: Manager, placement: Placement) -> VertexStatus:
     report = placement.report
     spec = manager.topology.vertices[placement.vertex]
+    counts = (
+        manager.ledger.snapshots.get(placement.vertex, 0),
+        manager.ledger.recoveries.get(placement.vertex, 0),
+    )
     if report is None:
         waiting = "loading" if placement.session is not None else "waiting for a host"
         return VertexStatus(
             placement.vertex, spec.kind, placement.session, waiting, placement.incarnation,
-            0, 0.0, None, None, (), (), 0, 0, None,
+            0, 0.0, None, None, (), (), 0, 0, None, *counts,
         )  # fmt: skip
     front = max(
         (p.report.cti for p in manager.placements if p.report and _is_time(p.report.cti)),
@@ -111,7 +120,7 @@ def _vertex(manager: Manager, placement: Placement) -> VertexStatus:
         report.events, round(placement.rate, 1), reached,
         front - reached if behind and front is not None and reached is not None else None,
         report.inputs, report.outputs, report.state_rows, report.queued_bytes,
-        report.checkpoints[-1].number if report.checkpoints else None,
+        report.checkpoints[-1].number if report.checkpoints else None, *counts,
     )  # fmt: skip
 
 

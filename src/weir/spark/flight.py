@@ -15,6 +15,7 @@ import hmac
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -166,17 +167,24 @@ class Client:
         """The entries of a stream as they come; ends or raises when the channel does."""
         command = msgspec.msgpack.encode(wanted)
         descriptor = flight.FlightDescriptor.for_command(command)
-        _, reader = self._client.do_exchange(descriptor, self._options)
-        while True:
-            try:
-                chunk = reader.read_chunk()
-            except StopIteration:
-                return
-            number = msgspec.msgpack.decode(chunk.app_metadata.to_pybytes(), type=_Number)
-            if chunk.data is None:
-                yield Entry(number.seq, empty_batch(()), number.cti)
-            else:
-                yield entry_of(chunk.data, number.seq, number.cti)
+        writer, reader = self._client.do_exchange(descriptor, self._options)
+        try:
+            while True:
+                try:
+                    chunk = reader.read_chunk()
+                except StopIteration:
+                    return
+                number = msgspec.msgpack.decode(chunk.app_metadata.to_pybytes(), type=_Number)
+                if chunk.data is None:
+                    yield Entry(number.seq, empty_batch(()), number.cti)
+                else:
+                    yield entry_of(chunk.data, number.seq, number.cti)
+        finally:
+            # Closing waits for the end of the call unless it is cancelled; and Arrow complains on
+            # stderr about a writer that was not closed before its channel broke.
+            reader.cancel()
+            with suppress(*ChannelErrors):
+                writer.close()
 
     def close(self) -> None:
         self._client.close()

@@ -22,8 +22,9 @@ from pyspark.sql import types as t
 
 from weir.errors import PlanError
 from weir.events.batch import times
-from weir.io.chunks import DataFile, Partition
+from weir.io.chunks import Partition
 from weir.io.columnar import Records
+from weir.io.sources import rooted
 from weir.io.writers import OutputForm
 from weir.local.files import open_partitions
 from weir.local.run import program_of
@@ -112,7 +113,7 @@ def all_partitions(program: Program, directory: str | Path) -> dict[str, list[Pa
     """The files and DataFrames of a program's sources, for workers that run in other folders."""
     here = os.getcwd()
     files = {
-        name: [replace(p, root=here) if isinstance(p, DataFile) else p for p in partitions]
+        name: [rooted(p, here) for p in partitions]
         for name, partitions in open_partitions(program, directory).items()
     }
     slim = rewrite(program)

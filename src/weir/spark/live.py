@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,6 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from weir.errors import InputError, PlanError, RunError
@@ -55,18 +55,13 @@ from weir.reliable.codec import encode_record
 from weir.reliable.store import ObjectExists
 from weir.spark.flight import ChannelErrors, Client, Security
 from weir.spark.frames import all_partitions, frame_sources
-from weir.spark.live_host import run_host
+from weir.spark.live_hosts import Hosts, Setting, check_spark
 from weir.spark.live_job import LiveJob, source_of
 from weir.spark.live_manager import ManagerDriver
 from weir.spark.sampling import rows_share_keys
 from weir.spark.tls import Tls
 
 Watch = Callable[[JobStatus], None]
-
-FAILURES = 1000
-"""How often Spark may start a host again."""
-ABORTS = 5
-"""How often the job of all hosts may be submitted again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +75,6 @@ class LiveSettings:
     """Where hosts and manager listen; by default loopback on a local master."""
     tls: Tls | None = None
     """Channels are encrypted with it; see `tls.py`."""
-
-
-def live_master(hosts: int) -> str:
-    """The embedded default: a slot for every host and one more, and hosts that are tried again."""
-    return f"local[{hosts + 1},{FAILURES}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +129,8 @@ class LiveRun:
         stop: Callable[[], bool] | None = None,
     ) -> tuple[Ended, Manager]:
         """Run the job until it ends, one way or another."""
+        if warned := check_spark(_setting(spark), self.settings.hosts):
+            warnings.warn(warned, RuntimeWarning, stacklevel=2)
         manager_settings = replace(self.settings.manager, hosts=self.settings.hosts)
         machine = Manager(
             self.topology, self.strategies, self.ledger, manager_settings, time.monotonic(),
@@ -153,7 +145,7 @@ class LiveRun:
             driver.url, address, security, self.settings.host, dict(emits or {}),
             _of_kind(self.program, "console:"), self.cut, self.log_token,
         )  # fmt: skip
-        hosts = _Hosts(spark, job, self.settings.hosts)
+        hosts = Hosts(spark, job, self.settings.hosts)
         try:
             with _interrupts() as stopping:
                 hosts.start()
@@ -344,66 +336,12 @@ def _same_partitions(
     return tuple(found[name] for name in names)
 
 
-# --- hosts -----------------------------------------------------------------------------------
-
-
-class _Hosts:
-    """The Spark job whose tasks are the hosts."""
-
-    def __init__(self, spark: SparkSession, job: LiveJob, count: int) -> None:
-        self._spark, self._job, self._count = spark, job, count
-        self._thread: threading.Thread | None = None
-        self._stopping = False
-        self._aborted = 0
-        self._error: BaseException | None = None
-        self._tag = f"weir-{secrets.token_hex(4)}"
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, daemon=True, name="hosts")
-        self._thread.start()
-
-    def _run(self) -> None:
-        job = self._job
-
-        def host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for slot in batch.column(0).to_pylist():
-                    run_host(job, slot)
-                    yield pa.RecordBatch.from_arrays([pa.array([slot])], names=["slot"])
-
-        try:
-            self._spark.addTag(self._tag)
-            slots = self._spark.range(0, self._count, 1, self._count)
-            slots.mapInArrow(host, "slot long").collect()
-        except Exception as error:  # Spark's own, of many kinds; `check` says what it means
-            self._error = error
-
-    @property
-    def gone(self) -> bool:
-        return self._thread is None or not self._thread.is_alive()
-
-    def check(self) -> None:
-        """An aborted job is submitted again, but not for ever."""
-        if not self.gone or self._stopping:
-            return
-        self._aborted += 1
-        if self._aborted > ABORTS:
-            raise RunError(
-                f"Spark cannot run the hosts, tried {ABORTS} times; everything is kept, so mend "
-                f"it and run again with --resume: {self._error}"
-            )
-        self.start()
-
-    def stop(self) -> None:
-        self._stopping = True
-        if not self.gone:
-            self._spark.interruptTag(self._tag)
-            assert self._thread is not None
-            self._thread.join(5.0)
+def _setting(spark: SparkSession) -> Setting:
+    return lambda name, otherwise: spark.conf.get(name, otherwise) or otherwise
 
 
 def _address(spark: SparkSession) -> str:
-    master = spark.conf.get("spark.master", "local") or "local"
+    master = _setting(spark)("spark.master", "local")
     return "127.0.0.1" if master.startswith("local") else socket.gethostbyname(socket.gethostname())
 
 

@@ -18,7 +18,8 @@ from weir.local.instances import EmitRows
 from weir.local.run import parsed
 from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Program
-from weir.spark.live import LiveSettings, check_callbacks, live_master, prepare_live
+from weir.spark.live import LiveSettings, check_callbacks, prepare_live
+from weir.spark.live_hosts import live_master, live_settings
 from weir.spark.session import session
 from weir.spark.tls import read_tls
 
@@ -62,7 +63,9 @@ def run_live(
         program, str(store), directory=directory, parallelism=parallelism, cut=cut,
         resume=resume, settings=settings,
     )  # fmt: skip
-    with nullcontext(spark) if spark is not None else session(live_master(hosts)) as running:
+    master = live_master(hosts)
+    own = nullcontext(spark) if spark is not None else session(master, live_settings(master, {}))
+    with own as running:
         return live.run(running, callbacks=emits, watch=watch, stop=stop)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from weir.errors import InputError, PlanError
 from weir.io.chunks import Chunk
-from weir.io.followed import check_not_shorter, open_followed
+from weir.io.followed import Followed, check_not_shorter, open_followed
 from weir.io.ingress_log import (
     IngressLog,
     IngressRecord,
@@ -21,7 +21,7 @@ from weir.io.ingress_log import (
     begin_log,
 )
 from weir.io.object_store import ObjectStore
-from weir.io.sources import open_any
+from weir.io.sources import open_any, rooted
 from weir.job.keys import ingress_key
 from weir.plan.nodes import Source
 from weir.script.program import parse_program
@@ -341,3 +341,20 @@ def test_a_finite_file_that_became_shorter_is_not_at_its_end(tmp_path: Path, row
     path.write_bytes(lines(0, rows))
     with pytest.raises(InputError, match=r"a\.jsonl: it has fewer rows now, and 5 rows"):
         check_not_shorter(partition, 5)
+
+
+@pytest.mark.parametrize("path", ["tail://new/a.jsonl", "new/"])
+def test_a_process_in_another_folder_finds_what_it_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "a.jsonl").write_bytes(lines(0, 3))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (partition,) = open_any(source(path), ".")
+    partition = rooted(partition, str(tmp_path))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert isinstance(partition, Followed)
+    store = ObjectStore(str(tmp_path / "store"))
+    log = IngressLog(store, "0.0", begin_log(store, "0.0", "job"))
+    assert values(islice(partition.follow(100, 0, log, NEVER), 1)) == [0, 1, 4]
