@@ -70,6 +70,17 @@ def sort_batch(batch: Batch, by_origin: bool, *, exact: bool = False) -> Rows:
     return _sort(len(batch), keys)
 
 
+def in_order(rows: Batch) -> Batch:
+    """The rows as a file has them: by (vs, ve, payload), equal but not identical ones in a fixed
+    order too."""
+    return taken(rows, sort_batch(rows, False, exact=True))
+
+
+def taken(rows: Batch, order: Rows) -> Batch:
+    """All rows in this order; not copied if it is theirs."""
+    return rows if _is_identity(order) else rows.take(order)
+
+
 def dense_codes(keys: Sequence[Int64s]) -> Int64s:
     """Ranks from 0 of the rows by these keys: equal rows have equal ranks."""
     rows = sort_rows(keys)

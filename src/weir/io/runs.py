@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s, concat_batches
-from weir.events.order import sort_batch
+from weir.events.order import in_order, sort_batch
 
 BLOCK_ROWS = 16_384
 MOST_RUNS = 128
@@ -65,8 +65,7 @@ class SortedRuns:
     def _sorted_rows(self) -> Batch | None:
         if not self._held:
             return None
-        rows = concat_batches(self._held)
-        return rows.take(sort_batch(rows, False, exact=True))
+        return in_order(concat_batches(self._held))
 
     def _record(self, rows: Batch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(_record(rows).columns, schema=self._schema)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from weir.events.batch import Batch, concat_batches
-from weir.events.order import sort_batch
+from weir.events.order import in_order
 from weir.reliable.codec import decode_entries, decode_record, encode_entries
 from weir.reliable.digest import Digest
 from weir.reliable.stream import Entry
@@ -42,7 +42,7 @@ def encode_part(taken: Sequence[tuple[int, Batch]]) -> bytes:
     entries = []
     for place, batches in sorted(runs.items()):
         rows = concat_batches(batches)
-        entries.append(Entry(place, rows.take(sort_batch(rows, False, exact=True)), 0))
+        entries.append(Entry(place, in_order(rows), 0))
     return encode_entries(entries)
 
 

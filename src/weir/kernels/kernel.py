@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch, Int64s, concat_batches
-from weir.events.order import sort_batch
+from weir.events.order import sort_batch, taken
 
 Tables = dict[str, pa.Table]
 
@@ -45,9 +45,7 @@ def emitted(parts: Sequence[tuple[Int64s, Batch]]) -> Batch:
         return rows
     # sort_batch orders by (vs, origin, ve, payload); here `final` leads and vs comes second.
     order = sort_batch(Batch(final, rows.ve, rows.columns, (rows.vs,)), by_origin=True)
-    if bool((order[1:] > order[:-1]).all()):
-        return rows
-    return rows.take(order)
+    return taken(rows, order)
 
 
 def rows_table(batch: Batch, names: Sequence[str], **extra: Int64s) -> pa.Table:

@@ -16,11 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import NO_ORIGIN, START, Batch, concat_batches, empty_batch
-from weir.events.order import sort_batch
+from weir.events.order import sort_batch, taken
 from weir.kernels.kernel import Tables, rows_table, table_rows
 from weir.plan.nodes import Schema
 
@@ -114,17 +113,12 @@ class _Port:
         rows = concat_batches(due)
         if not self._shape.ordered:
             return _by_start(rows)
-        order = sort_batch(rows, by_origin=True)
-        return rows if _is_sorted(order) else rows.take(order)
+        return taken(rows, sort_batch(rows, by_origin=True))
 
     def table(self) -> pa.Table:
         shape = self._shape
         rows = self._runs or [empty_batch(shape.schema.types, shape.origins)]
         return rows_table(concat_batches(rows), shape.schema.names)
-
-
-def _is_sorted(order: npt.NDArray[np.intp]) -> bool:
-    return bool((order[1:] > order[:-1]).all())
 
 
 def _by_start(batch: Batch) -> Batch:

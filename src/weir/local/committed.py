@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import Batch, concat_batches, empty_batch
-from weir.events.order import sort_batch
+from weir.events.order import in_order
 from weir.io.object_store import existing_store
 from weir.io.writers import OutputForm, OutputWriter, put_all_in_place
 from weir.job.commits import Commit, decode_commit, decode_part
@@ -100,7 +100,7 @@ class OutputReader:
     def table(self, batches: list[Batch]) -> pa.Table:
         """Rows as a file has them."""
         rows = concat_batches([empty_batch(self.form.schema.types), *batches])
-        rows = rows.take(sort_batch(rows, False, exact=True))
+        rows = in_order(rows)
         return pa.Table.from_batches([self.form.record(rows)])
 
     def write(self, path: str) -> Digest:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from weir.errors import PlanError
 from weir.events.batch import Batch, concat_batches, empty_batch, times
-from weir.events.order import sort_batch
+from weir.events.order import in_order
 from weir.io.memory import MemoryPartition
 from weir.local.files import RunReport, check_again, open_partitions, run_files
 from weir.local.runner import LocalRun, Progress
@@ -121,7 +121,7 @@ def _table(batches: Sequence[Batch], stream: Stream) -> pa.Table:
     shape = schema(stream.node)
     plain = [Batch(b.vs, b.ve, b.columns) for b in batches]
     rows = concat_batches([empty_batch(shape.types), *plain])
-    rows = rows.take(sort_batch(rows, False, exact=True))
+    rows = in_order(rows)
     fields = pa.schema([("vs", shape.time), ("ve", shape.time), *shape.columns])
     columns = [times(rows.vs, shape.time), times(rows.ve, shape.time), *rows.columns]
     return pa.Table.from_arrays(columns, schema=fields)

@@ -55,6 +55,9 @@ _LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.executor.extraJavaOptions": _JVM_OPTION,
+    # On one machine no network is spared by it, and numbers in blocks are small already.
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
 }
 # What a JVM and Spark say at every start, whatever the log level.
 _NOISE = re.compile(

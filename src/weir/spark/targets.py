@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Literal
 
 from weir.events.batch import OPEN, Batch, empty_batch
-from weir.events.order import sort_batch
+from weir.events.order import in_order
 from weir.io.runs import SortedRuns, merge_runs
 from weir.io.writers import DEFAULT_MEMORY, OutputForm
 from weir.kernels.merge import Merge, PortShape
@@ -91,4 +91,4 @@ def sorted_slices(blocks: Iterable[tuple[Batch, int]], form: OutputForm) -> Iter
         released = merge.release()
         if released is not None and len(released[0][0]):
             complete = released[0][0]
-            yield complete.take(sort_batch(complete, False, exact=True))
+            yield in_order(complete)
