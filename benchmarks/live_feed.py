@@ -54,8 +54,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def percentiles(pairs: np.ndarray) -> tuple[float, float]:  # type: ignore[type-arg]
+def percentiles(pairs: np.ndarray, warm_up: float = WARM_UP) -> tuple[float, float]:  # type: ignore[type-arg]
     """p50 and p99 in ms, without the first seconds."""
-    pairs = pairs[pairs[:, 1] > pairs[0, 1] + WARM_UP * 1e6]
+    pairs = pairs[pairs[:, 1] > pairs[0, 1] + warm_up * 1e6]
     late = (pairs[:, 0] - pairs[:, 1]) / 1e3
     return float(np.percentile(late, 50)), float(np.percentile(late, 99))

@@ -1,6 +1,6 @@
 """Latency of the live runner, event by event, from a second process to the sink.
 
-    python benchmarks/live_latency.py [--seconds 15] [--rounds 5] [--source tail|tcp] [--alone]
+    python benchmarks/live_latency.py [--seconds 20] [--rounds 5] [--source tail|tcp] [--alone]
 
 Grep: another process makes 10 000 events a second in steps of a millisecond, each with the time at
 which it was made; the sink's callback notes when each arrives. WordCount: 1 000 events a second of
@@ -112,7 +112,7 @@ def weir_round(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--source", choices=["tail", "tcp"], default="tail")
     parser.add_argument("--alone", action="store_true", help="without Structured Streaming")
@@ -135,7 +135,7 @@ def main() -> None:
 
 def peer_round(name: str, seconds: float) -> tuple[float, float]:
     peer = Path(__file__).parent / "streaming_peer.py"
-    command = [sys.executable, peer, "latency", name, str(seconds + 5)]
+    command = [sys.executable, peer, "latency", name, str(seconds + 10)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     p50, p99 = map(float, done.stdout.split())
     return p50, p99
