@@ -57,7 +57,7 @@ demo: $(INSTALLED)  ## a live pipeline on Spark, a host killed in its middle, th
 figure: $(INSTALLED)  ## StreamScope's Figure 1 program on bundled data
 	@sh examples/figure1/demo.sh $(CURDIR)/$(BIN)/weir
 
-bench: $(INSTALLED)  ## kernels side by side with Polars and DuckDB
+bench: $(INSTALLED)  ## kernels, offline and live side by side with Polars, DuckDB and Spark
 	@$(BIN)/python -m benchmarks
 
 fuzz: $(INSTALLED)  ## 100 000 mutated programs through the parser

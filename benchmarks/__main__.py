@@ -1,4 +1,4 @@
-"""All benchmarks, one after the other: `make bench` (about ten minutes on a quiet machine).
+"""All benchmarks, one after the other: `make bench` (about an hour on a quiet machine).
 
 Each runs in a process of its own, so that none warms caches for the next.
 """
@@ -15,6 +15,9 @@ PARTS = {
     "Cost per event, first and last tenth of 20 M events (goal: last/first 0.9)": "growth",
     "A step of 100 rows against 1 M live rows (goal: 2 ms)": "steps",
     "Offline on Spark, against Spark SQL, Polars and DuckDB (goal: 1 and 0.5)": "offline",
+    "Latency live, against Structured Streaming (goal: 2 / 10 ms, 20 / 50 ms)": "live_latency",
+    "Throughput live, against Structured Streaming (goal: 1, 0.5 M/s)": "live_throughput",
+    "Latency by batch size, and three strategies through a failure (docs/figures)": "live_plots",
 }
 
 

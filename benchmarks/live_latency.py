@@ -90,7 +90,10 @@ def weir_round(
         text = program.format(source=source) + "OUTPUT Out TO 'callback:';"
         chosen = settings or LiveSettings(hosts=1)
         live = prepare_live(parse_program(text), f"{folder}/store", settings=chosen)
-        maker = multiprocessing.Process(target=target, args=(place, rate, seconds, bursts))
+        # Not a fork of this process, whose threads (of Spark, of Arrow) would be missing in it.
+        maker = multiprocessing.get_context("spawn").Process(
+            target=target, args=(place, rate, seconds, bursts)
+        )
         until = [float("inf")]
 
         def watch(status: JobStatus) -> None:

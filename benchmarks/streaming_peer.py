@@ -57,9 +57,11 @@ def start() -> SparkSession:
 
 def latency(spark: SparkSession, name: str, seconds: float) -> tuple[float, float]:
     port = free_port()
-    maker = multiprocessing.Process(target=write_socket, args=(port, RATES[name], seconds))
+    maker = multiprocessing.get_context("spawn").Process(
+        target=write_socket, args=(port, RATES[name], seconds)
+    )
     maker.start()
-    time.sleep(0.5)  # until it listens
+    time.sleep(3)  # until it listens
     read = spark.readStream.format("socket").option("host", "127.0.0.1").option("port", port)
     rows = (
         read.load().select(f.from_json("value", "t BIGINT, line STRING").alias("r")).select("r.*")

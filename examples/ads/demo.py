@@ -78,7 +78,9 @@ class Director:
     """Starts the maker when the job runs, and kills a host half-way."""
 
     def __init__(self, folder: str, seconds: float) -> None:
-        self._maker = multiprocessing.Process(target=make_log, args=(folder, seconds))
+        # Not a fork of this process, whose threads (of Spark, of Arrow) would be missing in it.
+        spawn = multiprocessing.get_context("spawn")
+        self._maker = spawn.Process(target=make_log, args=(folder, seconds))
         self._seconds = seconds
         self._began: float | None = None
         self.killed_at: float | None = None

@@ -37,6 +37,8 @@ from weir.io.texts import read_blocks
 from weir.plan.nodes import Source
 
 POLL = 0.001
+SOON, SOON_POLL = 0.02, 0.0002
+"""A file that grew less than `SOON` ago is looked at more often."""
 FOLDER_POLL = 0.05
 RECONNECT = 0.2
 
@@ -158,8 +160,13 @@ class TailedFile(_Endless):
         claims = deque(_logged(log))
         with self._opened(start, stopped) as file:
             rest = b""
+            grew = 0.0
             while not stopped():
-                data = file.read(BLOCK_BYTES)
+                more = os.fstat(file.fileno()).st_size - file.tell()
+                data = file.read(min(BLOCK_BYTES, max(more, 0)))
+                if not data and time.monotonic() < grew + SOON:
+                    time.sleep(SOON_POLL)
+                    continue
                 if not data:
                     self._check_still_there(file, lines.offset, start)
                     if not claims and os.path.exists(f"{self.path}.end") and _at_end(file):
@@ -174,6 +181,7 @@ class TailedFile(_Endless):
                     time.sleep(POLL)
                     continue
                 clock.heard()
+                grew = time.monotonic()
                 whole, newline, rest = (rest + data).rpartition(b"\n")
                 if newline:
                     yield from self._chunks(lines, whole + newline, size, claims, start)
