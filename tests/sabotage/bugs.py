@@ -130,7 +130,7 @@ BUGS = (
     Bug("a log is collected one record too far", _LEDGER,
         "0 if usable is None else usable.log", "0 if usable is None else usable.log + 1"),
     Bug("a source that lost its log starts again for ever", _MANAGER,
-        "if found.error and not self._log_is_ahead(placement):", "if False:"),
+        "if found.error and not log_is_ahead(placement, self.ledger):", "if False:"),
     Bug("a manager that cannot write goes on for ever", _MANAGER,
         "elif now - writing.failing_since > self.settings.trouble_limit:", "elif now < 0:"),
 )  # fmt: skip

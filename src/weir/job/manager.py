@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.job.keys import EPHEMERAL, LATEST_RECORD, ingress_log, record_key
+from weir.job.keys import EPHEMERAL, LATEST_RECORD, record_key
 from weir.job.ledger import (
     Ledger,
     Restarts,
@@ -33,7 +33,8 @@ from weir.job.ledger import (
     learn_segments,
     restarts,
 )
-from weir.job.messages import Checkpoint, Orders, Place, Report, VertexOrder, VertexReport
+from weir.job.messages import Orders, Place, Report, VertexOrder, VertexReport
+from weir.job.placing import HostState, Placement, gap_before, host_for, log_is_ahead
 from weir.job.signals import (
     Answer,
     Delete,
@@ -64,7 +65,6 @@ from weir.job.sweeping import (
 from weir.job.topology import Topology
 
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
-RATE_OVER = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,42 +81,6 @@ class ManagerSettings:
     trouble_limit: float = 30.0
     stop_limit: float = 10.0
     sweep_every: float = 60.0
-
-
-@dataclass(slots=True)
-class HostState:
-    """What is known of a host."""
-
-    session: str
-    report: Report
-    heard: float
-    trouble_since: float | None = None
-
-
-@dataclass(slots=True)
-class Placement:
-    """An instance: where, which, and what was last heard of it."""
-
-    vertex: str
-    copy: int
-    incarnation: int = 0
-    session: str | None = None
-    restart: Checkpoint | None = None
-    report: VertexReport | None = None
-    fallen_at: float | None = None
-    """When its predecessor was found lost."""
-    rate: float = 0.0
-    """Events a second, of late."""
-    rated_at: float = 0.0
-    rated_events: int = 0
-
-    def rate_until(self, events: int, now: float) -> None:
-        passed = now - self.rated_at
-        if events < self.rated_events or self.rated_at == 0.0:
-            self.rated_at, self.rated_events = now, events
-        elif passed >= RATE_OVER:
-            self.rate = (events - self.rated_events) / passed
-            self.rated_at, self.rated_events = now, events
 
 
 @dataclass(slots=True)
@@ -318,11 +282,11 @@ class Manager:
 
     def _place_one(self, placement: Placement, found: Restarts, now: float) -> None:
         restart = found.checkpoint[placement.vertex]
-        gap = self._gap(placement.vertex, restart)
+        gap = gap_before(placement.vertex, restart, self.topology, self.ledger)
         if gap:
             self._end(gap)
             return
-        session = self._host_for(placement)
+        session = host_for(placement, self.placements, self.hosts)
         if session is None:
             return
         placement.session = session
@@ -335,44 +299,6 @@ class Manager:
             f"incarnation {placement.incarnation} placed on {placement.session}, from {where}",
             now,
         )
-
-    def _gap(self, vertex: str, restart: Checkpoint | None) -> str:
-        """Why this vertex cannot go on from there; empty if it can."""
-        for place, stream in enumerate(self.topology.vertices[vertex].inputs):
-            start = restart.needs[place] if restart is not None else 0
-            kept = self.ledger.collected.get(stream, 0)
-            if start < kept:
-                return (
-                    f"vertex {vertex} has no checkpoint that can be read: it would need row "
-                    f"{start} of stream {stream}, of which rows from {kept} on are kept; start "
-                    "the job again with an empty store"
-                )
-        begins = restart.log if restart is not None else 0
-        kept = self.ledger.collected.get(ingress_log(vertex), 0)
-        if begins < kept:
-            return (
-                f"vertex {vertex} has no checkpoint that can be read: it would need record "
-                f"{begins} of its log, of which those from {kept} on are kept; start the job again "
-                "with an empty store"
-            )
-        return ""
-
-    def _log_is_ahead(self, placement: Placement) -> bool:
-        """Whether records were collected that this instance began from: if not, they are lost."""
-        began = placement.restart.log if placement.restart is not None else 0
-        return self.ledger.collected.get(ingress_log(placement.vertex), 0) > began
-
-    def _host_for(self, placement: Placement) -> str | None:
-        """The host with the least to do that has no other copy of the vertex, if there is one."""
-        load = dict.fromkeys(self.hosts, 0)
-        copies = set()
-        for other in self.placements:
-            if other.session in load:
-                load[other.session] += 1
-                if other.vertex == placement.vertex:
-                    copies.add(other.session)
-        free = [s for s in load if s not in copies]
-        return min(free, key=lambda s: (load[s], self.hosts[s].report.slot, s), default=None)
 
     def _orders_for(self, session: str) -> Orders:
         self._orders += 1
@@ -426,7 +352,7 @@ class Manager:
             self._end(f"vertex {vertex}: {found.error}")
             return
         if found.status == "behind":
-            if found.error and not self._log_is_ahead(placement):
+            if found.error and not log_is_ahead(placement, self.ledger):
                 self._end(
                     f"vertex {vertex}: {found.error}; nothing else is lost, but what stood "
                     "there cannot be had again: start the job again with an empty store"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from weir.events.batch import OPEN, START
-from weir.job.manager import Manager, Placement
+from weir.job.manager import Manager
+from weir.job.placing import Placement
 from weir.job.records import last_record
 from weir.job.story import StoryLine
 from weir.reliable.codec import decode_record

@@ -35,7 +35,8 @@ from weir.io.sinks import DIRECT
 from weir.job.job_record import JobRecord, output_record, read_job
 from weir.job.keys import JOB
 from weir.job.ledger import Ledger
-from weir.job.manager import Manager, ManagerSettings, Placement
+from weir.job.manager import Manager, ManagerSettings
+from weir.job.placing import Placement
 from weir.job.records import last_record, sweep
 from weir.job.running import HostSettings
 from weir.job.signals import Ended
