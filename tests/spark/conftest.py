@@ -10,8 +10,16 @@ from pyspark.sql import SparkSession
 from weir.spark.session import make_session
 
 
+@pytest.fixture
+def spark(no_session_stays: None) -> SparkSession:
+    """The session; made anew behind a test that had to stop it to make its own."""
+    active = SparkSession.getActiveSession()
+    return active if active is not None else make_session("local[2,4]")
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    made = make_session("local[2,4]")
-    yield made
-    made.stop()
+def no_session_stays() -> Iterator[None]:
+    yield
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
