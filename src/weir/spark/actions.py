@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 
 def run_action(spark: SparkSession, action: Callable[[], T], look: Callable[[], None]) -> T:
-    """What the action gives. `look` is called now and then meanwhile; what it raises, or Ctrl-C,
-    ends the action's jobs and is raised here."""
+    """What the action gives. `look` is called now and then meanwhile, and at the end; what it
+    raises, or Ctrl-C, ends the action's jobs and is raised here."""
     tag = f"weir-{secrets.token_hex(8)}"
     over = threading.Event()
     results: list[T] = []
@@ -49,4 +49,5 @@ def run_action(spark: SparkSession, action: Callable[[], T], look: Callable[[], 
         raise
     if errors:
         raise errors[0]
+    look()  # what a short action did, too
     return results[0]
