@@ -49,8 +49,11 @@ class Looks:
         sizes = dict(store.sizes())
         if ledger is None:
             return
-        state = sum(sizes.get(c[-1].key, 0) for c in ledger.checkpoints.values() if c)
-        tail = sum(sizes.get(s.key, 0) for found in ledger.segments.values() for s in found)
+        newest = [c[-1].key for c in ledger.checkpoints.values() if c]
+        segments = [s.key for found in ledger.segments.values() for s in found]
+        if any(key not in sizes for key in (*newest, *segments)):
+            return  # a newer record stands there by now
+        state, tail = (sum(sizes[key] for key in keys) for keys in (newest, segments))
         total = sum(sizes.values())
         self.worst = max(self.worst, total / max(state + tail, 1))
         tenth = 10 * status.events // self._events
