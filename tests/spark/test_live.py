@@ -1,18 +1,15 @@
 """Live jobs on real Spark, in real processes, with real kills: the answer of the local runner."""
 
-import json
 import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from commands import finished, wait_for, weir_run
 from weir.io.object_store import ObjectStore
-from weir.job.status import JobStatus, read_status, read_story
+from weir.job.status import JobStatus, read_story
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -27,38 +24,11 @@ SET strategy = 'checkpoint(1s)';
 OUTPUT Sums TO 'out/sums.parquet';
 OUTPUT Pairs TO 'out/pairs.parquet';
 """
-START_LIMIT = 120.0
-
-
-def weir(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "weir.cli", *arguments],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
 
 
 def live(folder: Path, *more: str) -> subprocess.Popen[str]:
-    arguments = ("run", "program.weir", "--runner", "live", "--store", "store", "--json")
-    return weir(folder, *arguments, "--parallelism", "2", *more)
-
-
-def finished(process: subprocess.Popen[str]) -> dict[str, str]:
-    """The digests of a run that ends well."""
-    out, err = process.communicate(timeout=240)
-    assert process.returncode == 0, err
-    return {o["name"]: o["digest"] for o in json.loads(out)["outputs"]}
-
-
-def wait_for(folder: Path, holds: Callable[[JobStatus], bool]) -> JobStatus:
-    """The job's state, once something holds."""
-    until = time.monotonic() + START_LIMIT
-    while time.monotonic() < until:
-        if (folder / "store" / "status").exists():
-            status = read_status(ObjectStore(str(folder / "store")))
-            if status is not None and holds(status):
-                return status
-        time.sleep(0.05)
-    raise AssertionError("the job did not get there")
+    arguments = ("program.weir", "--runner", "live", "--store", "store")
+    return weir_run(folder, *arguments, "--parallelism", "2", *more)
 
 
 @pytest.fixture
@@ -69,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def expected(folder: Path) -> dict[str, str]:
-    digests = finished(weir(folder, "run", "program.weir", "--json"))
+    digests = finished(weir_run(folder, "program.weir"))
     (folder / "out").rename(folder / "wanted")
     return digests
 

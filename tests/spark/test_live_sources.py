@@ -4,19 +4,17 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import weir
+from commands import finished, wait_for, weir_run
 from weir.io.object_store import ObjectStore
 from weir.job.kept import kept_objects
-from weir.job.status import JobStatus, read_status
+from weir.job.status import JobStatus
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -31,7 +29,6 @@ OUTPUT Both TO 'out/both.parquet';
 OUTPUT Sums TO 'out/sums.csv';
 """
 ROWS, BATCH, FILE = 3000, 20, 300
-LIMIT = 120.0
 
 
 def lines(first: int, stop: int) -> bytes:
@@ -79,30 +76,6 @@ class Sender:
                 sent = stop
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "weir.cli", "run", *arguments, "--json"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def digests(process: subprocess.Popen[str]) -> dict[str, str]:
-    out, err = process.communicate(timeout=LIMIT)
-    assert process.returncode == 0, err
-    return {o["name"]: o["digest"] for o in json.loads(out)["outputs"]}
-
-
-def wait_for(folder: Path, holds: Callable[[JobStatus], bool]) -> JobStatus:
-    until = time.monotonic() + LIMIT
-    while time.monotonic() < until:
-        if (folder / "store" / "status").exists():
-            status = read_status(ObjectStore(str(folder / "store")))
-            if status is not None and holds(status):
-                return status
-        time.sleep(0.05)
-    raise AssertionError("the job did not get there")
-
-
 def drop(folder: Path, first: int) -> None:
     """A file appears in the folder, whole."""
     written = folder / f"{first:05}.jsonl"
@@ -121,7 +94,9 @@ def test_a_socket_and_a_folder_through_the_loss_of_their_host(tmp_path: Path) ->
     url = f"tcp://127.0.0.1:{sender.port}?until=eof&acks=yes"
     program = PROGRAM.format(socket=url, folder="in/")
     (tmp_path / "live.weir").write_text(program, encoding="utf-8")
-    process = start(tmp_path, "live.weir", "--runner", "live", "--store", "store", "--hosts", "1")
+    process = weir_run(
+        tmp_path, "live.weir", "--runner", "live", "--store", "store", "--hosts", "1"
+    )
     try:
         for first in range(0, ROWS // 2, FILE):
             drop(tmp_path, first)
@@ -143,7 +118,7 @@ def test_a_socket_and_a_folder_through_the_loss_of_their_host(tmp_path: Path) ->
         wait_for(tmp_path, lambda s: s.recoveries > 0 and both_past(s, 2000, ROWS))
         kept = kept_objects(ObjectStore(str(tmp_path / "store")))
         sender.may = ROWS
-        came = digests(process)
+        came = finished(process)
     finally:
         process.kill()
     assert sender.connections >= 2, "it was killed while it was connected"
@@ -155,7 +130,7 @@ def test_a_socket_and_a_folder_through_the_loss_of_their_host(tmp_path: Path) ->
     (tmp_path / "out").rename(tmp_path / "came")
     wanted = PROGRAM.format(socket="s.jsonl", folder="in/*.jsonl")
     (tmp_path / "local.weir").write_text(wanted, encoding="utf-8")
-    assert digests(start(tmp_path, "local.weir")) == came
+    assert finished(weir_run(tmp_path, "local.weir")) == came
     for name in ("s.parquet", "both.parquet", "sums.csv"):
         assert (tmp_path / "came" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
     late = weir.read_committed(str(tmp_path / "store"), "S")

@@ -21,9 +21,6 @@ from weir.kernels.keys import grown
 
 _CLASSES = 48
 
-AHEAD = 64
-"""Look-ups that are prepared at a time (see `touch`)."""
-
 
 class Buckets:
     """See the module's contract. The arrays are public for the compiled walks of the joins."""
@@ -151,18 +148,6 @@ def live(group, now, arena, spans, out, count):  # type: ignore[no-untyped-def]
         else:
             spans[group, 1] = 0
     return count
-
-
-@inlined
-def touch(groups, first, spans):  # type: ignore[no-untyped-def]
-    """Read what the next `AHEAD` look-ups will read, of groups with two buckets, and give some
-    number that the caller keeps.
-
-    A look-up branches on what it reads, which it waits for; here the waits overlap."""
-    total = 0
-    for i in range(first, min(first + AHEAD, len(groups))):
-        total += spans[2 * max(groups[i], 0), 0]
-    return total
 
 
 @compiled

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import START, Batch, Int64s, empty_batch
-from weir.events.compiled import compiled, in_place
+from weir.events.compiled import compiled, in_place, inlined
 from weir.events.hashing import hash_rows
-from weir.kernels.buckets import AHEAD, Buckets, insert, live, make_room, touch
+from weir.kernels.buckets import Buckets, insert, live, make_room
 from weir.kernels.coverage import Coverage
 from weir.kernels.expressions import compile_expression
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
@@ -261,6 +261,8 @@ def _meet(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, free):
 
 
 _PAIRS, _BUCKET = 1, 2
+_AHEAD = 64
+"""Look-ups that are prepared at a time (see `_touch`)."""
 
 
 @in_place
@@ -271,12 +273,12 @@ def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, 
     full = read = 0
     while i + j < len(a) + len(b):
         if i < len(a) and (j == len(b) or a_vs[i] <= b_vs[j]):
-            if i % AHEAD == 0:
-                read += touch(a_groups, i, spans)
+            if i % _AHEAD == 0:
+                read += _touch(a_groups, i, spans)
             side, slot, group, now, end = 0, a[i], a_groups[i], a_vs[i], a_ve[i]
         else:
-            if j % AHEAD == 0:
-                read += touch(b_groups, j, spans)
+            if j % _AHEAD == 0:
+                read += _touch(b_groups, j, spans)
             side, slot, group, now, end = 1, b[j], b_groups[j], b_vs[j], b_ve[j]
         if group >= 0:
             bucket = 2 * group + side
@@ -297,6 +299,18 @@ def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, 
     if not full:
         at[3] = read  # so that it is really read
     return full
+
+
+@inlined
+def _touch(groups, first, spans):  # type: ignore[no-untyped-def]
+    """Read what the next `_AHEAD` look-ups will read, of both sides, and give some number
+    that the caller keeps.
+
+    A look-up branches on what it reads, which it waits for; here the waits overlap."""
+    total = 0
+    for i in range(first, min(first + _AHEAD, len(groups))):
+        total += spans[2 * max(groups[i], 0), 0]
+    return total
 
 
 @compiled
