@@ -84,14 +84,15 @@ def test_an_interrupted_job_goes_on_where_it_stopped(
     folder: Path, expected: dict[str, str]
 ) -> None:
     process = live(folder)
-    wait_for(folder, lambda s: s.events > 60_000)
+    wait_for(folder, lambda s: s.events > 0)
     refused = live(folder)  # the store is taken
-    assert refused.wait(timeout=60) == 1
-    assert "--resume" in refused.communicate()[1]
+    wait_for(folder, lambda s: s.events > 60_000)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "--resume" in err
+    assert "--resume" in refused.communicate(timeout=60)[1]
+    assert refused.returncode == 1
     events = wait_for(folder, lambda s: True).events
     assert events < 240_000
     assert finished(live(folder, "--resume")) == expected

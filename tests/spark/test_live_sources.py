@@ -107,7 +107,10 @@ def test_a_socket_and_a_folder_through_the_loss_of_their_host(tmp_path: Path) ->
             read[:] = [i[0] if i else 0 for i in sources]
             return read[0] >= socket_rows and read[1] >= folder_rows
 
-        status = wait_for(tmp_path, lambda s: both_past(s, 600, 900))
+        def committed() -> int:
+            return weir.read_committed(str(tmp_path / "store"), "S").rows
+
+        status = wait_for(tmp_path, lambda s: both_past(s, 600, 900) and committed() > 0)
         sender.may = 2000  # some of it is on its way when the host dies
         time.sleep(0.1)
         os.kill(pid_of(status, "0.0"), signal.SIGKILL)

@@ -18,7 +18,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import LocalStore, from_url
 
 from weir.errors import RunError
-from weir.reliable.store import ObjectExists
+from weir.reliable.store import Body, ObjectExists
 
 _WRITING = ".writing"
 """A folder for what has no name yet; what is left there belongs to nobody."""
@@ -43,7 +43,7 @@ class ObjectStore:
             raise RunError(f"cannot use '{place}' as a store: {error.strerror}") from error
         self._store = LocalStore(self._folder)
 
-    def put(self, key: str, body: bytes, *, new: bool = False) -> None:
+    def put(self, key: str, body: Body, *, new: bool = False) -> None:
         mode = "create" if new else "overwrite"
         try:
             if self._folder is None:
@@ -55,10 +55,13 @@ class ObjectStore:
         except (BaseError, OSError) as error:
             raise RunError(f"{key} cannot be written to '{self.place}': {error}") from error
 
-    def _put_durably(self, folder: Path, key: str, body: bytes, *, new: bool) -> None:
+    def _put_durably(self, folder: Path, key: str, body: Body, *, new: bool) -> None:
         written = f"{_WRITING}/{uuid4().hex}"
-        obstore.put(self._store, written, body)
-        _to_disk(folder / written)
+        (folder / _WRITING).mkdir(exist_ok=True)
+        with open(folder / written, "xb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
         try:
             obstore.rename(self._store, written, key, overwrite=not new)
         except AlreadyExistsError:

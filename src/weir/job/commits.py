@@ -10,6 +10,7 @@ from weir.events.batch import Batch, concat_batches
 from weir.events.order import in_order
 from weir.reliable.codec import decode_entries, decode_record, encode_entries
 from weir.reliable.digest import Digest
+from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 
 
@@ -34,7 +35,7 @@ def decode_commit(body: bytes) -> Commit:
     return msgspec.json.decode(decode_record(body), type=Commit)
 
 
-def encode_part(taken: Sequence[tuple[int, Batch]]) -> bytes:
+def encode_part(taken: Sequence[tuple[int, Batch]]) -> Body:
     """Rows of a commit as a part: one sorted run for each of the sink's inputs."""
     runs: dict[int, list[Batch]] = {}
     for place, rows in taken:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from weir.job.messages import Orders, Report
+from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 
 # --- the store -----------------------------------------------------------------------------
@@ -21,7 +22,7 @@ class Put:
     """Write an object, durably; `new`: only if there is none of that name."""
 
     key: str
-    encode: Callable[[], bytes]
+    encode: Callable[[], Body]
     new: bool = False
 
 

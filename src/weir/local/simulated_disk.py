@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from weir.job.keys import is_ephemeral
-from weir.reliable.store import ObjectExists
+from weir.reliable.store import Body, ObjectExists
 
 
 class SimulatedDisk:
@@ -28,14 +28,14 @@ class SimulatedDisk:
         self.ephemeral_bytes = 0
         """The size of what only a running job needs."""
 
-    def put(self, key: str, body: bytes, *, new: bool = False) -> None:
+    def put(self, key: str, body: Body, *, new: bool = False) -> None:
         if new and key in self._objects:
             raise ObjectExists(key)
         self._set(key, body)
         if self._rng.random() < 0.5:
             self._listed.update(dict.fromkeys(self._objects))
 
-    def put_at_death(self, key: str, body: bytes, *, new: bool) -> None:
+    def put_at_death(self, key: str, body: Body, *, new: bool) -> None:
         """The writer died before it heard of the end of this write."""
         fate = self._rng.random()
         if fate < 0.4 or (new and key in self._objects):
@@ -45,17 +45,17 @@ class SimulatedDisk:
         else:
             self.put_torn(key, body)
 
-    def put_torn(self, key: str, body: bytes) -> None:
+    def put_torn(self, key: str, body: Body) -> None:
         self._set(key, body[: int(self._rng.integers(0, len(body)))])
 
-    def put_late(self, key: str, body: bytes, *, new: bool) -> None:
+    def put_late(self, key: str, body: Body, *, new: bool) -> None:
         """The write of a dead writer, which the network held back."""
         if not new or key not in self._objects:
             self._set(key, body)
 
-    def _set(self, key: str, body: bytes) -> None:
+    def _set(self, key: str, body: Body) -> None:
         self._grow(key, len(body) - len(self._objects.get(key, b"")))
-        self._objects[key] = body
+        self._objects[key] = bytes(body)
 
     def _grow(self, key: str, by: int) -> None:
         if is_ephemeral(key):

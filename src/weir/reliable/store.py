@@ -11,9 +11,12 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from weir.errors import RunError
+
+Body: TypeAlias = bytes | bytearray
+"""What an object holds, as it is put."""
 
 
 class ObjectExists(RunError):
@@ -23,7 +26,7 @@ class ObjectExists(RunError):
 class Store(Protocol):
     """See the module's contract."""
 
-    def put(self, key: str, body: bytes, *, new: bool = False) -> None: ...
+    def put(self, key: str, body: Body, *, new: bool = False) -> None: ...
     def get(self, key: str) -> bytes | None: ...
     def delete(self, keys: Iterable[str]) -> None: ...
     def list(self, prefix: str = "") -> list[str]: ...

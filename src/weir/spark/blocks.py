@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, concat_batches
+from weir.events.packed import packed, packed_size
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
 from weir.spark.narrow import narrowed, widened
@@ -55,13 +56,9 @@ def encode(rows: Batch) -> pa.Buffer:
     columns = [narrowed(c, f"c{i}") for i, c in enumerate((*times, *rows.columns))]
     fields = pa.schema([field for _, field in columns])
     record = pa.RecordBatch.from_arrays([stored for stored, _ in columns], schema=fields)
-    # A buffer that grows would be copied again and again.
-    size = pa.ipc.get_record_batch_size(record) + record.schema.serialize().size + 64
-    buffer = pa.allocate_buffer(size)
-    sink = pa.FixedSizeBufferWriter(buffer)
-    with pa.ipc.new_stream(sink, record.schema) as writer:
-        writer.write_batch(record)
-    return buffer.slice(0, sink.tell())
+    buffer = pa.allocate_buffer(packed_size([record]))
+    packed([record], pa.FixedSizeBufferWriter(buffer))
+    return buffer
 
 
 def decode(block: bytes | pa.Buffer, payload: int) -> Batch:

@@ -24,7 +24,7 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
-from weir.reliable.store import ObjectExists, Store
+from weir.reliable.store import Body, ObjectExists, Store
 
 Answered = Callable[[StoreSignal | BaseException], None]
 
@@ -40,7 +40,7 @@ class PatientStore:
     def __init__(self, store: Store, patience: float = PATIENCE) -> None:
         self._store, self._patience = store, patience
 
-    def put(self, key: str, body: bytes, *, new: bool = False) -> None:
+    def put(self, key: str, body: Body, *, new: bool = False) -> None:
         last: WeirError | None = None
         for _ in self._tries():
             try:
