@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-WORKERS ?= 2
+# One more than CI has cores: tests that start processes wait a good deal.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help install test lint types unit property spark conformance coverage demo figure bench fuzz sabotage chaos clean

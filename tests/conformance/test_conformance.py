@@ -6,11 +6,13 @@ across cuts, and the digests agree across all of them. In slices, so that worker
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from numba.core.registry import CPUDispatcher
 
 from weir.local.conform import (
     Case,
@@ -37,6 +39,16 @@ def test_known_answers(slice_: int) -> None:
     verdicts = list(check_cases(CASES[slice_::SLICES], (1, 3, None), (1, 3)))
     failed = [f"{v.id}: {v.reason}" for v in verdicts if not v.passed]
     assert not failed, "\n".join(failed)
+
+
+def test_loops_are_compiled_once() -> None:
+    """Another kind of array (one that cannot be written, with gaps, a number known beforehand)
+    would compile a loop again, in the middle of a stream."""
+    loops = [o for o in gc.get_objects() if isinstance(o, CPUDispatcher)]
+    ours = [o for o in loops if o.py_func.__module__.startswith("weir.") and o.signatures]
+    assert len(ours) > 20, "the cases that this worker ran have compiled them"
+    twice = {o.py_func.__qualname__: o.signatures for o in ours if len(o.signatures) > 1}
+    assert not twice
 
 
 def test_grouped_aggregates_in_two_phases_give_the_same() -> None:

@@ -7,11 +7,14 @@ An error that Weir raises on purpose is an outcome.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from oracle import OPEN, Row
 from property.reference import Inputs, Outcome
 from weir import testing
 from weir.errors import WeirError
+from weir.plan.nodes import Program
+from weir.script import parse_program
 
 
 def run(
@@ -27,8 +30,8 @@ def run(
     replaced by a fresh one that loads its snapshot. `duplicate_writes`: a seed; entries are
     written again, whole or in part, to every stream."""
     try:
-        result = testing.run(
-            text,
+        result = testing.run_program(
+            _parsed(text),
             inputs,
             cut=cut,
             parallelism=parallelism,
@@ -39,6 +42,11 @@ def run(
         return Outcome(error=str(error))
     rows = [_row(r) for r in result.rows]
     return Outcome(rows, None, result.digest, result.checksums)
+
+
+@lru_cache(maxsize=4)  # an example is run several times
+def _parsed(text: str) -> Program:
+    return testing.with_output(parse_program(text), "Out")
 
 
 def _row(values: Mapping[str, object]) -> Row:

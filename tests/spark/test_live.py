@@ -11,7 +11,7 @@ from commands import finished, wait_for, weir_run
 from weir.io.object_store import ObjectStore
 from weir.job.status import JobStatus, read_story
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("processes")
 
 PROGRAM = """
 STREAM R (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://20000?rows=240000&keys=50' WITH (vs = t);
@@ -51,24 +51,36 @@ def same_bytes(folder: Path) -> bool:
     )
 
 
-def test_killed_hosts_and_a_killed_driver_change_nothing(
+def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
     folder: Path, expected: dict[str, str]
 ) -> None:
     process = live(folder)
-    status = wait_for(folder, lambda s: s.events > 40_000 and len(s.hosts) == 2)
+    status = wait_for(folder, lambda s: s.events > 20_000 and len(s.hosts) == 2)
+    refused = live(folder)  # the store is taken
     busy = next(h for h in status.hosts if h.vertices)
     os.kill(busy.pid, signal.SIGKILL)
     status = wait_for(
-        folder, lambda s: s.events > 90_000 and s.recoveries > 0 and busy.pid not in pids(s)
+        folder, lambda s: s.events > 60_000 and s.recoveries > 0 and busy.pid not in pids(s)
     )
     still = next(h for h in status.hosts if h.vertices)
     os.kill(still.pid, signal.SIGSTOP)
-    wait_for(folder, lambda s: s.events > 130_000 and still.id not in {h.id for h in s.hosts})
+    wait_for(folder, lambda s: s.events > 100_000 and still.id not in {h.id for h in s.hosts})
     os.kill(still.pid, signal.SIGCONT)
-    wait_for(folder, lambda s: s.events > 150_000)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "--resume" in err
+    assert "--resume" in refused.communicate(timeout=60)[1]
+    assert refused.returncode == 1
+    stopped_at = wait_for(folder, lambda s: True).events
+    assert stopped_at < 240_000
+
+    process = live(folder, "--resume")
+    wait_for(folder, lambda s: s.events > stopped_at + 10_000)
     process.kill()
     process.wait()
     assert not (folder / "out").exists()
+
     assert finished(live(folder, "--resume")) == expected
     assert same_bytes(folder)
     told = [line.what for line in read_story(ObjectStore(str(folder / "store")))]
@@ -78,25 +90,6 @@ def test_killed_hosts_and_a_killed_driver_change_nothing(
 
 def pids(status: JobStatus) -> set[int]:
     return {host.pid for host in status.hosts}
-
-
-def test_an_interrupted_job_goes_on_where_it_stopped(
-    folder: Path, expected: dict[str, str]
-) -> None:
-    process = live(folder)
-    wait_for(folder, lambda s: s.events > 0)
-    refused = live(folder)  # the store is taken
-    wait_for(folder, lambda s: s.events > 60_000)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "--resume" in err
-    assert "--resume" in refused.communicate(timeout=60)[1]
-    assert refused.returncode == 1
-    events = wait_for(folder, lambda s: True).events
-    assert events < 240_000
-    assert finished(live(folder, "--resume")) == expected
-    assert same_bytes(folder)
 
 
 def test_a_spark_that_cannot_run_the_hosts_is_refused_before_the_store_is_taken(

@@ -14,7 +14,7 @@ import pytest
 from chaos.job import Job
 from chaos.kills import Chaos, Kind
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("processes")
 
 LIMIT = 90.0
 

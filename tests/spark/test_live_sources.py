@@ -16,7 +16,7 @@ from weir.io.object_store import ObjectStore
 from weir.job.kept import kept_objects
 from weir.job.status import JobStatus
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("processes")
 
 PROGRAM = """
 STREAM S (t BIGINT, v BIGINT) FROM '{socket}' WITH (vs = t);

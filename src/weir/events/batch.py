@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.compiled import compiled
+from weir.events.memory import numbers_of
 
 Int64s = npt.NDArray[np.int64]
 
@@ -105,7 +106,7 @@ def ticks(column: pa.Array) -> Int64s:
     plain = column.cast(pa.int64())
     if plain.null_count:
         plain = pc.fill_null(plain, OPEN)
-    return np.asarray(plain.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return numbers_of(plain)
 
 
 def times(values: Int64s, dtype: pa.DataType) -> pa.Array:

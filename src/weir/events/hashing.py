@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.compiled import in_place
+from weir.events.memory import array_of, numbers_of
 
 UInt64s = npt.NDArray[np.uint64]
 
@@ -76,8 +77,7 @@ def canonical_words(column: pa.Array) -> npt.NDArray[np.int64]:
         return words
     if pa.types.is_boolean(dtype):
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
-    numbers = column.view(_storage(dtype)).to_numpy(zero_copy_only=False)
-    return np.ascontiguousarray(numbers, dtype=np.int64)
+    return np.ascontiguousarray(numbers_of(column.view(_storage(dtype))), dtype=np.int64)
 
 
 def decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
@@ -94,9 +94,8 @@ def decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
 def binary_buffers(column: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """Offsets (one more than rows) and bytes of a STRING or BINARY column."""
     _, offsets, data = column.buffers()
-    numbers = np.frombuffer(offsets, dtype=np.int32) if offsets else np.zeros(1, np.int32)
-    payload = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, np.uint8)
-    return numbers[column.offset : column.offset + len(column) + 1], payload
+    numbers = array_of(offsets, np.int32) if offsets else np.zeros(1, np.int32)
+    return numbers[column.offset : column.offset + len(column) + 1], array_of(data, np.uint8)
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:

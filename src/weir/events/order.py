@@ -143,7 +143,7 @@ def _sort_within(groups, values):  # type: ignore[no-untyped-def]
     """Positions that sort each run of equal groups by value, stable. Runs are mostly a few
     rows long, where inserting one by one beats any general sort."""
     order = np.arange(len(groups))
-    start = 0
+    start = np.int64(0)
     while start < len(groups):
         stop = start + 1
         in_order = True

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s, concat_batches
+from weir.events.memory import numbers_of
 from weir.events.order import in_order, sort_batch
 
 BLOCK_ROWS = 16_384
@@ -76,7 +77,7 @@ def _read_run(path: str) -> Iterator[Batch]:
         reader = pa.ipc.open_file(file)
         for i in range(reader.num_record_batches):
             vs, ve, *columns = reader.get_batch(i).columns
-            yield Batch(vs.to_numpy(), ve.to_numpy(), tuple(columns))
+            yield Batch(numbers_of(vs), numbers_of(ve), tuple(columns))
 
 
 def _blocks(rows: Batch) -> Iterator[Batch]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import START, Batch, Int64s, empty_batch
+from weir.events.memory import numbers_of
 from weir.kernels.counter_windows import CountWindows, SessionWindows
 from weir.kernels.distinct_counts import DistinctMeasure
 from weir.kernels.evaluation import RowFailure, shown_value
@@ -185,15 +186,13 @@ class AggregateKernel:
     def _load_groups(self, table: pa.Table) -> tuple[Int64s, dict[str, Int64s]]:
         keys, extra = self._split(table)
         groups = self._groups.encode_keys(keys, table.num_rows)
-        numbers = {n: np.asarray(c.to_numpy(zero_copy_only=False)) for n, c in extra.items()}
+        numbers = {n: numbers_of(c) for n, c in extra.items()}
         return groups, numbers
 
     def _load_measure(self, measure: Measure, table: pa.Table) -> None:
         keys, extra = self._split(table)
         groups = self._groups.encode_keys(keys, table.num_rows)
-        starts, ends = (
-            np.asarray(extra.pop(n).to_numpy(zero_copy_only=False)) for n in ("start", "end")
-        )
+        starts, ends = (numbers_of(extra.pop(n)) for n in ("start", "end"))
         panes, new = self._panes.encode(groups, starts, ends)
         count_up(self._panes.group[new], self._groups.members)
         measure.grow(self._panes.capacity, self._groups.capacity)

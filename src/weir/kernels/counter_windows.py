@@ -59,14 +59,15 @@ class SessionWindows:
         self._number[groups] += 1
         closed = np.concatenate([*self._closed, timed])
         self._closed = []
-        panes = self._panes.find(closed[:, 0], closed[:, 1], closed[:, 1] + 1)
+        groups, numbers, first, last = np.ascontiguousarray(closed.T)
+        panes = self._panes.find(groups, numbers, numbers + 1)
         operations = Operations(
             np.tile(np.array([ENTER, EMIT, EXIT]), len(panes)),
-            np.repeat(closed[:, 0], 3),
+            np.repeat(groups, 3),
             np.repeat(panes, 3),
         )
-        end = closed[:, 3] + self._timeout
-        return Due(operations, Results(np.arange(len(panes)), closed[:, 2], end, end), panes)
+        end = last + self._timeout
+        return Due(operations, Results(np.arange(len(panes)), first, end, end), panes)
 
     def output_cti(self, cti: int) -> int:
         return min(cti, self._holds.minimum(self._first))
@@ -158,7 +159,8 @@ class CountWindows:
             full, self._panes.start, self._panes.end,
             self._next, self._to_enter, self._to_leave, self._youngest,
         )  # fmt: skip
-        results = Results(np.arange(len(full)), full[:, 2], full[:, 3], full[:, 2] + 1)
+        _, _, start, end = np.ascontiguousarray(full.T)
+        results = Results(np.arange(len(full)), start, end, start + 1)
         return Due(Operations(kinds, groups, panes), results, panes[kinds == EXIT])
 
     def output_cti(self, cti: int) -> int:

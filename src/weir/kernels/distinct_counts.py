@@ -142,7 +142,7 @@ def _hold(numbers, panes, start, end, held, lists, dropped):  # type: ignore[no-
             rows[count] = row
             count += 1
         elif held[number, _TICKET] != lists[before, _DROPS]:
-            _unlink(number, held, dropped, 0)
+            _unlink(number, held, dropped, np.int64(0))
         elif end[before] >= end[pane]:
             continue
         else:
@@ -189,7 +189,7 @@ def _dropped_numbers(count, held, dropped):  # type: ignore[no-untyped-def]
     numbers = np.empty(count, dtype=np.int64)
     for i in range(count):
         numbers[i] = dropped[0, _FIRST]
-        _unlink(numbers[i], held, dropped, 0)
+        _unlink(numbers[i], held, dropped, np.int64(0))
     return numbers
 
 

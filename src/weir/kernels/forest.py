@@ -171,7 +171,9 @@ def _settle(waiting, heads, fields, following, nodes, roots, starts, lengths, bu
 @compiled
 def _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths, buffer):  # type: ignore[no-untyped-def]
     if fields[pane, _INSIDE] != _IN:
-        treap.move(0, heads[pane], following, nodes, roots, group, starts, lengths, buffer)
+        treap.move(
+            np.int64(0), heads[pane], following, nodes, roots, group, starts, lengths, buffer
+        )
         fields[pane, _INSIDE] = _IN
 
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch, Int64s, concat_batches
+from weir.events.memory import numbers_of
 from weir.events.order import sort_batch, taken
 
 Tables = dict[str, pa.Table]
@@ -71,4 +72,4 @@ def table_rows(table: pa.Table) -> tuple[Batch, dict[str, Int64s]]:
 
 
 def _numbers(column: pa.Array) -> Int64s:
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(numbers_of(column), dtype=np.int64)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from weir.events.batch import Batch, Int64s
 from weir.events.compiled import compiled
 from weir.events.hashing import binary_buffers
+from weir.events.memory import numbers_of
 from weir.events.order_bytes import is_plain, plain_codes
 from weir.kernels import treap
 from weir.kernels.exact import nearest
@@ -172,7 +173,7 @@ class OrderedMeasure:
 
     def restore(self, panes: Int64s, groups: Int64s, columns: dict[str, pa.Array]) -> None:
         if self._by_arrival:
-            arrivals = np.asarray(columns.pop("arrival").to_numpy(zero_copy_only=False), np.int64)
+            arrivals = numbers_of(columns.pop("arrival"))
         else:
             arrivals = np.zeros(len(panes), dtype=np.int64)
         self._put(list(columns.values()), panes, groups, arrivals)

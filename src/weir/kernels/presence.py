@@ -147,8 +147,8 @@ def _walk(slots, groups, right_vs, right_ve, right_groups, vs, ve, links, table,
     none = np.iinfo(np.int64).max
     pieces = np.empty((len(slots) + len(right_vs) + 16, 4), dtype=np.int64)
     met = np.empty(len(right_vs), dtype=np.int64)
-    gone = -1
-    count = found = i = j = 0
+    gone = np.int64(-1)
+    count = found = i = j = np.int64(0)
     while i < len(slots) or j < len(right_vs):
         if i < len(slots) and (j == len(right_vs) or vs[slots[i]] <= right_vs[j]):
             slot, group = slots[i], groups[i]

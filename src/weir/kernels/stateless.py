@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, ticks
 from weir.events.compiled import compiled
+from weir.events.memory import array_of
 from weir.kernels.evaluation import RowFailure
 from weir.kernels.expressions import compile_expression, named_failure
 from weir.plan.nodes import (
@@ -99,7 +100,7 @@ def _filter(node: Filter, below: Schema) -> Callable[[Batch], Batch]:
 
 def true_rows(mask: pa.BooleanArray) -> Int64s:
     """The positions at which a mask without NULLs is true."""
-    bits = np.frombuffer(mask.buffers()[1], dtype=np.uint8)
+    bits = array_of(mask.buffers()[1], np.uint8)
     if mask.offset:
         bits = np.packbits(mask.to_numpy(zero_copy_only=False), bitorder="little")
     if len(bits) % 8:

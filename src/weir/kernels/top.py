@@ -161,7 +161,7 @@ class TopOfInstant:
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         batch, extra = table_rows(tables["rows"])
-        cut = np.asarray(tables["cut"].column(0).to_numpy(), dtype=np.int64)
+        cut = np.array(tables["cut"].column(0), dtype=np.int64)
         if len(batch):
             self._put(batch, extra["arrival"])
             self._arrivals = int(extra["arrival"].max()) + 1
@@ -204,7 +204,7 @@ def _replay_top(kinds, panes, heads, following, nodes, roots, starts, lengths, b
             size = nodes[roots[0], 3] if roots[0] >= 0 else 0
             if at + size > len(out):
                 out = np.concatenate((out, np.empty(len(out) + size, dtype=np.int64)))
-            taken, last = 0, -1
+            taken, last = np.int64(0), np.int64(-1)
             while taken < size:
                 row = treap.kth(nodes, roots[0], taken)
                 if taken >= limit and not (
@@ -218,5 +218,5 @@ def _replay_top(kinds, panes, heads, following, nodes, roots, starts, lengths, b
             emitted_count += 1
             continue
         first = heads[panes[op]]
-        treap.move(kinds[op], first, following, nodes, roots, 0, starts, lengths, buffer)
+        treap.move(kinds[op], first, following, nodes, roots, np.int64(0), starts, lengths, buffer)
     return out[:at]

@@ -53,7 +53,9 @@ def _before(nodes, a, b, starts, lengths, buffer):  # type: ignore[no-untyped-de
     if nodes[a, 0] != nodes[b, 0]:
         return nodes[a, 0] < nodes[b, 0]
     if len(lengths):
-        order = compare(0, a, starts, lengths, buffer, 0, b, starts, lengths, buffer)
+        order = compare(
+            np.int64(0), a, starts, lengths, buffer, np.int64(0), b, starts, lengths, buffer
+        )
         if order:
             return order < 0
     return a < b
@@ -185,7 +187,7 @@ def answer(nodes, root, query, p, q, out):  # type: ignore[no-untyped-def]
     if n == 0:
         return 0
     if query == 0:
-        out[0] = kth(nodes, root, 0)
+        out[0] = kth(nodes, root, np.int64(0))
     elif query == 1:
         out[0] = kth(nodes, root, n - 1)
     elif query == 2:

@@ -172,12 +172,13 @@ class SnapshotWindows(_Sliding):
         operations, cells, gone = self._operations(cti, cti)
         # A cell that an end closes is known at that end; one that only a start closes is known
         # once the row with that start is.
-        final = cells[:, 1] + (cells[:, 2] == 0)
+        start, end, leaves = np.ascontiguousarray(cells.T)
+        final = end + (leaves == 0)
         touched = operations.groups[operations.kinds != EMIT]
         touched = touched[self._inside[touched] > 0]
         self._holds.push(self._cut[touched], touched, self._cut)
         numbers = np.arange(len(cells))
-        return Due(operations, Results(numbers, cells[:, 0], cells[:, 1], final), gone)
+        return Due(operations, Results(numbers, start, end, final), gone)
 
     def output_cti(self, cti: int) -> int:
         return min(cti, self._holds.minimum(self._cut))

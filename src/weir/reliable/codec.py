@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
+from weir.events.memory import numbers_of
 from weir.events.packed import Stream, packed, packed_size
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
@@ -39,7 +40,7 @@ def record_of(entry: Entry) -> pa.RecordBatch:
 def entry_of(record: pa.RecordBatch, seq: int, cti: int) -> Entry:
     """The entry of a record batch."""
     split = next((i for i, n in enumerate(record.schema.names) if n[0] == "c"), record.num_columns)
-    times = [c.to_numpy() for c in record.columns[:split]]
+    times = [numbers_of(c) for c in record.columns[:split]]
     return Entry(
         seq, Batch(times[0], times[1], tuple(record.columns[split:]), tuple(times[2:])), cti
     )

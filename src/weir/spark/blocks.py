@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, concat_batches
+from weir.events.memory import numbers_of
 from weir.events.packed import packed, packed_size
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
@@ -66,7 +67,7 @@ def decode(block: bytes | pa.Buffer, payload: int) -> Batch:
     with pa.ipc.open_stream(block) as reader:
         record = reader.read_next_batch()
     columns = [widened(c, f) for c, f in zip(record.columns, record.schema, strict=True)]
-    times = [c.to_numpy() for c in columns[: len(columns) - payload]]
+    times = [numbers_of(c) for c in columns[: len(columns) - payload]]
     payload_columns = tuple(columns[len(columns) - payload :])
     return Batch(times[0], times[0] + times[1], payload_columns, tuple(times[2:]))
 
