@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.compiled import in_place
+from weir.events.compiled import compiled, in_place
 from weir.events.memory import array_of, numbers_of
 
 UInt64s = npt.NDArray[np.uint64]
@@ -35,6 +35,26 @@ def hash_rows(columns: Sequence[pa.Array], length: int) -> tuple[UInt64s, UInt64
     for column in columns:
         fold_column(column, first, second)
     return first, second
+
+
+@compiled
+def by_part(parts, count):  # type: ignore[no-untyped-def]
+    """Positions that put rows of each part together, in order within it, and where each ends."""
+    ends = np.zeros(count, dtype=np.int64)
+    for part in parts:
+        ends[part] += 1
+    places = np.empty(count, dtype=np.int64)
+    before = 0
+    for part in range(count):
+        places[part] = before
+        before += ends[part]
+        ends[part] = before
+    order = np.empty(len(parts), dtype=np.int64)
+    for row in range(len(parts)):
+        part = parts[row]
+        order[places[part]] = row
+        places[part] += 1
+    return order, ends
 
 
 def fold_column(column: pa.Array, first: UInt64s, second: UInt64s) -> None:

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from weir.errors import InputError
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks, times
+from weir.events.compiled import in_place
 from weir.events.types import BIGINT, STRING
 from weir.io.chunks import BadRow, Chunk, shown
 from weir.kernels.evaluation import shown_value
@@ -77,6 +78,9 @@ class Ingress:
 
     def feed(self, chunk: Chunk) -> Admitted:
         """Admit the next rows of the partition."""
+        at_once = self._all_good(chunk)
+        if at_once is not None:
+            return at_once
         vs, ve, bad = self._lifetimes(chunk)
         before = self._now_before(chunk, vs, bad.mask)
         late = ~bad.mask & (vs < before[:-1])
@@ -87,8 +91,9 @@ class Ingress:
         self.bad_count += len(bad.rows)
         self.late_count += int(dropped.sum())
         kept = ~(bad.mask | dropped)
+        batch = self._batch(chunk, admitted_vs, ve)
         return Admitted(
-            self._batch(chunk, admitted_vs, ve, kept),
+            batch if kept.all() else batch.take(kept),
             self.now,
             self._late_batch(chunk, vs, ve, dropped, before),
             self._bad_batch(bad.rows),
@@ -110,6 +115,21 @@ class Ingress:
     def load(self, state: Mapping[str, int]) -> None:
         self.now, self.next_offset = state["now"], state["next_offset"]
         self.late_count, self.bad_count = state["late_count"], state["bad_count"]
+
+    def _all_good(self, chunk: Chunk) -> Admitted | None:
+        """The common case in one pass: every row is an event, on time. None where it is not so."""
+        options = self.source.options
+        if chunk.bad or len(chunk.cti_places):
+            return None
+        vs = ticks(chunk.rows.column(options.vs))
+        lifetime = 1 if options.lifetime is None else options.lifetime
+        ends = options.ve is not None
+        ve = ticks(chunk.rows.column(options.ve)) if ends else np.empty(len(vs), dtype=np.int64)
+        good, now = _judge(vs, ve, ends, lifetime, options.delay, self.now)
+        if not good:
+            return None
+        self.now, self.next_offset = now, chunk.stop
+        return Admitted(self._batch(chunk, vs, ve), now, self._no_late, self._no_bad)
 
     # --- steps of feed ---------------------------------------------------------------------
 
@@ -195,12 +215,11 @@ class Ingress:
 
     # --- batches ---------------------------------------------------------------------------
 
-    def _batch(self, chunk: Chunk, vs: Int64s, ve: Int64s, kept: Bools) -> Batch:
+    def _batch(self, chunk: Chunk, vs: Int64s, ve: Int64s) -> Batch:
         columns = self._payload(chunk)
         place = (self.source.index << PARTITION_BITS) | self.partition
         origin = (np.full(len(vs), place, dtype=np.int64), chunk.offsets)
-        batch = Batch(vs, ve, columns, origin)
-        return batch if kept.all() else batch.take(kept)
+        return Batch(vs, ve, columns, origin)
 
     def _payload(self, chunk: Chunk) -> tuple[pa.Array, ...]:
         """The declared columns without those of the time; NULLs for one that nobody needs."""
@@ -238,6 +257,25 @@ class Ingress:
             pa.array([b.reason for b in bad], STRING),
         )
         return Batch(offsets, offsets + 1, columns)
+
+
+@in_place
+def _judge(vs, ve, ends, lifetime, delay, now):  # type: ignore[no-untyped-def]
+    """Whether every row is an event and on time, and `now` behind the last. Writes the ends of
+    rows that have none of their own."""
+    for row in range(len(vs)):
+        start = vs[row]
+        if start < now or start > LATEST or start < -LATEST:
+            return False, now
+        if ends:
+            if ve[row] <= start or (ve[row] > LATEST and ve[row] != OPEN):
+                return False, now
+        elif start >= OPEN - lifetime:
+            return False, now
+        else:
+            ve[row] = start + lifetime
+        now = max(now, max(start, START + delay) - delay)
+    return True, now
 
 
 @dataclass(frozen=True, slots=True)

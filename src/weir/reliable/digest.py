@@ -44,15 +44,23 @@ def row_hashes(batch: Batch) -> tuple[UInt64s, UInt64s]:
 
 
 def digest(batch: Batch) -> Digest:
-    first, second = row_hashes(batch)
-    return Digest(((_exact_sum(first) << 64) + _exact_sum(second)) % _MODULUS, len(batch))
+    high, low = map(_exact_sum, row_hashes(batch))
+    return Digest(((high << 64) + low) % _MODULUS, len(batch))
 
 
 def _exact_sum(words: UInt64s) -> int:
-    """The sum of unsigned words, without overflow: halves are summed apart."""
-    low = int((words & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
-    high = int((words >> np.uint64(32)).sum(dtype=np.uint64))
-    return (high << 32) + low
+    upper, lower = _sum_halves(words)
+    return (int(upper) << 32) + int(lower)
+
+
+@in_place
+def _sum_halves(words):  # type: ignore[no-untyped-def]
+    """The sums of the words' upper and lower halves, which do not overflow."""
+    upper, lower = np.uint64(0), np.uint64(0)
+    for word in words:
+        upper += word >> np.uint64(32)
+        lower += word & np.uint64(0xFFFFFFFF)
+    return upper, lower
 
 
 def checksum(batch: Batch, seed: tuple[int, int] = (0, 0)) -> tuple[int, int]:

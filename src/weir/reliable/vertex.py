@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from weir.events.batch import START, Batch, Int64s
-from weir.events.hashing import hash_rows
+from weir.events.batch import START, Batch
+from weir.events.hashing import by_part, hash_rows
 from weir.kernels.kernel import Tables
 from weir.reliable.chain import Chain
 from weir.reliable.stream import Entry, StreamReader, StreamWriter
@@ -113,11 +115,9 @@ class Vertex:
         count = len(outlet.streams)
         if outlet.keys is None or count == 1:
             return [rows]
-        # One pass: rows grouped by part, in order within each. Small integers sort by radix.
-        part = parts_of(rows, outlet.keys, count).astype(np.min_scalar_type(count))
-        grouped = rows.take(np.argsort(part, kind="stable"))
-        ends = np.cumsum(np.bincount(part, minlength=count)).tolist()
-        return [grouped.slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        order, ends = by_part(parts_of(rows, outlet.keys, count), count)
+        grouped = rows.take(order)
+        return [grouped.slice(start, end) for start, end in pairwise([0, *ends.tolist()])]
 
     def snapshot(self) -> Snapshot:
         tables = self._chain.snapshot()
@@ -140,8 +140,9 @@ class Vertex:
             writer.write(Entry(seq, self._chain.empty(), self._cti))
 
 
-def parts_of(rows: Batch, keys: Sequence[int], count: int) -> Int64s:
+def parts_of(rows: Batch, keys: Sequence[int], count: int) -> npt.NDArray[np.uint32]:
     """The part of each row under a hash split: stable across processes and releases."""
     _, second = hash_rows([rows.columns[k] for k in keys], len(rows))
     # The upper half: kernels use the lower bits of the first word for their own tables.
-    return ((second >> np.uint64(32)) % np.uint64(count)).astype(np.int64)
+    upper = (second >> np.uint64(32)).astype(np.uint32)  # numbers of 32 bits divide faster
+    return upper % np.uint32(count)

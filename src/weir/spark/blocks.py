@@ -86,8 +86,11 @@ def rows_of(record: pa.RecordBatch) -> Iterator[BlockRow]:
     numbers = [record.column(i).to_pylist() for i in range(3)]
     blocks = record.column(3)
     for row, (partition, place, first_vs) in enumerate(zip(*numbers, strict=True)):
-        # As bytes, a copy: what lies in Spark's batch need not be aligned as NumPy wants it.
-        yield BlockRow(partition, place, first_vs, blocks[row].as_py())
+        block = blocks[row].as_buffer()
+        # NumPy wants numbers aligned. A block's size is a multiple of 8, so all are where one is.
+        yield BlockRow(
+            partition, place, first_vs, block.to_pybytes() if block.address % 8 else block
+        )
 
 
 class Blocks:
