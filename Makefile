@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit property spark conformance coverage demo figure bench fuzz sabotage chaos clean
+.PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,7 +26,8 @@ $(INSTALLED): pyproject.toml
 
 install: $(INSTALLED)  ## .venv with the weir command and the development tools
 
-test: lint types  ## everything that must hold: lint, types, all tests
+test: $(INSTALLED)  ## everything that must hold: lint, types, all tests
+	@$(MAKE) --no-print-directory -j3 lint types warm
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 lint: $(INSTALLED)  ## ruff: rules and format
@@ -35,6 +36,9 @@ lint: $(INSTALLED)  ## ruff: rules and format
 
 types: $(INSTALLED)  ## mypy, strict
 	@$(BIN)/mypy
+
+warm: $(INSTALLED)  ## compile the kernels' loops and keep Spark's classes, once for all that runs
+	@PYTHONPATH=tests $(BIN)/python -m warm
 
 unit: $(INSTALLED)  ## the fast tests alone
 	@$(BIN)/python -m pytest -q -n $(WORKERS) tests/unit src/weir

@@ -26,6 +26,7 @@ from pyspark.sql.utils import is_remote
 
 from weir.errors import RunError
 from weir.spark.blocks import BLOCK_BYTES
+from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
 
 DEFAULT_MASTER = "local[*,4]"
@@ -54,7 +55,6 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
-    "spark.executor.extraJavaOptions": _JVM_OPTION,
     # On one machine no network is spared by it, and numbers in blocks are small already.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
@@ -141,11 +141,19 @@ def _own_settings(url: str) -> dict[str, str]:
         os.environ["JAVA_HOME"] = home
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = _SETTINGS | ARROW_BATCHES
-    settings["spark.driver.extraJavaOptions"] = f"{_log_option()} {_JVM_OPTION}"
+    archive = archive_option()
+    settings["spark.driver.extraJavaOptions"] = f"{own_java_options()} {archive}"
     if url.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= _LOCAL_SETTINGS
+        settings["spark.executor.extraJavaOptions"] = f"{_JVM_OPTION} {archive}"
     return settings
+
+
+def own_java_options() -> str:
+    """The options of a driver's JVM that is started here, but for the archive of its classes."""
+    path = files("weir.spark") / "log4j2.properties"
+    return f"-Dlog4j2.configurationFile=file:{path} {_JVM_OPTION}"
 
 
 @contextmanager
@@ -163,11 +171,6 @@ def default_parallelism(spark: SparkSession) -> int:
     # Spark Connect does not tell, but splits a range into as many parts.
     parts = spark.range(1 << 16).select(f.spark_partition_id()).distinct()
     return parts.count()
-
-
-def _log_option() -> str:
-    path = files("weir.spark") / "log4j2.properties"
-    return f"-Dlog4j2.configurationFile=file:{path}"
 
 
 @contextmanager

@@ -1,0 +1,92 @@
+"""Spark's classes in a file, as a JVM has them once they are loaded: it starts in half the time.
+
+    python -m weir.spark.class_archive
+
+makes it, in the user's cache folder (about 160 MB, half a minute); every session that Weir makes
+with the same Java and the same Spark then uses it. It is Java's class data sharing: an archive that
+does not fit is not used, so nothing depends on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyspark
+
+from weir.errors import RunError
+
+# Java tells of classes that it cannot keep, and of an archive that does not fit, on stdout.
+_SILENT = "-Xlog:disable -Xlog:all=error:stderr"
+
+_FILL = """
+import sys, tempfile
+from pathlib import Path
+from weir import run_offline
+from weir.spark.session import make_session, own_java_options
+options = f"{own_java_options()} -XX:ArchiveClassesAtExit={sys.argv[1]}"
+spark = make_session("local[2]", {"spark.driver.extraJavaOptions": options})
+with tempfile.TemporaryDirectory() as folder:
+    for name in "ab":
+        Path(folder, f"{name}.csv").write_text("vs,k\\n1,1\\n2,2\\n")
+    run_offline(f'''
+        STREAM A (vs BIGINT, k BIGINT) FROM '{folder}/a.csv';
+        STREAM B (vs BIGINT, k BIGINT) FROM '{folder}/b.csv';
+        J = SELECT A.k AS k FROM A INNER JOIN B ON A.k == B.k;
+        S = SELECT k, COUNT(*) AS n FROM J GROUP BY k WITH TUMBLING(10);
+        OUTPUT S TO '{folder}/s.parquet';
+        OUTPUT J TO '{folder}/j/';''', spark)
+spark.stop()
+"""
+
+
+def archive_option() -> str:
+    """What tells a JVM to use the archive; nothing where there is none."""
+    path = archive_path()
+    # Spark would take a space for the end of the option.
+    usable = path is not None and path.is_file() and " " not in str(path)
+    return f"-XX:SharedArchiveFile={path} {_SILENT}" if usable else ""
+
+
+def archive_path() -> Path | None:
+    """Where the archive for this Java and this Spark is or would be; None: no Java was found that
+    says what it is."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    release = Path(java).resolve().parents[1] / "release" if java else None
+    if release is None or not release.is_file():
+        return None
+    spark = f"{pyspark.__version__} {pyspark.__path__[0]}"
+    key = hashlib.sha256(release.read_bytes() + spark.encode()).hexdigest()[:16]
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(cache, "weir", f"spark-{key}.jsa")
+
+
+def make_archive() -> Path:
+    """Make the archive anew."""
+    path = archive_path()
+    if path is None:
+        raise RunError("no Java with a file `release` in its folder was found: set JAVA_HOME")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder, "archive")
+        # The JVM writes it when it ends. It has our pipes until then, so that is waited for.
+        done = subprocess.run(
+            [sys.executable, "-c", _FILL, made], capture_output=True, text=True, check=False
+        )
+        if not made.is_file():
+            raise RunError(f"Java made no archive: {done.stderr.strip() or done.stdout.strip()}")
+        made.replace(path)
+    return path
+
+
+if __name__ == "__main__":
+    try:
+        print(make_archive())  # noqa: T201
+    except RunError as error:
+        sys.exit(f"weir: error: {error}")
