@@ -53,15 +53,19 @@ class ParquetSink:
     def __init__(self, path: str, schema: pa.Schema) -> None:
         # All that decides about bytes is fixed here, not left to a default that may change.
         # Whole numbers as differences: of random ones half is left for the compression to read,
-        # of times nearly nothing; a dictionary of them costs more than it saves.
+        # of times nearly nothing; a dictionary of them costs more than it saves. What is left of
+        # them Snappy makes as small as Zstandard does, in half the time. (Arrow chooses by column
+        # only where none is nested.)
         texts = [f.name for f in schema if f.type in (STRING, BINARY)]
         numbers = [f.name for f in schema if f.type in (BIGINT, INT, TIMESTAMP, DATE)]
+        flat = not any(pa.types.is_nested(f.type) for f in schema)
+        codecs = {f.name: "snappy" if flat and f.name in numbers else "zstd" for f in schema}
         self._writer = pq.ParquetWriter(
             path,
             schema,
             version="2.6",
-            compression="zstd",
-            compression_level=1,
+            compression=codecs if flat else "zstd",
+            compression_level={n: 1 for n, c in codecs.items() if c == "zstd"} if flat else 1,
             use_dictionary=texts,
             column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
             data_page_version="1.0",

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
 from weir.events.batch import Batch, concat_batches
 from weir.events.memory import numbers_of
@@ -29,8 +30,6 @@ BLOCK_BYTES = 4 << 20
 HELD_BYTES = 64 << 20
 REPORT, COLLECTED = -1, -2
 
-ROWS = "partition int, input int, first_vs long, block binary"
-"""The columns of an exchange, as Spark writes a schema."""
 _FIELDS = pa.schema(
     [
         ("partition", pa.int32()),
@@ -39,6 +38,14 @@ _FIELDS = pa.schema(
         ("block", pa.binary()),
     ]
 )
+ROWS = (
+    StructType()
+    .add("partition", IntegerType())
+    .add("input", IntegerType())
+    .add("first_vs", LongType())
+    .add("block", BinaryType())
+)
+"""The columns of an exchange for Spark, which would have to parse a text of them."""
 
 
 class BlockRow(NamedTuple):

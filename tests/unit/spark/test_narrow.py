@@ -27,6 +27,11 @@ COLUMNS = {
     "times": (pa.array([10**15, 10**15 + 300], BIGINT).cast(TIMESTAMP), 2),
     "ints": (pa.array([-(2**31), -(2**31) + 65_535], INT), 2),
     "ints too far apart": (pa.array([-(2**31), 2**31 - 1], INT), 4),
+    "small steps": (pa.array([-5, 250, 250, 505]), 1),
+    "larger steps": (pa.array([LOW, LOW + 65_535, LOW + 131_070]), 2),
+    "steps as wide as the whole": (pa.array([0, 70_000, 70_001]), 4),
+    "a step back at the end": (pa.array([*range(0, 30_000, 100), 29_000]), 2),
+    "times in order": (pa.array([10**15, 10**15 + 200, 10**15 + 400]).cast(TIMESTAMP), 1),
     "dates": (pa.array([date(2024, 1, 1), date(2024, 3, 1)], DATE), 1),
 }
 
