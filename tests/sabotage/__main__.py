@@ -16,6 +16,7 @@ from sabotage.bugs import BUGS, Bug
 
 ROOT = Path(__file__).parents[2]
 SEEDS = "100"
+NEEDED = tuple(f"tests/{n}" for n in ("machine", "faults", "conformance", "property", "oracle"))
 QUICK = ("tests/machine",)
 THOROUGH = ("-n", "2", "tests/faults")
 
@@ -25,7 +26,7 @@ def main() -> int:
     bugs = [b for b in BUGS if not wanted or any(w in b.name for w in wanted)]
     with tempfile.TemporaryDirectory(prefix="weir-sabotage-") as folder:
         copy = Path(folder)
-        for name in ("src", "tests/machine", "tests/faults", "tests/conformance"):
+        for name in ("src", *NEEDED):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", copy)
         if finder := found_by(copy):

@@ -101,3 +101,9 @@ def test_the_rule_itself() -> None:
     assert not allowed("kernels", "script")
     assert not allowed("script", "kernels")
     assert not allowed("events", "plan")
+
+
+def test_loops_lie_where_the_cache_of_their_code_looks() -> None:
+    """`compiled.py` knows by the files of three packages whether code on disk is still right."""
+    users = {p.parent.name for p in modules() if "weir.events.compiled" in set(imported(p))}
+    assert users <= {"events", "kernels", "io"}

@@ -64,8 +64,6 @@ def _jit(loop: Loop, **options: Any) -> Loop:
 def _package_stamp() -> str:
     """Changes with every file that may hold a loop."""
     package = Path(__file__).parents[1]
-    files = sorted(
-        p for name in ("events", "kernels", "io", "reliable") for p in (package / name).glob("*.py")
-    )
+    files = sorted(p for name in ("events", "kernels", "io") for p in (package / name).glob("*.py"))
     stats = [(path.name, (stat := path.stat()).st_mtime_ns, stat.st_size) for path in files]
     return hashlib.sha256(repr(stats).encode()).hexdigest()

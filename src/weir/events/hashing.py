@@ -217,3 +217,23 @@ def _fold_elements(offsets, lengths, e1, e2, first, second):  # type: ignore[no-
             at = offsets[row] + i
             first[row], second[row] = _fold(e1[at], first[row], second[row])
             first[row], second[row] = _fold(e2[at], first[row], second[row])
+
+
+@in_place
+def sum_halves(words):  # type: ignore[no-untyped-def]
+    """The sums of the words' upper and lower halves, which do not overflow."""
+    upper, lower = np.uint64(0), np.uint64(0)
+    for word in words:
+        upper += word >> np.uint64(32)
+        lower += word & np.uint64(0xFFFFFFFF)
+    return upper, lower
+
+
+@in_place
+def fold_rows(first, second, a, b):  # type: ignore[no-untyped-def]
+    for row in range(len(first)):
+        a = (a ^ first[row]) * np.uint64(0x9E3779B97F4A7C15)
+        a ^= a >> np.uint64(32)
+        b = (b + second[row]) * np.uint64(0xC2B2AE3D27D4EB4F)
+        b ^= b >> np.uint64(29)
+    return a, b

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch
-from weir.events.compiled import in_place
-from weir.events.hashing import UInt64s, hash_rows
+from weir.events.hashing import UInt64s, fold_rows, hash_rows, sum_halves
 
 _MODULUS = 2**128
 
@@ -49,24 +48,14 @@ def digest(batch: Batch) -> Digest:
 
 
 def _exact_sum(words: UInt64s) -> int:
-    upper, lower = _sum_halves(words)
+    upper, lower = sum_halves(words)
     return (int(upper) << 32) + int(lower)
-
-
-@in_place
-def _sum_halves(words):  # type: ignore[no-untyped-def]
-    """The sums of the words' upper and lower halves, which do not overflow."""
-    upper, lower = np.uint64(0), np.uint64(0)
-    for word in words:
-        upper += word >> np.uint64(32)
-        lower += word & np.uint64(0xFFFFFFFF)
-    return upper, lower
 
 
 def checksum(batch: Batch, seed: tuple[int, int] = (0, 0)) -> tuple[int, int]:
     """The running checksum after these rows; begins with (0, 0)."""
     first, second = row_hashes(batch)
-    a, b = _fold_rows(first, second, np.uint64(seed[0]), np.uint64(seed[1]))
+    a, b = fold_rows(first, second, np.uint64(seed[0]), np.uint64(seed[1]))
     return int(a), int(b)
 
 
@@ -83,13 +72,3 @@ class OrderedChecksum:
 
     def __str__(self) -> str:
         return f"{self._words[0]:016x}{self._words[1]:016x}-{self._count}"
-
-
-@in_place
-def _fold_rows(first, second, a, b):  # type: ignore[no-untyped-def]
-    for row in range(len(first)):
-        a = (a ^ first[row]) * np.uint64(0x9E3779B97F4A7C15)
-        a ^= a >> np.uint64(32)
-        b = (b + second[row]) * np.uint64(0xC2B2AE3D27D4EB4F)
-        b ^= b >> np.uint64(29)
-    return a, b
