@@ -42,7 +42,7 @@ BUGS = (
         "self.cti = START\n        self.connection = next(_numbers)",
         "self.cti = START\n        self.connection = 0"),
     Bug("checksums are not compared", _CODEC,
-        "!= data[:_DIGEST_SIZE]:", "== data:"),
+        "!= data[:_CHECKSUM]:", "== data:"),
     # --- snapshots ---
     Bug("a snapshot forgets the claim", _VERTEX,
         'self._cti = snapshot.tables["$vertex"].column(0)[0].as_py()', "self._cti = START"),
