@@ -39,7 +39,7 @@ def test_each_operator(operator: str, request: pytest.FixtureRequest) -> None:
     def check(example: Example, data: st.DataObject) -> None:
         _check(example, data)
 
-    check_examples(check, 20, request)
+    check_examples(check, 16, request)
 
 
 @pytest.mark.parametrize("first", OPERATORS)
@@ -48,7 +48,7 @@ def test_compositions(first: str, request: pytest.FixtureRequest) -> None:
     def check(example: Example, data: st.DataObject) -> None:
         _check(example, data)
 
-    check_examples(check, 30, request)
+    check_examples(check, 24, request)
 
 
 def _check(example: Example, data: st.DataObject) -> None:
