@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyspark
 import pytest
 
-from weir.local.files import run_files
+from weir.local.files import OutputReport, run_files
 from weir.script.program import parse_program
 from weir.spark.java import java_home
 
@@ -44,12 +45,12 @@ def weir(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[st
     )
 
 
-def locally(folder: Path) -> str:
-    """The digest of the local runner, which leaves nothing behind."""
+def locally(folder: Path) -> OutputReport:
+    """What the local runner says of the output, which it does not leave behind."""
     program = parse_program((folder / "p.weir").read_text("utf-8"), directory=folder)
-    digest = run_files(program, directory=folder).outputs[0].digest
+    (output,) = run_files(program, directory=folder).outputs
     (folder / "out.parquet").unlink()
-    return digest
+    return output
 
 
 def messages(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -74,7 +75,7 @@ def test_without_java_on_the_machine(folder: Path) -> None:
     report = json.loads(done.stdout)
     assert report["events"] == 50
     assert messages(done) == []
-    assert report["outputs"][0]["digest"] == locally(folder)
+    assert report["outputs"] == [asdict(replace(locally(folder), path="out.parquet"))]
 
 
 CONNECT = """
@@ -97,7 +98,7 @@ spark.stop()
 
 
 def test_spark_connect(folder: Path) -> None:
-    wanted = locally(folder)
+    wanted = locally(folder).digest
     done = subprocess.run(
         [sys.executable, "-c", CONNECT],
         cwd=folder,
@@ -125,7 +126,7 @@ spark.stop()
 
 
 def test_spark_submit(folder: Path) -> None:
-    wanted = locally(folder)
+    wanted = locally(folder).digest
     (folder / "submitted.py").write_text(SUBMITTED, "utf-8")
     submit = Path(pyspark.__path__[0], "bin", "spark-submit")
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -102,9 +102,7 @@ def canonical_words(column: pa.Array) -> npt.NDArray[np.int64]:
 
 def decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
     """A DECIMAL column's unscaled values as (low, high) words; NULL is (0, 0)."""
-    if not len(column):  # there may be no buffer
-        return np.zeros((0, 2), dtype=np.int64)
-    raw = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)
+    raw = array_of(column.buffers()[1], np.int64).reshape(-1, 2)
     words = raw[column.offset : column.offset + len(column)]
     if column.null_count:
         words = np.where(_nulls(column)[:, None], np.int64(0), words)
@@ -231,6 +229,7 @@ def sum_halves(words):  # type: ignore[no-untyped-def]
 
 @in_place
 def fold_rows(first, second, a, b):  # type: ignore[no-untyped-def]
+    """The running checksum (a, b) behind rows of these hashes."""
     for row in range(len(first)):
         a = (a ^ first[row]) * np.uint64(0x9E3779B97F4A7C15)
         a ^= a >> np.uint64(32)

@@ -8,24 +8,20 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-Stream: TypeAlias = pa.Table | Sequence[pa.RecordBatch]
-"""Records of one schema; at least one, or a table."""
+Stream: TypeAlias = tuple[pa.Schema, Sequence[pa.RecordBatch]]
+"""Records of a schema, if any."""
 
 
-def packed(records: Stream, sink: pa.NativeFile) -> None:
-    """Write the records as one Arrow stream."""
-    schema = records.schema if isinstance(records, pa.Table) else records[0].schema
+def write_stream(stream: Stream, sink: pa.NativeFile) -> None:
+    schema, records = stream
     with pa.ipc.new_stream(sink, schema) as writer:
-        if isinstance(records, pa.Table):
-            writer.write_table(records)
-        else:
-            for record in records:
-                writer.write_batch(record)
+        for record in records:
+            writer.write_batch(record)
 
 
-def packed_size(records: Stream) -> int:
-    """How many bytes `packed` writes: exactly so many."""
+def stream_size(stream: Stream) -> int:
+    """How many bytes `write_stream` writes: exactly so many."""
     counted = pa.MockOutputStream()
-    packed(records, counted)
+    write_stream(stream, counted)
     size: int = counted.size()
     return size

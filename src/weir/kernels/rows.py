@@ -21,6 +21,7 @@ import pyarrow as pa
 from weir.events.batch import Batch, Int64s
 from weir.events.compiled import compiled
 from weir.events.hashing import binary_buffers
+from weir.events.memory import array_of
 from weir.kernels.keys import grown
 
 
@@ -128,10 +129,7 @@ def raw_values(column: pa.Array) -> npt.NDArray[np.generic]:
     """A fixed-width column's bits; anything where the value is NULL."""
     if pa.types.is_boolean(column.type):
         return np.asarray(column.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False))
-    storage = _STORAGE[column.type.bit_width // 8]
-    if len(column) == 0:
-        return np.zeros(0, dtype=storage)
-    raw = np.frombuffer(column.buffers()[1], dtype=storage)
+    raw = array_of(column.buffers()[1], _STORAGE[column.type.bit_width // 8])
     return raw[column.offset : column.offset + len(column)]
 
 

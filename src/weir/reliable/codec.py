@@ -18,7 +18,7 @@ import pyarrow as pa
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.memory import numbers_of
-from weir.events.packed import Stream, packed, packed_size
+from weir.events.packed import Stream, stream_size, write_stream
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
@@ -49,7 +49,8 @@ def entry_of(record: pa.RecordBatch, seq: int, cti: int) -> Entry:
 def encode_entries(entries: Sequence[Entry]) -> Body:
     """Consecutive entries of one stream."""
     numbers = msgspec.msgpack.encode([(e.seq, e.cti) for e in entries])
-    return _sealed(numbers, [[record_of(e) for e in entries]])
+    records = [record_of(e) for e in entries]
+    return _sealed(numbers, [(records[0].schema, records)])
 
 
 def decode_entries(data: bytes) -> tuple[Entry, ...]:
@@ -62,7 +63,8 @@ def decode_entries(data: bytes) -> tuple[Entry, ...]:
 def encode_snapshot(snapshot: Snapshot) -> Body:
     """Positions and the names of the state's tables, then each of them."""
     header = (snapshot.inputs, snapshot.outputs, list(snapshot.tables))
-    return _sealed(msgspec.msgpack.encode(header), list(snapshot.tables.values()))
+    streams = [(table.schema, table.to_batches()) for table in snapshot.tables.values()]
+    return _sealed(msgspec.msgpack.encode(header), streams)
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
@@ -90,11 +92,11 @@ def decode_record(data: bytes) -> bytes:
 def _sealed(header: bytes, streams: Sequence[Stream]) -> Body:
     head = bytes(_CHECKSUM) + len(header).to_bytes(_START - _CHECKSUM, "little") + header
     head += bytes(-len(head) % 8)
-    sealed = bytearray(len(head) + sum(map(packed_size, streams)))
+    sealed = bytearray(len(head) + sum(map(stream_size, streams)))
     sink = pa.FixedSizeBufferWriter(pa.py_buffer(sealed))
     sink.write(head)
     for stream in streams:
-        packed(stream, sink)
+        write_stream(stream, sink)
     sealed[:_CHECKSUM] = _checksum(memoryview(sealed)[_CHECKSUM:])
     return sealed
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
 from weir.events.batch import Batch, concat_batches
 from weir.events.memory import numbers_of
-from weir.events.packed import packed, packed_size
+from weir.events.packed import stream_size, write_stream
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
 from weir.spark.narrow import narrowed, widened
@@ -64,8 +64,9 @@ def encode(rows: Batch) -> pa.Buffer:
     columns = [narrowed(c, f"c{i}") for i, c in enumerate((*times, *rows.columns))]
     fields = pa.schema([field for _, field in columns])
     record = pa.RecordBatch.from_arrays([stored for stored, _ in columns], schema=fields)
-    buffer = pa.allocate_buffer(packed_size([record]))
-    packed([record], pa.FixedSizeBufferWriter(buffer))
+    stream = record.schema, [record]
+    buffer = pa.allocate_buffer(stream_size(stream))
+    write_stream(stream, pa.FixedSizeBufferWriter(buffer))
     return buffer
 
 

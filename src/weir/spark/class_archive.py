@@ -2,9 +2,10 @@
 
     python -m weir.spark.class_archive
 
-makes it, in the user's cache folder (about 160 MB, half a minute); every session that Weir makes
-with the same Java and the same Spark then uses it. It is Java's class data sharing: an archive that
-does not fit is not used, so nothing depends on it.
+makes it (about 160 MB, half a minute) in the virtual environment, so that it goes with it, or else
+in the user's cache folder. Every session that Weir makes with the same Java and the same Spark then
+uses it. It is Java's class data sharing: an archive that does not fit is not used, so nothing
+depends on it.
 """
 
 from __future__ import annotations
@@ -63,8 +64,13 @@ def archive_path() -> Path | None:
         return None
     spark = f"{pyspark.__version__} {pyspark.__path__[0]}"
     key = hashlib.sha256(release.read_bytes() + spark.encode()).hexdigest()[:16]
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(cache, "weir", f"spark-{key}.jsa")
+    return _folder() / f"spark-{key}.jsa"
+
+
+def _folder() -> Path:
+    if sys.prefix != sys.base_prefix:
+        return Path(sys.prefix, "share", "weir")
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "weir")
 
 
 def make_archive() -> Path:

@@ -1,5 +1,6 @@
 """Where the archive of Spark's classes is looked for, and when it is used."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (home / "bin" / "java").touch()
     (home / "release").write_text('JAVA_VERSION="17.0.1"')
     monkeypatch.setenv("JAVA_HOME", str(home))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
     return home
 
 
@@ -50,9 +51,17 @@ def test_a_java_that_was_replaced(java: Path) -> None:
 def test_a_path_that_spark_would_cut(
     java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "my environment"))
     made()
     assert archive_option() == ""
+
+
+def test_without_an_environment_it_is_in_the_cache(
+    java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert made().parent == tmp_path / "cache" / "weir"
 
 
 def test_a_java_that_does_not_say_what_it_is(java: Path) -> None:
