@@ -309,6 +309,17 @@ def test_a_full_tail_pushes_back_until_it_is_durable() -> None:
     assert any(isinstance(c, Pull) for c in [*host.handle(Stored(key), 0.0), *work(host)])
 
 
+def test_a_source_waits_while_it_is_ahead_of_all_readers() -> None:
+    host = written(HostSettings(ahead_bytes=80, window_bytes=1, flush_after=9.0))
+    host.handle(ChunkRead("0.0", 1, entry(3, 3)), 0.0)
+    commands = work(host)
+    assert not any(isinstance(c, Pull) for c in commands), "nobody has read anything"
+    host.handle(Subscribed("slow", "0.0/0.0", 0), 0.0)
+    assert not any(isinstance(c, Pull) for c in work(host))
+    host.handle(Subscribed("fast", "0.0/0.0", 5), 0.0)
+    assert any(isinstance(c, Pull) for c in work(host))
+
+
 def test_asked_for_a_checkpoint_it_says_when_it_has_one() -> None:
     host = written()
     obey(host, order("0.0"), number=2, checkpoint=1)

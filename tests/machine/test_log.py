@@ -69,6 +69,24 @@ def test_volatile_rows_stay_until_they_are_durable() -> None:
     assert read_rows(stream, "r") == [1, 2, 3]
 
 
+def test_it_is_ahead_when_its_fastest_reader_has_much_to_read() -> None:
+    stream = LogStream("s", cache=0)
+    stream.write(entry(0, 2))
+    size = stream.held_bytes
+    assert stream.is_ahead(size - 1), "nobody reads, and nothing is durable"
+    stream.register("slow", 0)
+    assert stream.is_ahead(size - 1) and not stream.is_ahead(size)
+    stream.register("fast", 0)
+    assert read_rows(stream, "fast") == [0, 1]
+    assert not stream.is_ahead(0), "one who has all waits for more"
+    stream.unregister("fast")
+    stream.flushed(durable(0, 2, "a"))
+    stream.write(entry(2, 1))
+    assert stream.is_ahead(1000), "what is to read is not even in memory"
+    stream.unregister("slow")
+    assert stream.is_ahead(0) and not stream.is_ahead(size), "without readers: what is volatile"
+
+
 def test_one_segment_is_written_at_a_time_and_begins_where_the_last_ended() -> None:
     stream = LogStream("s")
     stream.write(entry(0, 2))

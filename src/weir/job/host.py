@@ -6,8 +6,10 @@ Rules
 2. An input is read from the same host by hand-over, else over a connection to the first place
    that serves it; a connection that breaks is made again, to the next place, from the next row
    that is wanted. So nothing that happens to a channel reaches a vertex.
-3. A vertex does not step while a volatile tail of it is larger than `tail_bytes`, nor while all
-   it could read is behind a reader that does not read: that is what pushes back.
+3. What pushes back: a vertex does not step while a volatile tail of it is larger than
+   `tail_bytes`, nor while it is `ahead_bytes` ahead of each reader of each of its streams. So it
+   never holds up one who has read all: of vertices that wait for one another in a circle one would
+   have to (docs/design/0009).
 4. Nothing counts before the store says so: segments and checkpoints are reported when stored.
 5. What the store answers goes to the instance that asked (`requests.py`), never to its successor.
    What failed is asked again, and until then the host says that it is in trouble.
@@ -346,9 +348,12 @@ class Host:
 
     def _is_full(self, instance: Instance) -> bool:
         limit = self._settings.tail_bytes
-        return any(
+        if any(
             s.held_bytes > limit and s.volatile_bytes > limit for s in instance.streams.values()
-        )
+        ):
+            return True
+        written = [instance.streams[s] for o in instance.spec.outlets for s in o.streams]
+        return bool(written) and all(s.is_ahead(self._settings.ahead_bytes) for s in written)
 
     def _keep(self, now: float) -> None:
         """Write segments, checkpoints and commits that are due; ask sources for more."""

@@ -16,9 +16,12 @@ from typing import Protocol, TypeAlias
 
 from weir.events.batch import OPEN, Batch
 from weir.job.topology import VertexSpec
-from weir.reliable.cursor import Cursor
+from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.vertex import Snapshot, Vertex
+
+AHEAD_ROWS = 4 * STEP_ROWS
+"""So many rows may wait in a vertex for inputs that are behind in time, and a step's more."""
 
 
 class Instance(Protocol):
@@ -87,8 +90,10 @@ class InnerInstance:
         spec: VertexSpec,
         make: Callable[[Sequence[Cursor], Mapping[str, LogStream]], Vertex],
         streams: Mapping[str, LogStream],
+        ahead_rows: int = AHEAD_ROWS,
     ) -> None:
         self.spec, self.streams = spec, streams
+        self._ahead_rows = ahead_rows
         self.cursors = make_cursors(spec)
         self._vertex = make(self.cursors, streams)
         self.events = 0
@@ -116,7 +121,7 @@ class InnerInstance:
     def work(self) -> bool:
         before = sum(c.position for c in self.cursors)
         counts = self._vertex.caught_up
-        progressed = self._vertex.execute()
+        progressed = self._vertex.execute(self._vertex.wanted(self._ahead_rows))
         if counts:
             self.events += sum(c.position for c in self.cursors) - before
         return progressed

@@ -51,6 +51,8 @@ class HostSettings:
     segment_bytes: int = 4 << 20
     window_bytes: int = 4 << 20
     """What may be under way to one subscriber."""
+    ahead_bytes: int = 4 << 20
+    """What a vertex may have written that none of its readers has read."""
     commit_every: float = 1.0
     synchronous: bool = False
     """Rows are readable only when durable."""

@@ -53,6 +53,15 @@ class Merge:
         """The CTI up to which rows have been given."""
         return self._released
 
+    def wanted(self, most: int) -> Sequence[int]:
+        """The streams to read next: all of them, but while more than `most` rows wait only those
+        that they wait for. What lies ahead waits better in its stream than here."""
+        streams = range(len(self._ctis))
+        if self.state_rows <= most:
+            return streams
+        least = min(self._ctis)
+        return [stream for stream in streams if self._ctis[stream] == least]
+
     def push(self, stream: int, batch: Batch, cti: int) -> None:
         if len(batch):
             self._ports[self._port_of[stream]].add(batch)

@@ -11,7 +11,7 @@ from weir.events.batch import OPEN, Batch, empty_batch
 from weir.io.chunks import Chunk
 from weir.io.ingress import Ingress
 from weir.io.ingress_log import LogPlace
-from weir.job.instance import InnerInstance, Instance, SinkInstance
+from weir.job.instance import AHEAD_ROWS, InnerInstance, Instance, SinkInstance
 from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec
 from weir.plan.horizon import horizons
@@ -158,9 +158,11 @@ class InstanceMaker:
         strategies: Mapping[str, Strategy] | None = None,
         check: bool = False,
         synchronous: bool = False,
+        ahead_rows: int = AHEAD_ROWS,
     ) -> None:
         """`partition_names` of every source; `emits` for outputs that are handed on at once;
         `strategies` say which vertices take marks (all others: whole snapshots)."""
+        self._ahead_rows = ahead_rows
         self._plan, self._names = plan, partition_names
         self._strategies = strategies or {}
         self._horizons = horizons(plan)
@@ -189,7 +191,9 @@ class InstanceMaker:
         return made
 
     def _inner(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> Instance:
-        return InnerInstance(spec, lambda cursors, _: self._vertex(spec, cursors, streams), streams)
+        return InnerInstance(
+            spec, lambda cursors, _: self._vertex(spec, cursors, streams), streams, self._ahead_rows
+        )
 
     def _source(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> Instance:
         source = self._plan.stages[spec.stage].operators[0]

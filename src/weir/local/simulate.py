@@ -141,7 +141,13 @@ def make_job(
     return SimulatedJob(
         topology,
         strategies,
-        InstanceMaker(plan, names, strategies=strategies, check=True),
+        InstanceMaker(
+            plan,
+            names,
+            strategies=strategies,
+            check=True,
+            ahead_rows=int(rng.choice([0, 5, 1000])),
+        ),
         partitions,
         cut=cut,
         pace=lasts * min(cut, MOST_ROWS) / MOST_ROWS,
@@ -151,6 +157,7 @@ def make_job(
             flush_after=float(rng.choice([0.01, 0.2, 5.0])),
             segment_bytes=int(rng.choice([100, 2000, 1 << 20])),
             window_bytes=int(rng.choice([100, 1 << 20])),
+            ahead_bytes=int(rng.choice([0, 500, 1 << 20])),
             commit_every=float(rng.choice([0.05, 0.5])),
             synchronous=bool(rng.random() < 0.1),
             check=True,

@@ -99,6 +99,13 @@ class Chain:
     def state_rows(self) -> int:
         return sum(s.state_rows for s in self._steps)
 
+    def wanted(self, most: int) -> Sequence[int]:
+        """The input streams to read next; see `Merge.wanted`."""
+        first = self._steps[0] if self._steps else None
+        if isinstance(first, _Stateful):
+            return first.wanted(most)
+        return range(len(self._ports))
+
     def push(self, stream: int, rows: Batch, cti: int) -> None:
         for place, step in enumerate(self._steps):
             out = step.advance(stream if place == 0 else 0, rows, cti)
@@ -197,6 +204,9 @@ class _Stateful:
     @property
     def state_rows(self) -> int:
         return self._merge.state_rows + self._kernel.state_rows
+
+    def wanted(self, most: int) -> Sequence[int]:
+        return self._merge.wanted(most)
 
     def advance(self, stream: int, rows: Batch, cti: int) -> tuple[Batch, int] | None:
         self._merge.push(stream, rows, cti)

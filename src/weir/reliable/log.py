@@ -113,12 +113,22 @@ class LogStream:
 
     @property
     def volatile_bytes(self) -> int:
-        durable, total = self.durable, 0
+        return self._bytes_from(self.durable)
+
+    def _bytes_from(self, seq: int) -> int:
+        total = 0
         for entry, size in zip(reversed(self._entries), reversed(self._sizes), strict=True):
-            if entry.end <= durable:
+            if entry.end <= seq:
                 break
             total += size
         return total
+
+    def is_ahead(self, most: int) -> bool:
+        """Whether even its fastest reader has more than about so many bytes to read."""
+        read = max((seq for seq, _ in self._readers.values()), default=self.durable)
+        if self._entries and read < self._entries[0].seq:
+            return True  # not even in memory any more
+        return self._held > most and self._bytes_from(read) > most
 
     # --- writing -----------------------------------------------------------------------------
 

@@ -109,6 +109,10 @@ class ReplayVertex(Vertex):
     def caught_up(self) -> bool:
         return self._rehearsal is None
 
+    def wanted(self, most: int) -> Sequence[int]:
+        # A rehearsal ends where each input has come to its mark, in whatever order.
+        return super().wanted(most) if self.caught_up else range(len(self._inputs))
+
     # --- marks -------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:

@@ -75,6 +75,10 @@ class Vertex:
         does it write, and have a snapshot of its own."""
         return True
 
+    def wanted(self, most: int) -> Sequence[int]:
+        """The inputs to read next, if not more than about `most` rows shall wait for others."""
+        return self._chain.wanted(most)
+
     def execute(self, places: Iterable[int] | None = None) -> bool:
         """One step over these inputs (all, unless the caller knows which have anything new);
         whether there was anything to do."""

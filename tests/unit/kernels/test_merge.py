@@ -96,6 +96,20 @@ def test_rows_wait_for_the_slowest_stream() -> None:
     assert merge.state_rows == 1
 
 
+def test_while_many_rows_wait_only_what_they_wait_for_is_wanted() -> None:
+    merge = Merge([PortShape(SHAPE, 2, True)], [0, 0, 0])
+    merge.push(0, _batch([(5, 0, 0, 6, 1, "a"), (5, 0, 1, 6, 1, "a")]), 6)
+    merge.push(1, _batch([]), 4)
+    merge.push(2, _batch([]), 4)
+    assert list(merge.wanted(2)) == [0, 1, 2]
+    assert list(merge.wanted(1)) == [1, 2]
+    merge.push(1, _batch([]), 7)
+    assert list(merge.wanted(1)) == [2]
+    merge.push(2, _batch([]), 6)
+    merge.release()
+    assert list(merge.wanted(0)) == [0, 1, 2], "nothing waits any more"
+
+
 def test_a_smaller_cti_takes_nothing_back() -> None:
     merge = Merge([PortShape(SHAPE, 2, True)], [0])
     merge.push(0, _batch([]), 7)
