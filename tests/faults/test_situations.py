@@ -44,6 +44,12 @@ def test_one_kind_of_fault_often(kind: str) -> None:
         assert result.passed, told(result)
 
 
+def test_a_stream_that_waits_for_windows_over_itself_comes_to_its_end() -> None:
+    for seed in range(20):
+        result = run_seed(seed, lambda s: make_workload("with_its_own_windows", s))
+        assert result.passed, told(result)
+
+
 @pytest.mark.parametrize("stop_at", [0.05, 0.3, 0.8])
 def test_a_job_that_is_stopped_goes_on_where_it_was(stop_at: float) -> None:
     stopped = 0

@@ -138,6 +138,8 @@ def make_job(
         v.id: _strategy(v.kind, rng, strategy, v.kind == "inner" and known[v.stage])
         for v in topology.order
     }
+    # Drawn apart, so that what else a seed draws stays what it was.
+    (apart,) = rng.spawn(1)
     return SimulatedJob(
         topology,
         strategies,
@@ -146,7 +148,7 @@ def make_job(
             names,
             strategies=strategies,
             check=True,
-            ahead_rows=int(rng.choice([0, 5, 1000])),
+            ahead_rows=int(apart.choice([0, 5, 1000])),
         ),
         partitions,
         cut=cut,
@@ -157,7 +159,7 @@ def make_job(
             flush_after=float(rng.choice([0.01, 0.2, 5.0])),
             segment_bytes=int(rng.choice([100, 2000, 1 << 20])),
             window_bytes=int(rng.choice([100, 1 << 20])),
-            ahead_bytes=int(rng.choice([0, 500, 1 << 20])),
+            ahead_bytes=int(apart.choice([0, 500, 1 << 20])),
             commit_every=float(rng.choice([0.05, 0.5])),
             synchronous=bool(rng.random() < 0.1),
             check=True,

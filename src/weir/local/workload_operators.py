@@ -29,6 +29,17 @@ class Bursts:
             self.events = self.total = 0
 
 
+@weir.operator(columns={"input": "INT", "nth": "BIGINT"})
+class Numbered:
+    """Numbers the events of both inputs in the order in which they come."""
+
+    nth: int = 0
+
+    def on_event(self, event: Any, ctx: Any) -> None:
+        self.nth += 1
+        ctx.emit(input=event.input, nth=self.nth, ve=event.ve)
+
+
 @weir.aggregate
 class Widest:
     """The largest absolute value."""

@@ -94,6 +94,11 @@ _PROGRAMS = {
         OUTPUT Out TO 'out.jsonl';
         OUTPUT Sums TO 'sums.jsonl';
     """,
+    "with_its_own_windows": """
+        Counts = SELECT v, MAX(k) AS k, COUNT(*) AS n FROM A GROUP BY v WITH TUMBLING(15);
+        Out = COMBINE A WITH Counts ON k USING Numbered();
+        OUTPUT Out TO 'out.jsonl';
+    """,
     "several_outputs": """
         Wide = SELECT k, v FROM A WITH DURATION(5);
         Counts = SELECT k, COUNT(*) AS n FROM Wide GROUP BY k;
