@@ -38,6 +38,8 @@ _QUERIES = {
     "select": "SELECT k, v + 1 AS v, f / 2 AS f FROM A WHERE v > 3",
     "explode": "SELECT k, EXPLODE(tags) AS tag FROM A",
     "tumbling": "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM A GROUP BY k WITH TUMBLING(5)",
+    "partitioned": "SELECT k, COUNT(*) AS n FROM A PARTITION BY k INTO 3 AS 'by_key' GROUP BY k"
+    " WITH TUMBLING(5)",
     "hopping": "SELECT k, MIN(v) AS lo, MAX(v) AS hi, COUNT(DISTINCT v) AS d FROM A GROUP BY k"
     " HAVING COUNT(*) > 1 WITH HOPPING(6, 2)",
     "session": "SELECT k, COUNT(*) AS n, LAST(v) AS l FROM A GROUP BY k WITH SESSION(3)",
@@ -116,6 +118,10 @@ _PROGRAMS = {
     """,
     "user_operator": """
         Out = REDUCE A ON k USING Bursts(3);
+        OUTPUT Out TO 'out.jsonl';
+    """,
+    "user_operator_over_all": """
+        Out = PROCESS A USING Bursts(2);
         OUTPUT Out TO 'out.jsonl';
     """,
     "pipeline": """
