@@ -20,6 +20,7 @@ Rules
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -123,6 +124,9 @@ class Manager:
             for spec in topology.order
             for copy in range(strategies[spec.id].copies)
         ]
+        self._copies: dict[str, list[Placement]] = {}
+        for placement in self.placements:
+            self._copies.setdefault(placement.vertex, []).append(placement)
         self._orders = 0
         self._ticked_at = now
         self._first_came_at: float | None = None
@@ -277,18 +281,22 @@ class Manager:
         if not missing:
             return
         found = restarts(self.topology, self.ledger)
+        load = Counter(p.session for p in self.placements)
         for placement in missing:
-            self._place_one(placement, found, now)
+            self._place_one(placement, found, load, now)
 
-    def _place_one(self, placement: Placement, found: Restarts, now: float) -> None:
+    def _place_one(
+        self, placement: Placement, found: Restarts, load: Counter[str | None], now: float
+    ) -> None:
         restart = found.checkpoint[placement.vertex]
         gap = gap_before(placement.vertex, restart, self.topology, self.ledger)
         if gap:
             self._end(gap)
             return
-        session = host_for(placement, self.placements, self.hosts)
+        session = host_for(self._copies[placement.vertex], load, self.hosts)
         if session is None:
             return
+        load[session] += 1
         placement.session = session
         self.ledger.incarnations += 1
         placement.incarnation = (self.ledger.epoch << EPOCH_BITS) | self.ledger.incarnations
@@ -313,7 +321,7 @@ class Manager:
 
     def _order(self, placement: Placement) -> VertexOrder:
         spec = self.topology.vertices[placement.vertex]
-        copies = [p for p in self.placements if p.vertex == placement.vertex and p.session]
+        copies = [p for p in self._copies[placement.vertex] if p.session]
         return VertexOrder(
             placement.vertex,
             placement.incarnation,
@@ -327,11 +335,10 @@ class Manager:
         )
 
     def _places(self, stream: str) -> tuple[Place, ...]:
-        writer = self.topology.writer_of[stream]
         return tuple(
             Place(p.session, self.hosts[p.session].report.address, p.incarnation)
-            for p in self.placements
-            if p.vertex == writer and p.session is not None and p.session in self.hosts
+            for p in self._copies[self.topology.writer_of[stream]]
+            if p.session is not None and p.session in self.hosts
         )
 
     # --- what vertices say -------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from weir.job.keys import ingress_log
@@ -50,18 +50,12 @@ class Placement:
 
 
 def host_for(
-    placement: Placement, placements: Sequence[Placement], hosts: Mapping[str, HostState]
+    copies: Iterable[Placement], load: Mapping[str | None, int], hosts: Mapping[str, HostState]
 ) -> str | None:
-    """The host with the least to do that has no other copy of the vertex, if there is one."""
-    load = dict.fromkeys(hosts, 0)
-    copies = set()
-    for other in placements:
-        if other.session in load:
-            load[other.session] += 1
-            if other.vertex == placement.vertex:
-                copies.add(other.session)
-    free = [s for s in load if s not in copies]
-    return min(free, key=lambda s: (load[s], hosts[s].report.slot, s), default=None)
+    """The host with the least to do that has none of these copies, if there is one."""
+    taken = {p.session for p in copies}
+    free = [s for s in hosts if s not in taken]
+    return min(free, key=lambda s: (load.get(s, 0), hosts[s].report.slot, s), default=None)
 
 
 def gap_before(vertex: str, restart: Checkpoint | None, topology: Topology, ledger: Ledger) -> str:

@@ -64,7 +64,9 @@ class JobStatus(msgspec.Struct, frozen=True):
 
 def status_of(manager: Manager, now: float, shift: float) -> JobStatus:
     """The state of a job; `shift` makes its clock that of the world."""
-    vertices = tuple(_vertex(manager, p) for p in manager.placements)
+    times = [p.report.cti for p in manager.placements if p.report and _is_time(p.report.cti)]
+    front = max(times, default=None)
+    vertices = tuple(_vertex(manager, p, front) for p in manager.placements)
     sources = [v for v in vertices if v.kind == "source"]
     reached = [v.reached for v in sources if v.reached is not None]
     troubles = [h.report.trouble for h in manager.hosts.values() if h.report.trouble]
@@ -97,7 +99,8 @@ def _state(manager: Manager) -> str:
     return "running" if placed else "starting"
 
 
-def _vertex(manager: Manager, placement: Placement) -> VertexStatus:
+def _vertex(manager: Manager, placement: Placement, front: int | None) -> VertexStatus:
+    """`front` is the furthest that any vertex has come."""
     report = placement.report
     spec = manager.topology.vertices[placement.vertex]
     counts = (
@@ -110,10 +113,6 @@ def _vertex(manager: Manager, placement: Placement) -> VertexStatus:
             placement.vertex, spec.kind, placement.session, waiting, placement.incarnation,
             0, 0.0, None, None, (), (), 0, 0, None, *counts,
         )  # fmt: skip
-    front = max(
-        (p.report.cti for p in manager.placements if p.report and _is_time(p.report.cti)),
-        default=None,
-    )
     reached = report.cti if report.cti != START else None
     behind = front is not None and reached is not None and _is_time(reached)
     return VertexStatus(
