@@ -9,11 +9,13 @@ from weir.events.batch import START
 from weir.io.ingress_log import LogPlace
 from weir.job.instance import Instance
 from weir.job.strategy import Strategy
-from weir.job.topology import VertexSpec
-from weir.local.instances import PartitionInstance
+from weir.job.topology import VertexSpec, make_topology
+from weir.local.instances import InstanceMaker, PartitionInstance
 from weir.local.simulate import make_job
 from weir.local.simulator import SimulatedJob
 from weir.local.workloads import Workload, make_workload
+from weir.plan.rewrites import rewrite
+from weir.plan.stages import cut_stages
 from weir.reliable.codec import decode_snapshot, encode_snapshot
 from weir.reliable.digest import row_hashes
 from weir.reliable.log import LogStream
@@ -118,3 +120,34 @@ def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
     back = again.log_place
     assert (back.number, back.writer, back.offset, back.line) == (7, "me", 3, 4)
     assert back.files == ("b", "a") and again.log_number == 7
+
+
+def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
+    """A vertex over two partitions, of which the second is read first: how many rows wait in it
+    after each chunk of that one, and all that it writes."""
+    workload = make_workload("stitch", 3)
+    plan = cut_stages(rewrite(workload.program), 1)
+    partitions = workload.partitions["A"][:2]
+    specs = make_topology(plan, plan.vertex_counts(lambda _: 2)).order
+    make = InstanceMaker(plan, {"A": [p.name for p in partitions]}, ahead_rows=ahead_rows)
+    *sources, inner = (make(spec, {}, None) for spec in specs if spec.kind != "sink")
+    for cursor, source in zip(inner.cursors, sources, strict=True):
+        cursor.attach(source.streams[cursor.stream])
+    waiting = []
+    for source, partition in reversed(list(zip(sources, partitions, strict=True))):
+        assert isinstance(source, PartitionInstance)
+        for chunk in [*partition.chunks(5, 0), None]:
+            source.take_chunk(chunk)
+            while source.work() or inner.work():
+                pass
+            if source is sources[1]:
+                waiting.append(inner.state_rows)
+    assert inner.done
+    return waiting, written(next(iter(inner.streams.values())), 0)
+
+
+def test_what_is_ahead_waits_in_its_stream() -> None:
+    all_wait, rows = waiting_rows(1000)
+    few_wait, same = waiting_rows(10)
+    assert same == rows
+    assert max(all_wait) > max(few_wait) == 15, "ten, and a step's more"
