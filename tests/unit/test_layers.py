@@ -5,6 +5,7 @@ when it runs it should not know of either.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,3 +108,10 @@ def test_loops_lie_where_the_cache_of_their_code_looks() -> None:
     """`compiled.py` knows by the files of three packages whether code on disk is still right."""
     users = {p.parent.name for p in modules() if "weir.events.compiled" in set(imported(p))}
     assert users <= {"events", "kernels", "io"}
+
+
+def test_decoders_are_made_when_a_module_is_imported() -> None:
+    """Two threads that are the first to decode a type at one moment crash msgspec."""
+    late = re.compile(r"\bmsgspec\.(json|msgpack)\.decode\(|\bmsgspec\.convert\(")
+    found = [p.name for p in SRC.rglob("*.py") if late.search(p.read_text(encoding="utf-8"))]
+    assert found == []

@@ -131,5 +131,8 @@ class IngressLog:
         self._number += 1
 
 
+_decoder = msgspec.json.Decoder(IngressRecord)
+
+
 def _decoded(body: bytes) -> IngressRecord:
-    return msgspec.json.decode(decode_record(body), type=IngressRecord)
+    return _decoder.decode(decode_record(body))

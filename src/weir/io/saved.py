@@ -183,6 +183,9 @@ def _text_form(files: Sequence[str], lender: OutputForm) -> OutputForm:
     return OutputForm(ending, Schema((*kept, *new), lender.schema.time), lender.lifetime)
 
 
+_decoder = msgspec.json.Decoder(dict[str, object])
+
+
 def _text_names(file: str) -> list[str]:
     """The names in the header, or in the first row."""
     try:
@@ -191,7 +194,7 @@ def _text_names(file: str) -> list[str]:
                 return next(csv.reader(lines), [])
         with open(file, "rb") as rows:
             first = next((row for row in rows if not row.isspace()), b"{}")
-            return list(msgspec.json.decode(first, type=dict[str, object]))
+            return list(_decoder.decode(first))
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"not a readable file: {error}", file=file, line=1) from error
 

@@ -48,11 +48,14 @@ def write_sidecar(output: str, sidecar: Sidecar) -> None:
     Path(sidecar_path(output)).write_bytes(msgspec.json.encode(sidecar) + b"\n")
 
 
+_decoder = msgspec.json.Decoder(Sidecar)
+
+
 def read_sidecar(output: str) -> Sidecar | None:
     """What an output carries; None if nothing, InputError if it cannot be understood."""
     path = sidecar_path(output)
     try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=Sidecar)
+        return _decoder.decode(Path(path).read_bytes())
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

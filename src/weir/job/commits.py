@@ -31,8 +31,11 @@ class Commit(msgspec.Struct, frozen=True):
         return Digest(int(self.total, 16), self.count)
 
 
+_decoder = msgspec.json.Decoder(Commit)
+
+
 def decode_commit(body: bytes) -> Commit:
-    return msgspec.json.decode(decode_record(body), type=Commit)
+    return _decoder.decode(decode_record(body))
 
 
 def encode_part(taken: Sequence[tuple[int, Batch]]) -> Body:

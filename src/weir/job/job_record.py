@@ -54,10 +54,13 @@ def output_record(output: Output, schema: Schema, *, kept: bool) -> OutputRecord
     )
 
 
+_decoder = msgspec.json.Decoder(JobRecord)
+
+
 def read_job(store: Store) -> JobRecord | None:
     """What the store was made for; None where there is no job."""
     body = store.get(JOB)
-    return None if body is None else msgspec.json.decode(decode_record(body), type=JobRecord)
+    return None if body is None else _decoder.decode(decode_record(body))
 
 
 def find_output(outputs: Sequence[OutputRecord], name: str, kind: str) -> int:

@@ -55,8 +55,11 @@ class Ledger(msgspec.Struct):
         return frozenset(checkpoints | {s.key for found in self.segments.values() for s in found})
 
 
+_decoder = msgspec.json.Decoder(Ledger)
+
+
 def decode_ledger(body: bytes) -> Ledger:
-    return msgspec.json.decode(decode_record(body), type=Ledger)
+    return _decoder.decode(decode_record(body))
 
 
 class Restarts(msgspec.Struct, frozen=True):

@@ -6,6 +6,9 @@ Rules
 2. Of reports of one session, and of orders of one epoch, only a larger `number` counts; orders
    of a smaller epoch never do.
 3. An *incarnation* is one instance of a vertex; larger ones are newer, in all epochs.
+
+Decoders are made here, once (as everywhere): two threads that are the first to decode a type at
+the same moment crash the process (msgspec 0.22).
 """
 
 from __future__ import annotations
@@ -112,3 +115,7 @@ class Orders(msgspec.Struct, frozen=True):
     stop: bool = False
     """Begin anew: the manager counts this session as lost, or the job is over."""
     over: bool = False
+
+
+decode_report = msgspec.msgpack.Decoder(Report).decode
+decode_orders = msgspec.msgpack.Decoder(Orders).decode

@@ -132,12 +132,16 @@ def story_key(epoch: int, number: int) -> str:
     return f"{_STORY}{epoch:06}-{number:08}"
 
 
+_status_decoder = msgspec.json.Decoder(JobStatus)
+_story_decoder = msgspec.json.Decoder(list[StoryLine])
+
+
 def read_status(store: Store) -> JobStatus | None:
     """The last state that was told; None where there is no job."""
     body = store.get(STATUS)
     if body is None:
         return None
-    status = msgspec.json.decode(decode_record(body), type=JobStatus)
+    status = _status_decoder.decode(decode_record(body))
     ledger = last_record(store)
     if ledger is not None and ledger.finished and status.state != "finished":
         status = msgspec.structs.replace(status, state="finished")
@@ -150,5 +154,5 @@ def read_story(store: Store, vertex: str | None = None) -> list[StoryLine]:
     for key in store.list(_STORY):
         body = store.get(key)
         if body is not None:
-            lines += msgspec.json.decode(decode_record(body), type=list[StoryLine])
+            lines += _story_decoder.decode(decode_record(body))
     return [line for line in lines if vertex is None or line.vertex in (vertex, "")]

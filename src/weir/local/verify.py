@@ -177,11 +177,14 @@ def _run_verdict(name: str, sides: Sequence[Side]) -> Verdict:
     return Verdict("equal" if equal else "different", tuple(sides), name)
 
 
+_decoder = msgspec.json.Decoder(_Run)
+
+
 def _read_run(path: str) -> dict[str, Side]:
     """The outputs of a run by name and kind. Of a stream that went to two places one is taken:
     both have its rows."""
     try:
-        run = msgspec.json.decode(Path(path).read_bytes(), type=_Run)
+        run = _decoder.decode(Path(path).read_bytes())
     except OSError as error:
         raise InputError(error.strerror or str(error), file=path) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

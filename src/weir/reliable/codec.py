@@ -28,6 +28,9 @@ _CHECKSUM = 16
 _START = _CHECKSUM + 8
 """Where the header begins, behind its length."""
 
+_numbers_decoder = msgspec.msgpack.Decoder(list[tuple[int, int]])
+_header_decoder = msgspec.msgpack.Decoder(tuple[tuple[int, ...], tuple[int, ...], list[str]])
+
 
 def record_of(entry: Entry) -> pa.RecordBatch:
     """The rows of an entry as a record batch: lifetime, origins, payload."""
@@ -55,7 +58,7 @@ def encode_entries(entries: Sequence[Entry]) -> Body:
 
 def decode_entries(data: bytes) -> tuple[Entry, ...]:
     header, streams = _opened(data)
-    numbers = msgspec.msgpack.decode(header, type=list[tuple[int, int]])
+    numbers = _numbers_decoder.decode(header)
     with pa.ipc.open_stream(streams) as records:
         return tuple(entry_of(r, *n) for r, n in zip(records, numbers, strict=True))
 
@@ -69,9 +72,7 @@ def encode_snapshot(snapshot: Snapshot) -> Body:
 
 def decode_snapshot(data: bytes) -> Snapshot:
     header, streams = _opened(data)
-    inputs, outputs, names = msgspec.msgpack.decode(
-        header, type=tuple[tuple[int, ...], tuple[int, ...], list[str]]
-    )
+    inputs, outputs, names = _header_decoder.decode(header)
     return Snapshot(inputs, outputs, {n: pa.ipc.open_stream(streams).read_all() for n in names})
 
 

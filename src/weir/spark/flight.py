@@ -44,6 +44,10 @@ class _Number(msgspec.Struct, frozen=True, array_like=True):
     cti: int
 
 
+_wanted_decoder = msgspec.msgpack.Decoder(Wanted)
+_number_decoder = msgspec.msgpack.Decoder(_Number)
+
+
 @dataclass(frozen=True, slots=True)
 class Security:
     """The job's secret, and what TLS needs where it is turned on."""
@@ -129,7 +133,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
     ) -> None:
         if self._subscribe is None or self._unsubscribe is None:
             raise flight.FlightServerError("no streams here")
-        wanted = msgspec.msgpack.decode(descriptor.command, type=Wanted)
+        wanted = _wanted_decoder.decode(descriptor.command)
         subscription = self._subscribe(wanted)
         began = False
         try:
@@ -174,7 +178,7 @@ class Client:
                     chunk = reader.read_chunk()
                 except StopIteration:
                     return
-                number = msgspec.msgpack.decode(chunk.app_metadata.to_pybytes(), type=_Number)
+                number = _number_decoder.decode(chunk.app_metadata.to_pybytes())
                 if chunk.data is None:
                     yield Entry(number.seq, empty_batch(()), number.cti)
                 else:

@@ -23,7 +23,7 @@ from weir.errors import RunError, WeirError
 from weir.io.ingress_log import LogCollected, LogPlace
 from weir.io.object_store import ObjectStore
 from weir.job.host import Host
-from weir.job.messages import Orders, Report
+from weir.job.messages import Report, decode_orders
 from weir.job.signals import (
     Arrived,
     BeginAnew,
@@ -323,7 +323,7 @@ class _Reporter:
                 continue
             answered = time.monotonic()
             if answer:
-                self._put(OrdersArrived(msgspec.msgpack.decode(answer, type=Orders)))
+                self._put(OrdersArrived(decode_orders(answer)))
 
     def close(self) -> None:
         self._closed = True

@@ -16,7 +16,7 @@ import msgspec
 
 from weir.errors import WeirError
 from weir.job.manager import Manager
-from weir.job.messages import Orders, Report
+from weir.job.messages import Orders, decode_report
 from weir.job.signals import (
     Answer,
     Delete,
@@ -134,7 +134,7 @@ class ManagerDriver:
         if name == "show":
             self._show(body)
             return b""
-        report = msgspec.msgpack.decode(body, type=Report)
+        report = decode_report(body)
         answers = self._answers.setdefault(report.session, queue.SimpleQueue())
         self._inbox.put(Reported(report))
         try:

@@ -132,12 +132,15 @@ class JobsProgress:
         return tell
 
 
+_decoder = msgspec.json.Decoder(News)
+
+
 def read_news(folder: str) -> Iterator[News]:
     """The newest word of every task."""
     for name in os.listdir(folder):
         if "." not in name:
             with open(os.path.join(folder, name), "rb") as file:
-                yield msgspec.json.decode(file.read(), type=News)
+                yield _decoder.decode(file.read())
 
 
 def input_size(job: Job) -> int:
