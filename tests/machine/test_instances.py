@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from weir.events.batch import START
+from weir.events.batch import START, empty_batch
 from weir.io.ingress_log import LogPlace
 from weir.job.instance import Instance
 from weir.job.strategy import Strategy
@@ -19,6 +19,7 @@ from weir.plan.stages import cut_stages
 from weir.reliable.codec import decode_snapshot, encode_snapshot
 from weir.reliable.digest import row_hashes
 from weir.reliable.log import LogStream
+from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 
 
@@ -144,6 +145,18 @@ def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
                 waiting.append(inner.state_rows)
     assert inner.done
     return waiting, written(next(iter(inner.streams.values())), 0)
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "replay"])
+@pytest.mark.parametrize("name", ["with_its_own_windows", "several_outputs", "inner_join"])
+def test_a_claim_needs_no_columns(name: str, kind: str) -> None:
+    job = make_job(make_workload(name, 3), 2, np.random.default_rng(0), Strategy(kind))
+    for spec in job.topology.order:
+        if spec.kind == "inner":
+            inner = job.make(spec, {}, None)
+            assert all(c.arrive(Entry(0, empty_batch(()), 7)) for c in inner.cursors)
+            assert inner.work()
+            assert inner.cti > START
 
 
 def test_what_is_ahead_waits_in_its_stream() -> None:

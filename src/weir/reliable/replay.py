@@ -185,7 +185,7 @@ class ReplayVertex(Vertex):
         self._read[place] = entry.end
         kept = entry.rows.vs >= rehearsal.cut
         rows = entry.rows if kept.all() else entry.rows.take(kept)
-        self._chain.push(place, rows, min(entry.cti, rehearsal.ctis[place]))
+        self._push(place, rows, min(entry.cti, rehearsal.ctis[place]))
         self._chain.pull()
 
     def _end_rehearsal(self) -> None:

@@ -94,7 +94,13 @@ class Vertex:
 
     def _take(self, place: int, entry: Entry) -> None:
         self._read[place] = entry.end
-        self._chain.push(place, entry.rows, entry.cti)
+        self._push(place, entry.rows, entry.cti)
+
+    def _push(self, place: int, rows: Batch, cti: int) -> None:
+        if len(rows):
+            self._chain.push(place, rows, cti)
+        else:  # a mere claim: over a channel it comes without any columns
+            self._chain.claim(place, cti)
 
     def feed(self, rows: Batch, cti: int) -> None:
         """A step of a vertex that reads the outside world: rows that ingress accepted."""
