@@ -54,6 +54,9 @@ BUGS = (
     # --- snapshots ---
     Bug("a snapshot forgets the claim", _VERTEX,
         'self._cti = snapshot.tables["$vertex"].column(0)[0].as_py()', "self._cti = START"),
+    Bug("a mere claim must have columns", _VERTEX,
+        "        if len(rows):\n            self._chain.push(place, rows, cti)",
+        "        if True:\n            self._chain.push(place, rows, cti)"),
     Bug("a snapshot forgets the output positions", _VERTEX,
         "return Snapshot(tuple(self._read), tuple(self._written), tables)",
         "return Snapshot(tuple(self._read), tuple(0 for _ in self._written), tables)"),

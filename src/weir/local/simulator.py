@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.errors import RunError
+from weir.events.batch import empty_batch
 from weir.io.chunks import Chunk, Partition
 from weir.job.commits import decode_commit
 from weir.job.host import Host
@@ -438,6 +439,8 @@ class World:
         if self._happens(self.faults.lose / 10):
             self._break(key)
             return
+        if not len(entry.rows):  # as on a real channel: a mere claim has no columns
+            entry = Entry(entry.seq, empty_batch(()), entry.cti)
 
         def arrive() -> None:
             if channel.open:
