@@ -109,10 +109,6 @@ class ReplayVertex(Vertex):
     def caught_up(self) -> bool:
         return self._rehearsal is None
 
-    def wanted(self, most: int) -> Sequence[int]:
-        # A rehearsal ends where each input has come to its mark, in whatever order.
-        return super().wanted(most) if self.caught_up else range(len(self._inputs))
-
     # --- marks -------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
@@ -157,6 +153,7 @@ class ReplayVertex(Vertex):
     # --- rehearsing --------------------------------------------------------------------------
 
     def execute(self, places: Iterable[int] | None = None) -> bool:
+        """A rehearsal reads each input up to its mark, whatever is asked for."""
         rehearsal = self._rehearsal
         if rehearsal is not None:
             goals = enumerate(rehearsal.inputs)
