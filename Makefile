@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos clean
+.PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos attack clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,9 @@ sabotage: $(INSTALLED)  ## plant known bugs one at a time: the tests must find e
 
 chaos: $(INSTALLED)  ## kills of hosts, executors and drivers all through a live job: one answer
 	@PYTHONPATH=tests $(BIN)/python -m chaos $(CHAOS)
+
+attack: $(INSTALLED)  ## known attacks on real runs: no wrong answer, no loop, no traceback
+	@PYTHONPATH=tests $(BIN)/python -m attack $(ATTACK)
 
 clean:  ## remove what the tools left behind, .venv included
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov

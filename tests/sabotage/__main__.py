@@ -12,23 +12,29 @@ import tempfile
 import time
 from pathlib import Path
 
-from sabotage.bugs import BUGS, Bug
+from sabotage.bugs import Bug
+from sabotage.collected import all_bugs
 
 ROOT = Path(__file__).parents[2]
 SEEDS = "100"
-NEEDED = tuple(f"tests/{n}" for n in ("machine", "faults", "conformance", "property", "oracle"))
+NEEDED = tuple(
+    f"tests/{n}" for n in ("machine", "faults", "conformance", "property", "oracle", "unit")
+)
+FILES = ("conftest.py", "commands.py", "certificates.py")
 QUICK = ("tests/machine",)
 THOROUGH = ("-n", "2", "tests/faults")
 
 
 def main() -> int:
     wanted = sys.argv[1:]
-    bugs = [b for b in BUGS if not wanted or any(w in b.name for w in wanted)]
+    bugs = [b for b in all_bugs() if not wanted or any(w in b.name for w in wanted)]
     with tempfile.TemporaryDirectory(prefix="weir-sabotage-") as folder:
         copy = Path(folder)
         for name in ("src", *NEEDED):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", copy)
+        for name in FILES:
+            shutil.copy(ROOT / "tests" / name, copy / "tests")
         if finder := found_by(copy):
             print(f"red without any bug: {finder}")
             return 1
@@ -46,7 +52,7 @@ def _is_found(copy: Path, bug: Bug) -> bool:
         return False
     path.write_text(sound.replace(bug.text, bug.by), encoding="utf-8")
     try:
-        finder = found_by(copy)
+        finder = found_by(copy, (bug.tests,) if bug.tests else (QUICK, THOROUGH))
     finally:
         path.write_text(sound, encoding="utf-8")
     took = time.monotonic() - began
@@ -54,12 +60,12 @@ def _is_found(copy: Path, bug: Bug) -> bool:
     return bool(finder)
 
 
-def found_by(copy: Path) -> str:
+def found_by(copy: Path, rounds: tuple[tuple[str, ...], ...] = (QUICK, THOROUGH)) -> str:
     """The first test that fails; empty when all pass."""
     paths = os.pathsep.join(str(copy / name) for name in ("src", "tests"))
     environment = os.environ | {"PYTHONPATH": paths, "WEIR_SEEDS": SEEDS}
     environment["NUMBA_CACHE_DIR"] = str(copy / ".numba")
-    for tests in (QUICK, THOROUGH):
+    for tests in rounds:
         options = ("-q", "-x", "--no-header", "--tb=no", "-p", "no:cacheprovider")
         command = (sys.executable, "-m", "pytest", *options, *tests)
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)

@@ -11,6 +11,8 @@ class Bug:
     file: str
     text: str
     by: str
+    tests: tuple[str, ...] = ()
+    """Which tests find it, where those of the machines and the simulator cannot."""
 
 
 _LOG, _CURSOR, _CODEC = "reliable/log.py", "reliable/cursor.py", "reliable/codec.py"

@@ -1,0 +1,1 @@
+"""Attacks on real runs: a wrong answer, an endless loop or a traceback is a failure."""
