@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from weir.job.commits import read_part
 from weir.local import simulator
-from weir.local.committed import commits, committed_runs
+from weir.local.committed import commits
 from weir.local.simulate import run_seed
 from weir.local.simulated_disk import SimulatedDisk
 from weir.reliable.digest import Digest, digest
@@ -24,13 +25,13 @@ class WatchedDisk(SimulatedDisk):
 
     def read_on(self, sink: str) -> None:
         number, total = self.seen.get(sink, (0, Digest()))
-        for commit in commits(self, sink, number):
-            assert commit.number == number
-            rows = [rows for _, rows in committed_runs(self, commit)]
-            assert sum(map(len, rows)) == commit.rows
+        for link in commits(self, sink, None, number):
+            assert link.commit.number == number
+            rows = [rows for _, rows in read_part(self, link)]
+            assert sum(map(len, rows)) == link.commit.rows
             for batch in rows:
                 total += digest(batch)
-            assert total == commit.digest, f"{sink}: what was read is not what is committed"
+            assert total == link.commit.digest, f"{sink}: what was read is not what is committed"
             number += 1
         self.seen[sink] = (number, total)
 

@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import OPEN, Batch, concat_batches
 from weir.job.instance import Instance, SinkInstance, make_cursors
+from weir.job.keys import commit_key
 from weir.job.messages import Checkpoint, Report, VertexOrder, VertexReport
+from weir.job.signals import Stored
 from weir.job.topology import OutletSpec, Topology, VertexSpec
 from weir.reliable.log import LogStream, Segment
+from weir.reliable.objects import ObjectRef
+from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 
@@ -48,6 +53,7 @@ class Copying:
         self.turned_away = (0, 0)
         self.log_place: object = None
         self.log_number = 0
+        self.log_end: ObjectRef | None = None
         self.caught_up = True
         self._chunks: list[Entry | None] = []
 
@@ -136,11 +142,27 @@ def checkpoint(
     vertex: str, number: int, inputs: int, outputs: int, incarnation: int = 1, log: int = 0
 ) -> Checkpoint:
     key = f"checkpoints/{vertex}/{incarnation:016}-{number:08}"
-    return Checkpoint(key, number, incarnation, (inputs,), (outputs,), (inputs,), log)
+    return Checkpoint(ObjectRef(key), number, incarnation, (inputs,), (outputs,), (inputs,), log)
+
+
+def sealed(made: Checkpoint, body: Body) -> Checkpoint:
+    """A checkpoint whose object has this content."""
+    return msgspec.structs.replace(made, ref=ObjectRef.of(made.key, body))
+
+
+def stored(key: str) -> Stored:
+    """An object of this name is durable."""
+    return Stored(ObjectRef(key))
+
+
+def commit(number: int, inputs: int) -> Checkpoint:
+    ref = ObjectRef(commit_key("sink.0", number))
+    return Checkpoint(ref, number, 1, (inputs,), (), (inputs,))
 
 
 def segment(stream: str, first: int, end: int, incarnation: int = 1) -> Segment:
-    return Segment(f"streams/{stream}/{first:016}-{incarnation:016}", first, end, end, "")
+    ref = ObjectRef(f"streams/{stream}/{first:016}-{incarnation:016}")
+    return Segment(ref, first, end, end, "")
 
 
 def report(

@@ -6,12 +6,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from machine.jobs import checkpoint, entry, make, order, segment, topology
+from machine.jobs import checkpoint, entry, make, order, sealed, segment, stored, topology
 from weir.events.batch import OPEN
 from weir.job.commits import Commit, decode_commit
 from weir.job.host import Host
 from weir.job.keys import commit_key
-from weir.job.messages import Orders, Place, VertexOrder
+from weir.job.messages import Checkpoint, Orders, Place, VertexOrder
 from weir.job.running import HostSettings
 from weir.job.signals import (
     Arrived,
@@ -30,7 +30,6 @@ from weir.job.signals import (
     Put,
     Refused,
     SourceBehind,
-    Stored,
     Subscribed,
     Taken,
     Unloaded,
@@ -38,8 +37,9 @@ from weir.job.signals import (
 )
 from weir.job.strategy import Strategy
 from weir.reliable.codec import encode_record, encode_snapshot
+from weir.reliable.objects import ObjectRef
+from weir.reliable.store import Body
 from weir.reliable.stream import Entry
-from weir.reliable.vertex import Snapshot
 
 SETTINGS = HostSettings(flush_after=1.0, commit_every=1.0)
 STRATEGIES: Mapping[str, Strategy] = {
@@ -47,8 +47,10 @@ STRATEGIES: Mapping[str, Strategy] = {
 }
 
 
-def at_positions(snapshot: Snapshot, at: int) -> Snapshot:
-    return replace(snapshot, inputs=(at,), outputs=(at,))
+def snapshot_at(of: Checkpoint, at: int) -> Body:
+    """The object of a checkpoint whose vertex has read and written so many rows."""
+    snapshot = make(topology().vertices["0.0"], {}, None).snapshot()
+    return encode_snapshot(of.key, replace(snapshot, inputs=(at,), outputs=(at,)))
 
 
 def new_host(settings: HostSettings = SETTINGS) -> Host:
@@ -117,10 +119,10 @@ def test_a_stop_ends_the_session() -> None:
 
 def test_a_restart_loads_its_checkpoint_first() -> None:
     host, old = new_host(), checkpoint("1.0", 4, 2, 2)
+    body = snapshot_at(old, 2)
+    old = sealed(old, body)
     assert obey(host, order("1.0", restart=old)) == [Get(old.key)]
     assert host.report().vertices[0].status == "loading"
-    source = make(topology().vertices["0.0"], {}, None)
-    body = encode_snapshot(at_positions(source.snapshot(), 2))
     host.handle(Loaded(old.key, body), 0.0)
     report = host.report().vertices[0]
     assert (report.status, report.inputs, report.outputs) == ("running", (2,), (2,))
@@ -265,8 +267,8 @@ def test_nothing_counts_before_the_store_says_so() -> None:
     assert key.startswith("streams/") and saved.startswith("checkpoints/")
     report = host.report().vertices[0]
     assert (report.checkpoints, report.segments["0.0/0.0"]) == ((), ())
-    host.handle(Stored(key), 1.5)
-    host.handle(Stored(saved), 1.5)
+    host.handle(stored(key), 1.5)
+    host.handle(stored(saved), 1.5)
     report = host.report().vertices[0]
     assert [c.outputs for c in report.checkpoints] == [(3,)]
     assert [(s.first, s.end) for s in report.segments["0.0/0.0"]] == [(0, 3)]
@@ -277,7 +279,7 @@ def test_one_checkpoint_is_under_way_at_a_time_and_only_if_anything_changed() ->
     keys = puts(host.work(1.5)[1])
     assert puts(host.work(9.0)[1]) == []
     for key in keys:
-        host.handle(Stored(key), 9.0)
+        host.handle(stored(key), 9.0)
     assert puts(host.work(20.0)[1]) == []
 
 
@@ -288,7 +290,7 @@ def test_a_write_that_failed_is_tried_again() -> None:
     assert host.report().trouble == "no space left"
     assert puts(host.work(1.6)[1]) == []
     assert puts(host.work(1.8)[1]) == [key]
-    host.handle(Stored(key), 1.8)
+    host.handle(stored(key), 1.8)
     assert host.trouble == ""
 
 
@@ -306,7 +308,7 @@ def test_a_full_tail_pushes_back_until_it_is_durable() -> None:
     commands = work(host)
     (key,) = puts(commands)
     assert not any(isinstance(c, Pull) for c in commands)
-    assert any(isinstance(c, Pull) for c in [*host.handle(Stored(key), 0.0), *work(host)])
+    assert any(isinstance(c, Pull) for c in [*host.handle(stored(key), 0.0), *work(host)])
 
 
 def test_a_source_waits_while_it_is_ahead_of_all_readers() -> None:
@@ -325,7 +327,7 @@ def test_asked_for_a_checkpoint_it_says_when_it_has_one() -> None:
     obey(host, order("0.0"), number=2, checkpoint=1)
     (key,) = puts(work(host))
     assert host.report().vertices[0].kept == 0
-    host.handle(Stored(key), 0.0)
+    host.handle(stored(key), 0.0)
     assert host.report().vertices[0].kept == 1
 
 
@@ -335,10 +337,10 @@ def test_one_under_way_when_asked_does_not_count() -> None:
     host.handle(ChunkRead("0.0", 1, entry(3, 1)), 1.5)
     work(host, 1.5)
     obey(host, order("0.0"), number=2, checkpoint=1)
-    host.handle(Stored(early), 1.5)
+    host.handle(stored(early), 1.5)
     assert host.report().vertices[0].kept == 0
     (late,) = [k for k in puts(work(host, 1.5)) if k.startswith("checkpoints/")]
-    host.handle(Stored(late), 1.5)
+    host.handle(stored(late), 1.5)
     assert host.report().vertices[0].kept == 1
 
 
@@ -359,23 +361,24 @@ def test_a_commit_is_its_rows_and_then_the_commit() -> None:
     host = sink_with_rows()
     (part,) = puts(work(host))
     assert part.startswith("parts/sink.0/")
-    (commit,) = host.handle(Stored(part), 0.0)
+    (commit,) = host.handle(stored(part), 0.0)
     assert isinstance(commit, Put) and commit.key == commit_key("sink.0", 0) and commit.new
-    found = decode_commit(commit.encode())
-    assert (found.part, found.rows, found.inputs) == (part, 3, (3,))
+    found = decode_commit(commit.key, commit.encode())
+    assert (found.part, found.rows, found.inputs) == (ObjectRef(part), 3, (3,))
     assert host.report().vertices[0].status == "running"
-    host.handle(Stored(commit.key), 0.0)
+    host.handle(stored(commit.key), 0.0)
     assert host.report().vertices[0].status == "done"
 
 
 def other_commit(incarnation: int, inputs: int) -> bytes:
-    return encode_record(Commit(0, incarnation, "parts/x", inputs, (inputs,), "0" * 32, inputs))
+    made = Commit(0, incarnation, ObjectRef("parts/x"), inputs, (inputs,), "0" * 32, inputs)
+    return encode_record(commit_key("sink.0", 0), made)
 
 
 def refused(body: bytes) -> tuple[Host, list[HostCommand]]:
     host = sink_with_rows()
     (part,) = puts(work(host))
-    host.handle(Stored(part), 0.0)
+    host.handle(stored(part), 0.0)
     key = commit_key("sink.0", 0)
     assert host.handle(Refused(key), 0.0) == [Get(key)]
     return host, host.handle(Loaded(key, body), 0.0)
@@ -397,7 +400,7 @@ def test_one_who_meets_a_newer_commit_stops() -> None:
 def test_its_own_commit_whose_success_was_not_heard_counts() -> None:
     host = sink_with_rows()
     (part,) = puts(work(host))
-    (commit,) = host.handle(Stored(part), 0.0)
+    (commit,) = host.handle(stored(part), 0.0)
     assert isinstance(commit, Put)
     host.handle(Unstored(commit.key, "nobody knows"), 0.0)
     assert puts(host.work(1.0)[1]) == [commit.key]
@@ -411,7 +414,7 @@ def test_an_answer_to_a_predecessor_is_not_its_successors() -> None:
     the first answer is the predecessor's."""
     host = sink_with_rows()
     (part,) = puts(work(host))
-    (old,) = host.handle(Stored(part), 0.0)
+    (old,) = host.handle(stored(part), 0.0)
     key = commit_key("sink.0", 0)
     again = obey(host, order("sink.0", 8, inputs=elsewhere("1.0/0.0", "h2")), number=2)
     assert Get(key) in again
@@ -419,16 +422,16 @@ def test_an_answer_to_a_predecessor_is_not_its_successors() -> None:
     connection = next(c.connection for c in commands if isinstance(c, Connect))
     host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, 2).rows, 2)), 0.0)
     (part,) = puts(work(host, 2.0))
-    assert host.handle(Stored(part), 2.0) == [], "it must wait for the predecessor's write"
-    (mine,) = host.handle(Stored(key), 2.0)
+    assert host.handle(stored(part), 2.0) == [], "it must wait for the predecessor's write"
+    (mine,) = host.handle(stored(key), 2.0)
     assert isinstance(mine, Put) and isinstance(old, Put)
-    assert decode_commit(mine.encode()).incarnation == 8
+    assert decode_commit(key, mine.encode()).incarnation == 8
     assert host.handle(Refused(key), 2.0) == [Get(key)]
 
 
 def test_a_commit_that_must_be_there_and_is_not_is_reported() -> None:
     host, old = new_host(), checkpoint("sink.0", 2, 5, 0)
-    restart = msgspec.structs.replace(old, key=commit_key("sink.0", 2), outputs=())
+    restart = msgspec.structs.replace(old, ref=ObjectRef(commit_key("sink.0", 2)), outputs=())
     assert obey(host, order("sink.0", 7, restart=restart)) == [Get(restart.key)]
     host.handle(Loaded(restart.key, None), 0.0)
     assert host.report().vertices[0].corrupt == (restart.key,)
@@ -436,10 +439,10 @@ def test_a_commit_that_must_be_there_and_is_not_is_reported() -> None:
 
 def test_a_segment_that_cannot_be_read_fails_its_writer_and_names_it() -> None:
     host, old = new_host(), checkpoint("0.0", 4, 2, 2)
-    log = segment("0.0/0.0", 0, 2)
+    body, log = snapshot_at(old, 2), segment("0.0/0.0", 0, 2)
+    old = sealed(old, body)
     obey(host, order("0.0", restart=old, segments={"0.0/0.0": (log,)}))
-    source = make(topology().vertices["0.0"], {}, None)
-    host.handle(Loaded(old.key, encode_snapshot(at_positions(source.snapshot(), 2))), 0.0)
+    host.handle(Loaded(old.key, body), 0.0)
     host.handle(Subscribed("s", "0.0/0.0", 0), 0.0)
     assert Get(log.key) in host.work(0.0)[1]
     host.handle(Loaded(log.key, b"torn"), 0.0)

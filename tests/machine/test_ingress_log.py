@@ -6,6 +6,7 @@ import pytest
 from weir.io.ingress_log import IngressLog, IngressRecord, LogCollected, LogPlace, begin_log
 from weir.job.keys import ingress_key
 from weir.local.simulated_disk import SimulatedDisk
+from weir.reliable.objects import ObjectRef
 
 
 class Instances:
@@ -18,7 +19,7 @@ class Instances:
         self._checkpoint = begin_log(self._disk, "0.0", "job")
         self._logs: list[IngressLog] = []
         self._deleted = 0
-        self.story: dict[int, str] = {}
+        self.story: dict[int, ObjectRef] = {}
         self.behind = 0
 
     def step(self) -> None:
@@ -40,7 +41,7 @@ class Instances:
         if log.read() is None and not log.append(IngressRecord(0)):
             return
         place: LogPlace = log.place(0)
-        assert self.story.setdefault(place.number, place.writer) == place.writer
+        assert self.story.setdefault(place.number, place.ref) == place.ref
         if place.number > self._checkpoint.number and self._rng.random() < 0.3:
             self._checkpoint = place
 

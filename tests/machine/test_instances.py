@@ -8,6 +8,7 @@ import pytest
 from weir.events.batch import START, empty_batch
 from weir.io.ingress_log import LogPlace
 from weir.job.instance import Instance
+from weir.job.keys import ingress_key
 from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec, make_topology
 from weir.local.instances import InstanceMaker, PartitionInstance
@@ -19,6 +20,7 @@ from weir.plan.stages import cut_stages
 from weir.reliable.codec import decode_snapshot, encode_snapshot
 from weir.reliable.digest import row_hashes
 from weir.reliable.log import LogStream
+from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 
@@ -63,7 +65,8 @@ class Pair:
 
     def snapshots(self) -> tuple[Snapshot, Snapshot]:
         source, inner = (
-            decode_snapshot(encode_snapshot(i.snapshot())) for i in (self.source, self.inner)
+            decode_snapshot("s", bytes(encode_snapshot("s", i.snapshot())))
+            for i in (self.source, self.inner)
         )
         return source, inner
 
@@ -110,7 +113,7 @@ def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
     assert (source.log_place, source.log_number) == (None, 0)
     (chunk, other, *_) = job.partitions[pair.specs[0].id].chunks(5)
     found = ["b", "a"]
-    place = LogPlace(7, "me", 3, 4, found, len(found))
+    place = LogPlace(ObjectRef(ingress_key("0.0", 7), 0, 9, 9, "ab"), 3, 4, found, len(found))
     found.append("c")
     source.take_chunk(replace(chunk, place=place))
     source.work()
@@ -119,8 +122,8 @@ def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
     again = job.make(pair.specs[0], {}, pair.snapshots()[0])
     assert isinstance(again, PartitionInstance) and again.log_place is not None
     back = again.log_place
-    assert (back.number, back.writer, back.offset, back.line) == (7, "me", 3, 4)
-    assert back.files == ("b", "a") and again.log_number == 7
+    assert (back.ref, back.offset, back.line) == (place.ref, 3, 4)
+    assert back.files == ("b", "a") and (again.log_number, again.log_end) == (7, place.ref)
 
 
 def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:

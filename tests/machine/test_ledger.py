@@ -1,11 +1,12 @@
 """The ledger: where vertices restart, and what is garbage."""
 
-from machine.jobs import checkpoint, segment, topology
+from machine.jobs import checkpoint, commit, segment, topology
 from weir.job.keys import (
     checkpoint_key,
     commit_key,
     ingress_key,
     is_ephemeral,
+    record_key,
     segment_key,
     step_of,
 )
@@ -19,11 +20,6 @@ from weir.job.ledger import (
     learn_segments,
     restarts,
 )
-from weir.job.messages import Checkpoint
-
-
-def commit(number: int, inputs: int) -> Checkpoint:
-    return Checkpoint(commit_key("sink.0", number), number, 1, (inputs,), (), (inputs,))
 
 
 def test_a_checkpoint_counts_when_its_output_can_be_had_without_its_vertex() -> None:
@@ -153,7 +149,7 @@ def test_a_record_comes_back_as_it_was() -> None:
         checkpoints={"1.0": (checkpoint("1.0", 0, 1, 1),)}, collected={"0.0/0.0": 4},
         snapshots={"1.0": 3}, recoveries={"1.0": 2},
     )  # fmt: skip
-    assert decode_ledger(ledger.encode()) == ledger
+    assert decode_ledger(record_key(7), ledger.encode()) == ledger
 
 
 def test_every_object_has_a_step() -> None:

@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 import pytest
 
 from machine.jobs import entry, read_rows, rows
@@ -18,13 +19,14 @@ from weir.reliable.codec import (
 from weir.reliable.cursor import Cursor
 from weir.reliable.digest import digest
 from weir.reliable.log import LogStream, Segment
+from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 
 
 def durable(first: int, count: int, key: str = "") -> Segment:
     total = str(digest(rows(first, count)))
-    return Segment(key or f"s{first}", first, first + count, first + count, total)
+    return Segment(ObjectRef(key or f"s{first}"), first, first + count, first + count, total)
 
 
 def test_rows_written_again_are_dropped_and_claims_kept() -> None:
@@ -230,22 +232,24 @@ def test_whatever_the_channel_does_each_row_comes_once(seed: int) -> None:
 
 def test_entries_and_snapshots_come_back_as_they_were() -> None:
     entries = [entry(4, 3), Entry(7, rows(0, 0), 11)]
-    back = decode_entries(encode_entries(entries))
+    back = decode_entries("s", encode_entries("s", entries))
     assert [(e.seq, e.end, e.cti) for e in back] == [(4, 7, 7), (7, 7, 11)]
     assert back[0].rows.columns[0].to_pylist() == [4, 5, 6]
     snapshot = Snapshot((1, 2), (3,), {})
-    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
-    assert decode_record(encode_record({"a": 1})) == b'{"a":1}'
+    assert decode_snapshot("s", encode_snapshot("s", snapshot)) == snapshot
+    assert decode_record("r", encode_record("r", {"a": 1}), msgspec.json.Decoder()) == {"a": 1}
 
 
 @pytest.mark.parametrize("place", [0, 15, 16, 40, -1])
 def test_changed_and_torn_bytes_are_found(place: int) -> None:
     for body, decode in (
-        (encode_entries([entry(0, 3)]), decode_entries),
-        (encode_snapshot(Snapshot((1,), (1,), {})) * 1, decode_snapshot),
+        (encode_entries("s", [entry(0, 3)]), decode_entries),
+        (encode_snapshot("s", Snapshot((1,), (1,), {})), decode_snapshot),
     ):
         at = place % len(body)
         changed = body[:at] + bytes([body[at] ^ 4]) + body[at + 1 :]
         for wrong in (changed, body[:at], b""):
-            with pytest.raises(SnapshotCorrupt):
-                decode(wrong)
+            with pytest.raises(SnapshotCorrupt, match=r"^s: "):
+                decode("s", bytes(wrong))
+        with pytest.raises(SnapshotCorrupt, match=r"^other: .* another name"):
+            decode("other", bytes(body))

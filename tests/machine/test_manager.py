@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from machine.jobs import checkpoint, report, segment, topology
+from machine.jobs import checkpoint, commit, report, segment, stored, topology
 from weir.job.commits import Commit
-from weir.job.keys import LATEST_RECORD, commit_key, ingress_key, part_key, record_key
+from weir.job.keys import LATEST_RECORD, commit_key, ingress_key, number_of, part_key, record_key
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
-from weir.job.messages import Checkpoint, Orders, VertexReport
+from weir.job.messages import Orders, VertexReport
+from weir.job.records import encode_hint
 from weir.job.signals import (
     Answer,
     Delete,
@@ -22,7 +23,6 @@ from weir.job.signals import (
     Put,
     Refused,
     Reported,
-    Stored,
     Unloaded,
     Unstored,
 )
@@ -30,6 +30,7 @@ from weir.job.status import status_of
 from weir.job.strategy import Strategy
 from weir.job.sweeping import EPOCH_BITS
 from weir.reliable.codec import encode_record
+from weir.reliable.objects import ObjectRef
 
 ONE = {v: Strategy("checkpoint", 1.0) for v in ("0.0", "1.0", "sink.0")}
 TWO = {**ONE, "1.0": Strategy("replicate", 1.0, copies=2)}
@@ -63,8 +64,8 @@ class Job:
             found.append(command)
             if isinstance(command, Put):
                 if command.new:
-                    self.records.append(decode_ledger(command.encode()))
-                todo += self.machine.handle(Stored(command.key), self.now)
+                    self.records.append(decode_ledger(command.key, command.encode()))
+                todo += self.machine.handle(stored(command.key), self.now)
         self.out += found
         return found
 
@@ -99,10 +100,6 @@ def running(**given: object) -> Job:
     return job
 
 
-def commit(number: int, inputs: int) -> Checkpoint:
-    return Checkpoint(commit_key("sink.0", number), number, 1, (inputs,), (), (inputs,))
-
-
 # --- records and fencing -----------------------------------------------------------------------
 
 
@@ -111,7 +108,7 @@ def test_nothing_is_ordered_before_the_first_record_is_durable() -> None:
     (put,) = job.machine.tick(0.0)
     assert isinstance(put, Put) and put.new and put.key == record_key(0)
     assert job.report("h1") is None
-    job.do(job.machine.handle(Stored(put.key), 0.0))
+    job.do(job.machine.handle(stored(put.key), 0.0))
     orders = job.report("h1")
     assert orders is not None and {v.vertex for v in orders.vertices} == {"0.0", "1.0", "sink.0"}
 
@@ -327,10 +324,10 @@ def test_garbage_is_deleted_and_forgotten_only_when_a_record_without_it_is_durab
     assert orders is not None and {s: n for v in orders.vertices for s, n in v.collect.items()} == {
         "0.0/0.0": 0, "1.0/0.0": 0,
     }  # fmt: skip
-    out = job.machine.handle(Stored(put.key), 1.0)
+    out = job.machine.handle(stored(put.key), 1.0)
     (hint,) = [c for c in out if isinstance(c, Put)]
     (delete,) = [c for c in out if isinstance(c, Delete)]
-    assert hint.key == LATEST_RECORD and hint.encode() == put.key.encode()
+    assert hint.key == LATEST_RECORD and hint.encode() == encode_hint(number_of(put.key))
     assert set(delete.keys) == {checkpoint("1.0", 0, 2, 2).key, segment("1.0/0.0", 0, 3).key}
     orders = job.report("h1")
     assert orders is not None and {s: n for v in orders.vertices for s, n in v.collect.items()} == {
@@ -372,9 +369,9 @@ def test_a_sweep_spares_what_the_durable_record_names() -> None:
     job.tick(1.0)
     job.report("h1", job.says("1.0", checkpoints=(old, checkpoint("1.0", 1, 4, 0))))
     (put,) = [c for c in job.machine.tick(2.0) if isinstance(c, Put)]
-    assert old.key not in decode_ledger(put.encode()).names
+    assert old.key not in decode_ledger(put.key, put.encode()).names
     assert job.machine.handle(Listed((old.key,)), 2.0) == []
-    job.do(job.machine.handle(Stored(put.key), 2.0))
+    job.do(job.machine.handle(stored(put.key), 2.0))
     assert job.machine.handle(Listed((old.key,)), 2.0) == [Delete((old.key,))]
 
 
@@ -384,7 +381,7 @@ def test_records_of_a_log_go_when_a_durable_record_says_so() -> None:
     job.report("h1", job.says("0.0", checkpoints=(checkpoint("0.0", 0, 5, 0, log=2),)))
     (put,) = [c for c in job.machine.tick(1.0) if isinstance(c, Put)]
     assert job.machine.handle(Listed(keys), 1.0) == [], "it is not durable yet"
-    assert Delete(keys[:2]) in job.do(job.machine.handle(Stored(put.key), 1.0))
+    assert Delete(keys[:2]) in job.do(job.machine.handle(stored(put.key), 1.0))
     assert job.machine.handle(Listed(keys[::-1]), 1.0) == [Delete(keys[:2])]
 
 
@@ -462,8 +459,9 @@ def test_parts_that_their_commit_has_not_chosen_are_deleted() -> None:
     job.report("h1", job.says("sink.0", checkpoints=(commit(2, 3),)))
     parts = tuple(part_key("sink.0", i, n) for i, n in ((1, 1), (1, 2), (2, 2), (1, 3), (2, 3)))
     assert job.machine.handle(Listed(parts), 0.0) == [Get(commit_key("sink.0", 2))]
-    body = encode_record(Commit(2, 2, parts[2], 1, (3,), "0" * 32, 1))
-    out = job.machine.handle(Loaded(commit_key("sink.0", 2), body), 0.0)
+    key = commit_key("sink.0", 2)
+    body = encode_record(key, Commit(2, 2, ObjectRef(parts[2]), 1, (3,), "0" * 32, 1))
+    out = job.machine.handle(Loaded(key, body), 0.0)
     assert out == [Delete((parts[1],))]
 
 

@@ -8,7 +8,7 @@ from weir.errors import PlanError, SnapshotCorrupt
 from weir.job.commits import Commit, decode_part, encode_part
 from weir.job.keys import LATEST_RECORD, checkpoint_key, commit_key, part_key, record_key
 from weir.job.ledger import Ledger
-from weir.job.records import last_record, sweep
+from weir.job.records import encode_hint, last_record, sweep
 from weir.job.requests import Requests
 from weir.job.signals import Get, Put
 from weir.job.strategy import parse_strategy
@@ -18,6 +18,7 @@ from weir.local.workloads import choose, make_workload, workload_names
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.codec import encode_record
+from weir.reliable.objects import ObjectRef
 
 
 def disk(*numbers: int, hint: bytes | None = None) -> SimulatedDisk:
@@ -42,7 +43,7 @@ def test_a_store_without_records_has_none() -> None:
     assert last_record(disk()) is None
 
 
-@pytest.mark.parametrize("hint", [None, b"", b"records/0000", record_key(1).encode()])
+@pytest.mark.parametrize("hint", [None, b"", b"records/0000", b"\xff\x00", encode_hint(1)])
 def test_the_last_record_is_found_from_any_hint(hint: bytes | None) -> None:
     assert number_of_last(disk(0, 1, 2, 3, hint=hint)) == 3
 
@@ -57,14 +58,14 @@ def test_listings_that_are_behind_do_not_hide_the_last() -> None:
 
 
 def test_a_hint_older_than_what_is_kept_does_not_mislead() -> None:
-    store = disk(*range(5), 200, 201, hint=record_key(3).encode())
+    store = disk(*range(5), 200, 201, hint=encode_hint(3))
     store.delete([record_key(4)])
     assert number_of_last(store) == 201
 
 
 def test_a_store_whose_records_are_gone_is_no_new_job() -> None:
     with pytest.raises(SnapshotCorrupt):
-        last_record(disk(hint=record_key(7).encode()))
+        last_record(disk(hint=encode_hint(7)))
 
 
 def test_the_last_sweep_leaves_what_the_record_and_the_commits_name() -> None:
@@ -72,8 +73,9 @@ def test_the_last_sweep_leaves_what_the_record_and_the_commits_name() -> None:
     for incarnation in (1, 2):
         store.put(part_key("sink.0", incarnation, 0), b"rows")
         store.put(checkpoint_key("1.0", incarnation, 0), b"state")
-    chosen = Commit(0, 2, part_key("sink.0", 2, 0), 1, (1,), "0" * 32, 1)
-    store.put(commit_key("sink.0", 0), encode_record(chosen), new=True)
+    chosen = Commit(0, 2, ObjectRef(part_key("sink.0", 2, 0)), 1, (1,), "0" * 32, 1)
+    key = commit_key("sink.0", 0)
+    store.put(key, encode_record(key, chosen), new=True)
     store.settle()
     found = sweep(store, Ledger(epoch=1, finished=True))
     assert set(found) == {
@@ -120,8 +122,8 @@ def test_what_nobody_wants_is_not_tried_again() -> None:
 
 
 def test_parts_come_back_sorted_with_the_input_they_came_from() -> None:
-    body = encode_part([(1, rows(5, 1)), (0, rows(3, 1)), (1, rows(2, 1))])
-    back = [(place, batch.vs.tolist()) for place, batch in decode_part(body)]
+    body = encode_part("p", [(1, rows(5, 1)), (0, rows(3, 1)), (1, rows(2, 1))])
+    back = [(place, batch.vs.tolist()) for place, batch in decode_part("p", body)]
     assert back == [(0, [3]), (1, [2, 5])]
 
 

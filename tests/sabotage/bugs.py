@@ -15,7 +15,7 @@ class Bug:
     """Which tests find it, where those of the machines and the simulator cannot."""
 
 
-_LOG, _CURSOR, _CODEC = "reliable/log.py", "reliable/cursor.py", "reliable/codec.py"
+_LOG, _CURSOR, _OBJECTS = "reliable/log.py", "reliable/cursor.py", "reliable/objects.py"
 _VERTEX, _LEDGER, _RUNNING = "reliable/vertex.py", "job/ledger.py", "job/running.py"
 _MANAGER, _HOST, _REQUESTS = "job/manager.py", "job/host.py", "job/requests.py"
 
@@ -51,8 +51,8 @@ BUGS = (
     Bug("connections of two instances have one number", _CURSOR,
         "self.cti = START\n        self.connection = next(_numbers)",
         "self.cti = START\n        self.connection = 0"),
-    Bug("checksums are not compared", _CODEC,
-        "!= data[:_CHECKSUM]:", "== data:"),
+    Bug("checksums are not compared", _OBJECTS,
+        "seal_of(key, content) != body[:SEAL]:", "seal_of(key, content) == body:"),
     # --- snapshots ---
     Bug("a snapshot forgets the claim", _VERTEX,
         'self._cti = snapshot.tables["$vertex"].column(0)[0].as_py()', "self._cti = START"),
@@ -69,18 +69,20 @@ BUGS = (
         "self._ingress.load(state)", "self._ingress.load(state | {next(iter(state)): 0})"),
     # --- what is durable ---
     Bug("a checkpoint is told before it is written", _RUNNING,
-        "        return [Put(key, lambda: encode_snapshot(snapshot))]",
+        "        return [Put(key, lambda: encode_snapshot(key, snapshot))]",
         "        self._checkpoints.append(self._saving)\n"
-        "        return [Put(key, lambda: encode_snapshot(snapshot))]"),
+        "        return [Put(key, lambda: encode_snapshot(key, snapshot))]"),
     Bug("a segment is told before it is written", _RUNNING,
         "stream.flushing = segment", "stream.flushed(segment)"),
     Bug("a commit is written before its rows", _RUNNING,
         "if not taken:\n            return [self._put_commit()]",
         "if True:\n            return [self._put_commit()]"),
     Bug("a commit can be made twice", _RUNNING,
-        "lambda: encode_record(commit), new=True)", "lambda: encode_record(commit))"),
+        "return Put(self._saving.key, lambda: body, new=new)",
+        "return Put(self._saving.key, lambda: body)"),
     Bug("a refused commit counts", _RUNNING,
-        "if refused:\n            return [Get(key)]", "if refused and not key:\n            pass"),
+        "        if ref is None:\n            return [Get(key)]",
+        "        ref = ref or ObjectRef.of(key, self._commit_body)"),
     Bug("a sink does not look for commits nobody heard of", _RUNNING,
         'self.status = "loading"\n        self.instance.load(Snapshot(found.inputs, (), {}))\n'
         "        return [Get(commit_key(self.spec.id, found.number + 1))]",
@@ -136,10 +138,10 @@ BUGS = (
         "if orders.session != self.session or orders.epoch < self._epoch:",
         "if orders.session != self.session:"),
     Bug("an old hint hides the last record", "job/records.py",
-        "yield from sorted(numbers, reverse=True)", "yield from sorted(numbers)"),
+        "else [])}, reverse=True):", "else [])}):"),
     # --- logs of sources ---
     Bug("a record of a log that was made anew is believed", "io/ingress_log.py",
-        "- 1)) != self._before:", "- 1)) == b'':"),
+        "ObjectRef.of(self._last.key, body) != self._last:", "body == b'':"),
     Bug("a log is collected one record too far", _LEDGER,
         "0 if usable is None else usable.log", "0 if usable is None else usable.log + 1"),
     Bug("a source that lost its log starts again for ever", _MANAGER,

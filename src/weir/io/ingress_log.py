@@ -12,6 +12,9 @@ Rules
    either. If not, others are ahead (`LogCollected`): a record that was made anew under the number
    of a deleted one is never believed. Records name their writer, so no two are ever the same.
 5. The first record says nothing; it is made once, before the job starts.
+6. A record refers to the one before it, and the manager's record to the last one that it has heard
+   of. So one that is lost or changed is found, and is an error: what stood there is gone. A last
+   record that is damaged and that nothing refers to was never written.
 """
 
 from __future__ import annotations
@@ -23,10 +26,17 @@ from uuid import uuid4
 
 import msgspec
 
-from weir.errors import RunError
-from weir.job.keys import ingress_key
+from weir.errors import RunError, SnapshotCorrupt
+from weir.job.keys import ingress_key, is_known, number_of
 from weir.reliable.codec import decode_record, encode_record
+from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists, Store
+
+_LOST = (
+    "the log of a source has lost a record, and what stood there cannot be had again: put it back "
+    "from a version or a backup of the store and run again with --resume, or start the job again "
+    "with an empty store"
+)
 
 
 class LogCollected(RunError):
@@ -42,19 +52,24 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     file: str = ""
     ends: bool = False
     writer: str = ""
+    before: str = ""
+    """The seal of the record before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where a source is in its log: at a record of this number and writer, before which the
-    partition had `offset` rows and `line` was the next, and these files were found."""
+    """Where a source is in its log: at this record, before which the partition had `offset` rows
+    and `line` was the next, and these files were found."""
 
-    number: int
-    writer: str
+    ref: ObjectRef
     offset: int = 0
     line: int = 1
     _found: Sequence[str] = field(default=(), repr=False)
     _found_count: int = 0
+
+    @property
+    def number(self) -> int:
+        return number_of(self.ref.key)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -64,75 +79,133 @@ class LogPlace:
 
 def begin_log(store: Store, name: str, token: str) -> LogPlace:
     """Make the first record of a log, if it is not there; where a source begins."""
-    first = IngressRecord(0, writer=token)
+    key, body = _first_record(name, token)
     with suppress(ObjectExists):  # whoever tried to begin this job before has made it
-        store.put(ingress_key(name, 0), encode_record(first), new=True)
-    return LogPlace(0, token)
+        store.put(key, body, new=True)
+    return first_place(name, token)
+
+
+def first_place(name: str, token: str) -> LogPlace:
+    """Where the log of a job's source begins."""
+    return LogPlace(ObjectRef.of(*_first_record(name, token)))
+
+
+def _first_record(name: str, token: str) -> tuple[str, bytes]:
+    key = ingress_key(name, 0)
+    return key, encode_record(key, IngressRecord(0, writer=token))
 
 
 class IngressLog:
     """The log of one partition, from a place on; see the module's rules."""
 
-    def __init__(self, store: Store, name: str, start: LogPlace) -> None:
+    def __init__(
+        self, store: Store, name: str, start: LogPlace, end: ObjectRef | None = None
+    ) -> None:
+        """`end` is the last record that the job has heard of."""
         self._store, self._name = store, name
-        self.start = start
+        self.start, self._end = start, end
         self._writer = uuid4().hex
-        self._number = start.number
-        self._last_writer = start.writer
-        first = store.get(self._key)
-        if first is None or _decoded(first).writer != start.writer:
-            raise LogCollected(f"record {start.number} of the log of {name} is gone")
-        self._before = first
+        self._last, self._before = start.ref, ""
+        first = store.get(start.ref.key)
+        try:
+            self._replayed = _decoded(start.ref.key, start.ref.check(first))
+        except SnapshotCorrupt as error:
+            raise LogCollected(f"record {start.number} of the log of {name} is gone") from error
         self._replays_start = start.number > 0
-        self._number += 1
+        self._number = start.number + 1
 
     def read(self) -> IngressRecord | None:
         """The next record that is there."""
         if self._replays_start:
             self._replays_start = False
-            return _decoded(self._before)
-        body = self._store.get(self._key)
-        if body is None:
+            return self._replayed
+        found = self._next()
+        if found is None:
             return None
-        self._step(body)
-        record = _decoded(body)
-        self._last_writer = record.writer
+        record, ref = found
+        self._step(ref)
+        if record.before != self._before:
+            raise SnapshotCorrupt(f"{ref.key} does not follow the record before it: {_LOST}")
+        if self._end is not None and ref.key == self._end.key and ref != self._end:
+            raise SnapshotCorrupt(f"{ref.key} is not the record that was written: {_LOST}")
         return record
 
     def peek(self) -> IngressRecord | None:
         """The next record that is there, which is read again; for a look only."""
+        found = self._next()
+        return None if found is None else found[0]
+
+    def _next(self) -> tuple[IngressRecord, ObjectRef] | None:
+        """The next record, if there is one; an error when there must have been one."""
         body = self._store.get(self._key)
-        return None if body is None else _decoded(body)
+        why = f"{self._key} is not in the store"
+        if body is not None:
+            try:
+                return _decoded(self._key, body), ObjectRef.of(self._key, body)
+            except SnapshotCorrupt as error:
+                why = str(error)
+        later = self._end.key if self._end is not None else ""
+        if not later or number_of(later) < self._number:
+            later = self._later()
+        if not later:
+            return None
+        if body is None and self._store.get(self._key) is not None:
+            return self._next()  # it has come since
+        self._check_last()
+        raise SnapshotCorrupt(f"{why}, but {later} was written: {_LOST}")
+
+    def _later(self) -> str:
+        """A record behind the next number that is there; empty when there is none."""
+        for key in sorted(self._store.list(f"ingress/{self._name}/")):
+            body = self._store.get(key) if is_known(key) and number_of(key) > self._number else None
+            if body is not None and _is_record(key, body):
+                return key
+        return ""
+
+    def _check_last(self) -> None:
+        """Rule 4: the last record that was read or written must be there as it was."""
+        body = self._store.get(self._last.key)
+        if body is None or ObjectRef.of(self._last.key, body) != self._last:
+            raise LogCollected(f"record {self._number - 1} of the log of {self._name} is gone")
 
     def append(self, record: IngressRecord) -> bool:
         """Write the next record; False if somebody else's stands there, to be read first."""
-        body = encode_record(msgspec.structs.replace(record, writer=self._writer))
+        mine = msgspec.structs.replace(record, writer=self._writer, before=self._last.seal)
+        body = encode_record(self._key, mine)
         try:
             self._store.put(self._key, body, new=True)
         except ObjectExists:
-            return False
-        self._step(body)
-        self._last_writer = self._writer
+            if self._next() is not None:
+                return False
+            self._store.put(self._key, body)  # what stands there is no record (rule 6)
+        self._step(ObjectRef.of(self._key, body))
         return True
 
     def place(self, offset: int, line: int = 1, found: Sequence[str] = ()) -> LogPlace:
         """That of the record that was read or written last."""
-        return LogPlace(self._number - 1, self._last_writer, offset, line, found, len(found))
+        return LogPlace(self._last, offset, line, found, len(found))
 
     @property
     def _key(self) -> str:
         return ingress_key(self._name, self._number)
 
-    def _step(self, body: bytes) -> None:
+    def _step(self, ref: ObjectRef) -> None:
         """A record was read or written; rule 4 says whether it counts."""
-        if self._store.get(ingress_key(self._name, self._number - 1)) != self._before:
-            raise LogCollected(f"record {self._number - 1} of the log of {self._name} is gone")
-        self._before = body
+        self._check_last()
+        self._before, self._last = self._last.seal, ref
         self._number += 1
 
 
 _decoder = msgspec.json.Decoder(IngressRecord)
 
 
-def _decoded(body: bytes) -> IngressRecord:
-    return _decoder.decode(decode_record(body))
+def _decoded(key: str, body: bytes) -> IngressRecord:
+    return decode_record(key, body, _decoder)
+
+
+def _is_record(key: str, body: bytes) -> bool:
+    try:
+        _decoded(key, body)
+    except SnapshotCorrupt:
+        return False
+    return True

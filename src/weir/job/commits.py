@@ -1,17 +1,36 @@
-"""Commits of an output: which rows are there for good, and the parts that hold them."""
+"""Commits of an output: which rows are there for good, and the parts that hold them.
+
+Rules
+1. A commit refers to its part and to the commit before it, so the last commit vouches for all: a
+   commit or a part that is lost or changed is found by whoever reads the chain (`read_chain`).
+2. The manager's record refers to the last commit that it has heard of. Commits behind that one are
+   believed as far as they follow one another; one that does not, though a later one is there, is
+   lost.
+3. A commit says which of the manager's records was the newest when it was made; see `records.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
+from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch, concat_batches
 from weir.events.order import in_order
+from weir.job.keys import commit_key, commits_of, number_of
 from weir.reliable.codec import decode_entries, decode_record, encode_entries
-from weir.reliable.digest import Digest
-from weir.reliable.store import Body
+from weir.reliable.digest import Digest, digest
+from weir.reliable.objects import ObjectRef
+from weir.reliable.store import Body, Store
 from weir.reliable.stream import Entry
+
+LOST = (
+    "committed rows are lost. If the store keeps versions or there is a backup, put it back and "
+    "run again with --resume; else start the job again with an empty store. "
+    "weir store STORE --verify names all that is missing or changed"
+)
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -20,11 +39,15 @@ class Commit(msgspec.Struct, frozen=True):
 
     number: int
     incarnation: int
-    part: str
+    part: ObjectRef | None
     rows: int
     inputs: tuple[int, ...]
     total: str
     count: int
+    before: ObjectRef | None = None
+    """The commit before it."""
+    record: int = -1
+    """The newest of the manager's records that its writer knew of."""
 
     @property
     def digest(self) -> Digest:
@@ -34,11 +57,14 @@ class Commit(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(Commit)
 
 
-def decode_commit(body: bytes) -> Commit:
-    return _decoder.decode(decode_record(body))
+def decode_commit(key: str, body: bytes) -> Commit:
+    found = decode_record(key, body, _decoder)
+    if found.number != number_of(key):
+        raise SnapshotCorrupt(f"{key} says that it is commit {found.number}")
+    return found
 
 
-def encode_part(taken: Sequence[tuple[int, Batch]]) -> Body:
+def encode_part(key: str, taken: Sequence[tuple[int, Batch]]) -> Body:
     """Rows of a commit as a part: one sorted run for each of the sink's inputs."""
     runs: dict[int, list[Batch]] = {}
     for place, rows in taken:
@@ -47,9 +73,119 @@ def encode_part(taken: Sequence[tuple[int, Batch]]) -> Body:
     for place, batches in sorted(runs.items()):
         rows = concat_batches(batches)
         entries.append(Entry(place, in_order(rows), 0))
-    return encode_entries(entries)
+    return encode_entries(key, entries)
 
 
-def decode_part(body: bytes) -> list[tuple[int, Batch]]:
+def decode_part(key: str, body: bytes) -> list[tuple[int, Batch]]:
     """The sorted runs of a part with the inputs that they came from."""
-    return [(entry.seq, entry.rows) for entry in decode_entries(body)]
+    return [(entry.seq, entry.rows) for entry in decode_entries(key, body)]
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A commit, the reference by which it is known, and the digest of all rows before it."""
+
+    commit: Commit
+    ref: ObjectRef
+    before: Digest
+
+
+def read_chain(
+    store: Store, sink: str, named: ObjectRef | None = None, since: int = 0
+) -> list[Link]:
+    """The commits of an output from a number on, in order. Each is vouched for by a later one or
+    by the record, which refers to `named`; but for the last ones, if the record is behind."""
+    found = [*_back_from(store, named, since)][::-1]
+    number, last = 0 if named is None else number_of(named.key) + 1, named
+    while (following := _next_commit(store, sink, number, last)) is not None:
+        found.append(following)
+        number, last = number + 1, following[1]
+    links: list[Link] = []
+    for commit, ref in found:
+        if commit.number >= since:
+            total = links[-1].commit.digest if links else _digest_before(store, commit)
+            links.append(Link(commit, ref, total))
+    return links
+
+
+def _back_from(
+    store: Store, ref: ObjectRef | None, since: int
+) -> Iterator[tuple[Commit, ObjectRef]]:
+    while ref is not None and number_of(ref.key) >= since:
+        commit = decode_commit(ref.key, _vouched(store, ref))
+        yield commit, ref
+        ref = commit.before
+
+
+def _vouched(store: Store, ref: ObjectRef) -> bytes:
+    try:
+        return ref.read(store)
+    except SnapshotCorrupt as error:
+        raise SnapshotCorrupt(f"{error}: {LOST}") from error
+
+
+def _digest_before(store: Store, commit: Commit) -> Digest:
+    if commit.before is None:
+        return Digest()
+    return decode_commit(commit.before.key, _vouched(store, commit.before)).digest
+
+
+def _next_commit(
+    store: Store, sink: str, number: int, last: ObjectRef | None
+) -> tuple[Commit, ObjectRef] | None:
+    """The commit of this number behind `last`, if there is one; nobody vouches for it yet."""
+    key = commit_key(sink, number)
+    body = store.get(key)
+    if body is None and (later := later_commit(store, sink, number)):
+        body = store.get(key)  # both may have come since
+        if body is None:
+            raise SnapshotCorrupt(f"{key} is not in the store, but {later} is: {LOST}")
+    if body is None:
+        return None
+    try:
+        commit = decode_commit(key, body)
+    except SnapshotCorrupt as error:
+        if later := later_commit(store, sink, number):
+            raise SnapshotCorrupt(f"{error}; {later} follows it: {LOST}") from error
+        return None  # nothing refers to it, so it was never written
+    if commit.before != last:
+        before = last.key if last is not None else "none"
+        raise SnapshotCorrupt(f"{key} does not follow {before} as it is in the store: {LOST}")
+    return commit, ObjectRef.of(key, body)
+
+
+def later_commit(store: Store, sink: str, number: int) -> str:
+    """A commit behind this number that is there; empty when there is none."""
+    for key in commits_of(store.list(f"commits/{sink}/"), sink):
+        body = store.get(key) if number_of(key) > number else None
+        if body is not None and _is_commit(key, body):
+            return key
+    return ""
+
+
+def _is_commit(key: str, body: bytes) -> bool:
+    try:
+        decode_commit(key, body)
+    except SnapshotCorrupt:
+        return False
+    return True
+
+
+def read_part(store: Store, link: Link) -> list[tuple[int, Batch]]:
+    """The sorted runs of a commit, with the input of the sink each came from: as many rows, and
+    the same, as the commit says."""
+    commit = link.commit
+    part = commit.part
+    runs = [] if part is None else decode_part(part.key, _vouched(store, part))
+    total = link.before
+    for _, rows in runs:
+        total += digest(rows)
+    if total != commit.digest or sum(len(rows) for _, rows in runs) != commit.rows:
+        raise SnapshotCorrupt(
+            f"{link.ref.key} stands for {commit.rows} rows up to digest {commit.digest}; those of "
+            f"its part make {total}: {LOST}"
+        )
+    return runs

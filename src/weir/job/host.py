@@ -53,9 +53,9 @@ from weir.job.signals import (
 )
 from weir.job.strategy import Strategy
 from weir.job.topology import Topology
-from weir.reliable.codec import decode_entries
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, batch_bytes
+from weir.reliable.objects import ObjectRef
 
 
 @dataclass(slots=True)
@@ -131,8 +131,10 @@ class Host:
                 running = self._running.get(vertex)
                 if running is not None and running.order.incarnation == incarnation:
                     running.fall_behind(why)
-            case Stored(key) | Refused(key):
-                self._stored(key, now, refused=isinstance(signal, Refused))
+            case Stored(ref):
+                self._stored(ref.key, ref, now)
+            case Refused(key):
+                self._stored(key, None, now)
             case Loaded(key, body):
                 self._loaded(key, body, now)
             case Unstored(key, why):
@@ -173,7 +175,7 @@ class Host:
             self._apply(order)
         self._link_inputs(now)
         for running in self._running.values():
-            running.asked = orders.checkpoint
+            running.asked, running.record = orders.checkpoint, orders.record
 
     def _begin(self, order: VertexOrder, now: float) -> None:
         running = Running(
@@ -386,11 +388,11 @@ class Host:
         if self._requests.failed(kind, key, now):
             self.trouble = why
 
-    def _stored(self, key: str, now: float, *, refused: bool) -> None:
+    def _stored(self, key: str, ref: ObjectRef | None, now: float) -> None:
         running = self._requests.answered(Put, key)
         self.trouble = ""
         if isinstance(running, Running):
-            self._ask(running, running.stored(key, now, refused=refused))
+            self._ask(running, running.stored(key, ref, now))
 
     def _loaded(self, key: str, body: bytes | None, now: float) -> None:
         owner = self._requests.answered(Get, key)
@@ -404,12 +406,11 @@ class Host:
             self._link_inputs(now)
 
     def _load_segment(self, stream: LogStream, key: str, body: bytes | None) -> None:
-        if key not in stream.missing:
+        segment = stream.missing.get(key)
+        if segment is None:
             return
         try:
-            if body is None:
-                raise SnapshotCorrupt(f"{key} is not in the store")
-            stream.load(key, decode_entries(body))
+            stream.load(key, segment.decode(body))
         except SnapshotCorrupt as error:
             del stream.missing[key]
             self._running[self._topology.writer_of[stream.name]].spoil(key, error)

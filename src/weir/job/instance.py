@@ -18,6 +18,7 @@ from weir.events.batch import OPEN, Batch
 from weir.job.topology import VertexSpec
 from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
+from weir.reliable.objects import ObjectRef
 from weir.reliable.vertex import Snapshot, Vertex
 
 AHEAD_ROWS = 4 * STEP_ROWS
@@ -66,6 +67,11 @@ class SourceInstance(Instance, Protocol):
     @property
     def log_number(self) -> int:
         """The number of the first record of its log that it needs from here on."""
+        ...
+
+    @property
+    def log_end(self) -> ObjectRef | None:
+        """The last record of its log that it knows of."""
         ...
 
     @property

@@ -11,7 +11,7 @@ from weir.errors import RunError
 from weir.events.types import NULL, parse_type, type_name
 from weir.job.keys import JOB
 from weir.plan.nodes import Output, Schema
-from weir.reliable.codec import decode_record
+from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.store import Store
 
 
@@ -36,6 +36,11 @@ class OutputRecord(msgspec.Struct, frozen=True):
         return self.name if self.kind == "rows" else f"{self.kind} rows of {self.name}"
 
 
+FORMAT = 2
+"""The version of the store's layout: what objects there are, and how they are sealed and named."""
+_HEAD = "weir store, format "
+
+
 class JobRecord(msgspec.Struct, frozen=True):
     """See the module's docstring."""
 
@@ -44,7 +49,7 @@ class JobRecord(msgspec.Struct, frozen=True):
     partitions: dict[str, tuple[str, ...]]
     outputs: tuple[OutputRecord, ...] = ()
     token: str = ""
-    """Marks the first record of each source's log as this job's."""
+    """Marks the manager's records and the first record of each source's log as this job's."""
 
 
 def output_record(output: Output, schema: Schema, *, kept: bool) -> OutputRecord:
@@ -57,10 +62,28 @@ def output_record(output: Output, schema: Schema, *, kept: bool) -> OutputRecord
 _decoder = msgspec.json.Decoder(JobRecord)
 
 
+def encode_job(job: JobRecord) -> bytes:
+    """The object of a job: a line with the format's version, which every version can read, then
+    the record."""
+    return f"{_HEAD}{FORMAT}\n".encode() + encode_record(JOB, job)
+
+
 def read_job(store: Store) -> JobRecord | None:
-    """What the store was made for; None where there is no job."""
+    """What the store was made for; None where there is no job. RunError when it was made by
+    another version."""
     body = store.get(JOB)
-    return None if body is None else _decoder.decode(decode_record(body))
+    if body is None:
+        return None
+    head, _, record = body.partition(b"\n")
+    version = head.decode("ascii", "replace").removeprefix(_HEAD)
+    if version != str(FORMAT) or len(head) == len(version):
+        known = version.isdigit() and len(version) < 6
+        found = f"is in format {version}" if known else "has no format that this version knows"
+        raise RunError(
+            f"the store {found}; this version of Weir reads and writes format {FORMAT}: use the "
+            "version that made it, or start the job again with an empty store"
+        )
+    return decode_record(JOB, record, _decoder)
 
 
 def find_output(outputs: Sequence[OutputRecord], name: str, kind: str) -> int:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from weir.job.keys import incarnation_of, ingress_log, number_of
+from weir.job.keys import incarnation_of, ingress_log, is_known, number_of
 from weir.job.ledger import Ledger
 from weir.job.records import last_record
 from weir.reliable.store import Store
@@ -53,6 +53,8 @@ def kept_objects(store: SizedStore) -> list[Kept]:
 
 def _group(key: str, ledger: Ledger) -> tuple[str, str, str]:
     kind = key.split("/", 1)[0]
+    if not is_known(key):
+        return kind, "", "not of this job; nobody reads it, and nobody deletes it"
     match kind:
         case "checkpoints":
             vertex = key.split("/")[1]
@@ -74,7 +76,7 @@ def _group(key: str, ledger: Ledger) -> tuple[str, str, str]:
         case "commits" | "parts":
             return kind, key.split("/")[1], _REASONS[kind]
         case _:
-            return kind, "", _REASONS.get(kind, "not of this job")
+            return kind, "", _REASONS[kind]
 
 
 def _unnamed(key: str) -> str:

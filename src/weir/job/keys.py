@@ -8,9 +8,15 @@ streams/<stream>/<first>-<incarnation>
 parts/<sink>/<incarnation>-<number>      committed rows, a sorted run
 commits/<sink>/<number>          made once each: which part, up to which positions
 ingress/<vertex>/<number>        the log of a source; made once each, deleted in order
+status, story/<epoch>-<number>   for onlookers
+
+Whatever else lies in a store is not the job's: nobody reads it, and nobody deletes it (`is_known`).
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
 
 
 def record_key(number: int) -> str:
@@ -82,6 +88,30 @@ def first_of(key: str) -> int:
 
 def _numbers(key: str) -> tuple[int, ...]:
     return tuple(int(number) for number in key.rsplit("/", 1)[1].split("-"))
+
+
+_NAME = r"[\w.-]+"
+_KNOWN = re.compile(
+    rf"job|status|records/latest|records/\d{{12,}}|story/\d{{6,}}-\d{{8,}}"
+    rf"|checkpoints/{_NAME}/\d{{16,}}-\d{{8,}}|streams/{_NAME}/{_NAME}/\d{{16,}}-\d{{16,}}"
+    rf"|parts/{_NAME}/\d{{16,}}-\d{{8,}}|commits/{_NAME}/\d{{8,}}|ingress/{_NAME}/\d{{12,}}",
+    re.ASCII,
+)
+
+
+def is_known(key: str) -> bool:
+    """Whether a job would give this name to an object.
+
+    >>> is_known(record_key(3)), is_known("records/3"), is_known("records/latest.bak")
+    (True, False, False)
+    """
+    return _KNOWN.fullmatch(key) is not None
+
+
+def commits_of(listed: Iterable[str], sink: str) -> list[str]:
+    """The commits of an output among these, in order."""
+    prefix = f"commits/{sink}/"
+    return sorted((k for k in listed if k.startswith(prefix) and is_known(k)), key=number_of)
 
 
 def step_of(key: str) -> str:

@@ -18,11 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from weir.job.keys import ingress_key, ingress_log, is_ephemeral
+from weir.errors import SnapshotCorrupt
+from weir.job.keys import ingress_key, ingress_log, is_ephemeral, number_of, record_key
 from weir.job.messages import Checkpoint
 from weir.job.topology import Topology, VertexSpec
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.log import Segment
+from weir.reliable.objects import ObjectRef
 
 UNREAD = 2**62
 """The low-water mark of a stream that nobody reads."""
@@ -44,9 +46,13 @@ class Ledger(msgspec.Struct):
     """How many of each vertex were stored so far."""
     recoveries: dict[str, int] = {}
     """How often each vertex was placed anew so far."""
+    token: str = ""
+    """The job's; see `JobRecord.token`."""
+    logs: dict[str, ObjectRef] = {}
+    """Of each source with a log, the last record that anybody has told of."""
 
     def encode(self) -> bytes:
-        return encode_record(self)
+        return encode_record(record_key(self.number), self)
 
     @property
     def names(self) -> frozenset[str]:
@@ -58,8 +64,11 @@ class Ledger(msgspec.Struct):
 _decoder = msgspec.json.Decoder(Ledger)
 
 
-def decode_ledger(body: bytes) -> Ledger:
-    return _decoder.decode(decode_record(body))
+def decode_ledger(key: str, body: bytes) -> Ledger:
+    found = decode_record(key, body, _decoder)
+    if found.number != number_of(key):
+        raise SnapshotCorrupt(f"{key} says that it is record {found.number}")
+    return found
 
 
 class Restarts(msgspec.Struct, frozen=True):
@@ -97,7 +106,8 @@ def _newest_usable(
 def durable_from(segments: Iterable[Segment], start: int) -> int:
     """How far the segments reach without a gap from a row on.
 
-    >>> durable_from([Segment("a", 0, 5, 0, ""), Segment("b", 5, 9, 0, "")], 3)
+    >>> a, b = ObjectRef("a"), ObjectRef("b")
+    >>> durable_from([Segment(a, 0, 5, 0, ""), Segment(b, 5, 9, 0, "")], 3)
     9
     """
     for segment in segments:
@@ -141,6 +151,15 @@ def learn_segments(ledger: Ledger, stream: str, found: Sequence[Segment]) -> boo
     if len(grown) == len(known):
         return False
     ledger.segments[stream] = tuple(grown)
+    return True
+
+
+def learn_log(ledger: Ledger, vertex: str, end: ObjectRef | None) -> bool:
+    """The last record of its log that a source knows of; whether it is ahead of the one known."""
+    known = ledger.logs.get(vertex)
+    if end is None or (known is not None and number_of(end.key) <= number_of(known.key)):
+        return False
+    ledger.logs[vertex] = end
     return True
 
 

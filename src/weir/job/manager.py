@@ -24,18 +24,30 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.job.keys import EPHEMERAL, LATEST_RECORD, record_key
+from weir.errors import SnapshotCorrupt
+from weir.job.commits import LOST
+from weir.job.keys import (
+    EPHEMERAL,
+    LATEST_RECORD,
+    is_ephemeral,
+    is_known,
+    number_of,
+    record_key,
+)
 from weir.job.ledger import (
     Ledger,
     Restarts,
     collect,
+    decode_ledger,
     forget,
     learn_checkpoints,
+    learn_log,
     learn_segments,
     restarts,
 )
 from weir.job.messages import Orders, Place, Report, VertexOrder, VertexReport
 from weir.job.placing import HostState, Placement, gap_before, host_for, log_is_ahead
+from weir.job.records import encode_hint
 from weir.job.signals import (
     Answer,
     Delete,
@@ -137,6 +149,7 @@ class Manager:
         self._writing: _Record | None = None
         self._collected: Mapping[str, int] = dict(ledger.collected)
         self._durable_names = ledger.names
+        self._durable_number = ledger.number
         self._spoiled: set[str] = set()
         self._parts: tuple[str, ...] = ()
         self._stop_asked: float | None = None
@@ -151,8 +164,8 @@ class Manager:
         match signal:
             case Reported(report):
                 self._reported(report, now)
-            case Stored(key):
-                self._stored(key, now)
+            case Stored(ref):
+                self._stored(ref.key, now)
             case Refused(key):
                 # Somebody's, or one of ours whose success was never heard of.
                 self._out.append(Get(key))
@@ -317,6 +330,7 @@ class Manager:
             session,
             tuple(self._order(p) for p in mine),
             checkpoint=0 if self._stop_asked is None else 1,
+            record=self._durable_number,
         )
 
     def _order(self, placement: Placement) -> VertexOrder:
@@ -332,6 +346,7 @@ class Manager:
             collect={s: self._collected.get(s, 0) for s in spec.outputs},
             inputs={s: self._places(s) for s in spec.inputs},
             floors={s: self._collected.get(s, 0) for s in spec.inputs},
+            log_end=self.ledger.logs.get(placement.vertex),
         )
 
     def _places(self, stream: str) -> tuple[Place, ...]:
@@ -347,6 +362,10 @@ class Manager:
         before, placement.report = placement.report, found
         placement.rate_until(found.events, now)
         vertex = placement.vertex
+        if any(not is_ephemeral(key) for key in found.corrupt):
+            # Committed rows cannot be made again: whoever reads them may be behind.
+            self._end(f"vertex {vertex}: {found.error}: {LOST}")
+            return
         if found.corrupt:
             forget(self.ledger, found.corrupt)
             self._spoiled.update(found.corrupt)
@@ -380,6 +399,7 @@ class Manager:
         for stream, segments in found.segments.items():
             readable = [s for s in segments if s.key not in self._spoiled]
             self._dirty |= learn_segments(self.ledger, stream, readable)
+        self._dirty |= learn_log(self.ledger, vertex, found.log_end)
         if found.status == "done" and (before is None or before.status != "done"):
             self._tell(vertex, "done", now)
 
@@ -438,7 +458,9 @@ class Manager:
             return
         self._dirty = False
         self._recorded_at = now
-        garbage = collect(self.topology, self.ledger)
+        self._write_record(collect(self.topology, self.ledger))
+
+    def _write_record(self, garbage: tuple[str, ...]) -> None:
         self.ledger.number += 1
         key = record_key(self.ledger.number)
         body = self.ledger.encode()
@@ -456,7 +478,8 @@ class Manager:
             self._established = True
             self._tell("", f"manager of epoch {self.ledger.epoch}", now)
         self._collected, self._durable_names = written.collected, written.names
-        self._out.append(Put(LATEST_RECORD, key.encode))
+        number = self._durable_number = number_of(key)
+        self._out.append(Put(LATEST_RECORD, lambda: encode_hint(number)))
         self._delete(written.garbage)
         if self.ledger.finished and not self._dirty:
             self._finish(Ended())
@@ -471,8 +494,13 @@ class Manager:
             return
         if body == written.put.encode():
             self._stored(key, now)
-        else:
+        elif body is None:
+            self._out.append(written.put)  # it was lost since
+        elif _is_record(key, body):
             self._resign(TAKEN_OVER)
+        else:
+            self._tell("", f"{key} is in the way and is no record", now)
+            self._write_record(written.garbage)
 
     def _record_failed(self, key: str, why: str, now: float) -> None:
         """What is not heard of a record is written again, or read again, which comes to the same.
@@ -503,7 +531,7 @@ class Manager:
         self._delete(unnamed(keys, self._named, self._alive, self.ledger.epoch))
         self._delete(old_records(keys, self.ledger.number))
         self._delete(collected_logs(keys, self._collected))
-        parts = tuple(key for key in keys if key.startswith("parts/"))
+        parts = tuple(key for key in keys if key.startswith("parts/") and is_known(key))
         if parts:
             last = {v: c[-1].number for v, c in self.ledger.checkpoints.items() if c}
             self._parts = parts
@@ -551,3 +579,11 @@ class Manager:
     def established(self) -> bool:
         """Its first record is durable."""
         return self._established
+
+
+def _is_record(key: str, body: bytes) -> bool:
+    try:
+        decode_ledger(key, body)
+    except SnapshotCorrupt:
+        return False
+    return True

@@ -18,13 +18,14 @@ from typing import Literal
 import msgspec
 
 from weir.reliable.log import Segment
+from weir.reliable.objects import ObjectRef
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
     """A snapshot in the store: where it lies, the positions it holds for, and from where on its
     inputs are needed (earlier than its positions where state is rebuilt by replay)."""
 
-    key: str
+    ref: ObjectRef
     number: int
     incarnation: int
     inputs: tuple[int, ...]
@@ -32,6 +33,10 @@ class Checkpoint(msgspec.Struct, frozen=True):
     needs: tuple[int, ...]
     log: int = 0
     """Of a source, the number of the first record of its log that is needed."""
+
+    @property
+    def key(self) -> str:
+        return self.ref.key
 
 
 class VertexReport(msgspec.Struct, frozen=True):
@@ -58,6 +63,8 @@ class VertexReport(msgspec.Struct, frozen=True):
     """For each of its streams the first row of the last segment whose write has ended."""
     kept: int = 0
     """The last `Orders.checkpoint` since when a checkpoint of it was stored, or nothing changed."""
+    log_end: ObjectRef | None = None
+    """Of a source, the last record of its log that it knows of."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -101,6 +108,8 @@ class VertexOrder(msgspec.Struct, frozen=True):
     floors: dict[str, int]
     """For each input stream the number below which rows are gone: a copy that still needs some
     has fallen behind the one that takes checkpoints."""
+    log_end: ObjectRef | None = None
+    """Of a source, the last record of its log that anybody knows of: up to it all must be there."""
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -115,6 +124,8 @@ class Orders(msgspec.Struct, frozen=True):
     stop: bool = False
     """Begin anew: the manager counts this session as lost, or the job is over."""
     over: bool = False
+    record: int = -1
+    """The number of the newest record that is durable."""
 
 
 decode_report = msgspec.msgpack.Decoder(Report).decode

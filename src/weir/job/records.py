@@ -1,57 +1,149 @@
 """The manager's records in a store: finding the last one.
 
 Rules
-1. Records are made once each, in order of number, so the one before a number that is not there is
-   the last. A hint says where to begin to look; it may be behind, never ahead.
+1. Records are made once each, in order of number; the largest counts. A hint says where to begin to
+   look; it is written after its record, so it may be behind, never ahead.
 2. Records far behind the last are deleted (`sweeping.py`), the oldest first. So a hint that is
-   older than them helps nobody, and what is listed is tried too: the largest that is there counts.
-3. A store where there was a record has one. If none can be found that is an error, never a job
-   that begins anew.
+   older than them helps nobody, and what is listed is tried too.
+3. A record that the hint or a commit knows of and that is not there, or not whole, is lost: that is
+   an error, never a job that begins anew or goes back. One that nothing knows of was never written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import msgspec
 
-from weir.errors import SnapshotCorrupt
-from weir.job.keys import EPHEMERAL, LATEST_RECORD, number_of, record_key
+from weir.errors import RunError, SnapshotCorrupt
+from weir.job.commits import LOST, Commit, decode_commit
+from weir.job.job_record import JobRecord
+from weir.job.keys import (
+    EPHEMERAL,
+    LATEST_RECORD,
+    commit_key,
+    commits_of,
+    is_known,
+    number_of,
+    record_key,
+)
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.sweeping import collected_logs, orphaned_parts, unnamed
+from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.store import Store
+
+_hint_decoder = msgspec.json.Decoder(int)
+
+_MEND = (
+    "what it said of the job is lost. If the store keeps versions or there is a backup, put it "
+    "back; else start the job again with an empty store"
+)
+
+
+def encode_hint(number: int) -> bytes:
+    return encode_record(LATEST_RECORD, number)
+
+
+def read_hint(store: Store) -> int | None:
+    """The number that the hint names; one that was torn is no hint."""
+    body = store.get(LATEST_RECORD)
+    try:
+        return None if body is None else decode_record(LATEST_RECORD, body, _hint_decoder)
+    except SnapshotCorrupt:
+        return None
 
 
 def last_record(store: Store) -> Ledger | None:
     """The ledger of the last record; None where there never was one."""
-    tried = False
-    for number in _candidates(store):
-        tried = True
-        found: Ledger | None = None
-        while (body := store.get(record_key(number))) is not None:
-            found = decode_ledger(body)
-            number += 1
+    hint = read_hint(store)
+    listed = {number_of(k) for k in store.list("records/") if k != LATEST_RECORD and is_known(k)}
+    found: Ledger | None = None
+    for number in sorted({0, *listed, *([hint] if hint is not None else [])}, reverse=True):
+        body = store.get(record_key(number))
+        found = None if body is None else _decoded(number, body)
         if found is not None:
-            return found
-    if tried:
-        raise SnapshotCorrupt("the store had a job's records, and none of them is there")
-    return None
+            break
+    number = _number(found) + 1
+    while (body := store.get(record_key(number))) is not None:
+        found = _decoded(number, body) or found  # one that is damaged may have a successor
+        number += 1
+    if hint is not None and hint > _number(found):
+        raise SnapshotCorrupt(
+            f"{record_key(hint)}, which {LATEST_RECORD} names, is not in the store or not whole: "
+            f"{_MEND}"
+        )
+    return found
 
 
-def _candidates(store: Store) -> Iterator[int]:
-    """Where the search may begin, the best first; a hint that was torn is no hint."""
-    hint = store.get(LATEST_RECORD)
-    numbers = {number_of(k) for k in store.list("records/") if k != LATEST_RECORD}
-    if hint is not None and len(hint) == len(record_key(0)):
-        numbers.add(number_of(hint.decode()))
-    yield from sorted(numbers, reverse=True)
-    if hint is not None or store.get(record_key(0)) is not None:
-        yield 0
+def _decoded(number: int, body: bytes) -> Ledger | None:
+    """What a record says; None when it is damaged."""
+    try:
+        return decode_ledger(record_key(number), body)
+    except SnapshotCorrupt:
+        return None
+
+
+def job_ledger(store: Store, job: JobRecord) -> Ledger | None:
+    """The last record of this job; None where none was made."""
+    ledger = known_record(store, len(job.outputs))
+    if ledger is not None and ledger.token != job.token:
+        raise RunError("the store holds records of another job than the one it says it is for")
+    return ledger
+
+
+def known_record(store: Store, outputs: int) -> Ledger | None:
+    """The last record, which no commit of a job with so many outputs may be ahead of."""
+    ledger = last_record(store)
+    for commit in _last_commits(store, outputs):
+        if commit.record > _number(ledger):
+            ledger = last_record(store)  # it may have come since
+        if commit.record > _number(ledger):
+            raise SnapshotCorrupt(
+                f"{record_key(commit.record)}, which a commit was made under, is not in the store "
+                f"or not whole: {_MEND}"
+            )
+    return ledger
+
+
+def _number(ledger: Ledger | None) -> int:
+    return -1 if ledger is None else ledger.number
+
+
+def _last_commits(store: Store, outputs: int) -> list[Commit]:
+    """The last whole commit of each output."""
+    listed = store.list("commits/")
+    found = []
+    for sink in (f"sink.{number}" for number in range(outputs)):
+        for key in reversed(commits_of(listed, sink)):
+            body = store.get(key)
+            try:
+                commit = None if body is None else decode_commit(key, body)
+            except SnapshotCorrupt:
+                continue  # whoever refers to it will say so
+            if commit is not None:
+                found.append(commit)
+                break
+    return found
+
+
+def check_commits(store: Store, ledger: Ledger) -> None:
+    """A look whether all commits up to those that the record refers to are there, so that a job
+    does not go on for hours before it turns out that outputs are lost. Readers check them all."""
+    listed = set(store.list("commits/"))
+    for sink, found in ledger.checkpoints.items():
+        if not found or not found[-1].key.startswith("commits/"):
+            continue
+        for number in range(found[-1].number + 1):
+            key = commit_key(sink, number)
+            if key not in listed and store.get(key) is None:
+                raise SnapshotCorrupt(f"{key} is not in the store: {LOST}")
 
 
 def sweep(store: Store, ledger: Ledger) -> tuple[str, ...]:
     """All that is nobody's, once the job is over and no host writes any more."""
     listed = [key for prefix in EPHEMERAL for key in store.list(prefix)]
     found = unnamed(listed, ledger.names, {}, ledger.epoch)
+    logs = [key for key in store.list("ingress/") if is_known(key)]
     if not ledger.finished:
-        return (*found, *collected_logs(store.list("ingress/"), ledger.collected))
-    parts = orphaned_parts(store.list("parts/"), store.get)
-    return (*found, *parts, *sorted(store.list("ingress/")))
+        return (*found, *collected_logs(logs, ledger.collected))
+    last = {vertex: c[-1].number for vertex, c in ledger.checkpoints.items() if c}
+    parts = orphaned_parts(store.list("parts/"), last, store.get)
+    return (*found, *parts, *sorted(logs))

@@ -7,7 +7,8 @@ Rules
    instance has caught up with the one it began from.
 3. A commit is two steps: the rows as a part under a name of this incarnation, then the commit,
    which is made once: whoever comes second takes over the other's positions and goes on from
-   there, or stops if the other is newer.
+   there, or stops if the other is newer. A commit that does not follow the one before it as this
+   instance knows that one means that a commit was lost: it goes no further (`commits.py`).
 4. A segment is written when it is large or old enough; see `log.py`.
 """
 
@@ -16,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
+
+import msgspec
 
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import OPEN
@@ -34,6 +37,7 @@ from weir.reliable.codec import (
 )
 from weir.reliable.digest import Digest, digest
 from weir.reliable.log import LogStream, Segment
+from weir.reliable.objects import ObjectRef
 from weir.reliable.replay import needs_of
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
@@ -76,6 +80,8 @@ class Running:
         self.status: Literal["loading", "running", "behind", "failed"] = "loading"
         self.asked = 0
         """The last time that everybody was asked for a checkpoint; see `Orders.checkpoint`."""
+        self.record = -1
+        """The newest durable record; see `Orders.record`."""
         self._kept = self._saving_for = 0
         self._strategy, self._make, self._settings = strategy, make, settings
         self._checkpoints: list[Checkpoint] = []
@@ -85,6 +91,9 @@ class Running:
         self._saving_marker: tuple[int, ...] = ()
         self._saving: Checkpoint | None = None
         self._commit: Commit | None = None
+        """The commit under way, and what it is as an object."""
+        self._commit_body = b""
+        self._last_commit: ObjectRef | None = None
         self._committed = Digest()
         self._flushing: dict[str, tuple[LogStream, Segment]] = {}
         self._flushed: dict[str, int] = {}
@@ -124,10 +133,13 @@ class Running:
         """An object that was asked for."""
         if key.startswith("commits/"):
             return self._commit_read(key, body, now)
+        restart = self.order.restart
+        assert restart is not None
         try:
-            if body is None:
-                raise SnapshotCorrupt(f"{key} is not in the store")
-            self._start(decode_snapshot(body))
+            snapshot = decode_snapshot(key, restart.ref.check(body))
+            if (snapshot.inputs, snapshot.outputs) != (restart.inputs, restart.outputs):
+                raise SnapshotCorrupt(f"{key} is a snapshot at other positions than it should be")
+            self._start(snapshot)
         except SnapshotCorrupt as error:
             self.spoil(key, error)
         return []
@@ -135,7 +147,7 @@ class Running:
     def spoil(self, key: str, error: Exception) -> None:
         """An object is not what was written: the manager must find another way."""
         self._corrupt.append(key)
-        self.status, self._error = "failed", f"{key}: {error}"
+        self.status, self._error = "failed", str(error)
 
     def fail(self, error: str) -> None:
         self.status, self._error = "failed", error
@@ -179,29 +191,30 @@ class Running:
         self._number += 1
         key = checkpoint_key(self.spec.id, self.order.incarnation, self._number)
         self._saving = Checkpoint(
-            key, self._number, self.order.incarnation,
+            ObjectRef(key), self._number, self.order.incarnation,
             snapshot.inputs, snapshot.outputs, needs_of(snapshot),
             0 if self._source is None else self._source.log_number,
         )  # fmt: skip
-        return [Put(key, lambda: encode_snapshot(snapshot))]
+        return [Put(key, lambda: encode_snapshot(key, snapshot))]
 
-    def stored(self, key: str, now: float, *, refused: bool) -> Sequence[Put | Get]:
-        """An object is in the store; `refused`: somebody else's is."""
-        if key in self._flushing:
+    def stored(self, key: str, ref: ObjectRef | None, now: float) -> Sequence[Put | Get]:
+        """An object is in the store, by this reference; without one somebody else's is."""
+        if key in self._flushing and ref is not None:
             stream, segment = self._flushing.pop(key)
-            stream.flushed(segment)
+            stream.flushed(msgspec.structs.replace(segment, ref=ref))
             self._flushed[stream.name] = segment.first
             self._volatile_since.pop(stream.name, None)
             return []
         if self._commit is not None:
-            return self._commit_stored(key, refused=refused)
-        if self._saving is not None and key == self._saving.key:
-            self._note_checkpoint(self._saving, self._saving_marker)
+            return self._commit_stored(key, ref)
+        if self._saving is not None and key == self._saving.key and ref is not None:
+            self._note_checkpoint(ref, self._saving, self._saving_marker)
         return []
 
-    def _note_checkpoint(self, made: Checkpoint, marker: tuple[int, ...]) -> None:
+    def _note_checkpoint(self, ref: ObjectRef, made: Checkpoint, marker: tuple[int, ...]) -> None:
         self._saved, self._saving = marker, None
         self._kept = max(self._kept, self._saving_for)
+        made = msgspec.structs.replace(made, ref=ref)
         self._checkpoints = [*self._checkpoints, made][-KEPT_CHECKPOINTS:]
 
     # --- commits -----------------------------------------------------------------------------
@@ -211,67 +224,86 @@ class Running:
         taken = self.instance.take()
         positions = self.instance.snapshot().inputs
         number = self._number + 1
-        part = part_key(self.spec.id, self.order.incarnation, number) if taken else ""
+        part = part_key(self.spec.id, self.order.incarnation, number)
         total = self._committed
         for _, rows in taken:
             total += digest(rows)
         count = sum(len(rows) for _, rows in taken)
         self._commit = Commit(
-            number, self.order.incarnation, part, count,
-            positions, f"{total.total:032x}", total.count,
+            number, self.order.incarnation, None, count,
+            positions, f"{total.total:032x}", total.count, self._last_commit, self.record,
         )  # fmt: skip
-        key = commit_key(self.spec.id, number)
-        self._saving = Checkpoint(key, number, self.order.incarnation, positions, (), positions)
+        ref = ObjectRef(commit_key(self.spec.id, number))
+        self._saving = Checkpoint(ref, number, self.order.incarnation, positions, (), positions)
         if not taken:
             return [self._put_commit()]
-        return [Put(part, lambda: encode_part(taken))]
+        return [Put(part, lambda: encode_part(part, taken))]
 
-    def _put_commit(self) -> Put:
+    def _put_commit(self, *, new: bool = True) -> Put:
         assert self._saving is not None
-        commit = self._commit
-        return Put(self._saving.key, lambda: encode_record(commit), new=True)
+        body = self._commit_body = encode_record(self._saving.key, self._commit)
+        return Put(self._saving.key, lambda: body, new=new)
 
-    def _commit_stored(self, key: str, *, refused: bool) -> Sequence[Put | Get]:
+    def _commit_stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
         assert self._commit is not None
         assert self._saving is not None
-        if key == self._commit.part:
-            return [self._put_commit()]
-        if refused:
+        if ref is None:
             return [Get(key)]
-        self._number, self._committed = self._commit.number, self._commit.digest
-        self._commit = None
-        self._note_checkpoint(self._saving, self._saving_marker)
+        if key != self._saving.key:
+            self._commit = msgspec.structs.replace(self._commit, part=ref)
+            return [self._put_commit()]
+        self._take_commit(self._commit, ref, self._saving_marker)
         return []
+
+    def _take_commit(self, made: Commit, ref: ObjectRef, marker: tuple[int, ...]) -> None:
+        """This commit is the last one there is."""
+        self._number, self._committed, self._last_commit = made.number, made.digest, ref
+        self._commit = None
+        checkpoint = Checkpoint(ref, made.number, made.incarnation, made.inputs, (), made.inputs)
+        self._note_checkpoint(ref, checkpoint, marker)
 
     def _commit_read(self, key: str, body: bytes | None, now: float) -> Sequence[Put | Get]:
         """A commit that is there, or not, while looking for the last one."""
         restart = self.order.restart
-        if body is None and restart is not None and key == restart.key:
-            self.spoil(key, SnapshotCorrupt("it is not in the store"))
+        if restart is not None and key == restart.key:
+            try:
+                body = restart.ref.check(body)
+                found = decode_commit(key, body)
+            except SnapshotCorrupt as error:
+                self.spoil(key, error)
+                return []
+        elif body is None:
+            return self._commit_not_there(key, new=True)
+        elif self._commit is not None and body == self._commit_body:
+            self._take_commit(self._commit, ObjectRef.of(key, body), self._saving_marker)
             return []
-        if body is None:
-            self._saving = self._commit = None
-            self.status = "running"
-            return []
-        try:
-            found = decode_commit(body)
-        except SnapshotCorrupt as error:
-            self.spoil(key, error)
-            return []
+        else:
+            try:
+                found = decode_commit(key, body)
+            except SnapshotCorrupt:
+                # Nothing refers to it, as far as anybody knows: it was never written.
+                return self._commit_not_there(key, new=False)
+            if found.before != self._last_commit:
+                last = self._last_commit.key if self._last_commit is not None else "none"
+                self.spoil(key, SnapshotCorrupt(f"{key} does not follow {last} as it was made"))
+                return []
         if found.incarnation > self.order.incarnation:
             self.status = "loading"  # somebody newer is at work; the manager will say so
             return []
         assert self.instance is not None
-        mine = found.incarnation == self.order.incarnation and self._commit is not None
-        self._number, self._committed = found.number, found.digest
-        self._commit = None
-        made = Checkpoint(key, found.number, found.incarnation, found.inputs, (), found.inputs)
-        self._note_checkpoint(made, found.inputs)
-        if mine:
-            return []
+        self._take_commit(found, ObjectRef.of(key, body), found.inputs)
         self.status = "loading"
         self.instance.load(Snapshot(found.inputs, (), {}))
         return [Get(commit_key(self.spec.id, found.number + 1))]
+
+    def _commit_not_there(self, key: str, *, new: bool) -> Sequence[Put | Get]:
+        """There is no commit of this number: the last one is found, or the one under way is to be
+        written again, if need be over what lies there and is no commit."""
+        if self._commit is not None and self._saving is not None and key == self._saving.key:
+            return [self._put_commit(new=new)]
+        self._saving = self._commit = None
+        self.status = "running"
+        return []
 
     # --- streams, sources --------------------------------------------------------------------
 
@@ -299,10 +331,10 @@ class Running:
             total += digest(entry.rows)
         key = segment_key(stream.name, entries[0].seq, self.order.incarnation)
         last = entries[-1]
-        segment = Segment(key, entries[0].seq, last.end, last.cti, str(total))
+        segment = Segment(ObjectRef(key), entries[0].seq, last.end, last.cti, str(total))
         stream.flushing = segment
         self._flushing[key] = (stream, segment)
-        return Put(key, lambda: encode_entries(entries))
+        return Put(key, lambda: encode_entries(key, entries))
 
     @property
     def _source(self) -> SourceInstance | None:
@@ -315,7 +347,12 @@ class Running:
         if source is None or self._pulled or self.status != "running" or not source.wants_chunk:
             return []
         self._pulled = True
-        return [Pull(self.spec.id, self.order.incarnation, source.next_offset, source.log_place)]
+        return [
+            Pull(
+                self.spec.id, self.order.incarnation, source.next_offset,
+                source.log_place, self.order.log_end,
+            )
+        ]  # fmt: skip
 
     def take_chunk(self, chunk: object) -> None:
         self._pulled = False
@@ -369,4 +406,5 @@ class Running:
             self._error,
             dict(self._flushed),
             self._kept,
+            None if source is None else source.log_end,
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from weir.job.messages import Orders, Report
+from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 
@@ -49,9 +50,13 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """It is durable."""
+    """It is durable, and is this object."""
 
-    key: str
+    ref: ObjectRef
+
+    @property
+    def key(self) -> str:
+        return self.ref.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +200,8 @@ class Pull:
     offset: int
     place: object = None
     """Where in its log; see `SourceInstance.log_place`."""
+    log_end: ObjectRef | None = None
+    """Up to this record the log must be there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from weir.events.batch import OPEN, START
+from weir.job.keys import is_known
 from weir.job.manager import Manager
 from weir.job.placing import Placement
 from weir.job.records import last_record
@@ -141,7 +142,7 @@ def read_status(store: Store) -> JobStatus | None:
     body = store.get(STATUS)
     if body is None:
         return None
-    status = _status_decoder.decode(decode_record(body))
+    status = decode_record(STATUS, body, _status_decoder)
     ledger = last_record(store)
     if ledger is not None and ledger.finished and status.state != "finished":
         status = msgspec.structs.replace(status, state="finished")
@@ -151,8 +152,8 @@ def read_status(store: Store) -> JobStatus | None:
 def read_story(store: Store, vertex: str | None = None) -> list[StoryLine]:
     """What happened, in order; to one vertex, or to all."""
     lines: list[StoryLine] = []
-    for key in store.list(_STORY):
+    for key in filter(is_known, store.list(_STORY)):
         body = store.get(key)
         if body is not None:
-            lines += _story_decoder.decode(decode_record(body))
+            lines += decode_record(key, body, _story_decoder)
     return [line for line in lines if vertex is None or line.vertex in (vertex, "")]

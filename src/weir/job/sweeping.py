@@ -10,12 +10,15 @@ Rules
    zombie may still make it, so the part stays.
 4. Records far behind the last are nobody's.
 5. Records of a source's log are nobody's when a durable record says so; the smallest goes first.
+6. What has no name of the job's is left alone. So is a part whose commit is lost or damaged: with a
+   backup of that commit it counts again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from weir.errors import SnapshotCorrupt
 from weir.job.commits import decode_commit
 from weir.job.keys import (
     LATEST_RECORD,
@@ -23,6 +26,7 @@ from weir.job.keys import (
     first_of,
     incarnation_of,
     is_ephemeral,
+    is_known,
     number_of,
 )
 from weir.job.messages import VertexReport
@@ -49,7 +53,7 @@ def unnamed(
         report = alive[incarnation]
         return report is not None and _is_past(key, report)
 
-    return tuple(key for key in listed if is_ephemeral(key) and is_nobodys(key))
+    return tuple(key for key in listed if is_ephemeral(key) and is_known(key) and is_nobodys(key))
 
 
 def _is_past(key: str, report: VertexReport) -> bool:
@@ -69,6 +73,7 @@ def old_records(listed: Iterable[str], last: int) -> tuple[str, ...]:
         for key in sorted(listed)
         if key.startswith("records/")
         and key != LATEST_RECORD
+        and is_known(key)
         and number_of(key) < last - KEPT_RECORDS
     )
 
@@ -78,7 +83,9 @@ def collected_logs(listed: Iterable[str], collected: Mapping[str, int]) -> tuple
     return tuple(
         key
         for key in sorted(listed)
-        if key.startswith("ingress/") and number_of(key) < collected.get(key.rsplit("/", 1)[0], 0)
+        if key.startswith("ingress/")
+        and is_known(key)
+        and number_of(key) < collected.get(key.rsplit("/", 1)[0], 0)
     )
 
 
@@ -100,17 +107,27 @@ def doubtful_commits(parts: Iterable[str], commits: Mapping[str, int]) -> tuple[
 
 def losing_parts(parts: Iterable[str], commit: str, body: bytes) -> tuple[str, ...]:
     """Rule 3: the parts that this commit, with this content, has not chosen."""
-    chosen = decode_commit(body).part
+    try:
+        chosen = decode_commit(commit, body).part
+    except SnapshotCorrupt:
+        return ()  # rule 6
     _, sink, _ = commit.split("/")
-    return tuple(key for key in parts if _place(key) == (sink, number_of(commit)) and key != chosen)
+    mine = (key for key in parts if _place(key) == (sink, number_of(commit)))
+    return tuple(key for key in mine if chosen is None or key != chosen.key)
 
 
-def orphaned_parts(parts: Iterable[str], get: Callable[[str], bytes | None]) -> tuple[str, ...]:
-    """The parts that no commit names, when no more will be made."""
+def orphaned_parts(
+    parts: Iterable[str], last: Mapping[str, int], get: Callable[[str], bytes | None]
+) -> tuple[str, ...]:
+    """The parts that no commit names, when no more will be made; `last` has the number of each
+    sink's last commit."""
     orphans: list[str] = []
-    for key in parts:
-        body = get(commit_key(*_place(key)))
-        if body is None or decode_commit(body).part != key:
+    for key in filter(is_known, parts):
+        sink, number = _place(key)
+        body = get(commit_key(sink, number))
+        if body is not None:
+            orphans += losing_parts([key], commit_key(sink, number), body)
+        elif number > last.get(sink, -1):
             orphans.append(key)
     return tuple(orphans)
 

@@ -1,9 +1,11 @@
 """Committed rows of a live job: read back while it runs or later, and made into files.
 
 The manifest of an output is the log of its commits, `commits/<sink>/<number>` in the job's store:
-each is made once and whole, says which part holds its rows, how many those are, and the count and
-digest of all rows so far. Rows whose commit is not there are not there. Of what a reader has seen
-nothing changes and nothing goes away, so who has read up to a number goes on from there.
+each is made once and whole, refers to the part that holds its rows and to the commit before it, and
+says how many rows there are and the count and digest of all so far. The manager's record refers to
+the last commit, so what is lost or changed is found (`job/commits.py`); it is an error, and nothing
+is written then. Of what a reader has seen nothing changes and nothing goes away, so who has read up
+to a number goes on from there.
 """
 
 from __future__ import annotations
@@ -17,16 +19,15 @@ from typing import Literal
 import msgspec
 import pyarrow as pa
 
-from weir.errors import RunError, SnapshotCorrupt
+from weir.errors import RunError
 from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.order import in_order
 from weir.io.object_store import existing_store
 from weir.io.writers import OutputForm, OutputWriter, put_all_in_place
-from weir.job.commits import Commit, decode_commit, decode_part
-from weir.job.job_record import find_output, read_job
-from weir.job.keys import commit_key
+from weir.job.commits import Commit, Link, read_chain, read_part
+from weir.job.job_record import JobRecord, find_output, read_job
 from weir.job.ledger import Ledger
-from weir.job.records import last_record
+from weir.job.records import job_ledger
 from weir.local.files import output_writer
 from weir.plan.nodes import Output
 from weir.reliable.digest import Digest
@@ -73,9 +74,8 @@ class OutputReader:
     """Reads the commits of one output; see the module's docstring."""
 
     def __init__(self, store: Store, name: str, kind: str = "rows") -> None:
-        job = read_job(store)
-        if job is None:
-            raise RunError("the store holds no job")
+        self._job = existing_job(store)
+        job = self._job
         number = find_output(job.outputs, name, kind)
         self._store, self._sink = store, f"sink.{number}"
         self.output = job.outputs[number]
@@ -83,19 +83,21 @@ class OutputReader:
 
     @property
     def finished(self) -> bool:
-        ledger = last_record(self._store)
+        ledger = job_ledger(self._store, self._job)
         return ledger is not None and ledger.finished
 
     def commit(self, number: int) -> Commit:
-        body = self._store.get(commit_key(self._sink, number))
-        if body is None:
-            raise RunError(f"{self.output.title} has no commit {number} yet")
-        return decode_commit(body)
+        for link in self._links(number):
+            return link.commit
+        raise RunError(f"{self.output.title} has no commit {number} yet")
 
     def commits(self, since: int = 0) -> Iterator[tuple[Commit, list[Batch]]]:
         """The commits that are there, from this number on, each with its sorted runs."""
-        for commit in commits(self._store, self._sink, since):
-            yield commit, [rows for _, rows in committed_runs(self._store, commit)]
+        for link in self._links(since):
+            yield link.commit, [rows for _, rows in read_part(self._store, link)]
+
+    def _links(self, since: int = 0) -> list[Link]:
+        return commits(self._store, self._sink, job_ledger(self._store, self._job), since)
 
     def table(self, batches: list[Batch]) -> pa.Table:
         """Rows as a file has them."""
@@ -105,16 +107,16 @@ class OutputReader:
 
     def write(self, path: str) -> Digest:
         """What is committed now, as a file (or a folder of parts) like a finished run's."""
-        found = list(commits(self._store, self._sink))
-        writers = len(found[-1].inputs) if found else 1
+        found = self._links()
+        writers = len(found[-1].commit.inputs) if found else 1
         lifetime = self.output.kind != "bad"
         writer = OutputWriter(path, self.output.schema, writers, lifetime=lifetime)
         digest = Digest()
         with ExitStack() as aborting:
             aborting.callback(writer.abort)
-            for commit in found:
-                digest = commit.digest
-                for place, rows in committed_runs(self._store, commit):
+            for link in found:
+                digest = link.commit.digest
+                for place, rows in read_part(self._store, link):
                     writer.write(place, rows)
             writer.close(digest)
         return digest
@@ -134,18 +136,15 @@ class Manifest(msgspec.Struct, frozen=True):
 
 def manifests(store: Store) -> list[Manifest]:
     """The outputs of a job that are kept, and how much of each is committed."""
-    job = read_job(store)
-    if job is None:
-        raise RunError("the store holds no job")
-    ledger = last_record(store) or Ledger()
+    job = existing_job(store)
+    ledger = job_ledger(store, job) or Ledger()
     found = []
     for number, output in enumerate(job.outputs):
         if not output.kept:
             continue
-        sink, last = f"sink.{number}", None
-        known = ledger.checkpoints.get(sink, ())
-        for commit in commits(store, sink, known[-1].number if known else 0):
-            last = commit
+        known = ledger.checkpoints.get(f"sink.{number}", ())
+        links = commits(store, f"sink.{number}", ledger, known[-1].number if known else 0)
+        last = links[-1].commit if links else None
         count, digest = (0, Digest()) if last is None else (last.number + 1, last.digest)
         found.append(
             Manifest(
@@ -159,29 +158,28 @@ def manifests(store: Store) -> list[Manifest]:
 # --- commits and their parts ---------------------------------------------------------------------
 
 
-def commits(store: Store, sink: str, since: int = 0) -> Iterator[Commit]:
-    """The commits of an output, in order."""
-    number = since
-    while (body := store.get(commit_key(sink, number))) is not None:
-        yield decode_commit(body)
-        number += 1
+def existing_job(store: Store) -> JobRecord:
+    job = read_job(store)
+    if job is None:
+        raise RunError("the store holds no job")
+    return job
 
 
-def committed_runs(store: Store, commit: Commit) -> list[tuple[int, Batch]]:
-    """The sorted runs of a commit, with the input of the sink each came from."""
-    if not commit.part:
-        return []
-    body = store.get(commit.part)
-    if body is None:
-        raise SnapshotCorrupt(f"{commit.part}, which commit {commit.number} names, is not there")
-    return decode_part(body)
+def commits(store: Store, sink: str, ledger: Ledger | None, since: int = 0) -> list[Link]:
+    """The commits of an output that are there, in order, from a number on."""
+    known = ledger.checkpoints.get(sink, ()) if ledger is not None else ()
+    return read_chain(store, sink, known[-1].ref if known else None, since)
 
 
 def write_outputs(
-    store: Store, outputs: Mapping[int, Output], inputs: Mapping[int, int], directory: str | Path
+    store: Store,
+    ledger: Ledger,
+    outputs: Mapping[int, Output],
+    inputs: Mapping[int, int],
+    directory: str | Path,
 ) -> list[Digest]:
     """Put outputs, by their numbers, in their places, as the other runners do; `inputs` says how
-    many vertices write each."""
+    many vertices write each, `ledger` is the last record."""
     digests: list[Digest] = []
     with ExitStack() as aborting:
         writers = []
@@ -190,9 +188,9 @@ def write_outputs(
             aborting.callback(writer.abort)
             writers.append(writer)
             digest = Digest()
-            for commit in commits(store, f"sink.{number}"):
-                digest = commit.digest
-                for place, rows in committed_runs(store, commit):
+            for link in commits(store, f"sink.{number}", ledger):
+                digest = link.commit.digest
+                for place, rows in read_part(store, link):
                     writer.write(place, rows)
             digests.append(digest)
         put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])

@@ -59,6 +59,8 @@ class Faults:
     """Steps of a host that take 25 times as long."""
     jump: float = 0.0
     """Clocks that jump ahead."""
+    harm: float = 0.0
+    """What an adversary does to objects of the store; no seed draws it by itself."""
     until: float = SETTLE
 
     def without(self, kind: str) -> Self:

@@ -21,6 +21,7 @@ from weir.plan.stages import StagedPlan
 from weir.reliable.chain import Chain
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, Segment
+from weir.reliable.objects import ObjectRef
 from weir.reliable.replay import ReplayVertex
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Outlet, Snapshot, Vertex
@@ -73,6 +74,10 @@ class PartitionInstance:
     @property
     def log_number(self) -> int:
         return 0 if self.log_place is None else self.log_place.number
+
+    @property
+    def log_end(self) -> ObjectRef | None:
+        return None if self.log_place is None else self.log_place.ref
 
     @property
     def turned_away(self) -> tuple[int, int]:
@@ -131,8 +136,9 @@ class PartitionInstance:
 def _place_table(place: LogPlace) -> pa.Table:
     return pa.table(
         {
-            "number": [place.number],
-            "writer": [place.writer],
+            "key": [place.ref.key],
+            "size": [place.ref.size],
+            "seal": [place.ref.seal],
             "offset": [place.offset],
             "line": [place.line],
             "files": pa.array([place.files], pa.list_(pa.string())),
@@ -143,7 +149,8 @@ def _place_table(place: LogPlace) -> pa.Table:
 def _place_of(table: pa.Table) -> LogPlace:
     (row,) = table.to_pylist()
     files = row["files"]
-    return LogPlace(row["number"], row["writer"], row["offset"], row["line"], files, len(files))
+    ref = ObjectRef(row["key"], 0, row["size"], row["size"], row["seal"])
+    return LogPlace(ref, row["offset"], row["line"], files, len(files))
 
 
 class InstanceMaker:

@@ -6,6 +6,8 @@ After every run
 2. every stream was read from its first row to its last, each under its number (`witness.py`);
 3. nothing that only a running job needs is left in the store, nor rows that no commit names;
 4. no record ever named an object that was deleted, and every host heard that the job is over.
+Where an adversary does harm to the store (`Wish.harm`), a run may also end with an error that says
+what is lost; it never gives another answer, and never goes on for ever.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from weir.job.commits import decode_commit, decode_part
+from weir.errors import SnapshotCorrupt
+from weir.job.commits import decode_commit, decode_part, read_part
 from weir.job.keys import commit_key
 from weir.job.manager import ManagerSettings
+from weir.job.records import known_record
 from weir.job.running import HostSettings
 from weir.job.strategy import Strategy
 from weir.job.topology import make_topology
+from weir.local.committed import commits
 from weir.local.faults import Faults, drawn_faults
 from weir.local.instances import InstanceMaker
 from weir.local.simulated_disk import SimulatedDisk
@@ -59,6 +64,8 @@ class Wish:
 
     faults: Faults | None = None
     """Instead of the drawn ones."""
+    harm: float = 0.0
+    """How often an adversary does harm to the store, per second."""
     kinds: tuple[str, ...] | None = None
     """Only these of the drawn ones."""
     until: float | None = None
@@ -71,6 +78,7 @@ class Wish:
 
     def apply(self, drawn: Faults) -> Faults:
         faults = self.faults if self.faults is not None else drawn
+        faults = replace(faults, harm=self.harm or faults.harm)
         if self.kinds is not None:
             faults = faults.only(self.kinds)
         return faults if self.until is None else replace(faults, until=self.until)
@@ -190,8 +198,12 @@ def _strategy(
 def judge(world: World, truth: Truth, witness: Witness, error: str) -> str:
     """What is wrong with a run that ended; empty: nothing."""
     if error:
-        rotten = world.disk.flipped and "no checkpoint that can be read" in error
-        return "" if rotten else f"the job failed: {error}"
+        return "" if _says_what_is_lost(world.disk, error) else f"the job failed: {error}"
+    if world.disk.harmed:
+        try:
+            return _judge_readers(world, truth)
+        except SnapshotCorrupt as corrupt:
+            return "" if _says_what_is_lost(world.disk, str(corrupt)) else f"unclear: {corrupt}"
     left = world.sweep()
     if left:
         return f"not collected: {', '.join(left)}"
@@ -201,7 +213,30 @@ def judge(world: World, truth: Truth, witness: Witness, error: str) -> str:
             return why
         if came != wanted:
             return f"output {number} has digest {came}, wanted {wanted}"
-    return witness.unread()
+    return _judge_readers(world, truth) or witness.unread()
+
+
+def _says_what_is_lost(disk: SimulatedDisk, error: str) -> bool:
+    """Whether an error is a clear end: of a store that was harmed, and with the object's name or
+    the vertex that cannot go on."""
+    if not disk.harmed and not disk.flipped:
+        return False
+    return "no checkpoint that can be read" in error or any(k in error for k in disk.harmed)
+
+
+def _judge_readers(world: World, truth: Truth) -> str:
+    """What those who make files of the outputs get; then all that is nobody's is swept."""
+    world.disk.settle()
+    ledger = known_record(world.disk, len(truth.digests))
+    for number, wanted in enumerate(truth.digests):
+        came = Digest()
+        for link in commits(world.disk, f"sink.{number}", ledger):
+            for _, rows in read_part(world.disk, link):
+                came += digest(rows)
+        if came != wanted:
+            return f"readers of output {number} get {came}, wanted {wanted}"
+    world.sweep()
+    return ""
 
 
 def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
@@ -209,14 +244,15 @@ def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
     total, number = Digest(), 0
     positions: tuple[int, ...] = ()
     while disk.has(key := commit_key(sink, number)):
-        commit = decode_commit(disk.body(key))
+        commit = decode_commit(key, disk.body(key))
         if any(a < b for a, b in zip(commit.inputs, positions, strict=False)):
             return total, f"{sink}: commit {number} goes back to {commit.inputs}"
         positions = commit.inputs
-        if commit.part:
-            if not disk.has(commit.part):
-                return total, f"{sink}: commit {number} without its part {commit.part}"
-            for _, rows in decode_part(disk.body(commit.part)):
+        if commit.part is not None:
+            part = commit.part.key
+            if not disk.has(part):
+                return total, f"{sink}: commit {number} without its part {part}"
+            for _, rows in decode_part(part, disk.body(part)):
                 total += digest(rows)
         if total != commit.digest:
             return total, f"{sink}: commit {number} says {commit.digest}, its rows {total}"

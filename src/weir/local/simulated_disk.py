@@ -3,6 +3,9 @@
 Faults of a write that was under way when its writer died: it is whole, or torn, or not there.
 Objects that are made once are never torn (contract of `reliable/store.py`). A write may fail
 though it succeeded; listings may be behind; bits of what only a restart needs may flip.
+
+An adversary (`harm`) does what buckets' rules, other programs and people do: it loses, flips,
+truncates, swaps and copies objects of every kind, and adds some that nobody wrote.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ class SimulatedDisk:
         self.full = False
         self.flips = 0.0
         self.flipped: list[str] = []
+        self.harmed: set[str] = set()
+        """What the adversary has had its hands on."""
         self.ephemeral_bytes = 0
         """The size of what only a running job needs."""
 
@@ -79,6 +84,35 @@ class SimulatedDisk:
         """As it was some time ago."""
         return sorted(k for k in self._listed if k.startswith(prefix))
 
+    def harm(self, rng: np.random.Generator) -> str:
+        """Do harm to one object or two; what was done."""
+        kinds = sorted({key.split("/", 1)[0] for key in self._objects})
+        kind = str(rng.choice(kinds)) if kinds else ""
+        of_kind = sorted(key for key in self._objects if key.startswith(kind))
+        how = str(rng.choice(["lose", "flip", "truncate", "swap", "copy", "stray"]))
+        if how == "stray" or not of_kind:
+            key = str(rng.choice(_strays(of_kind)))
+            self._set(key, rng.bytes(int(rng.integers(0, 60))))
+            self.harmed.add(key)
+            return f"stray {key}"
+        # Those that were written last matter most.
+        key, other = (of_kind[-1 - int(rng.integers(0, min(8, len(of_kind))))] for _ in range(2))
+        body, at = self._objects[key], int(rng.integers(0, len(self._objects[key]) + 1))
+        self.harmed |= {key, other} if how in ("swap", "copy") else {key}
+        match how:
+            case "lose":
+                self.delete([key])
+            case "flip" if at < len(body):
+                self._set(key, body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :])
+            case "truncate":
+                self._set(key, body[:at])
+            case "swap":
+                self._set(key, self._objects[other])
+                self._set(other, body)
+            case "copy":
+                self._set(other, body)
+        return f"{how} {key}" + (f", {other}" if how in ("swap", "copy") else "")
+
     def settle(self) -> None:
         """Listings catch up."""
         self._listed = dict.fromkeys(self._objects)
@@ -89,3 +123,13 @@ class SimulatedDisk:
     def body(self, key: str) -> bytes:
         """What an object holds, read without any fault."""
         return self._objects[key]
+
+
+def _strays(of_kind: list[str]) -> list[str]:
+    """Names for objects that nobody wrote: some that a job might give, some that it never does."""
+    found = ["records/README", "checkpoints/x", "streams/1.0/y", "parts/sink.0/z", "junk/../k"]
+    found += ["commits/sink.0/last", *(f"{key}.bak" for key in of_kind[-1:])]
+    for key in of_kind[-3:]:
+        head, number = key[:-8], key[-8:]
+        found += [f"{head}{int(number) + n:08}" for n in (1, 2, 50) if number.isdigit()]
+    return found

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from weir.errors import RunError
+from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import empty_batch
 from weir.io.chunks import Chunk, Partition
 from weir.job.commits import decode_commit
@@ -26,7 +26,7 @@ from weir.job.instance import MakeInstance
 from weir.job.keys import is_ephemeral, step_of
 from weir.job.ledger import Ledger
 from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
-from weir.job.records import last_record, sweep
+from weir.job.records import known_record, last_record, sweep
 from weir.job.running import HostSettings
 from weir.job.signals import (
     Answer,
@@ -66,6 +66,7 @@ from weir.job.topology import Topology
 from weir.local.faults import Faults
 from weir.local.simulated_disk import SimulatedDisk
 from weir.reliable.log import batch_bytes
+from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists
 from weir.reliable.stream import Entry
 
@@ -245,6 +246,8 @@ class World:
             self._managers[-1].ahead += float(self._rng.random() * 30)
         if self._happens(f.stop / 10):
             self._ask_to_stop()
+        if f.harm and self._happens(f.harm / 10):
+            self._harm()
         if self._happens(f.full / 10) and not self.disk.full:
             self.disk.full = True
             self._note("the store is full")
@@ -252,6 +255,9 @@ class World:
         if self.calm:
             self.disk.flips = 0.0
         self._after(0.1, self._misfortune)
+
+    def _harm(self) -> None:
+        self._note(f"harm: {self.disk.harm(self._rng)}")
 
     def _empty_disk(self) -> None:
         self.disk.full = False
@@ -487,9 +493,10 @@ class World:
             return Unstored(put.key, "no space left" if self.disk.full else "it failed")
         done: Stored | Refused
         try:
-            self.disk.put(put.key, put.encode(), new=put.new)
+            body = put.encode()
+            self.disk.put(put.key, body, new=put.new)
             self.largest = max(self.largest, self.disk.ephemeral_bytes)
-            done = Stored(put.key)
+            done = Stored(ObjectRef.of(put.key, body))
         except ObjectExists:
             done = Refused(put.key)
         return Unstored(put.key, "nobody knows whether it succeeded") if fails else done
@@ -547,9 +554,14 @@ class World:
     def _start_manager(self) -> None:
         if self.ended is not None:
             return
-        ledger = last_record(self.disk) or Ledger()
+        try:
+            ledger = known_record(self.disk, len(self.job.topology.sinks)) or Ledger()
+        except SnapshotCorrupt as error:
+            self._note(f"the store cannot be read: {error}")
+            self._find_finished(str(error))
+            return
         lost = sorted(key for key in ledger.names if not self.disk.has(key))
-        if lost:
+        if lost and not self.disk.harmed:
             raise RunError(f"the last record names {', '.join(lost)}, which was deleted")
         if ledger.finished:
             self._find_finished()
@@ -627,9 +639,10 @@ class World:
                 other.dead = other is not manager
             self._managers = [manager]
 
-    def _find_finished(self) -> None:
-        """The manager died after its last record: there is nothing to do."""
-        self.ended = Ended()
+    def _find_finished(self, error: str = "") -> None:
+        """There is nothing to do for a manager: the last one died after its last record, or the
+        store cannot be read."""
+        self.ended = Ended(error)
         self._end_processes()
 
     def _end_processes(self) -> None:
@@ -643,6 +656,8 @@ class World:
         if self.ended is not None:
             return
         self._note("the job is resumed")
+        if self.faults.harm and self._happens(0.5):
+            self._harm()
         self._end_processes()
         self._start_manager()
         for slot in range(self.job.hosts):
@@ -656,10 +671,12 @@ class World:
         self.disk.settle()
         self.disk.delete(sweep(self.disk, ledger))
         self.disk.settle()
+        if self.disk.harmed:
+            return []  # what was harmed may have kept others from being collected
         left = [key for key in self.disk.list() if is_ephemeral(key) and key not in ledger.names]
         parts = set(self.disk.list("parts/"))
-        chosen = {decode_commit(self.disk.body(key)).part for key in self.disk.list("commits/")}
+        commits = [decode_commit(k, self.disk.body(k)) for k in self.disk.list("commits/")]
         if ledger.finished:
             left += sorted(key for key in self.disk.list() if is_ephemeral(key))
-            left += sorted(parts - chosen)
+            left += sorted(parts - {c.part.key for c in commits if c.part is not None})
         return left

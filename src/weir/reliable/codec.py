@@ -1,16 +1,20 @@
-"""Entries and snapshots as bytes: Arrow data behind a checksum, never pickle.
+"""Entries, snapshots and records as bytes: Arrow data or JSON behind a seal, never pickle.
 
 Contract
-1. What `encode_…` gives, `decode_…` gives back; bytes that were torn or changed are
-   `SnapshotCorrupt` (a checksum over all of them stands in front).
-2. Behind the checksum: the header's length, the header, and Arrow streams, each beginning at a
-   multiple of 8. They are written where they stay: these are most of the bytes that a job makes.
+1. What `encode_…` gives, `decode_…` gives back for the same key; any other bytes are
+   `SnapshotCorrupt`, which names the object (`objects.py` says how objects are sealed).
+2. Behind the seal of entries and snapshots: the header's length, the header, and Arrow streams,
+   each beginning at a multiple of 8. They are written where they stay: these are most of the bytes
+   that a job makes.
+3. Arrow data is validated in full before anybody touches it: a seal says that nobody changed it by
+   accident, not that its offsets lie within its buffers.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -19,14 +23,22 @@ from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.memory import numbers_of
 from weir.events.packed import Stream, stream_size, write_stream
+from weir.reliable.objects import SEAL, seal_of, unsealed
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 
-_CHECKSUM = 16
-"""Bytes of the checksum: half of a SHA-256, which processors compute by themselves."""
-_START = _CHECKSUM + 8
+_START = SEAL + 8
 """Where the header begins, behind its length."""
+
+Value = TypeVar("Value", covariant=True)
+
+
+class TypedDecoder(Protocol[Value]):
+    """One of msgspec's decoders."""
+
+    def decode(self, data: memoryview, /) -> Value: ...
+
 
 _numbers_decoder = msgspec.msgpack.Decoder(list[tuple[int, int]])
 _header_decoder = msgspec.msgpack.Decoder(tuple[tuple[int, ...], tuple[int, ...], list[str]])
@@ -49,74 +61,84 @@ def entry_of(record: pa.RecordBatch, seq: int, cti: int) -> Entry:
     )
 
 
-def encode_entries(entries: Sequence[Entry]) -> Body:
-    """Consecutive entries of one stream."""
+def encode_entries(key: str, entries: Sequence[Entry]) -> Body:
+    """Consecutive entries of one stream, as the object of this name."""
     numbers = msgspec.msgpack.encode([(e.seq, e.cti) for e in entries])
     records = [record_of(e) for e in entries]
-    return _sealed(numbers, [(records[0].schema, records)])
+    return _sealed(key, numbers, [(records[0].schema, records)])
 
 
-def decode_entries(data: bytes) -> tuple[Entry, ...]:
-    header, streams = _opened(data)
-    numbers = _numbers_decoder.decode(header)
-    with pa.ipc.open_stream(streams) as records:
-        return tuple(entry_of(r, *n) for r, n in zip(records, numbers, strict=True))
+def decode_entries(key: str, data: bytes) -> tuple[Entry, ...]:
+    header, streams = _opened(key, data)
+    with _naming(key):
+        numbers = _numbers_decoder.decode(header)
+        with pa.ipc.open_stream(streams) as records:
+            found = [(record, *n) for record, n in zip(records, numbers, strict=True)]
+        for record, _, _ in found:
+            record.validate(full=True)
+        return tuple(entry_of(*each) for each in found)
 
 
-def encode_snapshot(snapshot: Snapshot) -> Body:
+def encode_snapshot(key: str, snapshot: Snapshot) -> Body:
     """Positions and the names of the state's tables, then each of them."""
     header = (snapshot.inputs, snapshot.outputs, list(snapshot.tables))
     streams = [(table.schema, table.to_batches()) for table in snapshot.tables.values()]
-    return _sealed(msgspec.msgpack.encode(header), streams)
+    return _sealed(key, msgspec.msgpack.encode(header), streams)
 
 
-def decode_snapshot(data: bytes) -> Snapshot:
-    header, streams = _opened(data)
-    inputs, outputs, names = _header_decoder.decode(header)
-    return Snapshot(inputs, outputs, {n: pa.ipc.open_stream(streams).read_all() for n in names})
+def decode_snapshot(key: str, data: bytes) -> Snapshot:
+    header, streams = _opened(key, data)
+    with _naming(key):
+        inputs, outputs, names = _header_decoder.decode(header)
+        tables = {n: pa.ipc.open_stream(streams).read_all() for n in names}
+        for table in tables.values():
+            table.validate(full=True)
+        return Snapshot(inputs, outputs, tables)
 
 
-def encode_record(value: object) -> bytes:
-    """A typed message behind its checksum."""
-    body = msgspec.json.encode(value)
-    return _checksum(body) + body
+def encode_record(key: str, value: object) -> bytes:
+    """A typed message as the object of this name."""
+    content = msgspec.json.encode(value)
+    return seal_of(key, content) + content
 
 
-def decode_record(data: bytes) -> bytes:
-    """The JSON of `encode_record`, for a typed decoder."""
-    return bytes(_checked(data))
+def decode_record(key: str, data: bytes, decoder: TypedDecoder[Value]) -> Value:
+    """The message that `encode_record` made an object of."""
+    content = unsealed(key, data)
+    with _naming(key):
+        return decoder.decode(content)
 
 
 # --- bytes ---------------------------------------------------------------------------------
 
 
-def _sealed(header: bytes, streams: Sequence[Stream]) -> Body:
-    head = bytes(_CHECKSUM) + len(header).to_bytes(_START - _CHECKSUM, "little") + header
+def _sealed(key: str, header: bytes, streams: Sequence[Stream]) -> Body:
+    head = bytes(SEAL) + len(header).to_bytes(_START - SEAL, "little") + header
     head += bytes(-len(head) % 8)
     sealed = bytearray(len(head) + sum(map(stream_size, streams)))
     sink = pa.FixedSizeBufferWriter(pa.py_buffer(sealed))
     sink.write(head)
     for stream in streams:
         write_stream(stream, sink)
-    sealed[:_CHECKSUM] = _checksum(memoryview(sealed)[_CHECKSUM:])
+    sealed[:SEAL] = seal_of(key, memoryview(sealed)[SEAL:])
     return sealed
 
 
-def _opened(data: bytes) -> tuple[bytes, pa.BufferReader]:
+def _opened(key: str, data: bytes) -> tuple[bytes, pa.BufferReader]:
     """The header, and what to read the streams from one by one."""
-    _checked(data)
-    start = _START + int.from_bytes(data[_CHECKSUM:_START], "little")
+    unsealed(key, data)
+    start = _START + int.from_bytes(data[SEAL:_START], "little")
     streams = pa.BufferReader(data)
+    if start > len(data):
+        raise SnapshotCorrupt(f"{key}: its header is longer than the object")
     streams.seek(start + -start % 8)
     return data[_START:start], streams
 
 
-def _checksum(body: bytes | memoryview) -> bytes:
-    return hashlib.sha256(body).digest()[:_CHECKSUM]
-
-
-def _checked(data: bytes) -> memoryview:
-    body = memoryview(data)[_CHECKSUM:]
-    if _checksum(body) != data[:_CHECKSUM]:
-        raise SnapshotCorrupt(f"{len(data)} bytes that do not have their checksum: torn or changed")
-    return body
+@contextmanager
+def _naming(key: str) -> Iterator[None]:
+    """Whatever is wrong with the content of an object that has its seal names the object."""
+    try:
+        yield
+    except (pa.ArrowException, msgspec.MsgspecError, LookupError, ValueError, OSError) as error:
+        raise SnapshotCorrupt(f"{key} does not hold what it should: {error}") from error

@@ -18,12 +18,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
 
 import msgspec
 
-from weir.errors import DeterminismViolation, RunError
+from weir.errors import DeterminismViolation, RunError, SnapshotCorrupt
 from weir.events.batch import START, Batch
+from weir.reliable.codec import decode_entries
 from weir.reliable.digest import Digest, digest
+from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 
 SEGMENT_BYTES = 4 << 20
@@ -33,11 +36,26 @@ CACHE_BYTES = 32 << 20
 class Segment(msgspec.Struct, frozen=True):
     """Rows [first, end) of a stream in the store, the claim behind them, their digest."""
 
-    key: str
+    ref: ObjectRef
     first: int
     end: int
     cti: int
     digest: str
+
+    @property
+    def key(self) -> str:
+        return self.ref.key
+
+    def decode(self, body: bytes | None) -> tuple[Entry, ...]:
+        """Its rows, from what the store holds; SnapshotCorrupt when it is not this segment."""
+        entries = decode_entries(self.key, self.ref.check(body))
+        numbers = [(e.seq, e.end) for e in entries]
+        touching = all(a[1] == b[0] for a, b in pairwise(numbers))
+        if not numbers or (numbers[0][0], numbers[-1][1]) != (self.first, self.end) or not touching:
+            raise SnapshotCorrupt(
+                f"{self.key} does not hold the rows {self.first} to {self.end} that it should"
+            )
+        return entries
 
 
 def batch_bytes(rows: Batch) -> int:

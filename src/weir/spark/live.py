@@ -25,19 +25,19 @@ from types import FrameType
 
 from pyspark.sql import SparkSession
 
-from weir.errors import InputError, PlanError, RunError
+from weir.errors import InputError, PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.io.chunks import Partition
 from weir.io.followed import Followed
 from weir.io.ingress_log import begin_log
 from weir.io.object_store import ObjectStore
 from weir.io.sinks import DIRECT
-from weir.job.job_record import JobRecord, output_record, read_job
+from weir.job.job_record import JobRecord, encode_job, output_record, read_job
 from weir.job.keys import JOB
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings
 from weir.job.placing import Placement
-from weir.job.records import last_record, sweep
+from weir.job.records import check_commits, job_ledger, sweep
 from weir.job.running import HostSettings
 from weir.job.signals import Ended
 from weir.job.status import JobStatus
@@ -52,7 +52,6 @@ from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import Strategy, default_strategy
-from weir.reliable.codec import encode_record
 from weir.reliable.store import ObjectExists
 from weir.spark.flight import ChannelErrors, Client, Security
 from weir.spark.frames import all_partitions, frame_sources
@@ -110,7 +109,7 @@ class LiveRun:
         callbacks_of = _of_kind(self.program, "callback:")
         emits = {n: _guarded(o.name, given[o.name]) for n, o in callbacks_of.items()}
         if self.ledger.finished:
-            report = self._report(())
+            report = self._report(self.ledger, ())
             self.objects.delete(sweep(self.objects, self.ledger))
             return report
         ended, machine = self.drive(spark, emits, watch, stop)
@@ -118,7 +117,7 @@ class LiveRun:
             raise RunError(ended.error)
         if ended.stopped:
             return None
-        report = self._report(machine.placements)
+        report = self._report(machine.ledger, machine.placements)
         self.objects.delete(sweep(self.objects, machine.ledger))
         return report
 
@@ -161,12 +160,14 @@ class LiveRun:
             driver.close()
         return ended, machine
 
-    def _report(self, placements: Sequence[Placement]) -> RunReport:
+    def _report(self, ledger: Ledger, placements: Sequence[Placement]) -> RunReport:
         """Write the outputs, and say what was read and written."""
         files = {n: o for n, o in enumerate(self.program.outputs) if o.path not in DIRECT}
         writers = {n: len(sink.inputs) for n, sink in enumerate(self.topology.sinks)}
         try:
-            digests = write_outputs(self.objects, files, writers, self.directory)
+            digests = write_outputs(self.objects, ledger, files, writers, self.directory)
+        except SnapshotCorrupt:
+            raise  # it says what is lost and what can be done
         except RunError as error:
             raise RunError(
                 f"{error}; all rows are committed in the store, so mend it and run again with "
@@ -212,10 +213,11 @@ def prepare_live(
     plan = cut_stages(rewrite(program, pays), parallelism)
     job = _claim_store(objects, program, plan, parallelism, found, resume)
     partitions = {n: _same_partitions(job.partitions[n], parts) for n, parts in found.items()}
-    ledger = last_record(objects)
-    live = make_live(
-        program, directory, plan, partitions, objects, ledger or Ledger(), cut, settings
-    )
+    ledger = job_ledger(objects, job)
+    if ledger is not None:
+        check_commits(objects, ledger)
+    begun = ledger or Ledger(token=job.token)
+    live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
     if ledger is None:
         # Nobody has begun. Later these may have been collected, and must not be made anew.
         for vertex in _followed(live):
@@ -308,7 +310,7 @@ def _claim_store(
     )  # fmt: skip
     if not resume:
         try:
-            objects.put(JOB, encode_record(wanted), new=True)
+            objects.put(JOB, encode_job(wanted), new=True)
         except ObjectExists:
             raise RunError(
                 f"the store '{objects.place}' holds a job already; go on with it by --resume, or "

@@ -250,7 +250,9 @@ class _Sources:
         asked = self._asked[vertex, incarnation]
         try:
             place = cast(LogPlace | None, pull.place)
-            chunks = self._job.chunks(vertex, pull.offset, place, self._store, lambda: self._closed)
+            chunks = self._job.chunks(
+                vertex, pull.offset, place, pull.log_end, self._store, lambda: self._closed
+            )
             for chunk in chunks:
                 asked.get()
                 self._put(ChunkRead(vertex, incarnation, chunk))

@@ -10,7 +10,7 @@ import msgspec
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.io.followed import Followed, check_not_shorter
-from weir.io.ingress_log import IngressLog, LogPlace
+from weir.io.ingress_log import IngressLog, LogPlace, first_place
 from weir.io.sinks import json_values
 from weir.io.writers import OutputForm
 from weir.job.running import HostSettings
@@ -20,6 +20,7 @@ from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Source
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import Strategy
+from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Store
 from weir.spark.flight import Security
 
@@ -65,6 +66,7 @@ class LiveJob:
         vertex: str,
         offset: int,
         place: LogPlace | None,
+        log_end: ObjectRef | None,
         store: Store,
         stopped: Callable[[], bool],
     ) -> Iterator[Chunk]:
@@ -73,7 +75,8 @@ class LiveJob:
         partition = self.partitions[source_of(self.plan, spec).name][spec.index]
         size = self.cut or CHUNK_ROWS
         if isinstance(partition, Followed):
-            log = IngressLog(store, vertex, place or LogPlace(0, self.log_token))
+            start = place or first_place(vertex, self.log_token)
+            log = IngressLog(store, vertex, start, log_end)
             return partition.follow(size, offset, log, stopped)
         return _checked_chunks(partition, size, offset)
 

@@ -154,11 +154,11 @@ class ManagerDriver:
         shift = self._epoch_of_clock
         told = [msgspec.structs.replace(line, time=line.time + shift) for line in lines]
         status = self.status()
-        self._pool.submit(self._write_quietly, STATUS, encode_record(status))
+        self._pool.submit(self._write_quietly, STATUS, encode_record(STATUS, status))
         if told:
             key = story_key(self._machine.ledger.epoch, self._story_number)
             self._story_number += 1
-            self._pool.submit(self._write_quietly, key, encode_record(told))
+            self._pool.submit(self._write_quietly, key, encode_record(key, told))
 
     def _write_quietly(self, key: str, body: bytes) -> None:
         try:

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from weir.events.batch import Batch
 from weir.io.object_store import ObjectStore
+from weir.job.commits import read_part
 from weir.job.ledger import Ledger
-from weir.local.committed import commits, committed_runs
+from weir.local.committed import commits
 from weir.local.conform import Outcome, Trial
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import cut_stages
@@ -31,12 +32,12 @@ def _outcome(
     plan = cut_stages(rewrite(trial.program), trial.parallelism)
     partitions = {name: tuple(parts) for name, parts in trial.partitions.items()}
     live = make_live(trial.program, ".", plan, partitions, objects, Ledger(), trial.cut, settings)
-    ended, _ = live.drive(spark)
+    ended, machine = live.drive(spark)
     if ended.error:
         return Outcome(error=ended.error)
     batches: list[Batch] = []
     digest = Digest()
-    for commit in commits(objects, "sink.0"):
-        digest = commit.digest
-        batches += [rows for _, rows in committed_runs(objects, commit)]
+    for link in commits(objects, "sink.0", machine.ledger):
+        digest = link.commit.digest
+        batches += [rows for _, rows in read_part(objects, link)]
     return Outcome(batches, str(digest))

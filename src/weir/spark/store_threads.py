@@ -24,6 +24,7 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
+from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body, ObjectExists, Store
 
 Answered = Callable[[StoreSignal | BaseException], None]
@@ -102,7 +103,7 @@ class StoreThreads:
                 body = encode()
                 try:
                     self._store.put(key, body, new=new)
-                    self._answer(Stored(key))
+                    self._answer(Stored(ObjectRef.of(key, body)))
                 except ObjectExists:
                     self._answer(Refused(key))
                 except WeirError as error:

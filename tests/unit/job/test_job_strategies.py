@@ -9,6 +9,7 @@ from weir.job.topology import Topology, make_topology
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.reliable.log import Segment
+from weir.reliable.objects import ObjectRef
 from weir.script.program import parse_program
 
 TEXT = """
@@ -33,14 +34,18 @@ def test_every_vertex_has_its_stages_strategy() -> None:
 
 
 def _mark(number: int, position: int, needs: int, written: int = 0) -> Checkpoint:
-    return Checkpoint(f"checkpoints/1.0/1-{number}", number, 1, (position,), (written,), (needs,))
+    return Checkpoint(
+        ObjectRef(f"checkpoints/1.0/1-{number}"), number, 1, (position,), (written,), (needs,)
+    )
 
 
 def test_collection_keeps_what_a_mark_needs() -> None:
     _, topology = planned()
     stream = topology.vertices["1.0"].inputs[0]
     ledger = Ledger()
-    ledger.segments[stream] = tuple(Segment(f"s{i}", 10 * i, 10 * i + 10, 0, "") for i in range(4))
+    ledger.segments[stream] = tuple(
+        Segment(ObjectRef(f"s{i}"), 10 * i, 10 * i + 10, 0, "") for i in range(4)
+    )
     assert learn_checkpoints(ledger, "1.0", [_mark(0, 35, 12)])
     assert restarts(topology, ledger).needed[stream] == 12
     assert collect(topology, ledger) == ("s0",)
@@ -60,8 +65,10 @@ def test_a_finished_job_keeps_nothing() -> None:
     _, topology = planned()
     ledger = Ledger(finished=True)
     stream = topology.vertices["1.0"].inputs[0]
-    ledger.segments[stream] = (Segment("streams/s", 0, 10, 0, ""),)
+    ledger.segments[stream] = (Segment(ObjectRef("streams/s"), 0, 10, 0, ""),)
     learn_checkpoints(ledger, "1.0", [_mark(0, 5, 0)])
-    learn_checkpoints(ledger, "sink.0", [Checkpoint("commits/sink.0/0", 0, 1, (3, 3), (), (3, 3))])
+    learn_checkpoints(
+        ledger, "sink.0", [Checkpoint(ObjectRef("commits/sink.0/0"), 0, 1, (3, 3), (), (3, 3))]
+    )
     assert collect(topology, ledger) == ("checkpoints/1.0/1-0", "streams/s")
     assert collect(topology, ledger) == ()

@@ -15,7 +15,7 @@ from weir.events.batch import Batch
 from weir.events.types import BIGINT
 from weir.io.object_store import ObjectStore
 from weir.job.commits import Commit, encode_part
-from weir.job.job_record import JobRecord, output_record
+from weir.job.job_record import JobRecord, encode_job, output_record
 from weir.job.kept import kept_objects
 from weir.job.keys import JOB, commit_key, ingress_key, part_key, record_key
 from weir.job.ledger import Ledger
@@ -25,6 +25,7 @@ from weir.local.runner import output_schema
 from weir.plan.nodes import Program
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import Digest, digest
+from weir.reliable.objects import ObjectRef
 from weir.script.program import parse_program
 
 PROGRAM = """
@@ -51,13 +52,15 @@ class Job:
             output_record(o, output_schema(o), kept=o.path != "console:")
             for o in self.program.outputs
         )
-        self.store.put(JOB, encode_record(JobRecord("", 1, {}, outputs)), new=True)
+        self.store.put(JOB, encode_job(JobRecord("", 1, {}, outputs)), new=True)
         self._number, self._total, self._read = 0, Digest(), 0
+        self._last: ObjectRef | None = None
 
-    def write_part(self, batch: Batch) -> str:
+    def write_part(self, batch: Batch) -> ObjectRef:
         part = part_key("sink.0", 1, self._number)
-        self.store.put(part, encode_part([(0, batch)]))
-        return part
+        body = encode_part(part, [(0, batch)])
+        self.store.put(part, body)
+        return ObjectRef.of(part, body)
 
     def commit(self, batch: Batch) -> None:
         part = self.write_part(batch)
@@ -65,10 +68,12 @@ class Job:
         self._read += len(batch)
         commit = Commit(
             self._number, 1, part, len(batch), (self._read,),
-            f"{self._total.total:032x}", self._total.count,
+            f"{self._total.total:032x}", self._total.count, self._last,
         )  # fmt: skip
-        self.store.put(commit_key("sink.0", self._number), encode_record(commit), new=True)
-        self._number += 1
+        key = commit_key("sink.0", self._number)
+        body = encode_record(key, commit)
+        self.store.put(key, body, new=True)
+        self._number, self._last = self._number + 1, ObjectRef.of(key, body)
 
     def finish(self) -> None:
         self.store.put(record_key(0), Ledger(number=0, finished=True).encode(), new=True)
@@ -115,7 +120,7 @@ def test_a_part_that_is_gone_or_torn_is_an_error_and_not_a_gap(job: Job) -> None
     with pytest.raises(SnapshotCorrupt):
         weir.read_committed(job.store.place, "B")
     job.store.delete([part])
-    with pytest.raises(SnapshotCorrupt, match="is not there"):
+    with pytest.raises(SnapshotCorrupt, match="is not in the store"):
         weir.read_committed(job.store.place, "B")
 
 

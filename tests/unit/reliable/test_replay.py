@@ -85,7 +85,7 @@ def test_a_mark_is_numbers_alone() -> None:
     # The window of 10, and the 20 that rows live, less one instant.
     assert needs_of(mark) == (100 - 10 - 19,)
     assert sum(t.num_rows for t in mark.tables.values()) < 10
-    again = decode_snapshot(encode_snapshot(mark))
+    again = decode_snapshot("s", bytes(encode_snapshot("s", mark)))
     assert needs_of(again) == needs_of(mark)
 
 
