@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from weir.errors import SnapshotCorrupt
 from weir.io.ingress_log import IngressLog, IngressRecord, LogCollected, LogPlace, begin_log
 from weir.job.keys import ingress_key
 from weir.local.simulated_disk import SimulatedDisk
@@ -53,3 +54,47 @@ def test_no_two_instances_believe_different_records(seed: int) -> None:
         instances.step()
     assert len(instances.story) > 20
     assert instances.behind > 0
+
+
+def replayed(disk: SimulatedDisk, start: LogPlace, end: ObjectRef) -> list[int]:
+    log = IngressLog(disk, "0.0", start, end)
+    found = []
+    while (record := log.read()) is not None:
+        found.append(record.offset)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_harm_to_a_log_is_found_or_changes_nothing(seed: int) -> None:
+    """The manager's record knows of the sixth record; eight were written."""
+    rng = np.random.default_rng(seed)
+    disk = SimulatedDisk(np.random.default_rng(0))
+    begin = begin_log(disk, "0.0", "job")
+    log = IngressLog(disk, "0.0", begin)
+    places = []
+    for offset in range(8):
+        assert log.append(IngressRecord(offset))
+        places.append(log.place(offset))
+    disk.settle()
+    start = begin if seed % 2 else places[2]
+    for _ in range(int(rng.integers(1, 3))):
+        disk.harm(rng)
+    disk.settle()
+    whole = list(range(8)) if seed % 2 else list(range(2, 8))
+    try:
+        found = replayed(disk, start, places[5].ref)
+    except (SnapshotCorrupt, LogCollected) as error:
+        assert any(key in str(error) for key in disk.harmed) or "is gone" in str(error)
+        return
+    # The last ones, of which nothing knows, may count as never written.
+    assert len(found) >= len(whole) - 2 and found == whole[: len(found)]
+
+
+def test_a_damaged_last_record_that_nothing_knows_of_is_written_anew() -> None:
+    disk = SimulatedDisk(np.random.default_rng(0))
+    begin = begin_log(disk, "0.0", "job")
+    disk.put(ingress_key("0.0", 1), b"torn")
+    log = IngressLog(disk, "0.0", begin)
+    assert log.read() is None
+    assert log.append(IngressRecord(4))
+    assert replayed(disk, begin, log.place(4).ref) == [4]

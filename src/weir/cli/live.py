@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from weir.cli.command_line import INTERRUPTED, DebugOption, JsonOption, Usage, clean_errors
-from weir.cli.progress import Meter
+from weir.cli.progress import Meter, counting
 
 if TYPE_CHECKING:
     from weir.io.object_store import ObjectStore
@@ -167,14 +167,27 @@ def story(
             typer.echo(f"{_clock(line.time)}  {who}{line.what}")
 
 
-def store(place: StorePlace, as_json: JsonOption = False, debug: DebugOption = False) -> None:
+def store(
+    place: StorePlace,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read everything, and say what is lost or changed.")
+    ] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
     """Show what a live job keeps in its store, and why.
 
-    Example: [bold]weir store /var/weir/clicks[/bold]
+    Example: [bold]weir store /var/weir/clicks --verify[/bold]
+
+    With --verify every object that the job refers to is read and compared with
+    what was written; exit code 1 when one is missing or changed.
     """
     with clean_errors(debug):
         from weir.job.kept import kept_objects
 
+        if verify:
+            _verify(place, as_json)
+            return
         found = kept_objects(_opened(place))
         if as_json:
             typer.echo(json.dumps([msgspec.to_builtins(k) for k in found]))
@@ -188,6 +201,26 @@ def store(place: StorePlace, as_json: JsonOption = False, debug: DebugOption = F
         console.print(table)
         total = sum(k.bytes for k in found)
         console.print(f"{total:,} bytes in all", highlight=False)
+
+
+def _verify(place: str, as_json: bool) -> None:
+    from weir.job.verifying import verify_store
+
+    with counting("objects checked", quiet=as_json) as progress:
+        found = verify_store(_opened(place), progress)
+    if as_json:
+        typer.echo(msgspec.json.encode(found).decode())
+    else:
+        for damage in found.damage:
+            typer.echo(damage.what)
+        lines = [f"{found.objects:,} objects checked, {len(found.damage):,} missing or changed"]
+        if found.unreferred:
+            lines.append(f"{found.unreferred:,} that nothing refers to, which harm nothing")
+        if found.strange:
+            lines.append(f"{len(found.strange):,} that are not of this job: {found.strange[0]} …")
+        typer.echo("; ".join(lines))
+    if found.damage:
+        raise typer.Exit(1)
 
 
 class Kind(StrEnum):

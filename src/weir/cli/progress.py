@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -127,3 +129,18 @@ class Meter:
         except OverflowError:
             return ticks
         return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+
+
+@contextmanager
+def counting(what: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """Says on stderr how many of something were worked off, when it takes longer than a moment."""
+    console = Console(stderr=True, quiet=quiet)
+    said = time.monotonic() + QUIET_SECONDS - LINE_SECONDS
+
+    def count(number: int) -> None:
+        nonlocal said
+        if time.monotonic() - said >= (0.25 if console.is_terminal else LINE_SECONDS):
+            said = time.monotonic()
+            console.print(f"{number:,} {what}", end="\r" if console.is_terminal else "\n")
+
+    yield count

@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from weir.errors import RunError
+from weir.errors import RunError, SnapshotCorrupt
 from weir.events.types import NULL, parse_type, type_name
-from weir.job.keys import JOB
+from weir.job.keys import JOB, is_known
 from weir.plan.nodes import Output, Schema
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.store import Store
@@ -72,6 +72,11 @@ def read_job(store: Store) -> JobRecord | None:
     """What the store was made for; None where there is no job. RunError when it was made by
     another version."""
     body = store.get(JOB)
+    if body is None and any(is_known(key) for key in store.list("records/")):
+        raise SnapshotCorrupt(
+            f"the object '{JOB}' is not in the store, but records of a job are: put it back from a "
+            "version or a backup of the store, or start the job again with an empty store"
+        )
     if body is None:
         return None
     head, _, record = body.partition(b"\n")

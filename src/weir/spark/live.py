@@ -308,6 +308,7 @@ def _claim_store(
         hashlib.sha256(text.encode()).hexdigest(), parallelism, names, outputs,
         secrets.token_hex(16),
     )  # fmt: skip
+    known = read_job(objects)
     if not resume:
         try:
             objects.put(JOB, encode_job(wanted), new=True)
@@ -317,7 +318,6 @@ def _claim_store(
                 "give a folder of its own"
             ) from None
         return wanted
-    known = read_job(objects)
     if known is None:
         raise RunError(f"the store '{objects.place}' holds no job to resume")
     if (known.plan, known.parallelism) != (wanted.plan, wanted.parallelism):
