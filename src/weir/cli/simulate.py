@@ -33,6 +33,15 @@ def simulate(
     until: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Faults cease after this long.")
     ] = None,
+    harm: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="RATE",
+            help="An adversary loses, changes, swaps and adds objects of the store, so many times "
+            "a second: a seed then passes with the same rows or a clear end.",
+        ),
+    ] = 0.0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that run seeds.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
@@ -46,7 +55,7 @@ def simulate(
     """
     from weir.local.simulate import run_seed
 
-    wish = _wish(faults, until)
+    wish = _wish(faults, until, harm)
     if seed is not None:
         result = run_seed(seed, wish=wish)
         _tell_one(result, as_json)
@@ -66,17 +75,17 @@ def simulate(
     raise typer.Exit(1 if failed else 0)
 
 
-def _wish(faults: str | None, until: float | None) -> Wish:
+def _wish(faults: str | None, until: float | None, harm: float) -> Wish:
     from weir.local.faults import KINDS
     from weir.local.simulate import Wish
 
     if faults is None:
-        return Wish(until=until)
+        return Wish(until=until, harm=harm)
     kinds = tuple(k.strip() for k in faults.split(",")) if faults != "none" else ()
     for kind in kinds:
         if kind not in KINDS:
             raise typer.BadParameter(f"'{kind}' is none of {', '.join(KINDS)}")
-    return Wish(kinds=kinds, until=until)
+    return Wish(kinds=kinds, until=until, harm=harm)
 
 
 def _results(seeds: Sequence[int], wish: Wish, jobs: int) -> Iterator[SeedResult]:
@@ -97,6 +106,7 @@ def _made_small(result: SeedResult, wish: Wish) -> tuple[str, SeedResult]:
     small, shown = minimise(result, wish=wish)
     kinds = ",".join(small.kinds or ()) or "none"
     ends = f" --until {small.until:g}" if small.until is not None else ""
+    ends += f" --harm {small.harm:g}" if small.harm else ""
     return f"weir simulate --seed {result.seed} --faults {kinds}{ends}", shown
 
 

@@ -1,0 +1,58 @@
+"""Bugs in how the store's objects are sealed, named and chained."""
+
+from sabotage.bugs import Bug
+
+_COMMITS, _RECORDS, _OBJECTS = "job/commits.py", "job/records.py", "reliable/objects.py"
+_RUNNING, _MANAGER, _LOG = "job/running.py", "job/manager.py", "io/ingress_log.py"
+_MACHINE = ("tests/machine", "tests/faults/test_adversary.py")
+
+BUGS = (
+    Bug("an object's name is not under its seal", _OBJECTS,
+        'hashlib.sha256(key.encode() + b"\\0")', 'hashlib.sha256(b"\\0")', _MACHINE),
+    Bug("a reference does not compare the seal", _OBJECTS,
+        "if meant[:SEAL].hex() != self.seal:", "if not meant:", _MACHINE),
+    Bug("the first absent commit is taken for the end", _COMMITS,
+        "if body is None and (later := later_commit(store, sink, number)):",
+        "if body is None and (later := \"\"):", _MACHINE),
+    Bug("a commit need not follow the one before it", _COMMITS,
+        "    if commit.before != last:", "    if commit.number < 0:", _MACHINE),
+    Bug("committed rows are not counted", _COMMITS,
+        "if total != commit.digest or", "if total.count < 0 or", _MACHINE),
+    Bug("a damaged commit ends the chain though others follow", _COMMITS,
+        "        if later := later_commit(store, sink, number):\n"
+        "            raise SnapshotCorrupt(f\"{error}; {later} follows it: {LOST}\") from error\n",
+        "", _MACHINE),
+    Bug("readers do not ask the record for the last commit", "local/committed.py",
+        "known[-1].ref if known else None, since)", "None, since)",
+        ("tests/faults/test_adversary.py", "tests/unit/local/test_committed.py")),
+    Bug("a hint ahead of the records is ignored", _RECORDS,
+        "if hint is not None and hint > _number(found):", "if False:", _MACHINE),
+    Bug("a commit ahead of the records is ignored", _RECORDS,
+        "            ledger = last_record(store)  # it may have come since\n"
+        "        if commit.record > _number(ledger):",
+        "            ledger = last_record(store)  # it may have come since\n        if False:",
+        _MACHINE),
+    Bug("a damaged record hides its successors", _RECORDS,
+        "found = _decoded(number, body) or found  # one that is damaged may have a successor",
+        "if _decoded(number, body) is None:\n            break\n"
+        "        found = _decoded(number, body)", _MACHINE),
+    Bug("garbage in the next record's place is another manager", _MANAGER,
+        "elif _is_record(key, body):", "elif body:", _MACHINE),
+    Bug("a lost commit is gone back from", _MANAGER,
+        "if any(not is_ephemeral(key) for key in found.corrupt):", "if False:", _MACHINE),
+    Bug("a sink follows any commit", _RUNNING,
+        "if found.before != self._last_commit:", "if False:", _MACHINE),
+    Bug("rows of a commit that was lost are dropped", _RUNNING,
+        "            return [self._put_commit(new=new)]\n", "            pass\n", _MACHINE),
+    Bug("a snapshot may be of other positions", _RUNNING,
+        "decode_snapshot(key, restart.ref.check(body))", "decode_snapshot(key, body or b'')",
+        _MACHINE),
+    Bug("a log may lack records that are known", _LOG,
+        "if not later or number_of(later) < self._number:", "if True:", _MACHINE),
+    Bug("a log's records need not follow one another", _LOG,
+        "if record.before != self._before:", "if False:", _MACHINE),
+    Bug("another format's store is read", "job/job_record.py",
+        "if version != str(FORMAT) or len(head) == len(version):", "if False:", _MACHINE),
+    Bug("a sweep deletes parts whose commit is lost", "job/sweeping.py",
+        "elif number > last.get(sink, -1):", "else:", _MACHINE),
+)  # fmt: skip
