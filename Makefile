@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos attack clean
+.PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos attack night clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -76,6 +76,12 @@ chaos: $(INSTALLED)  ## kills of hosts, executors and drivers all through a live
 
 attack: $(INSTALLED)  ## known attacks on real runs: no wrong answer, no loop, no traceback
 	@PYTHONPATH=tests $(BIN)/python -m attack $(ATTACK)
+
+night: $(INSTALLED)  ## all that takes hours: seeds, an adversary, fuzzing, attacks, kills, sabotage
+	@$(BIN)/weir simulate --seeds 5000 --jobs 2
+	@$(BIN)/weir simulate --seeds 5000 --harm 2 --jobs 2
+	@$(MAKE) --no-print-directory fuzz FUZZ=200000
+	@$(MAKE) --no-print-directory attack chaos sabotage
 
 clean:  ## remove what the tools left behind, .venv included
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
