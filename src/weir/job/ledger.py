@@ -20,6 +20,7 @@ import msgspec
 
 from weir.job.keys import ingress_key, ingress_log, is_ephemeral
 from weir.job.messages import Checkpoint
+from weir.job.poison import Suspect
 from weir.job.topology import Topology, VertexSpec
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.log import Segment
@@ -44,6 +45,8 @@ class Ledger(msgspec.Struct):
     """How many of each vertex were stored so far."""
     recoveries: dict[str, int] = {}
     """How often each vertex was placed anew so far."""
+    suspects: dict[str, tuple[Suspect, ...]] = {}
+    """Deaths in steps of each vertex that it was not cleared of; see `poison.py`."""
 
     def encode(self) -> bytes:
         return encode_record(self)
