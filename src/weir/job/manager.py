@@ -17,7 +17,8 @@ Rules
    and then keeps everything.
 7. Now and then the store is listed and what is nobody's deleted (`sweeping.py`).
 8. A host that is known to have died is lost at once. A vertex that kills its hosts at the same
-   rows ends the job (`poison.py`); so do deaths in no step, if nothing is stored in between.
+   rows ends the job (`poison.py`); so do many deaths in no step, in short succession, if nothing
+   is stored in between.
 9. A host at a long step gives signs of life, and is not lost. A step that takes longer than
    `step_limit`, if there is one, ends the job.
 """
@@ -71,6 +72,8 @@ from weir.job.sweeping import (
 )
 from weir.job.topology import Topology
 
+RELAPSES_WITHIN = 60.0
+"""Deaths in no step that are further apart do not count together."""
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
 
 
@@ -124,7 +127,7 @@ class Manager:
         ever have the same `name`. `titles` say what vertices do, for messages."""
         self._titles = titles or {}
         self._mourned: set[str] = set()
-        self._idle_deaths = 0
+        self._idle_deaths: list[float] = []
         self.topology, self.ledger, self.settings = topology, ledger, settings
         self._strategies = strategies
         ledger.epoch += 1
@@ -295,13 +298,7 @@ class Manager:
         self.lose(death.session, now, death.cause)
         step = death.step
         if step is None or step.vertex not in self.topology.vertices:
-            self._idle_deaths += 1
-            if self._idle_deaths >= RELAPSES:
-                self._end(
-                    f"hosts died {self._idle_deaths} times without storing anything in between, "
-                    f"and in no step of a vertex: {death.cause}; everything is kept, so mend it "
-                    "and run again with --resume"
-                )
+            self._mourn_idle(death, now)
             return
         known = self.ledger.suspects.get(step.vertex, ())
         if any(s.death.session == death.session for s in known):
@@ -314,6 +311,17 @@ class Manager:
         found = verdict(known, self.settings.deaths)
         if found:
             self._end(sentence(found, self._titles))
+
+    def _mourn_idle(self, death: Death, now: float) -> None:
+        """It was in no step. That happens; but not again and again, with nothing in between."""
+        recent = self._idle_deaths[-1:] and now - self._idle_deaths[-1] < RELAPSES_WITHIN
+        self._idle_deaths = [*self._idle_deaths, now] if recent else [now]
+        if len(self._idle_deaths) >= RELAPSES:
+            self._end(
+                f"hosts died {RELAPSES} times in short succession without storing anything in "
+                f"between, and in no step of a vertex: {death.cause}; everything is kept, so mend "
+                "it and run again with --resume"
+            )
 
     # --- placing -----------------------------------------------------------------------------
 
@@ -436,7 +444,7 @@ class Manager:
 
     def _clear(self, vertex: str, before: tuple[int, ...] | None) -> None:
         """The vertex has stored a checkpoint, behind one at these positions."""
-        self._idle_deaths = 0
+        self._idle_deaths = []
         known = self.ledger.suspects.pop(vertex, ())
         left = cleared(known, self.ledger.checkpoints[vertex][-1].inputs, before)
         if left:

@@ -67,7 +67,8 @@ class Step(msgspec.Struct, frozen=True):
     @property
     def is_narrow(self) -> bool:
         """Whether it cannot be done in smaller pieces."""
-        return self.phase != "step" or (self.has_rows and self.pieces == 1)
+        small = self.pieces == 1 and self.end - self.first <= 1
+        return self.phase != "step" or (self.has_rows and small)
 
     @property
     def rows(self) -> str:
