@@ -71,6 +71,11 @@ def in_a_step(then: Callable[[], object]) -> Callable[[SharedNotes], None]:
     return dies
 
 
+def crash() -> None:
+    faulthandler.disable()
+    ctypes.string_at(0)
+
+
 @pytest.mark.parametrize(
     ("then", "cause"),
     [
