@@ -196,8 +196,8 @@ def make_deck(kills: int, kinds: Sequence[Kind], rng: random.Random) -> list[Kin
 
 def found_at(kill: Kill, story: Sequence[StoryLine]) -> float | None:
     """When the manager found all its hosts lost."""
-    told = {f"host {session} lost: not heard of" for session in kill.sessions}
-    times = [line.time for line in story if line.what in told]
+    told = tuple(f"host {session} lost: " for session in kill.sessions)
+    times = [line.time for line in story if line.what.startswith(told)]
     return max(times) if times and len(times) == len(told) else None
 
 

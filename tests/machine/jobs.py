@@ -16,7 +16,7 @@ from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
-from weir.reliable.vertex import Snapshot
+from weir.reliable.vertex import See, Snapshot, Span
 
 SOURCE = VertexSpec("0.0", "source", 0, 0, outlets=(OutletSpec(("0.0/0.0",)),))
 INNER = VertexSpec("1.0", "inner", 1, 0, ("0.0/0.0",), (0,), (OutletSpec(("1.0/0.0",)),))
@@ -77,6 +77,9 @@ class Copying:
         assert chunk is None or isinstance(chunk, Entry)
         self._chunks.append(chunk)
 
+    def watch(self, see: See, pieces: int) -> None:
+        self.see, self.pieces = see, pieces
+
     def work(self) -> bool:
         found = [e for c in self.cursors if (e := c.read_next(c.reader)) is not None]
         if self._chunks:
@@ -84,6 +87,7 @@ class Copying:
             found = [chunk or Entry(self.next_offset, rows(0, 0), OPEN)]
             self.next_offset = found[0].end
         for e in found:
+            self.see(Span(0, e.seq, e.end, True, self.cti, max(self.cti, e.cti)), e.rows)
             self.cti = max(self.cti, e.cti)
             self.events += len(e.rows)
             self.out.write(Entry(self.out.written, e.rows, self.cti))

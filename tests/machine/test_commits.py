@@ -107,7 +107,7 @@ def test_an_object_that_is_another_is_named(how: str, number: int) -> None:
                 disk.put(key, disk.body(other))
             case "old":  # whole and under its own name, but not the one that was written
                 again = encode_record(key, Commit(number, 9, None, 0, (0,), "0" * 32, 0))
-                part = encode_part(key, [(0, rows(0, 9))])
+                part = encode_part(key, [(0, rows(1, 3))])
                 disk.put(key, again if key.startswith("commits/") else part)
             case "torn":
                 disk.put(key, body[:-3])

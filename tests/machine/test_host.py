@@ -6,12 +6,24 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from machine.jobs import checkpoint, entry, make, order, sealed, segment, stored, topology
+from machine.jobs import (
+    Copying,
+    checkpoint,
+    entry,
+    make,
+    order,
+    sealed,
+    segment,
+    stored,
+    topology,
+)
+from weir.errors import RunError
 from weir.events.batch import OPEN
 from weir.job.commits import Commit, decode_commit
 from weir.job.host import Host
 from weir.job.keys import commit_key
 from weir.job.messages import Checkpoint, Orders, Place, VertexOrder
+from weir.job.poison import Death, MemoryNotes, Phase, Step
 from weir.job.running import HostSettings
 from weir.job.signals import (
     Arrived,
@@ -447,3 +459,68 @@ def test_a_segment_that_cannot_be_read_fails_its_writer_and_names_it() -> None:
     assert Get(log.key) in host.work(0.0)[1]
     host.handle(Loaded(log.key, b"torn"), 0.0)
     assert host.report().vertices[0].corrupt == (log.key,)
+
+
+# --- notes ---------------------------------------------------------------------------------------
+
+
+def test_what_it_is_at_is_noted_until_it_is_over() -> None:
+    notes = MemoryNotes()
+    seen: list[Step | None] = []
+    host = Host("h1", topology(), STRATEGIES, make, SETTINGS, notes)
+    obey(host, order("0.0", pieces=2))
+    instance = host.running["0.0"].instance
+    assert isinstance(instance, Copying) and instance.pieces == 2
+    whole = instance.work
+    instance.work = lambda: (whole(), seen.append(notes.step))[0]  # type: ignore[method-assign]
+    host.handle(ChunkRead("0.0", 1, entry(0, 3)), 0.0)
+    work(host)
+    assert seen[0] == Step("0.0", "step", 0, 0, 3, True, 0, 3, 2)
+    assert notes.step is None
+    obey(host, order("0.0", pieces=1), number=2)
+    assert instance.pieces == 1
+
+
+def test_an_error_of_weir_ends_the_job_any_other_the_host_and_the_note_stays() -> None:
+    notes = MemoryNotes()
+    host = Host("h1", topology(), STRATEGIES, make, SETTINGS, notes)
+    obey(host, order("0.0"))
+    instance = host.running["0.0"].instance
+    assert isinstance(instance, Copying)
+
+    def fails(error: Exception) -> bool:
+        raise error
+
+    instance.work = lambda: fails(ValueError("a bug"))  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="a bug"):
+        host.work(0.0)
+    assert notes.step == Step("0.0")
+    instance.work = lambda: fails(RunError("it cannot be"))  # type: ignore[method-assign]
+    host.work(0.0)
+    assert notes.step is None
+    assert host.report().vertices[0].error == "RunError: it cannot be"
+
+
+def test_loading_and_snapshots_are_noted() -> None:
+    class Listed(MemoryNotes):
+        def begin(self, vertex: str, phase: Phase, pieces: int) -> None:
+            super().begin(vertex, phase, pieces)
+            begun.append((vertex, phase))
+
+    begun: list[tuple[str, str]] = []
+    host = Host("h1", topology(), STRATEGIES, make, SETTINGS, Listed())
+    obey(host, order("0.0"))
+    host.handle(ChunkRead("0.0", 1, entry(0, 3)), 0.0)
+    work(host, 5.0)
+    assert begun[0] == ("0.0", "load") and ("0.0", "snapshot") in begun
+    old = checkpoint("1.0", 4, 2, 2)
+    obey(host, order("0.0"), order("1.0", restart=old), number=2)
+    del begun[:]
+    host.handle(Loaded(old.key, None), 0.0)
+    assert begun == [("1.0", "load")]
+
+
+def test_deaths_of_those_before_it_are_told_with_every_report() -> None:
+    death = Death("h0", None, "exit code 3")
+    host = Host("h1", topology(), STRATEGIES, make, SETTINGS, deaths=[death])
+    assert [host.report().deaths for _ in range(2)] == [(death,), (death,)]

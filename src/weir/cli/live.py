@@ -129,6 +129,12 @@ def _show_status(found: JobStatus) -> None:
             f"{v.queued_bytes:,}", f"{v.snapshots:,}", f"{v.recoveries:,}",
         )  # fmt: skip
     console.print(table)
+    for v in found.vertices:
+        if v.step_seconds is not None:
+            console.print(
+                f"{v.id} has been at one step for {v.step_seconds:.0f} s, {v.step_rows}",
+                highlight=False,
+            )
     for host in found.hosts:
         vertices = ", ".join(host.vertices)
         console.print(

@@ -13,6 +13,8 @@ Rules
 4. Nothing counts before the store says so: segments and checkpoints are reported when stored.
 5. What the store answers goes to the instance that asked (`requests.py`), never to its successor.
    What failed is asked again, and until then the host says that it is in trouble.
+6. What it is at is noted before it is done (`poison.py`); deaths of those that were here before
+   are told with every report.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from dataclasses import dataclass
 from weir.errors import SnapshotCorrupt, WeirError
 from weir.job.instance import Instance, MakeInstance
 from weir.job.messages import Orders, Report, VertexOrder
+from weir.job.poison import Death, MemoryNotes, Notes
 from weir.job.requests import RETRY_AFTER, Requests
 from weir.job.running import HostSettings, Running
 from weir.job.signals import (
@@ -84,8 +87,11 @@ class Host:
         strategies: Mapping[str, Strategy],
         make: MakeInstance,
         settings: HostSettings,
+        notes: Notes | None = None,
+        deaths: Sequence[Death] = (),
     ) -> None:
         self.session = session
+        self._notes, self._deaths = notes or MemoryNotes(), tuple(deaths)
         self._topology, self._strategies = topology, strategies
         self._make, self._settings = make, settings
         self._epoch = self._number = -1
@@ -169,8 +175,11 @@ class Host:
         for order in orders.vertices:
             if order.vertex not in self._running:
                 self._begin(order, now)
-            self._running[order.vertex].order = order
-            self._running[order.vertex].check_floors()
+            running = self._running[order.vertex]
+            if running.instance is not None and running.order.pieces != order.pieces:
+                running.instance.watch(self._notes.see, order.pieces)
+            running.order = order
+            running.check_floors()
         for order in orders.vertices:
             self._apply(order)
         self._link_inputs(now)
@@ -185,15 +194,19 @@ class Host:
             self._make,
             self._settings,
             now,
+            self._notes,
         )
         self._running[order.vertex] = running
+        self._notes.begin(order.vertex, "load", 0)
         self._ask(running, running.begin())
+        self._notes.end()
         if running.instance is not None:
             self._started(running)
 
     def _started(self, running: Running) -> None:
         """The instance is there: its streams can be read, its inputs connected."""
         assert running.instance is not None
+        running.instance.watch(self._notes.see, running.order.pieces)
         running.check_floors()
         for name, stream in running.instance.streams.items():
             self._streams[name] = stream
@@ -336,11 +349,15 @@ class Host:
         if instance is None or running.status != "running" or self._is_full(instance):
             return False
         before = [c.queued_bytes for c in instance.cursors]
+        self._notes.begin(instance.spec.id, "step", running.order.pieces)
         try:
             progressed = instance.work()
         except WeirError as error:
+            self._notes.end()
             running.fail(f"{type(error).__name__}: {error}")
             return False
+        # Whatever else is raised ends the host, and the note says where.
+        self._notes.end()
         for place, cursor in enumerate(instance.cursors):
             taken = before[place] - cursor.queued_bytes
             if taken > 0:
@@ -400,7 +417,9 @@ class Host:
         if isinstance(owner, LogStream):
             self._load_segment(owner, key, body)
         elif owner is not None:
+            self._notes.begin(owner.spec.id, "load", 0)
             self._ask(owner, owner.loaded(key, body, now))
+            self._notes.end()
             if owner.instance is not None and owner.status == "running":
                 self._started(owner)
             self._link_inputs(now)
@@ -431,6 +450,7 @@ class Host:
             machine,
             vertices,
             self.trouble,
+            deaths=self._deaths,
         )
 
     @property

@@ -7,6 +7,8 @@ Contract
    alike.
 3. What a source reads and a sink commits happens outside; see `wants_chunk`, `take_chunk` and
    `SinkInstance`.
+4. `watch` says who is shown the rows of each step before anything is done with them, and in what
+   pieces (0: whole); see `Vertex`.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from weir.events.batch import OPEN, Batch
+from weir.events.batch import OPEN, START, Batch
 from weir.job.topology import VertexSpec
 from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
-from weir.reliable.vertex import Snapshot, Vertex
+from weir.reliable.stream import Entry
+from weir.reliable.vertex import See, Snapshot, Span, Vertex, see_nothing
 
 AHEAD_ROWS = 4 * STEP_ROWS
 """So many rows may wait in a vertex for inputs that are behind in time, and a step's more."""
@@ -47,6 +50,7 @@ class Instance(Protocol):
         """Changes with every step that changes anything: cheaper than a snapshot."""
         ...
 
+    def watch(self, see: See, pieces: int) -> None: ...
     def work(self) -> bool: ...
     def snapshot(self) -> Snapshot: ...
     def load(self, snapshot: Snapshot) -> None: ...
@@ -124,6 +128,9 @@ class InnerInstance:
     def marker(self) -> tuple[int, ...]:
         return (self.cti, *(c.position for c in self.cursors), *(c.cti for c in self.cursors))
 
+    def watch(self, see: See, pieces: int) -> None:
+        self._vertex.see, self._vertex.pieces = see, pieces
+
     def work(self) -> bool:
         before = sum(c.position for c in self.cursors)
         counts = self._vertex.caught_up
@@ -155,6 +162,8 @@ class SinkInstance:
         self.state_rows = 0
         self.waiting: list[tuple[int, Batch]] = []
         self._emit = emit
+        self._see: See = see_nothing
+        self._pieces = 0
 
     @property
     def commits(self) -> bool:
@@ -173,6 +182,9 @@ class SinkInstance:
     def marker(self) -> tuple[int, ...]:
         return tuple(c.position for c in self.cursors)
 
+    def watch(self, see: See, pieces: int) -> None:
+        self._see, self._pieces = see, pieces
+
     def work(self) -> bool:
         progressed = False
         for place, cursor in enumerate(self.cursors):
@@ -184,11 +196,19 @@ class SinkInstance:
             if not len(entry.rows):
                 continue
             if self._emit is not None:
-                self._emit(place, entry.seq, entry.rows)
+                self._hand_on(self._emit, place, entry)
             else:
                 self.waiting.append((place, entry.rows))
                 self.state_rows += len(entry.rows)
         return progressed
+
+    def _hand_on(self, emit: Callable[[int, int, Batch], None], place: int, entry: Entry) -> None:
+        size = self._pieces or len(entry.rows)
+        for start in range(0, len(entry.rows), size):
+            rows = entry.rows.slice(start, start + size)
+            first = entry.seq + start
+            self._see(Span(place, first, first + len(rows), False, START, START), rows)
+            emit(place, first, rows)
 
     def take(self) -> list[tuple[int, Batch]]:
         """All rows that wait; `snapshot` then says up to where they reach."""

@@ -21,6 +21,7 @@ import msgspec
 from weir.errors import SnapshotCorrupt
 from weir.job.keys import ingress_key, ingress_log, is_ephemeral, number_of, record_key
 from weir.job.messages import Checkpoint
+from weir.job.poison import Suspect
 from weir.job.topology import Topology, VertexSpec
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.log import Segment
@@ -50,6 +51,8 @@ class Ledger(msgspec.Struct):
     """The job's; see `JobRecord.token`."""
     logs: dict[str, ObjectRef] = {}
     """Of each source with a log, the last record that anybody has told of."""
+    suspects: dict[str, tuple[Suspect, ...]] = {}
+    """Deaths in steps of each vertex that it was not cleared of; see `poison.py`."""
 
     def encode(self) -> bytes:
         return encode_record(record_key(self.number), self)

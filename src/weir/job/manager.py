@@ -16,6 +16,11 @@ Rules
 6. The job is finished when every sink has committed its last row; it fails when a vertex does,
    and then keeps everything.
 7. Now and then the store is listed and what is nobody's deleted (`sweeping.py`).
+8. A host that is known to have died is lost at once. A vertex that kills its hosts at the same
+   rows ends the job (`poison.py`); so do many deaths in no step, in short succession, if nothing
+   is stored in between.
+9. A host at a long step gives signs of life, and is not lost. A step that takes longer than
+   `step_limit`, if there is one, ends the job.
 """
 
 from __future__ import annotations
@@ -47,6 +52,7 @@ from weir.job.ledger import (
 )
 from weir.job.messages import Orders, Place, Report, VertexOrder, VertexReport
 from weir.job.placing import HostState, Placement, gap_before, host_for, log_is_ahead
+from weir.job.poison import RELAPSES, Death, cleared, pieces_for, sentence, suspect, verdict
 from weir.job.records import encode_hint
 from weir.job.signals import (
     Answer,
@@ -58,6 +64,7 @@ from weir.job.signals import (
     Loaded,
     ManagerCommand,
     ManagerSignal,
+    Pulsed,
     Put,
     Refused,
     Reported,
@@ -77,6 +84,8 @@ from weir.job.sweeping import (
 )
 from weir.job.topology import Topology
 
+RELAPSES_WITHIN = 60.0
+"""Deaths in no step that are further apart do not count together."""
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
 
 
@@ -94,6 +103,9 @@ class ManagerSettings:
     trouble_limit: float = 30.0
     stop_limit: float = 10.0
     sweep_every: float = 60.0
+    deaths: int = 3
+    """So many at the same rows are poison."""
+    step_limit: float | None = None
 
 
 @dataclass(slots=True)
@@ -121,9 +133,13 @@ class Manager:
         now: float,
         *,
         name: str,
+        titles: Mapping[str, str] | None = None,
     ) -> None:
         """`ledger` is the last record (a new one for a new job); no two managers of a job may
-        ever have the same `name`."""
+        ever have the same `name`. `titles` say what vertices do, for messages."""
+        self._titles = titles or {}
+        self._mourned: set[str] = set()
+        self._idle_deaths: list[float] = []
         self.topology, self.ledger, self.settings = topology, ledger, settings
         self._strategies = strategies
         ledger.epoch += 1
@@ -164,6 +180,10 @@ class Manager:
         match signal:
             case Reported(report):
                 self._reported(report, now)
+            case Pulsed(pulse):
+                host = self.hosts.get(pulse.session)
+                if host is not None:
+                    host.heard, host.step = now, pulse.step
             case Stored(ref):
                 self._stored(ref.key, now)
             case Refused(key):
@@ -187,6 +207,7 @@ class Manager:
             self._place(now)
             self._check_stop(now)
             self._check_trouble(now)
+            self._check_steps()
             self._check_alone(now)
             self._record(now)
             self._sweep(now)
@@ -224,7 +245,9 @@ class Manager:
             known = self.hosts[report.session] = HostState(report.session, report, now)
             self._first_came_at = now if self._first_came_at is None else self._first_came_at
             self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
-        known.report, known.heard = report, now
+        known.report, known.heard, known.step = report, now, report.step
+        for death in report.deaths if is_new and not self.ledger.finished else ():
+            self._mourn(death, now)
         if not report.trouble:
             known.trouble_since = None
         elif known.trouble_since is None:
@@ -279,6 +302,39 @@ class Manager:
         placement.fallen_at = now
         counts = self.ledger.recoveries
         counts[placement.vertex] = counts.get(placement.vertex, 0) + 1
+
+    def _mourn(self, death: Death, now: float) -> None:
+        """A host is known to have died, and maybe of what; see rule 8."""
+        if death.session in self._mourned:
+            return
+        self._mourned.add(death.session)
+        self.lose(death.session, now, death.cause)
+        step = death.step
+        if step is None or step.vertex not in self.topology.vertices:
+            self._mourn_idle(death, now)
+            return
+        known = self.ledger.suspects.get(step.vertex, ())
+        if any(s.death.session == death.session for s in known):
+            return  # told to a manager before this one
+        checkpoints = self.ledger.checkpoints.get(step.vertex, ())
+        number = checkpoints[-1].number if checkpoints else -1
+        known = self.ledger.suspects[step.vertex] = suspect(known, death, number)
+        self._dirty = True
+        self._tell(step.vertex, f"its host died {step.rows}: {death.cause}", now)
+        found = verdict(known, self.settings.deaths)
+        if found:
+            self._end(sentence(found, self._titles))
+
+    def _mourn_idle(self, death: Death, now: float) -> None:
+        """It was in no step. That happens; but not again and again, with nothing in between."""
+        recent = self._idle_deaths[-1:] and now - self._idle_deaths[-1] < RELAPSES_WITHIN
+        self._idle_deaths = [*self._idle_deaths, now] if recent else [now]
+        if len(self._idle_deaths) >= RELAPSES:
+            self._end(
+                f"hosts died {RELAPSES} times in short succession without storing anything in "
+                f"between, and in no step of a vertex: {death.cause}; everything is kept, so mend "
+                "it and run again with --resume"
+            )
 
     # --- placing -----------------------------------------------------------------------------
 
@@ -347,6 +403,7 @@ class Manager:
             inputs={s: self._places(s) for s in spec.inputs},
             floors={s: self._collected.get(s, 0) for s in spec.inputs},
             log_end=self.ledger.logs.get(placement.vertex),
+            pieces=pieces_for(self.ledger.suspects.get(placement.vertex, ())),
         )
 
     def _places(self, stream: str) -> tuple[Place, ...]:
@@ -393,8 +450,10 @@ class Manager:
             placement.fallen_at = None
         # Other copies may still speak of what cannot be read.
         checkpoints = [c for c in found.checkpoints if c.key not in self._spoiled]
+        last = self.ledger.checkpoints.get(vertex, ())[-1:]
         if learn_checkpoints(self.ledger, vertex, checkpoints):
             self._dirty = True
+            self._clear(vertex, last[0].inputs if last else None)
             self._tell(vertex, f"checkpoint {checkpoints[-1].number}", now)
         for stream, segments in found.segments.items():
             readable = [s for s in segments if s.key not in self._spoiled]
@@ -402,6 +461,14 @@ class Manager:
         self._dirty |= learn_log(self.ledger, vertex, found.log_end)
         if found.status == "done" and (before is None or before.status != "done"):
             self._tell(vertex, "done", now)
+
+    def _clear(self, vertex: str, before: tuple[int, ...] | None) -> None:
+        """The vertex has stored a checkpoint, behind one at these positions."""
+        self._idle_deaths = []
+        known = self.ledger.suspects.pop(vertex, ())
+        left = cleared(known, self.ledger.checkpoints[vertex][-1].inputs, before)
+        if left:
+            self.ledger.suspects[vertex] = left
 
     def _check_finished(self, now: float) -> None:
         sinks = {spec.id for spec in self.topology.sinks}
@@ -430,6 +497,19 @@ class Manager:
                 self._end(
                     f"host {host.session} cannot go on: {host.report.trouble}; everything is "
                     "kept, so mend it and run again with --resume"
+                )
+
+    def _check_steps(self) -> None:
+        limit = self.settings.step_limit
+        for host in self.hosts.values() if limit is not None else ():
+            step = host.step
+            if step is not None and step.phase == "step" and step.seconds > (limit or 0.0):
+                title = self._titles.get(step.vertex, "")
+                self._end(
+                    f"vertex {step.vertex}{f', {title},' if title else ''} has been at one step "
+                    f"for {step.seconds:.0f} s, {step.rows}, and step_limit is {limit:g} s; "
+                    "everything is kept, so mend it or raise the limit, and run again with "
+                    "--resume"
                 )
 
     def _check_alone(self, now: float) -> None:

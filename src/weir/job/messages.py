@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from weir.job.poison import Death, Step
 from weir.reliable.log import Segment
 from weir.reliable.objects import ObjectRef
 
@@ -81,6 +82,18 @@ class Report(msgspec.Struct, frozen=True):
     vertices: tuple[VertexReport, ...] = ()
     trouble: str = ""
     """What keeps the host from going on, a store out of reach say."""
+    step: Step | None = None
+    """What it is at while this is sent; None: nothing that takes long."""
+    deaths: tuple[Death, ...] = ()
+    """Of hosts that were here before; see `poison.py`."""
+
+
+class Pulse(msgspec.Struct, frozen=True):
+    """A sign of life from beside a host that cannot give one itself: its process is there, and
+    at this step."""
+
+    session: str
+    step: Step
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -110,6 +123,8 @@ class VertexOrder(msgspec.Struct, frozen=True):
     has fallen behind the one that takes checkpoints."""
     log_end: ObjectRef | None = None
     """Of a source, the last record of its log that anybody knows of: up to it all must be there."""
+    pieces: int = 0
+    """Run it with so many rows at a time, for it may be poisoned; 0: as many as there are."""
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -130,3 +145,4 @@ class Orders(msgspec.Struct, frozen=True):
 
 decode_report = msgspec.msgpack.Decoder(Report).decode
 decode_orders = msgspec.msgpack.Decoder(Orders).decode
+decode_pulse = msgspec.msgpack.Decoder(Pulse).decode

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from weir.job.keys import ingress_log
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint, Report, VertexReport
+from weir.job.poison import Step
 from weir.job.topology import Topology
 
 RATE_OVER = 1.0
@@ -21,6 +22,8 @@ class HostState:
     report: Report
     heard: float
     trouble_since: float | None = None
+    step: Step | None = None
+    """What it is at, as last heard."""
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from weir.job.commits import Commit, decode_commit, encode_part
 from weir.job.instance import Instance, MakeInstance, SinkInstance, SourceInstance
 from weir.job.keys import checkpoint_key, commit_key, part_key, segment_key
 from weir.job.messages import Checkpoint, VertexOrder, VertexReport
+from weir.job.poison import Notes
 from weir.job.signals import Get, HostCommand, Pull, Put
 from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec
@@ -74,7 +75,9 @@ class Running:
         make: MakeInstance,
         settings: HostSettings,
         now: float,
+        notes: Notes,
     ) -> None:
+        self._notes = notes
         self.spec, self.order = spec, order
         self.instance: Instance | None = None
         self.status: Literal["loading", "running", "behind", "failed"] = "loading"
@@ -185,7 +188,10 @@ class Running:
         self._saved_at = now
         if self._commits:
             return self._begin_commit()
-        return self._begin_checkpoint(self.instance.snapshot())
+        self._notes.begin(self.spec.id, "snapshot", 0)
+        snapshot = self.instance.snapshot()
+        self._notes.end()
+        return self._begin_checkpoint(snapshot)
 
     def _begin_checkpoint(self, snapshot: Snapshot) -> Sequence[Put | Get]:
         self._number += 1

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from weir.job.messages import Orders, Report
+from weir.job.messages import Orders, Pulse, Report
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
@@ -246,6 +246,13 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
+class Pulsed:
+    """A host is busy, and alive."""
+
+    pulse: Pulse
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """Orders for the host of a session."""
 
@@ -284,5 +291,5 @@ HostSignal: TypeAlias = (
 HostCommand: TypeAlias = (
     Put | Get | Connect | Disconnect | Consumed | Deliver | EndSubscription | Pull | BeginAnew
 )
-ManagerSignal: TypeAlias = StoreSignal | Reported
+ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed
 ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | Ended

@@ -38,6 +38,10 @@ class VertexStatus(msgspec.Struct, frozen=True):
     checkpoint: int | None
     snapshots: int = 0
     recoveries: int = 0
+    step_seconds: float | None = None
+    """How long it has been at its present step, where that takes long enough to be noticed."""
+    step_rows: str = ""
+    """At which rows it is then."""
 
 
 class HostStatus(msgspec.Struct, frozen=True):
@@ -112,7 +116,7 @@ def _vertex(manager: Manager, placement: Placement, front: int | None) -> Vertex
         waiting = "loading" if placement.session is not None else "waiting for a host"
         return VertexStatus(
             placement.vertex, spec.kind, placement.session, waiting, placement.incarnation,
-            0, 0.0, None, None, (), (), 0, 0, None, *counts,
+            0, 0.0, None, None, (), (), 0, 0, None, *counts, *_step(manager, placement),
         )  # fmt: skip
     reached = report.cti if report.cti != START else None
     behind = front is not None and reached is not None and _is_time(reached)
@@ -122,7 +126,16 @@ def _vertex(manager: Manager, placement: Placement, front: int | None) -> Vertex
         front - reached if behind and front is not None and reached is not None else None,
         report.inputs, report.outputs, report.state_rows, report.queued_bytes,
         report.checkpoints[-1].number if report.checkpoints else None, *counts,
+        *_step(manager, placement),
     )  # fmt: skip
+
+
+def _step(manager: Manager, placement: Placement) -> tuple[float | None, str]:
+    host = manager.hosts.get(placement.session or "")
+    step = host.step if host is not None else None
+    if step is None or step.vertex != placement.vertex:
+        return None, ""
+    return round(step.seconds, 1), step.rows
 
 
 def _is_time(cti: int) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from weir.events.batch import NO_ORIGIN, START, Batch, concat_batches, empty_batch
+from weir.events.batch import NO_ORIGIN, START, Batch, Int64s, concat_batches, empty_batch
 from weir.events.order import sort_batch, taken
 from weir.kernels.kernel import Tables, rows_table, table_rows
 from weir.plan.nodes import Schema
@@ -62,6 +62,11 @@ class Merge:
         least = min(self._ctis)
         return [stream for stream in streams if self._ctis[stream] == least]
 
+    def waiting(self, cti: int) -> Int64s:
+        """The starts below this CTI of rows that wait, each once, in order."""
+        starts = [run.vs[run.vs < cti] for port in self._ports for run in port.runs]
+        return np.unique(np.concatenate(starts)) if starts else np.empty(0, dtype=np.int64)
+
     def push(self, stream: int, batch: Batch, cti: int) -> None:
         if len(batch):
             self._ports[self._port_of[stream]].add(batch)
@@ -97,6 +102,10 @@ class _Port:
     def __init__(self, shape: PortShape) -> None:
         self._shape = shape
         self._runs: list[Batch] = []
+
+    @property
+    def runs(self) -> Sequence[Batch]:
+        return self._runs
 
     def __len__(self) -> int:
         return sum(len(run) for run in self._runs)

@@ -11,6 +11,8 @@ from typing import Self
 
 import numpy as np
 
+from weir.reliable.vertex import Span
+
 SETTLE = 60.0
 """Seconds of simulated time after which faults cease, so that every run can end."""
 
@@ -61,6 +63,9 @@ class Faults:
     """Clocks that jump ahead."""
     harm: float = 0.0
     """What an adversary does to objects of the store; no seed draws it by itself."""
+    fall: float = 0.0
+    """Hosts that die in the middle of a step (for each piece of it): at no row more than twice,
+    and with no vertex more than ten times, so that none may be taken for poisoned."""
     until: float = SETTLE
 
     def without(self, kind: str) -> Self:
@@ -73,6 +78,25 @@ class Faults:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of faults that happen."""
         return tuple(kind for kind in KINDS if getattr(self, kind) > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """A vertex that kills its host whenever it is given a row of an input (of a source: at an
+    offset), or lets the rows of an event time go; but not more than so many times."""
+
+    vertex: str
+    row: int | None = None
+    place: int = 0
+    time: int | None = None
+    times: int = 1_000_000
+
+    def kills(self, vertex: str, span: Span) -> bool:
+        if vertex != self.vertex:
+            return False
+        if self.row is not None:
+            return span.place == self.place and span.first <= self.row < span.end
+        return self.time is not None and span.since <= self.time < span.until
 
 
 KINDS = tuple(f.name for f in fields(Faults) if f.name not in ALWAYS)
@@ -94,5 +118,5 @@ def drawn_faults(rng: np.random.Generator) -> Faults:
         stop=rate(0.5, 0.15), write_fails=rate(0.2), read_fails=rate(0.2, 0.3),
         delete_fails=rate(0.5, 0.3), late_writes=rate(0.5), full=rate(0.2, 0.2),
         flips=rate(0.3, 0.1), slow=rate(0.5), jump=rate(0.2, 0.3),
-        until=float(rng.choice([3.0, 8.0, 20.0])),
+        until=float(rng.choice([3.0, 8.0, 20.0])), fall=rate(0.1, 0.2),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from weir.events.batch import OPEN, Batch, empty_batch
+from weir.events.batch import OPEN, START, Batch, empty_batch
 from weir.io.chunks import Chunk
 from weir.io.ingress import Ingress
 from weir.io.ingress_log import LogPlace
@@ -24,7 +24,7 @@ from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.replay import ReplayVertex
 from weir.reliable.stream import Entry
-from weir.reliable.vertex import Outlet, Snapshot, Vertex
+from weir.reliable.vertex import Outlet, See, Snapshot, Span, Vertex
 
 EmitRows = Callable[[int, int, Batch], None]
 """Takes (partition, number of the first row, rows) of an output."""
@@ -87,18 +87,23 @@ class PartitionInstance:
         assert chunk is None or isinstance(chunk, Chunk)
         self._chunks.append(chunk)
 
+    def watch(self, see: See, pieces: int) -> None:
+        self._vertex.see, self._vertex.pieces = see, pieces
+
     def work(self) -> bool:
         if not self._chunks:
             return False
         chunk = self._chunks.popleft()
         if chunk is None:
-            self._vertex.feed(self._nothing, self._ingress.end())
+            self._vertex.feed(self._nothing, self._ingress.end(), self.next_offset)
             self._end_turned_away()
             return True
+        span = Span(0, self.next_offset, chunk.stop, False, START, START)
+        self._vertex.see(span, self._nothing)
         admitted = self._ingress.feed(chunk)
         self.log_place = chunk.place or self.log_place
         self.events += len(admitted.batch)
-        self._vertex.feed(admitted.batch, admitted.cti)
+        self._vertex.feed(admitted.batch, admitted.cti, chunk.stop)
         for names, rows in ((self.spec.late, admitted.late), (self.spec.bad, admitted.bad)):
             for name in names:
                 stream = self.streams[name]

@@ -10,6 +10,7 @@ write and delete has a number and the name of its kind (`steps`).
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +19,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.errors import RunError, SnapshotCorrupt
-from weir.events.batch import empty_batch
+from weir.events.batch import Batch, empty_batch
 from weir.io.chunks import Chunk, Partition
 from weir.job.commits import decode_commit
 from weir.job.host import Host
@@ -26,6 +27,7 @@ from weir.job.instance import MakeInstance
 from weir.job.keys import is_ephemeral, step_of
 from weir.job.ledger import Ledger
 from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
+from weir.job.poison import Death, MemoryNotes, Step
 from weir.job.records import known_record, last_record, sweep
 from weir.job.running import HostSettings
 from weir.job.signals import (
@@ -63,12 +65,13 @@ from weir.job.signals import (
 )
 from weir.job.strategy import Strategy
 from weir.job.topology import Topology
-from weir.local.faults import Faults
+from weir.local.faults import Faults, Poison
 from weir.local.simulated_disk import SimulatedDisk
 from weir.reliable.log import batch_bytes
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists
 from weir.reliable.stream import Entry
+from weir.reliable.vertex import Span
 
 STEP, IDLE = 0.002, 0.02
 """Seconds between two steps of a host; of one that has nothing to do."""
@@ -95,6 +98,26 @@ class SimulatedJob:
     hosts: int = 2
     host_settings: HostSettings = field(default_factory=HostSettings)
     manager_settings: ManagerSettings = field(default_factory=ManagerSettings)
+    poison: Poison | None = None
+
+
+class _Falls(BaseException):
+    """The process dies here and now."""
+
+
+class _SimNotes(MemoryNotes):
+    """Notes of a host that some rows kill."""
+
+    def __init__(self, falls: Callable[[Step, Span], bool]) -> None:
+        super().__init__()
+        self._falls = falls
+
+    def see(self, span: Span, rows: Batch) -> None:
+        super().see(span, rows)
+        assert self.step is not None
+        is_ingress = len(rows) < span.end - span.first
+        if not is_ingress and self._falls(self.step, span):
+            raise _Falls
 
 
 @dataclass(slots=True)
@@ -103,6 +126,7 @@ class _SimHost:
 
     slot: int
     machine: Host
+    notes: MemoryNotes
     chunks: dict[tuple[str, int], Iterator[Chunk]] = field(default_factory=dict)
     writing: dict[str, Put] = field(default_factory=dict)
     frozen_until: float = 0.0
@@ -144,6 +168,8 @@ class World:
     def __init__(self, job: SimulatedJob, rng: np.random.Generator, faults: Faults) -> None:
         self.job, self.faults = job, faults
         self._rng = rng
+        (self._apart,) = rng.spawn(1)
+        """For what came later, so that what else a seed draws stays what it was."""
         self.now = 0.0
         self.disk = SimulatedDisk(rng)
         self.disk.flips = faults.flips
@@ -153,6 +179,10 @@ class World:
         self._hosts: list[_SimHost] = []
         self._managers: list[_SimManager] = []
         self._channels: dict[str, _Channel] = {}
+        self._deaths: dict[int, Death] = {}
+        self._fell: Counter[tuple[str, int, int]] = Counter()
+        self.poisoned = 0
+        """How often the poison has killed."""
         self.ended: Ended | None = None
         self._over = False
         self.log: list[str] = []
@@ -273,6 +303,11 @@ class World:
 
     def _kill(self, host: _SimHost) -> None:
         self._note(f"{host.machine.session} killed, hosting {', '.join(host.machine.running)}")
+        # Now and then nobody can tell: the whole machine was lost.
+        self._deaths.pop(host.slot, None)
+        if host.notes.step is not None or self._apart.random() < 0.5:
+            death = Death(host.machine.session, host.notes.step, "killed by the simulator")
+            self._deaths[host.slot] = death
         host.dead = True
         self._hosts.remove(host)
         self._die_writing(host.writing)
@@ -314,15 +349,34 @@ class World:
 
     # --- hosts -------------------------------------------------------------------------------
 
+    def _falls(self, step: Step, span: Span) -> bool:
+        """Whether the host dies at this piece of a step, of poison or by chance."""
+        poison = self.job.poison
+        if poison is not None and self.poisoned < poison.times and poison.kills(step.vertex, span):
+            self.poisoned += 1
+            return True
+        if self.calm or self._apart.random() >= self.faults.fall:
+            return False
+        if span.claims and step.pieces == 1:
+            return False
+        row = (step.vertex, span.place, span.first)
+        if self._fell[row] >= 2 or sum(n for r, n in self._fell.items() if r[0] == row[0]) >= 10:
+            return False
+        self._fell[row] += 1
+        return True
+
     def _start_host(self, slot: int) -> None:
         if self.ended is not None or any(h.slot == slot for h in self._hosts):
             return
         self._sessions += 1
         session = f"h{slot}-{self._sessions}"
+        notes = _SimNotes(self._falls)
+        deaths = [self._deaths[slot]] if slot in self._deaths else []
         machine = Host(
-            session, self.job.topology, self.job.strategies, self.job.make, self.job.host_settings
-        )
-        host = _SimHost(slot, machine, ahead=float(self._rng.random() * 100))
+            session, self.job.topology, self.job.strategies, self.job.make, self.job.host_settings,
+            notes, deaths,
+        )  # fmt: skip
+        host = _SimHost(slot, machine, notes, ahead=float(self._rng.random() * 100))
         self._hosts.append(host)
         self._loop(host)
         self._report(host)
@@ -336,7 +390,11 @@ class World:
             vertex = None
             if running and self._rng.random() < 0.5:
                 vertex = running[int(self._rng.integers(len(running)))]
-            progressed, commands = host.machine.work(self.now + host.ahead, vertex=vertex)
+            try:
+                progressed, commands = host.machine.work(self.now + host.ahead, vertex=vertex)
+            except _Falls:
+                self._kill(host)
+                return
             progressed = progressed or bool(commands) or vertex is not None
             self._do_host(host, commands)
         host.is_idle = not progressed

@@ -104,12 +104,13 @@ def _tree(root: Node, view: _View, indent: int) -> Iterator[str]:
         if node in view.labels and node is not root:
             yield " " * depth + view.labels[node]
             continue
-        for line in _wrapped(f"{_operator(node)} {_held(view.holds[node])}", depth):
+        for line in _wrapped(f"{operator_text(node)} {_held(view.holds[node])}", depth):
             yield line.replace(_BLANK, " ")
         stack.extend((i, depth + 2) for i in reversed(inputs_of(node)))
 
 
-def _operator(node: Node | Branch) -> str:
+def operator_text(node: Node | Branch) -> str:
+    """An operator with what it does, in a line."""
     if isinstance(node, Branch):
         return f"Branch {node.number} of a union"
     detail = render_detail(node)
@@ -126,7 +127,7 @@ def _stage(stage: Stage, view: _View) -> Iterator[str]:
     for number, port in enumerate(stage.ports):
         yield from _field(f"port {number}", [_link(link) for link in port.links])
     nodes = [n for n in stage.operators if not isinstance(n, Branch)]
-    yield from _field("runs", [_operator(o) for o in stage.operators])
+    yield from _field("runs", [operator_text(o) for o in stage.operators])
     kept_here = [f"{type(n).__name__}: {kept(n)}" for n in nodes if kept(n)]
     yield from _field("keeps", kept_here or ["nothing"])
     holds = [f"{type(n).__name__}: {view.holds[n]}" for n in nodes if view.holds[n] != NONE]

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.events.batch import START, Batch, concat_batches, empty_batch
+from weir.events.batch import START, Batch, Int64s, concat_batches, empty_batch
 from weir.kernels.aggregate import AggregateKernel
 from weir.kernels.apply import ApplyKernel
 from weir.kernels.asof import AsofKernel
@@ -105,6 +106,12 @@ class Chain:
         if isinstance(first, _Stateful):
             return first.wanted(most)
         return range(len(self._ports))
+
+    def waiting(self, cti: int) -> Int64s:
+        """The starts below this CTI of rows that wait in the first merge; see `Merge.waiting`."""
+        merges = (step for step in self._steps if isinstance(step, _Stateful))
+        first = next(merges, None)
+        return first.waiting(cti) if first is not None else np.empty(0, dtype=np.int64)
 
     def push(self, stream: int, rows: Batch, cti: int) -> None:
         for place, step in enumerate(self._steps):
@@ -207,6 +214,9 @@ class _Stateful:
 
     def wanted(self, most: int) -> Sequence[int]:
         return self._merge.wanted(most)
+
+    def waiting(self, cti: int) -> Int64s:
+        return self._merge.waiting(cti)
 
     def advance(self, stream: int, rows: Batch, cti: int) -> tuple[Batch, int] | None:
         self._merge.push(stream, rows, cti)

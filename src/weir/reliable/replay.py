@@ -25,6 +25,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from weir.errors import DeterminismViolation
@@ -180,9 +181,13 @@ class ReplayVertex(Vertex):
         assert self._starts is not None
         self._starts[place].note(entry)
         self._read[place] = entry.end
+        cti = min(entry.cti, rehearsal.ctis[place])
         kept = entry.rows.vs >= rehearsal.cut
-        rows = entry.rows if kept.all() else entry.rows.take(kept)
-        self._push(place, rows, min(entry.cti, rehearsal.ctis[place]))
+        if kept.all():
+            self._push(place, entry.rows, cti)
+        else:
+            numbers = entry.seq + np.flatnonzero(kept)
+            self._push(place, entry.rows.take(kept), cti, numbers)
         self._chain.pull()
 
     def _end_rehearsal(self) -> None:

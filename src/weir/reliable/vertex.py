@@ -8,23 +8,48 @@ Rules (StreamScope §3.2)
    positions and writes the same rows under the same numbers as before.
 4. A hash split sends a row to part (hash of its key columns) mod parts; every part is a stream
    of its own, with its own numbers and the chain's CTI.
+5. `see` is told of all rows and claims right before the chain gets them. With `pieces` it gets so
+   many rows at a time, and claims by themselves, each for so many of the times at which rows wait:
+   cuts mean nothing, and what a chain dies of (`job/poison.py`) is found in a smaller place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.events.batch import START, Batch
+from weir.events.batch import START, Batch, Int64s
 from weir.events.hashing import by_part, hash_rows
 from weir.kernels.kernel import Tables
 from weir.reliable.chain import Chain
 from weir.reliable.stream import Entry, StreamReader, StreamWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a chain is given: rows [first, end) of an input (of a source: offsets), and whether
+    the claim behind them too, with which all its inputs together have come from event time
+    `since` to `until`."""
+
+    place: int
+    first: int
+    end: int
+    claims: bool
+    since: int
+    until: int
+
+
+See = Callable[[Span, Batch], None]
+
+
+def see_nothing(span: Span, rows: Batch) -> None:
+    """Nobody looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +83,10 @@ class Vertex:
         self._read = [0] * len(inputs)
         self._written = [0] * sum(len(o.streams) for o in outlets)
         self._cti = START
+        self._claims = [START] * max(len(inputs), 1)
+        self.see: See = see_nothing
+        self.pieces = 0
+        """So many rows at a time; 0: all that there are."""
         for place, stream in enumerate(self._inputs):
             stream.register((self.name, place), 0)
 
@@ -96,15 +125,55 @@ class Vertex:
         self._read[place] = entry.end
         self._push(place, entry.rows, entry.cti)
 
-    def _push(self, place: int, rows: Batch, cti: int) -> None:
+    def _push(
+        self, place: int, rows: Batch, cti: int, numbers: Sequence[int] | Int64s | None = None
+    ) -> None:
+        """`numbers` of the rows, where they are not the last that were read of the input."""
+        end = self._read[place]
+        if self.pieces:
+            known = range(end - len(rows), end) if numbers is None else numbers
+            self._push_pieces(place, rows, known)
+            self._claim_pieces(place, end, cti, partial(self._chain.claim, place))
+            return
+        first = int(numbers[0]) if numbers is not None and len(numbers) else end - len(rows)
+        self._show(place, first, end, rows, cti)
         if len(rows):
             self._chain.push(place, rows, cti)
         else:  # a mere claim: over a channel it comes without any columns
             self._chain.claim(place, cti)
 
-    def feed(self, rows: Batch, cti: int) -> None:
-        """A step of a vertex that reads the outside world: rows that ingress accepted."""
-        self._chain.push(0, rows, cti)
+    def _push_pieces(self, place: int, rows: Batch, numbers: Sequence[int] | Int64s) -> None:
+        for start in range(0, len(rows), self.pieces):
+            piece, those = rows.slice(start, start + self.pieces), numbers[start:][: self.pieces]
+            self._show(place, int(those[0]), int(those[-1]) + 1, piece, None)
+            self._chain.push(place, piece, self._claims[place])
+
+    def _claim_pieces(self, place: int, end: int, cti: int, claim: Callable[[int], None]) -> None:
+        """A claim as several: each lets so many of the times go at which rows wait for it."""
+        nothing = self._chain.empty()
+        reached = min([cti, *self._claims[:place], *self._claims[place + 1 :]])
+        for time in (*self._chain.waiting(reached)[self.pieces :: self.pieces].tolist(), cti):
+            self._show(place, end, end, nothing, time)
+            claim(time)
+
+    def _show(self, place: int, first: int, end: int, rows: Batch, cti: int | None) -> None:
+        since = until = min(self._claims)
+        if cti is not None:
+            self._claims[place] = max(self._claims[place], cti)
+            until = min(self._claims)
+        self.see(Span(place, first, end, cti is not None, since, until), rows)
+
+    def feed(self, rows: Batch, cti: int, stop: int = 0) -> None:
+        """A step of a vertex that reads the outside world: rows that ingress accepted, up to the
+        offset `stop`."""
+        if self.pieces:
+            nothing = rows.slice(len(rows), len(rows))
+            self._push_pieces(0, rows, rows.origin[1])
+            self._claim_pieces(0, stop, cti, lambda time: self._chain.push(0, nothing, time))
+        else:
+            first = int(rows.origin[1][0]) if len(rows) and len(rows.origin) > 1 else stop
+            self._show(0, first, stop, rows, cti)
+            self._chain.push(0, rows, cti)
         self._write()
 
     def _write(self) -> None:

@@ -20,7 +20,7 @@ from weir.plan.builder import build_query
 from weir.plan.nodes import Node, Output, Program
 from weir.plan.nodes import Source as SourceNode
 from weir.plan.query import Query
-from weir.plan.strategy import parse_strategy
+from weir.plan.strategy import parse_step_limit, parse_strategy
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 from weir.script.constants import (
     Parameter,
@@ -48,7 +48,8 @@ from weir.script.tree import (
 )
 from weir.script.type_names import arrow_type
 
-_SETTINGS = {"strategy": STRING, "allow_unbounded": BOOLEAN}
+_SETTINGS = {"strategy": STRING, "allow_unbounded": BOOLEAN, "step_limit": STRING}
+_CHECKS = {"strategy": parse_strategy, "step_limit": parse_step_limit}
 
 
 def parse_program(
@@ -212,12 +213,10 @@ class _Checker:
         if value is None or value.type != _SETTINGS[key]:
             wanted = type_name(_SETTINGS[key])
             raise self._scope.error(f"`{key}` is a {wanted}", option.args["expression"])
-        if key == "strategy":
-            self._check_strategy(str(value.value), option.args["expression"])
+        if key in _CHECKS:
+            try:
+                _CHECKS[key](str(value.value))
+            except PlanError as error:
+                place = option.args["expression"]
+                raise self._scope.error(error.message, place, error.hint) from error
         self._settings[key] = value.value
-
-    def _check_strategy(self, text: str, place: exp.Expr) -> None:
-        try:
-            parse_strategy(text)
-        except PlanError as error:
-            raise self._scope.error(error.message, place, error.hint) from error

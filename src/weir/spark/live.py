@@ -51,12 +51,12 @@ from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
-from weir.plan.strategy import Strategy, default_strategy
+from weir.plan.strategy import Strategy, default_strategy, step_limit
 from weir.reliable.store import ObjectExists
 from weir.spark.flight import ChannelErrors, Client, Security
 from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live_hosts import Hosts, Setting, check_spark
-from weir.spark.live_job import LiveJob, source_of
+from weir.spark.live_job import LiveJob, source_of, vertex_titles
 from weir.spark.live_manager import ManagerDriver
 from weir.spark.sampling import rows_share_keys
 from weir.spark.tls import Tls
@@ -131,10 +131,14 @@ class LiveRun:
         """Run the job until it ends, one way or another."""
         if warned := check_spark(_setting(spark), self.settings.hosts):
             warnings.warn(warned, RuntimeWarning, stacklevel=2)
-        manager_settings = replace(self.settings.manager, hosts=self.settings.hosts)
+        manager_settings = replace(
+            self.settings.manager, hosts=self.settings.hosts, step_limit=step_limit(self.program)
+        )
         machine = Manager(
             self.topology, self.strategies, self.ledger, manager_settings, time.monotonic(),
-            name=secrets.token_hex(8),
+            name=secrets.token_hex(8), titles=vertex_titles(
+                self.program, self.plan, self.topology, self.partitions
+            ),
         )  # fmt: skip
         security = Security(secrets.token_hex(32), self.settings.tls)
         address = self.settings.address or _address(spark)

@@ -1,6 +1,7 @@
 """The driver of a host: one long-running Spark task that gives the machine threads and channels.
 
-One thread, the task's own, runs the machine: it takes signals from an inbox, lets vertices step,
+The host has a process of its own below the task's (`host_process.py`). Its main thread runs the
+machine: it takes signals from an inbox, lets vertices step,
 and carries commands out. All that waits for something is done by others, which only put signals
 into the inbox: reading the store and writing to it, reading sources, receiving and sending
 entries, reporting to the manager.
@@ -13,7 +14,8 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 from uuid import uuid4
 
@@ -23,7 +25,8 @@ from weir.errors import RunError, WeirError
 from weir.io.ingress_log import LogCollected, LogPlace
 from weir.io.object_store import ObjectStore
 from weir.job.host import Host
-from weir.job.messages import Report, decode_orders
+from weir.job.messages import Pulse, Report, decode_orders
+from weir.job.poison import Death, Step
 from weir.job.signals import (
     Arrived,
     BeginAnew,
@@ -50,7 +53,9 @@ from weir.reliable.log import batch_bytes
 from weir.reliable.store import Store
 from weir.reliable.stream import Entry
 from weir.spark.flight import ChannelErrors, Client, Server, Subscription, Wanted
+from weir.spark.host_process import keep_host
 from weir.spark.live_job import LiveJob
+from weir.spark.step_notes import SharedNotes
 from weir.spark.store_threads import PatientStore, StoreThreads
 from weir.spark.tasks import settle_worker
 
@@ -58,8 +63,8 @@ IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""
 RECEIVE_BYTES = 16 << 20
 """What may have arrived for one input and not be worked off."""
-STUCK = 60.0
-"""A loop that has not come round for so long no longer counts as alive."""
+LONG_STEP = 0.5
+"""Steps that take longer are told of."""
 _MEND = "everything is kept, so mend it and run again with --resume"
 ALONE = 20.0
 """Without a manager for so long, a host gives up."""
@@ -68,15 +73,39 @@ ALONE = 20.0
 def run_host(job: LiveJob, slot: int) -> None:
     """Host vertices until the job is over."""
     settle_worker(job.manager, slot)
+    vertices = [spec.id for spec in job.topology.order]
+    keep_host(partial(_host, job, slot), partial(_give_pulse, job), vertices)
+
+
+def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
     store = ObjectStore(job.store)
-    while not _Session(job, slot, store).run():
+    while not _Session(job, slot, store, notes, deaths).run():
         pass
+
+
+def _give_pulse(job: LiveJob, session: str, at: Callable[[], Step | None]) -> None:
+    """Signs of life for a host that cannot give them; see `host_process.py`."""
+    client: Client | None = None
+    while (step := at()) is not None:
+        try:
+            client = client or Client(job.manager, job.security)
+            client.act("pulse", msgspec.msgpack.encode(Pulse(session, step)))
+        except ChannelErrors:
+            client = None
+        time.sleep(4 * job.report_every)
 
 
 class _Session:
     """A host from its first report until it begins anew, or the job is over."""
 
-    def __init__(self, job: LiveJob, slot: int, store: ObjectStore) -> None:
+    def __init__(
+        self,
+        job: LiveJob,
+        slot: int,
+        store: ObjectStore,
+        notes: SharedNotes,
+        deaths: Sequence[Death],
+    ) -> None:
         self._job, self._slot = job, slot
         self._inbox: queue.SimpleQueue[HostSignal | BaseException] = queue.SimpleQueue()
         self._machine = Host(
@@ -85,7 +114,10 @@ class _Session:
             job.strategies,
             job.maker(lambda text: self._reporter.show(text)),
             job.host_settings,
+            notes,
+            deaths,
         )
+        notes.open_session(self._machine.session)
         self._threads = StoreThreads(store, self._inbox.put)
         self._sources = _Sources(job, PatientStore(store), self._inbox.put)
         self._receivers: dict[tuple[str, int], _Receiver] = {}
@@ -98,7 +130,7 @@ class _Session:
             unsubscribe=self._unsubscribe,
             sent=lambda s, e: self._inbox.put(Taken(s.name, batch_bytes(e.rows) + 1)),
         )
-        self._reporter = _Reporter(job, self._inbox.put)
+        self._reporter = _Reporter(job, self._inbox.put, notes)
 
     def run(self) -> bool:
         """Whether the job is over."""
@@ -278,10 +310,16 @@ class _Sources:
 
 
 class _Reporter:
-    """Tells the manager the last report again and again; its answers become signals."""
+    """Tells the manager the last report again and again, also while a step takes long; its
+    answers become signals."""
 
-    def __init__(self, job: LiveJob, put: Callable[[HostSignal | BaseException], None]) -> None:
-        self._job, self._put = job, put
+    def __init__(
+        self,
+        job: LiveJob,
+        put: Callable[[HostSignal | BaseException], None],
+        notes: SharedNotes,
+    ) -> None:
+        self._job, self._put, self._notes = job, put, notes
         self._last: Report | None = None
         self._told_at = 0.0
         self._wake = threading.Event()
@@ -308,9 +346,12 @@ class _Reporter:
         while not self._closed:
             self._wake.wait(4 * self._job.report_every)
             self._wake.clear()
-            report, now = self._last, time.monotonic()
-            if report is None or now - self._told_at > STUCK:
+            if self._last is None:
                 continue
+            step = self._notes.read()
+            if step is not None and step.seconds < LONG_STEP:
+                step = None
+            report = msgspec.structs.replace(self._last, step=step)
             try:
                 client = client or Client(self._job.manager, self._job.security)
                 while not self._shown.empty():
@@ -324,6 +365,7 @@ class _Reporter:
                 time.sleep(self._job.report_every)
                 continue
             answered = time.monotonic()
+            self._notes.beat()
             if answer:
                 self._put(OrdersArrived(decode_orders(answer)))
 

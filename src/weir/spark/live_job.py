@@ -17,7 +17,8 @@ from weir.job.running import HostSettings
 from weir.job.topology import Topology, VertexSpec
 from weir.local.instances import EmitRows, InstanceMaker
 from weir.local.runner import output_schema
-from weir.plan.nodes import Output, Source
+from weir.plan.explain import operator_text
+from weir.plan.nodes import Output, Program, Source
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import Strategy
 from weir.reliable.objects import ObjectRef
@@ -114,3 +115,24 @@ def source_of(plan: StagedPlan, spec: VertexSpec) -> Source:
     source = plan.stages[spec.stage].operators[0]
     assert isinstance(source, Source)
     return source
+
+
+def vertex_titles(
+    program: Program,
+    plan: StagedPlan,
+    topology: Topology,
+    partitions: Mapping[str, tuple[Partition, ...]],
+) -> dict[str, str]:
+    """What each vertex does, for messages."""
+    titles: dict[str, str] = {}
+    for spec in topology.order:
+        if spec.kind == "sink":
+            output = program.outputs[spec.stage]
+            titles[spec.id] = f"OUTPUT {output.name} TO '{output.path}'"
+            continue
+        texts = [operator_text(operator) for operator in plan.stages[spec.stage].operators]
+        if spec.kind == "source":
+            source = source_of(plan, spec)
+            texts[0] = f"STREAM {source.name} FROM '{partitions[source.name][spec.index].name}'"
+        titles[spec.id] = "; ".join(texts)
+    return titles

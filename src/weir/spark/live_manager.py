@@ -16,7 +16,7 @@ import msgspec
 
 from weir.errors import WeirError
 from weir.job.manager import Manager
-from weir.job.messages import Orders, decode_report
+from weir.job.messages import Orders, decode_pulse, decode_report
 from weir.job.signals import (
     Answer,
     Delete,
@@ -25,6 +25,7 @@ from weir.job.signals import (
     List,
     ManagerCommand,
     ManagerSignal,
+    Pulsed,
     Put,
     Reported,
 )
@@ -128,11 +129,15 @@ class ManagerDriver:
                     self._ended = ended
 
     def _act(self, name: str, body: bytes) -> bytes:
-        """A report, text for the console, or a mere knock; called by a thread of the server."""
+        """A report, a sign of life, text for the console, or a mere knock; called by a thread of
+        the server."""
         if name == "hello":
             return b""
         if name == "show":
             self._show(body)
+            return b""
+        if name == "pulse":
+            self._inbox.put(Pulsed(decode_pulse(body)))
             return b""
         report = decode_report(body)
         answers = self._answers.setdefault(report.session, queue.SimpleQueue())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from weir.plan.rewrites import rewrite
 from weir.plan.stages import Stage, StagedPlan, cut_stages
 from weir.reliable.chain import Chain
 from weir.reliable.stream import Entry, MemoryStream
-from weir.reliable.vertex import Outlet, Snapshot, Vertex, parts_of
+from weir.reliable.vertex import Outlet, Snapshot, Span, Vertex, parts_of
 from weir.script import parse_program
 from weir.testing import with_output
 
@@ -184,3 +185,32 @@ def test_the_split_is_pinned() -> None:
 def test_the_split_is_even() -> None:
     counts = np.bincount(parts_of(_keyed(pa.array(np.arange(30_000))), [0], 3))
     assert (abs(counts - 10_000) < 500).all()
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3, 100])
+def test_pieces_change_nothing_and_are_shown_as_they_come(pieces: int) -> None:
+    scene = Scene()
+    seen: list[Span] = []
+    scene.vertex.pieces = pieces
+    scene.vertex.see = lambda span, rows: seen.append(span)
+    assert scene.finish() == expected()
+    rows = [s for s in seen if not s.claims]
+    for place in (0, 1):
+        numbers = [n for s in rows if s.place == place for n in range(s.first, s.end)]
+        assert numbers == list(range(4 * STEPS))
+    assert max(s.end - s.first for s in rows) == min(pieces, 4)
+    times = [(s.since, s.until) for s in seen if s.since < s.until]
+    assert all(before[1] == after[0] for before, after in pairwise(times))
+    assert times[-1][1] == OPEN
+    if pieces == 1:  # one event time goes with each claim
+        assert len(times) >= 4 * STEPS
+
+
+def test_what_is_not_in_pieces_is_shown_whole() -> None:
+    scene = Scene()
+    seen: list[Span] = []
+    scene.vertex.see = lambda span, rows: seen.append(span)
+    assert scene.finish() == expected()
+    assert [(s.place, s.first, s.end, s.claims) for s in seen[:3]] == [
+        (0, 0, 4, True), (1, 0, 4, True), (0, 4, 8, True),
+    ]  # fmt: skip

@@ -1,0 +1,57 @@
+"""Bugs of what finds rows that kill their host, and of what tells slow from dead."""
+
+from sabotage.bugs import Bug
+
+_POISON, _MANAGER, _HOST = "job/poison.py", "job/manager.py", "job/host.py"
+_VERTEX, _PROCESS = "reliable/vertex.py", "spark/host_process.py"
+_RULES = ("tests/unit/job/test_poison.py",)
+_MACHINE = ("tests/machine/test_manager_poison.py",)
+_WORLD = ("tests/faults/test_poison.py",)
+_FORK = ("tests/unit/spark/test_host_process.py",)
+
+BUGS = (
+    Bug("deaths in large steps count", _POISON,
+        "small = self.pieces == 1 and self.end - self.first <= 1", "small = True",
+        (*_RULES, *_MACHINE)),
+    Bug("deaths at any rows of a vertex count together", _POISON,
+        "return mine == others", "return True", _RULES),
+    Bug("deaths at one event time count apart", _POISON,
+        "if one.claims and other.claims and one.since < one.until and other.since < other.until:",
+        "if False:", (*_RULES, *_WORLD)),
+    Bug("a checkpoint right before a claim clears a vertex", _POISON,
+        "return reached > step.end if step.claims else reached >= step.end",
+        "return reached >= step.end", _RULES),
+    Bug("a vertex is never cleared", _POISON,
+        "return tuple(s for s in counted if s.since < CLEARED_BY and not _is_behind(s, inputs))",
+        "return tuple(counted)", (*_RULES, *_MACHINE)),
+    Bug("what was died at is run in one piece again", _MANAGER,
+        'pieces=pieces_for(self.ledger.suspects.get(placement.vertex, ())),', "pieces=0,",
+        (*_MACHINE, *_WORLD)),
+    Bug("a death counts each time it is told", _MANAGER,
+        "        if death.session in self._mourned:\n            return\n        self._mourned.add",
+        "        self._mourned.add", _MACHINE),
+    Bug("a later manager counts a death again", _MANAGER,
+        "if any(s.death.session == death.session for s in known):", "if False:", _MACHINE),
+    Bug("deaths are not recorded", _MANAGER,
+        "known = self.ledger.suspects[step.vertex] = suspect(known, death, number)",
+        "known = suspect(known, death, number)", (*_MACHINE, *_WORLD)),
+    Bug("signs of life from beside a host are not heard", _MANAGER,
+        "host.heard, host.step = now, pulse.step", "host.step = pulse.step", _MACHINE),
+    Bug("a note stays behind its step", _HOST,
+        "        # Whatever else is raised ends the host, and the note says where.\n"
+        "        self._notes.end()\n",
+        "", ("tests/machine/test_host.py",)),
+    Bug("pieces lose their last rows", _VERTEX,
+        "piece, those = rows.slice(start, start + self.pieces), numbers[start:][: self.pieces]",
+        "piece, those = rows.slice(start, start + self.pieces - 1), numbers[start:][: self.pieces]",
+        ("tests/unit/reliable/test_vertex.py",)),
+    Bug("a claim in pieces claims too much", _VERTEX,
+        "self._chain.push(place, piece, self._claims[place])",
+        "self._chain.push(place, piece, int(piece.vs.max()) + 1)",
+        (*_WORLD, "tests/unit/reliable/test_vertex.py")),
+    Bug("a stopped host gets signs of life", _PROCESS,
+        "if self._notes.beats != beats or self._is_stopped:", "if self._notes.beats != beats:",
+        _FORK),
+    Bug("a host outlives its task", _PROCESS,
+        "ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)", "pass", _FORK),
+)  # fmt: skip

@@ -1,0 +1,169 @@
+"""Which deaths of hosts are laid to a vertex, count together, and end a job."""
+
+import pytest
+
+from weir.events.batch import START
+from weir.job.keys import record_key
+from weir.job.ledger import Ledger, decode_ledger
+from weir.job.poison import (
+    PIECES,
+    RELAPSES,
+    Death,
+    Phase,
+    Step,
+    Suspect,
+    cleared,
+    pieces_for,
+    same_place,
+    sentence,
+    suspect,
+    verdict,
+)
+
+
+def row(number: int, place: int = 0, pieces: int = 1, sample: str = "") -> Step:
+    return Step("1.0", place=place, first=number, end=number + 1, pieces=pieces, sample=sample)
+
+
+def claim(since: int, until: int, place: int = 0, at: int = 9) -> Step:
+    return Step("1.0", "step", place, at, at, True, since, until, 1)
+
+
+def wide(first: int, end: int, pieces: int = 0) -> Step:
+    return Step("1.0", "step", 0, first, end, True, START, 5, pieces)
+
+
+def deaths(*steps: Step | None, checkpoint: int = 0) -> tuple[Suspect, ...]:
+    found: tuple[Suspect, ...] = ()
+    for number, step in enumerate(steps):
+        found = suspect(found, Death(f"h{number}", step, "exit code 3"), checkpoint)
+    return found
+
+
+# --- the same place ------------------------------------------------------------------------------
+
+
+def test_rows_are_the_same_by_input_and_number() -> None:
+    assert same_place(row(6), row(6))
+    assert not same_place(row(6), row(7))
+    assert not same_place(row(6), row(6, place=1))
+
+
+def test_claims_are_the_same_by_the_event_times_that_they_let_go() -> None:
+    """Whichever input claims last, and wherever it stands then."""
+    assert same_place(claim(3, 5), claim(4, 9, place=1, at=70))
+    assert not same_place(claim(3, 5), claim(5, 9))
+    assert same_place(claim(START, 5), claim(START, 2))
+    assert not same_place(claim(3, 5), row(9))
+
+
+def test_a_claim_that_lets_nothing_go_is_the_same_by_its_position() -> None:
+    assert same_place(claim(3, 3), claim(3, 3))
+    assert not same_place(claim(3, 3), claim(3, 3, at=10))
+
+
+def test_loading_is_the_same_as_loading() -> None:
+    load, save = Step("1.0", "load"), Step("1.0", "snapshot")
+    assert same_place(load, load) and not same_place(load, save) and not same_place(load, row(1))
+
+
+# --- smaller and smaller -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "pieces"),
+    [
+        (wide(0, 65_536), 65_536 // PIECES),
+        (wide(0, 300), 1),
+        (wide(7, 7), 1),
+        (row(7), 1),
+        (Step("1.0"), 0),
+        (Step("1.0", "load"), 0),
+    ],
+)
+def test_what_was_died_at_is_done_in_smaller_pieces(step: Step, pieces: int) -> None:
+    assert pieces_for(deaths(step)) == pieces
+
+
+def test_two_deaths_lead_from_any_step_to_single_rows() -> None:
+    first = wide(0, 65_536)
+    second = wide(512, 768, pieces=pieces_for(deaths(first)))
+    assert pieces_for(deaths(first, second)) == 1
+    assert pieces_for(()) == 0
+
+
+# --- counting ------------------------------------------------------------------------------------
+
+
+def test_three_at_one_row_are_poison() -> None:
+    assert not verdict(deaths(wide(0, 900), row(6), row(6)), 3)
+    found = verdict(deaths(wide(0, 900), row(6), row(6), row(6)), 3)
+    assert [s.death.session for s in found] == ["h1", "h2", "h3"]
+
+
+def test_three_at_different_rows_are_not() -> None:
+    assert not verdict(deaths(row(6), row(7), row(8), row(6), row(7)), 3)
+
+
+def test_three_in_the_same_large_step_are_not() -> None:
+    """Kills from outside often hit the same large step, or a vertex that is given one row anyway
+    but has many waiting."""
+    assert not verdict(deaths(*[wide(0, 65_536)] * 4), 3)
+    assert not verdict(deaths(*[row(6, pieces=0)] * 4), 3)
+    assert not verdict(deaths(*[wide(0, 256, pieces=1)] * 4), 3)
+
+
+@pytest.mark.parametrize("phase", ["load", "snapshot"])
+def test_a_state_that_cannot_be_loaded_or_saved_is_poison(phase: Phase) -> None:
+    assert verdict(deaths(*[Step("1.0", phase)] * 3), 3)
+
+
+def test_a_vertex_that_gets_no_further_ends_the_job_in_the_end() -> None:
+    many = [row(number) for number in range(RELAPSES)]
+    assert not verdict(deaths(*many[:-1]), 3)
+    assert len(verdict(deaths(*many), 3)) == RELAPSES
+    moved = (*deaths(*many[:-1]), *deaths(many[-1], checkpoint=1))
+    assert not verdict(moved, 3)
+
+
+# --- being cleared -------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_behind_the_rows_clears_a_vertex() -> None:
+    known = deaths(row(6), row(9))
+    assert cleared(known, (6,), (0,))[0].death.session == "h0"
+    (left,) = cleared(known, (7,), (0,))
+    assert left.death.session == "h1"
+    assert cleared(known, (10,), (0,)) == ()
+
+
+def test_a_checkpoint_right_before_a_claim_does_not() -> None:
+    assert cleared(deaths(claim(3, 5, at=9)), (9,), (0,))
+    assert not cleared(deaths(claim(3, 5, at=9)), (10,), (0,))
+
+
+def test_some_checkpoints_that_are_each_further_do_too() -> None:
+    left = deaths(claim(3, 5, at=9), Step("1.0", "load"))
+    for inputs, before in (((1,), None), ((1,), (1,)), ((2,), (1,))):
+        left = cleared(left, inputs, before)
+        assert len(left) == 2
+    assert cleared(left, (3,), (2,)) == ()
+
+
+# --- what is told --------------------------------------------------------------------------------
+
+
+def test_the_message_names_vertex_row_cause_and_what_to_do() -> None:
+    found = deaths(row(6, sample="'a', 17"), row(6, sample="'a', 17"))
+    text = sentence(found, {"1.0": "Project f(v)"})
+    assert text == (
+        "vertex 1.0, Project f(v), killed its host 2 times at row 6 of input 0 ('a', 17): "
+        "exit code 3; everything is kept, so mend the function or the row and run again with "
+        "--resume"
+    )
+
+
+def test_a_ledger_with_suspects_can_be_written_and_read() -> None:
+    ledger = Ledger(suspects={"1.0": deaths(row(6), claim(3, 5), Step("1.0", "load"))})
+    ledger.number = 3
+    assert decode_ledger(record_key(3), ledger.encode()).suspects == ledger.suspects

@@ -1,0 +1,211 @@
+"""A host in a process of its own: what is known when it dies, and signs of life for it."""
+
+import ctypes
+import faulthandler
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from weir.errors import RunError
+from weir.events.batch import Batch
+from weir.job.poison import Death, Step
+from weir.reliable.vertex import Span
+from weir.spark.host_process import keep_host
+from weir.spark.step_notes import SharedNotes
+
+VERTICES = ["0.0", "1.0", "sink.0"]
+ROWS = Batch(np.array([4]), np.array([5]), (pa.array(["x"]), pa.array([17])))
+
+
+def no_pulse(session: str, at: Callable[[], Step | None]) -> None:
+    raise AssertionError("nobody asked for it")
+
+
+def lives(
+    first: Callable[[SharedNotes], None], second: Callable[[Sequence[Death]], None]
+) -> Callable[[SharedNotes, Sequence[Death]], None]:
+    """A host that does the first thing, and, when it died, the second."""
+
+    def run(notes: SharedNotes, deaths: Sequence[Death]) -> None:
+        notes.open_session(f"h{len(deaths)}")
+        notes.beat()
+        if deaths:
+            second(deaths)
+        else:
+            first(notes)
+
+    return run
+
+
+def death_of(dies: Callable[[SharedNotes], None], folder: Path) -> tuple[str, str]:
+    """What the next host is told; written down, for it is another process."""
+    told = folder / "told"
+
+    def tell(deaths: Sequence[Death]) -> None:
+        (death,) = deaths
+        at = "nothing" if death.step is None else f"{death.step.vertex} {death.step.rows}"
+        sample = death.step.sample if death.step is not None else ""
+        told.write_text(f"{death.session}|{death.cause}|{at}|{sample}", "utf-8")
+
+    keep_host(lives(dies, tell), no_pulse, VERTICES)
+    session, cause, at, sample = told.read_text("utf-8").split("|")
+    assert session == "h0"
+    return cause, f"{at} {sample}".strip()
+
+
+def in_a_step(then: Callable[[], object]) -> Callable[[SharedNotes], None]:
+    def dies(notes: SharedNotes) -> None:
+        notes.begin("0.0", "step", 0)
+        notes.end()
+        notes.begin("1.0", "step", 1)
+        notes.see(Span(2, 6, 7, False, 3, 3), ROWS)
+        then()
+
+    return dies
+
+
+def crash() -> None:
+    faulthandler.disable()
+    ctypes.string_at(0)
+
+
+@pytest.mark.parametrize(
+    ("then", "cause"),
+    [
+        (lambda: os._exit(3), "exit code 3"),
+        (
+            lambda: faulthandler.disable() or ctypes.string_at(0),
+            "killed by signal 11 (Segmentation fault)",
+        ),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by signal 9 (Killed)"),
+        (lambda: exec("raise SystemExit(4)"), "exit code 4"),
+        (lambda: exec("raise SystemExit"), "exit code 1"),
+        (lambda: exec("raise MemoryError('no more')"), "MemoryError: no more"),
+    ],
+)
+def test_the_next_one_is_told_of_what_it_died_and_where(
+    then: Callable[[], object], cause: str, tmp_path: Path
+) -> None:
+    assert death_of(in_a_step(then), tmp_path) == (cause, "1.0 at row 6 of input 2 'x', 17")
+
+
+def test_one_that_dies_in_no_step_was_at_nothing(tmp_path: Path) -> None:
+    assert death_of(lambda notes: os._exit(3), tmp_path) == ("exit code 3", "nothing")
+
+
+def test_an_error_in_no_step_is_for_spark() -> None:
+    def gives_up(notes: SharedNotes) -> None:
+        raise RunError("the job manager cannot be reached")
+
+    with pytest.raises(RunError, match=r"^the job manager cannot be reached$"):
+        keep_host(lives(gives_up, lambda deaths: None), no_pulse, VERTICES)
+
+
+def test_one_that_never_spoke_is_not_begun_again_and_again() -> None:
+    with pytest.raises(RunError, match="before it did anything: exit code 3"):
+        keep_host(lambda notes, deaths: os._exit(3), no_pulse, VERTICES)
+
+
+def test_while_it_cannot_speak_somebody_else_does(tmp_path: Path) -> None:
+    """The lock of Python is held for more than a second."""
+    told = tmp_path / "pulse"
+
+    def pulse(session: str, at: Callable[[], Step | None]) -> None:
+        while (step := at()) is not None:
+            told.write_text(f"{session} {step.vertex} {step.seconds > 0.3}", "utf-8")
+            time.sleep(0.05)
+
+    def busy(notes: SharedNotes, deaths: Sequence[Death]) -> None:
+        notes.open_session("h0")
+        notes.beat()
+        notes.begin("1.0", "step", 0)
+        ctypes.PyDLL(None).usleep(900_000)
+        notes.end()
+
+    keep_host(busy, pulse, VERTICES)
+    assert told.read_text("utf-8") == "h0 1.0 True"
+
+
+def test_one_that_was_stopped_gets_no_signs_of_life(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+
+    def busy(notes: SharedNotes, deaths: Sequence[Death]) -> None:
+        notes.open_session("h0")
+        notes.begin("1.0", "step", 0)
+        pid.write_text(str(os.getpid()), "utf-8")
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def wake() -> None:
+        time.sleep(0.8)
+        os.kill(int(pid.read_text("utf-8")), signal.SIGCONT)
+
+    waker = threading.Thread(target=wake)
+    waker.start()
+    keep_host(busy, no_pulse, VERTICES)
+    waker.join()
+
+
+def test_it_does_not_outlive_who_looks_after_it(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+
+    def waits(notes: SharedNotes, deaths: Sequence[Death]) -> None:
+        pid.write_text(str(os.getpid()), "utf-8")
+        time.sleep(30)
+
+    task = os.fork()
+    if not task:
+        keep_host(waits, no_pulse, VERTICES)
+        os._exit(0)
+    until = time.monotonic() + 10
+    while not pid.exists() or not pid.read_text("utf-8"):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    host = int(pid.read_text("utf-8"))
+    os.kill(task, signal.SIGKILL)
+    os.waitpid(task, 0)
+    while _is_there(host):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def _is_there(pid: int) -> bool:
+    """Whether it is there and not merely unburied."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_notes_are_read_as_they_were_written() -> None:
+    notes = SharedNotes(VERTICES)
+    assert notes.read() is None and notes.beats == 0
+    notes.open_session("1-abcdef01")
+    notes.beat()
+    assert (notes.session, notes.beats) == ("1-abcdef01", 1)
+    notes.begin("sink.0", "load", 0)
+    step = notes.read()
+    assert step is not None and (step.vertex, step.phase, step.has_rows) == (
+        "sink.0",
+        "load",
+        False,
+    )
+    notes.begin("0.0", "step", 256)
+    notes.see(Span(1, 2**40, 2**40 + 256, True, -(2**63), 2**63 - 1), ROWS)
+    step = notes.read()
+    assert step is not None and step.seconds < 5.0
+    assert (step.place, step.first, step.end, step.claims) == (1, 2**40, 2**40 + 256, True)
+    assert (step.since, step.until, step.pieces, step.sample) == (-(2**63), 2**63 - 1, 256, "")
+    notes.begin("0.0", "step", 1)
+    long = Batch(np.array([4]), np.array([5]), (pa.array(["ü" * 5000]),))
+    notes.see(Span(0, 5, 6, False, 0, 0), long)
+    step = notes.read()
+    assert step is not None and step.sample.startswith("'üüü") and step.sample.endswith("…")
+    notes.end()
+    assert notes.read() is None
