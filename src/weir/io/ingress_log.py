@@ -47,7 +47,8 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 @dataclass(frozen=True, slots=True)
 class LogPlace:
     """Where a source is in its log: at a record of this number and writer, before which the
-    partition had `offset` rows and `line` was the next, and these files were found."""
+    partition had `offset` rows and `line` was the next, and these files were found. Of the file
+    that it reads, `read` bytes are behind it, with this digest (`unchanged.py`)."""
 
     number: int
     writer: str
@@ -55,6 +56,8 @@ class LogPlace:
     line: int = 1
     _found: Sequence[str] = field(default=(), repr=False)
     _found_count: int = 0
+    read: int = 0
+    digest: str = ""
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -136,6 +136,8 @@ def _place_table(place: LogPlace) -> pa.Table:
             "offset": [place.offset],
             "line": [place.line],
             "files": pa.array([place.files], pa.list_(pa.string())),
+            "read": [place.read],
+            "digest": [place.digest],
         }
     )
 
@@ -143,7 +145,8 @@ def _place_table(place: LogPlace) -> pa.Table:
 def _place_of(table: pa.Table) -> LogPlace:
     (row,) = table.to_pylist()
     files = row["files"]
-    return LogPlace(row["number"], row["writer"], row["offset"], row["line"], files, len(files))
+    begun = row["number"], row["writer"], row["offset"], row["line"]
+    return LogPlace(*begun, files, len(files), row.get("read", 0), row.get("digest", ""))
 
 
 class InstanceMaker:

@@ -12,7 +12,8 @@ import pytest
 
 from weir.errors import InputError, PlanError
 from weir.io.chunks import Chunk
-from weir.io.followed import Followed, check_not_shorter, open_followed
+from weir.io.followed import open_followed
+from weir.io.following import Followed
 from weir.io.ingress_log import (
     IngressLog,
     IngressRecord,
@@ -22,6 +23,7 @@ from weir.io.ingress_log import (
 )
 from weir.io.object_store import ObjectStore
 from weir.io.sources import open_any, rooted
+from weir.io.unchanged import check_not_shorter
 from weir.job.keys import ingress_key
 from weir.plan.nodes import Source
 from weir.script.program import parse_program
