@@ -59,23 +59,19 @@ class Block:
             frozenset(place for place, i in enumerate(kept) if i in too_long),
         )
 
-    def split(self, count: int) -> tuple[Block, Block | None]:
-        """The first `count` records, and the others if there are any."""
-        if count >= len(self):
-            return self, None
-        cut = int(self.ends[count - 1])
-        behind = len(self.data) - cut
-        return (
-            Block(self.data[:cut], self.ends[:count], self.lines[:count], self.stop - behind),
-            Block(self.data[cut:], self.ends[count:] - cut, self.lines[count:], self.stop),
-        )
+    def between(self, first: int, stop: int) -> Block:
+        """Some of the records."""
+        if first == 0 and stop >= len(self):
+            return self
+        begin, ends = int(self.ends[first - 1]) if first else 0, self.ends[first:stop]
+        end = int(ends[-1])
+        place = self.stop - (len(self.data) - end)
+        return Block(self.data[begin:end], ends - begin, self.lines[first:stop], place)
 
     def parts(self, size: int) -> Iterator[Block]:
         """At most `size` records at a time."""
-        rest: Block | None = self
-        while rest is not None:
-            part, rest = rest.split(size)
-            yield part
+        for first in range(0, len(self), size):
+            yield self.between(first, first + size)
 
 
 class Framer:

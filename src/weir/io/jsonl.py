@@ -159,7 +159,7 @@ def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
     # Behind a `}` no `{` can follow inside of a value. So all line ends are between values, and
     # with as many values as lines there is one in each.
     between = b"}\r\n{" if data.endswith(b"\r\n") else b"}\n{"
-    if data.count(between) != len(block) - 1 or has_too_deep(data):
+    if data.count(between) != len(block) - 1 or has_too_deep(data, block.ends):
         return None
     try:
         rows = decoder.decode_lines(data)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.events.batch import Int64s
 from weir.events.compiled import in_place
 
 MAX_NESTING = 128
 _QUOTE, _BACKSLASH, _NEWLINE = b'"\\\n'
 _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
+_OBJECT_FROM_LIST = _OPEN_LIST ^ _OPEN_OBJECT
+"""The one bit that is set in `{` and not in `[`."""
 
 
 def is_too_deep(text: bytes) -> bool:
@@ -22,9 +25,23 @@ def is_too_deep(text: bytes) -> bool:
     return bool(_goes_beyond(np.frombuffer(text, dtype=np.uint8), MAX_NESTING, False))
 
 
-def has_too_deep(lines: bytes) -> bool:
+def has_too_deep(lines: bytes, ends: Int64s) -> bool:
     """Whether one of these lines, each a text of its own, has."""
-    return bool(_goes_beyond(np.frombuffer(lines, dtype=np.uint8), MAX_NESTING, True))
+    data = np.frombuffer(lines, dtype=np.uint8)
+    # What opens is quickly counted; only where it is much must it be followed.
+    return _most_opened(data, ends) > MAX_NESTING and bool(_goes_beyond(data, MAX_NESTING, True))
+
+
+@in_place
+def _most_opened(data, ends):  # type: ignore[no-untyped-def]
+    most = begin = 0
+    for row in range(len(ends)):
+        opened = 0
+        for i in range(begin, ends[row]):
+            opened += (data[i] | _OBJECT_FROM_LIST) == _OPEN_OBJECT
+        most = max(most, opened)
+        begin = ends[row]
+    return most
 
 
 @in_place

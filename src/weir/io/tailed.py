@@ -134,12 +134,13 @@ class _Tail:
 
     def _rows(self, block: Block, size: int) -> Iterator[Chunk]:
         """Rows and the logged claims between them, where they stood."""
-        rest: Block | None = block
-        while rest is not None:
+        first = 0
+        while first < len(block):
             yield from self._due()
             # A line holds at most one row.
             room = self._claims[0][0].offset - self._lines.offset if self._claims else size
-            part, rest = rest.split(min(room, size))
+            part = block.between(first, first + min(room, size))
+            first += len(part)
             chunk = self._lines.chunk(part)
             self._prefix.advance(self._file, part.stop, part.data)
             if chunk is not None:
