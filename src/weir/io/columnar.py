@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weir.errors import InputError
+from weir.errors import InputError, WeirError
 from weir.events.intact import check_intact
 from weir.events.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, type_name
 from weir.io.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
@@ -38,6 +38,7 @@ Batches: TypeAlias = Iterator[tuple[pa.RecordBatch, int]]
 """Batches of a file, and how many of its bytes have been read behind each."""
 
 _ARROW_FILE = b"ARROW1"
+_MOST_DIGITS = 38
 # Without a buffer all pages of a row group would be in memory at once.
 _BUFFER_BYTES = 1 << 20
 
@@ -48,8 +49,7 @@ class ParquetFile(DataFile):
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with closing(_opened(self)) as file:
             with _names_the_file(self.name):
-                found = file.schema_arrow
-            columns = _columns_to_read(found, self)
+                columns = _columns_to_read(file.schema_arrow, self)
             yield from _chunks(self, self._batches(file, columns, size), columns, size, start)
 
     def _batches(self, file: pq.ParquetFile, columns: Columns, size: int) -> Batches:
@@ -73,9 +73,10 @@ class ArrowFile(DataFile):
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with pa.OSFile(self.path) as source:
-            found = _ipc(source, self.name, None).schema
-            columns = _columns_to_read(found, self)
-            places = [found.get_field_index(name) for name, _ in columns]
+            with _names_the_file(self.name):
+                found = _ipc(source, self.name, None).schema
+                columns = _columns_to_read(found, self)
+                places = [found.get_field_index(name) for name, _ in columns]
             reader = _ipc(source, self.name, places if len(places) < len(found) else None)
             yield from _chunks(self, self._batches(source, reader), columns, size, start)
 
@@ -95,6 +96,8 @@ def _names_the_file(name: str) -> Iterator[None]:
     """Around calls of Arrow alone: what it says of a file is an InputError that names it."""
     try:
         yield
+    except WeirError:
+        raise
     except OSError as error:
         if error.errno is not None:  # the disk's fault
             raise
@@ -228,7 +231,8 @@ def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_nested(wanted):
         return _nested_widens(found, wanted)
     if wanted == TIMESTAMP:
-        return bool(pa.types.is_timestamp(found))
+        # Asked for its zone now: one that is no text raises.
+        return bool(pa.types.is_timestamp(found)) and found.tz != ""
     if wanted == DATE:
         return bool(pa.types.is_date(found))
     if wanted in (BIGINT, INT):
@@ -236,7 +240,8 @@ def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
     if wanted == DOUBLE:
         return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
     if pa.types.is_decimal(wanted):
-        return bool(pa.types.is_decimal(found)) and found.scale <= wanted.scale
+        # Arrow dies of scales that no decimal has.
+        return bool(pa.types.is_decimal(found)) and -_MOST_DIGITS <= found.scale <= wanted.scale
     if wanted == STRING:
         return bool(pa.types.is_large_string(found) or pa.types.is_string_view(found))
     return bool(pa.types.is_large_binary(found) or pa.types.is_fixed_size_binary(found))

@@ -22,7 +22,7 @@ import pyarrow.csv as arrow_csv
 from weir.errors import InputError
 from weir.events.types import BINARY, STRING, type_name
 from weir.io.chunks import CHUNK_ROWS, NO_TIMES, Chunk, Columns, DataFile, shown
-from weir.io.framing import BYTE_ORDER_MARK, Block, read_blocks
+from weir.io.framing import BYTE_ORDER_MARK, Block, read_blocks, skip_byte_order_mark
 from weir.io.jsonl import value_decoder, values_as
 from weir.io.nesting import is_too_deep
 from weir.io.texts import (
@@ -49,6 +49,7 @@ class CsvFile(DataFile):
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with open(self.path, "rb") as file:
+            skip_byte_order_mark(file)
             names, lines = _header(file, self.name, self.max_record)
             places = self._looked_at(names)
             seen = 0
@@ -106,7 +107,7 @@ def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
         elif quotes % 2 == 0:
             break
     text = b"".join(parts)
-    names = _split(text.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"))
+    names = _split(text.decode("utf-8", "replace"))
     if not text:
         message = "the file is empty; its first row must be a header with the columns' names"
         raise InputError(message, file=name, line=1)
