@@ -115,11 +115,11 @@ def main(name: str, first: int, count: int, folder: Path) -> int:
             counts[outcome(kind, str(path), rng.choice((None, ("vs",), ("vs", "s", "l"))))] += 1
         except BaseException:
             traceback.print_exc()
-            print(f"seed {seed} of {name}")
+            sys.stdout.write(f"seed {seed} of {name}\n")
             counts["FAILED"] += 1
     signal.alarm(0)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    print(name, dict(counts), f"{grown >> 20} MB at most")
+    sys.stdout.write(f"{name} {dict(counts)} {grown >> 20} MB at most\n")
     return 1 if counts["FAILED"] or grown > GROWTH or not counts["rows"] else 0
 
 

@@ -34,7 +34,8 @@ JSON = (
     b'{"vs": 1, "s": "a"}\n{"vs": 2, "s": null}\n{"vs": 3}\n',
     b'{"s": "\\u00e9\\n", "vs": -5}\r\n{"vs": 1e2, "s": "x"}\r\n{"$cti": 7}\r\n{"vs": 9}',
     b'{"vs": 1, "other": [1, {"a": [true, null]}], "s": "\xc3\xa9"}\n\n  \n{"vs": 2}\n',
-    b'\xef\xbb\xbf{"vs": 9223372036854775807, "s": ""}\n{"vs": 0, "vs": 1}\n{"$cti": "2020-01-01"}\n',
+    b'\xef\xbb\xbf{"vs": 9223372036854775807, "s": ""}\n{"vs": 0, "vs": 1}\n'
+    b'{"$cti": "2020-01-01"}\n',
     b'{"vs": 1, "deep": ' + b"[" * 120 + b"]" * 120 + b"}\n" + b'{"vs": 2, "s": "[[[["}\n',
 )  # fmt: skip
 JSON_PIECES = (
@@ -51,8 +52,8 @@ CSV = (
 )  # fmt: skip
 CSV_PIECES = (
     b'"', b'""', b'"""', b",", b"\n", b"\r\n", b"\r", b" ", b"\x00", b"\xff", b"1", b"-", b"0x1f",
-    b"9" * 25, b"+", b'"\n"', b"a", b",,", b"\n\n", b'","', b"\xef\xbb\xbf", b"1.0", b"\xe2\x80\xa8",
-    b"\x0c", b"vs,s\n",
+    b"9" * 25, b"+", b'"\n"', b"a", b",,", b"\n\n", b'","', b"\xef\xbb\xbf", b"1.0",
+    b"\xe2\x80\xa8", b"\x0c", b"vs,s\n",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -46,6 +47,14 @@ def open_followed(source: Source, directory: str) -> Followed | None:
     if path.endswith("/"):
         return GrowingFolder(source, os.path.join(directory, path))
     return None
+
+
+class Connection(Protocol):
+    """What is used of a socket."""
+
+    def recv(self, most: int, /) -> bytes: ...
+
+    def sendall(self, data: bytes, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +109,7 @@ class SocketLines(Endless):
         while not stopped():
             try:
                 with socket.create_connection((url.hostname, url.port), timeout=RECONNECT) as conn:
-                    yield from self._lines_of(conn, stopped, durable if acks else None)
+                    yield from self.received_by(conn, stopped, durable if acks else None)
             except OSError:
                 # Nobody listens, or the other side went away: it may come (again).
                 time.sleep(RECONNECT)
@@ -110,9 +119,10 @@ class SocketLines(Endless):
                 yield None
                 return
 
-    def _lines_of(
-        self, conn: socket.socket, stopped: Stopped, durable: Callable[[], int] | None
+    def received_by(
+        self, conn: Connection, stopped: Stopped, durable: Callable[[], int] | None
     ) -> Iterator[bytes]:
+        """Whole lines of one connection; of one beyond the limit, as much as shows that it is."""
         framer, told = Framer(self.source.options.max_record), -1
         while not stopped():
             if durable is not None and durable() != told:

@@ -16,6 +16,7 @@ from weir.plan.nodes import Source as SourceNode
 from weir.plan.sizes import parse_size
 from weir.script.constants import Scope, literal, string, ticks
 from weir.script.source import did_you_mean
+from weir.script.tree import DurationLiteral
 from weir.script.type_names import arrow_type
 
 Columns: TypeAlias = Mapping[str, pa.DataType]
@@ -149,7 +150,8 @@ def _size(s: _Statement, option: str, default: int) -> int:
     if option not in s.options:
         return default
     found = literal(s.options[option], s.scope)
-    if found is None or not isinstance(found.value, str | int):
+    is_duration = isinstance(s.options[option], DurationLiteral)
+    if found is None or is_duration or not isinstance(found.value, str | int):
         raise s.scope.error(f"`{option}` must be a size, as in '64MB'", s.place(option))
     try:
         size = parse_size(found.value)
