@@ -90,7 +90,8 @@ def canonical_words(column: pa.Array) -> npt.NDArray[np.int64]:
         column = pc.fill_null(column, pa.scalar(0, pa.int64()).cast(_storage(dtype)).cast(dtype))
     if pa.types.is_floating(dtype):
         values = column.to_numpy(zero_copy_only=False)
-        words: npt.NDArray[np.int64] = (values + 0.0).view(np.int64)  # −0.0 + 0.0 is 0.0
+        with np.errstate(invalid="ignore"):  # a NaN that signals is a NaN
+            words: npt.NDArray[np.int64] = (values + 0.0).view(np.int64)  # −0.0 + 0.0 is 0.0
         nan = np.isnan(values)
         if nan.any():
             words = np.where(nan, _CANONICAL_NAN, words)

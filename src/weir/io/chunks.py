@@ -8,8 +8,8 @@ Contract
 3. `chunks(size, start)` gives the rows from offset `start` on; a CTI that stands right before
    that row is given (again), which changes nothing: CTIs only grow.
 4. A chunk has at most `size` rows and about `CHUNK_BYTES`, unless a single row has more. No more
-   is held than what a chunk is made of: about `BLOCK_BYTES` of a text file, some pages of a
-   Parquet file, a record batch of an Arrow file.
+   is held than what a chunk is made of: about `BLOCK_BYTES` of a text file and one record, some
+   pages of a Parquet file, a record batch of an Arrow file.
 5. A reader that is told which columns are needed may leave others out of its chunks, but which
    rows are bad does not change: what could misfit is looked at all the same.
 """
@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from weir.events.batch import Int64s
 from weir.io.ingress_log import LogPlace
+from weir.plan.nodes import MAX_RECORD
 
 Columns = Sequence[tuple[str, pa.DataType]]
 
@@ -95,6 +96,8 @@ class DataFile:
     columns: Columns
     needed: Collection[str] | None = None
     root: str = ""
+    max_record: int = MAX_RECORD
+    """The bytes that a record of a text file may have."""
 
     @property
     def path(self) -> str:

@@ -4,12 +4,18 @@ A declared column that the file lacks, or has in a type that does not widen to t
 is an error of the file. Times of any unit become microseconds; a value that does not fit (finer
 than a microsecond, say) makes its row a bad row. A column that is not needed is not read, unless
 its type in the file has values that would not fit.
+
+What a file says of itself may be wrong, by damage or on purpose. So its bytes are read, not mapped
+(a mapped file that becomes shorter ends the process), pages are held against the checksums that
+they have, each batch is validated in full before a value of it is looked at, and all rows that the
+file counts must be there. Whatever Arrow raises about a file becomes an InputError that names it.
+Other values without a checksum are not seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -19,16 +25,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weir.errors import InputError
+from weir.errors import InputError, WeirError
+from weir.events.intact import check_intact
 from weir.events.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, type_name
 from weir.io.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
 from weir.kernels.casts import convert_what_fits
 from weir.kernels.evaluation import shown_value
 
 IpcReader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
+Bytes: TypeAlias = pa.OSFile
 Batches: TypeAlias = Iterator[tuple[pa.RecordBatch, int]]
 """Batches of a file, and how many of its bytes have been read behind each."""
 
+_ARROW_FILE = b"ARROW1"
+_MOST_DIGITS = 38
 # Without a buffer all pages of a row group would be in memory at once.
 _BUFFER_BYTES = 1 << 20
 
@@ -38,39 +48,80 @@ class ParquetFile(DataFile):
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with closing(_opened(self)) as file:
-            columns = _columns_to_read(file.schema_arrow, self)
+            with _names_the_file(self.name):
+                columns = _columns_to_read(file.schema_arrow, self)
             yield from _chunks(self, self._batches(file, columns, size), columns, size, start)
 
     def _batches(self, file: pq.ParquetFile, columns: Columns, size: int) -> Batches:
         names = [name for name, _ in columns]
-        total, rows = file.metadata.num_rows, 0
-        # Threads would not change the rows, only take cores from other vertices.
-        most = _rows_within(CHUNK_BYTES, size, file.metadata, names)
-        for batch in file.iter_batches(batch_size=most, columns=names, use_threads=False):
+        rows = 0
+        with _names_the_file(self.name):
+            total = file.metadata.num_rows
+            # Threads would not change the rows, only take cores from other vertices.
+            most = _rows_within(CHUNK_BYTES, size, file.metadata, names)
+            batches = file.iter_batches(batch_size=most, columns=names, use_threads=False)
+        for batch in _intact(batches, self.name):
             rows += batch.num_rows
-            yield batch, self.size * rows // total
+            yield batch, min(self.size, self.size * rows // max(total, 1))
+        if rows != total:
+            message = f"damaged: it says that it has {total} rows, and {rows} are there"
+            raise InputError(message, file=self.name)
 
 
 class ArrowFile(DataFile):
     """A `.arrow` file (IPC file or stream format) as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        with pa.memory_map(self.path) as source:
-            found = _ipc(source, self.name, None).schema
-            columns = _columns_to_read(found, self)
-            places = [found.get_field_index(name) for name, _ in columns]
-            # Asked for all, Arrow reads without a copy; asked for some, it unpacks only those.
+        with pa.OSFile(self.path) as source:
+            with _names_the_file(self.name):
+                found = _ipc(source, self.name, None).schema
+                columns = _columns_to_read(found, self)
+                places = [found.get_field_index(name) for name, _ in columns]
             reader = _ipc(source, self.name, places if len(places) < len(found) else None)
             yield from _chunks(self, self._batches(source, reader), columns, size, start)
 
-    def _batches(self, source: pa.MemoryMappedFile, reader: IpcReader) -> Batches:
+    def _batches(self, source: Bytes, reader: IpcReader) -> Batches:
         if isinstance(reader, pa.RecordBatchStreamReader):
-            for batch in reader:
+            for batch in _intact(reader, self.name):
                 yield batch, source.tell()
             return
         count = reader.num_record_batches
-        for i in range(count):
-            yield reader.get_batch(i), self.size * (i + 1) // count
+        batches = (reader.get_batch(i) for i in range(count))
+        for i, batch in enumerate(_intact(batches, self.name)):
+            yield batch, self.size * (i + 1) // count
+
+
+@contextmanager
+def _names_the_file(name: str) -> Iterator[None]:
+    """Around calls of Arrow alone: what it says of a file is an InputError that names it."""
+    try:
+        yield
+    except WeirError:
+        raise
+    except OSError as error:
+        if error.errno is not None:  # the disk's fault
+            raise
+        raise _damaged(error, name) from error
+    # Arrow has no root of all that it raises (KeyError, UnicodeDecodeError, MemoryError, …).
+    except Exception as error:
+        raise _damaged(error, name) from error
+
+
+def _damaged(error: Exception, name: str) -> InputError:
+    said = "".join(c if c.isprintable() else " " for c in str(error)) or type(error).__name__
+    return InputError(f"not a readable file: {shown(said)}", file=name)
+
+
+def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    """The batches, of which each is whole; InputError at the first that is not."""
+    batches = iter(batches)
+    while True:
+        with _names_the_file(name):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            check_intact(batch)
+        yield batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +140,15 @@ class Records(DataFile):
             columns = _columns_to_read(first.schema, self)
             batches = ((batch, 0) for batch in chain([first], self.batches))
             yield from _chunks(self, batches, columns, size, start)
+
+
+def stored_schema(file: str) -> pa.Schema:
+    """The columns that a Parquet or Arrow file says it has."""
+    if file.lower().endswith(".parquet"):
+        with closing(_opened(ParquetFile(file, ()))) as opened, _names_the_file(file):
+            return opened.schema_arrow
+    with pa.OSFile(file) as source:
+        return _ipc(source, file, None).schema
 
 
 def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[str]) -> int:
@@ -110,23 +170,23 @@ def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[
 
 
 def _opened(data: DataFile) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(data.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"not a readable file: {error}", file=data.name) from None
+    with _names_the_file(data.name):
+        return pq.ParquetFile(
+            data.path,
+            buffer_size=_BUFFER_BYTES,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
 
 
-def _ipc(source: pa.MemoryMappedFile, name: str, places: list[int] | None) -> IpcReader:
+def _ipc(source: Bytes, name: str, places: list[int] | None) -> IpcReader:
     options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
     source.seek(0)
-    try:
-        return pa.ipc.open_file(source, options=options)
-    except pa.ArrowInvalid:
-        source.seek(0)
-    try:
-        return pa.ipc.open_stream(source, options=options)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"not a readable file: {error}", file=name) from None
+    is_file = source.read(len(_ARROW_FILE)) == _ARROW_FILE
+    source.seek(0)
+    with _names_the_file(name):
+        opened = pa.ipc.open_file if is_file else pa.ipc.open_stream
+        return opened(source, options=options)
 
 
 # --- types ---------------------------------------------------------------------------------
@@ -171,7 +231,8 @@ def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_nested(wanted):
         return _nested_widens(found, wanted)
     if wanted == TIMESTAMP:
-        return bool(pa.types.is_timestamp(found))
+        # Asked for its zone now: one that is no text raises.
+        return bool(pa.types.is_timestamp(found)) and found.tz != ""
     if wanted == DATE:
         return bool(pa.types.is_date(found))
     if wanted in (BIGINT, INT):
@@ -179,7 +240,8 @@ def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
     if wanted == DOUBLE:
         return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
     if pa.types.is_decimal(wanted):
-        return bool(pa.types.is_decimal(found)) and found.scale <= wanted.scale
+        # Arrow dies of scales that no decimal has.
+        return bool(pa.types.is_decimal(found)) and -_MOST_DIGITS <= found.scale <= wanted.scale
     if wanted == STRING:
         return bool(pa.types.is_large_string(found) or pa.types.is_string_view(found))
     return bool(pa.types.is_large_binary(found) or pa.types.is_fixed_size_binary(found))

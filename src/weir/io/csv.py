@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import BinaryIO
 
@@ -21,11 +21,11 @@ import pyarrow.csv as arrow_csv
 
 from weir.errors import InputError
 from weir.events.types import BINARY, STRING, type_name
-from weir.io.chunks import CHUNK_ROWS, NO_TIMES, Chunk, Columns, DataFile
+from weir.io.chunks import CHUNK_ROWS, NO_TIMES, Chunk, Columns, DataFile, shown
+from weir.io.framing import BYTE_ORDER_MARK, Block, read_blocks, skip_byte_order_mark
 from weir.io.jsonl import value_decoder, values_as
+from weir.io.nesting import is_too_deep
 from weir.io.texts import (
-    BYTE_ORDER_MARK,
-    Block,
     Misfits,
     Records,
     Typed,
@@ -34,12 +34,12 @@ from weir.io.texts import (
     exact_chunk,
     is_utf8,
     plain_chunk,
-    read_blocks,
+    too_long_faults,
 )
 
 Fields = list[str | None]
 
-_FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",]*))(,|$)')
+_FIELD = re.compile(r'(?:"((?:[^"]++|"")*+)"|([^",]*+))(,|$)')
 _BESIDE_QUOTES = np.zeros(256, dtype=np.bool_)
 _BESIDE_QUOTES[list(b',\r\n"')] = True
 
@@ -49,11 +49,14 @@ class CsvFile(DataFile):
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with open(self.path, "rb") as file:
-            names, lines = _header(file, self.name)
+            skip_byte_order_mark(file)
+            names, lines = _header(file, self.name, self.max_record)
             places = self._looked_at(names)
             seen = 0
-            for block in read_blocks(file, size, line=lines + 1, quoted=True):
-                chunk = self._plain(block, places, len(names), seen, start)
+            for block in read_blocks(file, size, self.max_record, line=lines + 1, quoted=True):
+                chunk = None
+                if block.fits(self.max_record):
+                    chunk = self._plain(block, places, len(names), seen, start)
                 if chunk is None:
                     chunk = self._exact(block, places, len(names), seen, start)
                 seen = chunk.stop
@@ -74,7 +77,7 @@ class CsvFile(DataFile):
     def _exact(
         self, block: Block, places: Mapping[str, int], width: int, first: int, start: int
     ) -> Chunk:
-        records = _records(*block.records(), width)
+        records = _records(block, self.max_record, width)
         skipped = min(max(start - first, 0), len(records))
         records = records.since(skipped)
         rows = records.readable()
@@ -89,16 +92,22 @@ class CsvFile(DataFile):
 # --- records -------------------------------------------------------------------------------
 
 
-def _header(file: BinaryIO, name: str) -> tuple[Fields, int]:
+def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
     """The names in the first record that is not blank, and how many lines were read."""
-    text, lines = b"", 0
-    while line := file.readline():
-        text, lines = text + line, lines + 1
-        if text.isspace():
-            text = b""
-        elif text.count(b'"') % 2 == 0:
+    parts: list[bytes] = []
+    size = quotes = lines = 0
+    while line := file.readline(limit + 2 - size):
+        parts.append(line)
+        size, quotes, lines = size + len(line), quotes + line.count(b'"'), lines + 1
+        if size > limit + 1:
+            message = f"the header row is longer than {limit} bytes; `max_record` says how long"
+            raise InputError(f"{message} a record may be", file=name, line=1)
+        if line.isspace() and size == len(line):
+            parts, size = [], 0
+        elif quotes % 2 == 0:
             break
-    names = _split(text.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"))
+    text = b"".join(parts)
+    names = _split(text.decode("utf-8", "replace"))
     if not text:
         message = "the file is empty; its first row must be a header with the columns' names"
         raise InputError(message, file=name, line=1)
@@ -125,10 +134,14 @@ def _split(text: str) -> Fields | None:
             return fields
 
 
-def _records(numbers: Sequence[int], texts: Sequence[bytes], width: int) -> Records[Fields]:
+def _records(block: Block, limit: int, width: int) -> Records[Fields]:
+    numbers, texts, too_long = block.records(limit)
     rows: list[Fields] = []
-    faults: dict[int, tuple[str, str]] = {}
+    faults = too_long_faults(too_long, limit)
     for row, text in enumerate(texts):
+        if row in faults:
+            rows.append([])
+            continue
         try:
             fields = _split(text.decode())
         except UnicodeDecodeError as error:
@@ -217,8 +230,19 @@ def _values(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
     if dtype == BINARY:
         return _read_each(texts, dtype, lambda text: base64.b64decode(text, validate=True))
     if pa.types.is_nested(dtype):
-        return _read_each(texts, dtype, value_decoder(dtype).decode)
+        return _read_each(texts, dtype, _nested_reader(dtype))
     return cast_texts(texts, dtype)
+
+
+def _nested_reader(dtype: pa.DataType) -> Callable[[str], object]:
+    decoder = value_decoder(dtype)
+
+    def read(text: str) -> object:
+        if is_too_deep(text.encode()):
+            raise ValueError("nested too deep")
+        return decoder.decode(text)
+
+    return read
 
 
 def _read_each(
@@ -231,6 +255,6 @@ def _read_each(
             values.append(None if text is None else read(text))
         except (InvalidOperation, ValueError, msgspec.DecodeError):
             values.append(None)
-            misfits[row] = f"wanted {type_name(dtype)}, came {text!r}"
+            misfits[row] = f"wanted {type_name(dtype)}, came {shown(repr(text))}"
     column, others = values_as(values, dtype)
     return column, {**others, **misfits}

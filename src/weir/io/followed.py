@@ -14,52 +14,27 @@ is logged first. Everything else can be read again at the same offset.
 
 from __future__ import annotations
 
-import io
 import os
 import socket
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
-from weir.errors import InputError, PlanError
-from weir.io.chunks import BLOCK_BYTES, CHUNK_ROWS, Chunk, Partition
-from weir.io.ingress_log import IngressLog, IngressRecord, LogPlace
-from weir.io.jsonl import JsonLines
+from weir.errors import InputError
+from weir.io.chunks import Chunk
+from weir.io.following import FOLDER_POLL, Clock, Endless, Followed, Lines, Stopped, claiming
+from weir.io.framing import Framer
+from weir.io.ingress_log import IngressLog, IngressRecord
 from weir.io.readers import open_partition
-from weir.io.texts import read_blocks
+from weir.io.tailed import TailedFile
+from weir.io.unchanged import check_not_shorter, gone, marked_chunks
 from weir.plan.nodes import Source
 
-POLL = 0.001
-SOON, SOON_POLL = 0.02, 0.0002
-"""A file that grew less than `SOON` ago is looked at more often."""
-FOLDER_POLL = 0.05
 RECONNECT = 0.2
-
-Stopped = Callable[[], bool]
-
-
-@runtime_checkable
-class Followed(Protocol):
-    """A partition that a live run follows."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def size(self) -> int: ...
-
-    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]: ...
-
-    def follow(
-        self, size: int, start: int, log: IngressLog, stopped: Stopped
-    ) -> Iterator[Chunk]: ...
 
 
 def open_followed(source: Source, directory: str) -> Followed | None:
@@ -74,188 +49,16 @@ def open_followed(source: Source, directory: str) -> Followed | None:
     return None
 
 
-class _Endless:
-    """What followed partitions share. Relative names start at `root`, as of a `DataFile`."""
+class Connection(Protocol):
+    """What is used of a socket."""
 
-    name: str
-    size = 0
+    def recv(self, most: int, /) -> bytes: ...
 
-    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        hint = "run it with --runner live"
-        raise PlanError(f"'{self.name}' has no end", hint=hint)
-
-
-class _Lines:
-    """Text to chunks, with offsets and line numbers that go on."""
-
-    def __init__(
-        self, source: Source, name: str, start: int, *, offset: int = 0, line: int = 1
-    ) -> None:
-        self._file = JsonLines(name, source.declared)
-        self._read = self._file.block_reader()
-        self._start = start
-        self.offset, self.line = offset, line
-
-    def chunks(self, data: bytes, size: int) -> Iterator[Chunk]:
-        """The chunks of whole lines; rows before the start are counted and left out."""
-        for block in read_blocks(io.BytesIO(data), size, line=self.line):
-            chunk = self._read(block, self.offset, self._start)
-            self.offset = chunk.stop
-            self.line = int(block.lines[-1]) + 1
-            if len(chunk.offsets) or len(chunk.cti_times) or chunk.bad:
-                yield chunk
-
-
-class _Clock:
-    """When a silent partition claims time."""
-
-    def __init__(self, source: Source) -> None:
-        idle = source.options.idle
-        self._idle = None if idle is None else idle / 1e6
-        self._heard = time.monotonic()
-
-    def heard(self) -> None:
-        self._heard = time.monotonic()
-
-    def claim(self) -> int | None:
-        """The time to claim now, if any."""
-        if self._idle is None or time.monotonic() - self._heard < self._idle:
-            return None
-        self.heard()
-        return int((time.time() - self._idle) * 1e6)
-
-
-def _claiming(source: Source, offset: int, claim: int, place: LogPlace) -> Chunk:
-    """A chunk without rows that claims a time."""
-    none = np.empty(0, dtype=np.int64)
-    rows = pa.RecordBatch.from_pylist([], schema=pa.schema(list(source.declared)))
-    zero = np.zeros(1, dtype=np.int64)
-    return Chunk(rows, none, offset, none, np.array([claim]), zero, place=place)
-
-
-Claims = deque[tuple[IngressRecord, LogPlace]]
-
-
-def _logged(log: IngressLog) -> Iterator[tuple[IngressRecord, LogPlace]]:
-    """The records that are there, each with its place."""
-    while (record := log.read()) is not None:
-        yield record, log.place(record.offset)
+    def sendall(self, data: bytes, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class TailedFile(_Endless):
-    """A file of JSON lines that grows."""
-
-    source: Source
-    name: str
-    root: str = ""
-
-    @property
-    def path(self) -> str:
-        return os.path.join(self.root, self.name)
-
-    def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
-        lines = _Lines(self.source, self.name, start)
-        clock = _Clock(self.source)
-        claims = deque(_logged(log))
-        with self._opened(start, stopped) as file:
-            rest = b""
-            grew = 0.0
-            while not stopped():
-                more = os.fstat(file.fileno()).st_size - file.tell()
-                data = file.read(min(BLOCK_BYTES, max(more, 0)))
-                if not data and time.monotonic() < grew + SOON:
-                    time.sleep(SOON_POLL)
-                    continue
-                if not data:
-                    self._check_still_there(file, lines.offset, start)
-                    if not claims and os.path.exists(f"{self.path}.end") and _at_end(file):
-                        return
-                    claim = clock.claim() if not claims else None
-                    if claim is not None and log.append(IngressRecord(lines.offset, claim=claim)):
-                        place = log.place(lines.offset)
-                        yield _claiming(self.source, lines.offset, claim, place)
-                    elif claim is not None:
-                        claims += _logged(log)  # somebody else's claim stands there
-                    yield from self._due(claims, lines.offset, start)
-                    time.sleep(POLL)
-                    continue
-                clock.heard()
-                grew = time.monotonic()
-                whole, newline, rest = (rest + data).rpartition(b"\n")
-                if newline:
-                    yield from self._chunks(lines, whole + newline, size, claims, start)
-
-    def _chunks(
-        self, lines: _Lines, data: bytes, size: int, claims: Claims, start: int
-    ) -> Iterator[Chunk]:
-        """Rows and the logged claims between them, where they stood."""
-        while data:
-            yield from self._due(claims, lines.offset, start)
-            room = claims[0][0].offset - lines.offset if claims else len(data)
-            cut = _after_lines(data, room)
-            yield from lines.chunks(data[:cut], size)
-            data = data[cut:]
-
-    def _due(self, claims: Claims, offset: int, start: int) -> Iterator[Chunk]:
-        while claims and claims[0][0].offset <= offset:
-            record, place = claims.popleft()
-            if record.claim is not None and record.offset >= start:
-                yield _claiming(self.source, record.offset, record.claim, place)
-
-    def _opened(self, start: int, stopped: Stopped) -> io.FileIO:
-        while not os.path.exists(self.path) and not stopped():
-            if start:
-                raise _gone("is gone", self.name, start)
-            time.sleep(FOLDER_POLL)
-        return io.FileIO(self.path)
-
-    def _check_still_there(self, file: io.FileIO, rows: int, start: int) -> None:
-        """All is read that is there: is it the file that was read, and not less of it?"""
-        opened = os.fstat(file.fileno())
-        if opened.st_size < file.tell() or rows < start:
-            raise _gone("was truncated", self.name, max(rows, start))
-        try:
-            named = os.stat(self.path)
-        except FileNotFoundError:
-            raise _gone("is gone", self.name, max(rows, start)) from None
-        if (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino):
-            raise _gone("was replaced by another file", self.name, max(rows, start))
-
-
-def _gone(what: str, file: str, rows: int) -> InputError:
-    """Rows that are needed again, or that came unseen, cannot be had."""
-    return InputError(
-        f"it {what}, and {rows} rows of it were read; put the whole file back and run again with "
-        "--resume",
-        file=file,
-    )
-
-
-def check_not_shorter(partition: Partition, start: int) -> None:
-    """A partition that gave no row from `start` on has at least those before it."""
-    before = next(iter(partition.chunks(1, start - 1)), None) if start else None
-    if start and (before is None or before.stop < start):
-        raise _gone("has fewer rows now", partition.name, start)
-
-
-def _at_end(file: io.FileIO) -> bool:
-    """Whether all is read: what was written before the end was declared is there by now."""
-    return file.tell() == os.fstat(file.fileno()).st_size
-
-
-def _after_lines(data: bytes, count: int) -> int:
-    """Where the first `count` lines end; a line holds at most one row."""
-    if data.count(b"\n") <= count:
-        return len(data)
-    place = 0
-    for _ in range(count):
-        place = data.index(b"\n", place) + 1
-    return place
-
-
-@dataclass(frozen=True, slots=True)
-class SocketLines(_Endless):
+class SocketLines(Endless):
     """JSON lines from a socket that this side connects to."""
 
     source: Source
@@ -263,8 +66,8 @@ class SocketLines(_Endless):
 
     def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
         at = log.start
-        lines = _Lines(self.source, self.name, start, offset=at.offset, line=at.line)
-        clock = _Clock(self.source)
+        lines = Lines(self.source, self.name, start, offset=at.offset, line=at.line)
+        clock = Clock(self.source)
         while (record := log.read()) is not None:
             yield from self._chunks(lines, record, size, start, log)
             if record.ends:
@@ -286,14 +89,14 @@ class SocketLines(_Endless):
                 return
 
     def _chunks(
-        self, lines: _Lines, record: IngressRecord, size: int, start: int, log: IngressLog
+        self, lines: Lines, record: IngressRecord, size: int, start: int, log: IngressLog
     ) -> Iterator[Chunk]:
         place = log.place(lines.offset, lines.line)
         if record.lines:
             for chunk in lines.chunks(record.lines, size):
                 yield replace(chunk, place=place)
         if record.claim is not None and record.offset >= start:
-            yield _claiming(self.source, record.offset, record.claim, place)
+            yield claiming(self.source, record.offset, record.claim, place)
 
     def _received(self, stopped: Stopped, durable: Callable[[], int]) -> Iterator[bytes | None]:
         """Whole lines as they come; nothing now and then; None at the end, if there is one. By
@@ -306,7 +109,7 @@ class SocketLines(_Endless):
         while not stopped():
             try:
                 with socket.create_connection((url.hostname, url.port), timeout=RECONNECT) as conn:
-                    yield from _lines_of(conn, stopped, durable if acks else None)
+                    yield from self.received_by(conn, stopped, durable if acks else None)
             except OSError:
                 # Nobody listens, or the other side went away: it may come (again).
                 time.sleep(RECONNECT)
@@ -316,31 +119,31 @@ class SocketLines(_Endless):
                 yield None
                 return
 
-
-def _lines_of(
-    conn: socket.socket, stopped: Stopped, durable: Callable[[], int] | None
-) -> Iterator[bytes]:
-    rest, told = b"", -1
-    while not stopped():
-        if durable is not None and durable() != told:
-            told = durable()
-            conn.sendall(f"{told}\n".encode())
-        try:
-            data = conn.recv(1 << 20)
-        except TimeoutError:
-            yield b""
-            continue
-        if not data:
-            if rest and durable is None:  # who hears of what is durable sends the line again
-                yield rest + b"\n"
-            return
-        whole, newline, rest = (rest + data).rpartition(b"\n")
-        if newline:
-            yield whole + newline
+    def received_by(
+        self, conn: Connection, stopped: Stopped, durable: Callable[[], int] | None
+    ) -> Iterator[bytes]:
+        """Whole lines of one connection; of one beyond the limit, as much as shows that it is."""
+        framer, told = Framer(self.source.options.max_record), -1
+        while not stopped():
+            if durable is not None and durable() != told:
+                told = durable()
+                conn.sendall(f"{told}\n".encode())
+            try:
+                data = conn.recv(1 << 20)
+            except TimeoutError:
+                yield b""
+                continue
+            if not data:
+                if durable is None:  # who hears of what is durable sends the line again
+                    for block in framer.end():
+                        yield block.data + b"\n"
+                return
+            for block in framer.feed(data):
+                yield block.data
 
 
 @dataclass(frozen=True, slots=True)
-class GrowingFolder(_Endless):
+class GrowingFolder(Endless):
     """A folder in which whole files appear (are renamed to); one partition."""
 
     source: Source
@@ -350,12 +153,12 @@ class GrowingFolder(_Endless):
     def follow(self, size: int, start: int, log: IngressLog, stopped: Stopped) -> Iterator[Chunk]:
         found = list(log.start.files)
         seen = set(found)
-        clock = _Clock(self.source)
+        clock = Clock(self.source)
         offset: int | None = log.start.offset
         while not stopped():
             record = log.read()
             if record is not None and offset is not None and record.offset != offset:
-                raise _gone("has other rows now", os.path.join(self.name, found[-1]), record.offset)
+                raise gone("has other rows now", os.path.join(self.name, found[-1]), record.offset)
             if record is None:
                 record = self._next(seen, offset if offset is not None else start, clock)
                 if record is None:
@@ -366,9 +169,11 @@ class GrowingFolder(_Endless):
             if record.ends:
                 return
             place = log.place(record.offset, found=found)
+            if place.number == log.start.number:
+                place = replace(place, read=log.start.read, digest=log.start.digest)
             if record.claim is not None:
                 if record.offset >= start:
-                    yield _claiming(self.source, record.offset, record.claim, place)
+                    yield claiming(self.source, record.offset, record.claim, place)
                 continue
             seen.add(record.file)
             found.append(record.file)
@@ -381,15 +186,15 @@ class GrowingFolder(_Endless):
             if not os.path.exists(os.path.join(self.root, path)):
                 if 0 < _end_of_last(log) <= start:
                     continue  # and whoever saw its rows may have taken it away
-                raise _gone("is gone", path, rest)
+                raise gone("is gone", path, rest)
             partition = open_partition(self.source, path, root=self.root)
-            for chunk in partition.chunks(size, rest):
-                yield replace(_shifted(chunk, record.offset), place=place)
+            for chunk in marked_chunks(partition, size, rest, place):
+                yield _shifted(chunk, record.offset)
                 offset = record.offset + chunk.stop
             if offset is None:
                 check_not_shorter(partition, (_end_of_last(log) or start) - record.offset)
 
-    def _next(self, seen: set[str], offset: int, clock: _Clock) -> IngressRecord | None:
+    def _next(self, seen: set[str], offset: int, clock: Clock) -> IngressRecord | None:
         found = sorted(os.listdir(os.path.join(self.root, self.name)), key=os.fsencode)
         new = next((n for n in found if n not in seen and n[0] not in "._"), None)
         if new is not None:

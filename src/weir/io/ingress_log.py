@@ -58,18 +58,21 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where a source is in its log: at this record, before which the partition had `offset` rows
-    and `line` was the next, and these files were found."""
+    """Where a source is in its log: at this record (none: it has no log), before which the
+    partition had `offset` rows and `line` was the next, and these files were found. Of the file
+    that it reads, `read` bytes are behind it, with this digest (`unchanged.py`)."""
 
-    ref: ObjectRef
+    ref: ObjectRef | None = None
     offset: int = 0
     line: int = 1
     _found: Sequence[str] = field(default=(), repr=False)
     _found_count: int = 0
+    read: int = 0
+    digest: str = ""
 
     @property
     def number(self) -> int:
-        return number_of(self.ref.key)
+        return 0 if self.ref is None else number_of(self.ref.key)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -102,6 +105,7 @@ class IngressLog:
         self, store: Store, name: str, start: LogPlace, end: ObjectRef | None = None
     ) -> None:
         """`end` is the last record that the job has heard of."""
+        assert start.ref is not None
         self._store, self._name = store, name
         self.start, self._end = start, end
         self._writer = uuid4().hex

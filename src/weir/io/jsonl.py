@@ -8,7 +8,8 @@ CTI, T ticks or ISO 8601. How values look:
                   "-Infinity"                      BINARY            base64
     LIST, STRUCT  arrays, objects
 
-A torn line is that line's fault and no other's.
+A torn line is that line's fault and no other's, and so is one that is longer than `max_record` or
+nested too deep.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ from weir.events.types import (
     TIMESTAMP,
     type_name,
 )
-from weir.io.chunks import CHUNK_ROWS, Chunk, Columns, DataFile
+from weir.io.chunks import CHUNK_ROWS, Chunk, Columns, DataFile, shown
+from weir.io.framing import Block, read_blocks, skip_byte_order_mark
 from weir.io.json_scan import KINDS, LineScanner
+from weir.io.nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.io.texts import (
-    Block,
     Misfits,
     Records,
     Typed,
@@ -48,8 +50,7 @@ from weir.io.texts import (
     exact_chunk,
     is_utf8,
     plain_chunk,
-    read_blocks,
-    skip_byte_order_mark,
+    too_long_faults,
 )
 from weir.kernels.evaluation import numbers
 
@@ -81,7 +82,7 @@ class JsonLines(DataFile):
         seen = 0
         with open(self.path, "rb") as file:
             skip_byte_order_mark(file)
-            for block in read_blocks(file, size):
+            for block in read_blocks(file, size, self.max_record):
                 chunk = read(block, seen, start)
                 seen = chunk.stop
                 if len(chunk.offsets) or len(chunk.cti_times) or chunk.bad:
@@ -94,11 +95,11 @@ class JsonLines(DataFile):
         scanner = self._scanner()
 
         def read(block: Block, first: int, start: int) -> Chunk:
-            return (
-                self._scanned(scanner, block, first, start)
-                or self._decoded(decoder, block, first, start)
-                or self._exact(decoder, block, first, start)
-            )
+            chunk = None
+            if block.fits(self.max_record):
+                chunk = self._scanned(scanner, block, first, start)
+                chunk = chunk or self._decoded(decoder, block, first, start)
+            return chunk or self._exact(decoder, block, first, start)
 
         return read
 
@@ -129,7 +130,7 @@ class JsonLines(DataFile):
         return None if rows is None else plain_chunk(self, self._typed(rows), block, first, start)
 
     def _exact(self, decoder: Decoder, block: Block, first: int, start: int) -> Chunk:
-        records, ctis = _one_by_one(decoder, *block.records(), self.columns)
+        records, ctis = _one_by_one(decoder, block, self.max_record, self.columns)
         skipped = min(max(start - first, 0), len(records))
         kept = [(time, at - skipped) for time, at in ctis if first + at >= start]
         times = np.array(kept, dtype=np.int64).reshape(-1, 2)
@@ -158,7 +159,7 @@ def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
     # Behind a `}` no `{` can follow inside of a value. So all line ends are between values, and
     # with as many values as lines there is one in each.
     between = b"}\r\n{" if data.endswith(b"\r\n") else b"}\n{"
-    if data.count(between) != len(block) - 1:
+    if data.count(between) != len(block) - 1 or has_too_deep(data, block.ends):
         return None
     try:
         rows = decoder.decode_lines(data)
@@ -172,25 +173,32 @@ def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
 
 
 def _one_by_one(
-    decoder: Decoder, numbers: Sequence[int], lines: list[bytes], columns: Columns
+    decoder: Decoder, block: Block, limit: int, columns: Columns
 ) -> tuple[Records[msgspec.Struct], Ctis]:
     data: list[tuple[int, bytes, msgspec.Struct]] = []
+    numbers, lines, too_long = block.records(limit)
+    long_faults = too_long_faults(too_long, limit)
     faults: dict[int, tuple[str, str]] = {}
     ctis: Ctis = []
     nothing = decoder.decode(b"{}")
-    for number, line in zip(numbers, lines, strict=True):
+    for place, (number, line) in enumerate(zip(numbers, lines, strict=True)):
         row = nothing
-        try:
-            row = decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            faults[len(data)] = _fault(error, columns)
+        if place in long_faults:
+            faults[len(data)] = long_faults[place]
+        elif is_too_deep(line):
+            faults[len(data)] = ("", f"nested deeper than {MAX_NESTING} levels")
+        else:
+            try:
+                row = decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                faults[len(data)] = _fault(error, columns)
         cti = _cti_of(row)
         if cti is msgspec.UNSET:
             data.append((number, line, row))
         elif (time := _cti_time(cti)) is not None:
             ctis.append((time, len(data)))
         else:
-            faults[len(data)] = (_CTI, f"wanted ticks or an ISO 8601 time, came {cti!r}")
+            faults[len(data)] = (_CTI, f"wanted ticks or an ISO 8601 time, came {shown(repr(cti))}")
             data.append((number, line, nothing))
     records = Records(
         [number for number, _, _ in data],
@@ -289,7 +297,7 @@ def _decimals(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfi
     misfits = {}
     for row, value in enumerate(values):
         if isinstance(value, Decimal) and not _fits(value, dtype):
-            misfits[row] = f"wanted {type_name(dtype)}, came {value}"
+            misfits[row] = f"wanted {type_name(dtype)}, came {shown(str(value))}"
     kept = [None if row in misfits else value for row, value in enumerate(values)]
     return pa.array(kept, dtype), misfits
 

@@ -47,7 +47,8 @@ def open_partition(
     if ending not in FORMATS:
         known = ", ".join(FORMATS)
         raise InputError(f"unknown format `{ending}`; known are {known}", file=file)
-    return FORMATS[ending](file, source.declared, needed, root)
+    limit = source.options.max_record
+    return FORMATS[ending](file, source.declared, needed, root, limit)
 
 
 def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from weir.errors import InputError
 from weir.events.batch import Batch, ticks
@@ -36,10 +35,11 @@ from weir.events.types import (
     type_name,
 )
 from weir.io.chunks import CHUNK_ROWS, Chunk
+from weir.io.columnar import stored_schema
 from weir.io.readers import FORMATS
 from weir.io.sidecar import Sidecar, read_sidecar, sidecar_path, sidecar_schema
 from weir.io.writers import OutputForm
-from weir.plan.nodes import Schema
+from weir.plan.nodes import LARGEST_RECORD, Schema
 
 _TEXTS = (".jsonl", ".csv")
 _TIMES = ("vs", "ve")
@@ -57,13 +57,13 @@ class SavedOutput:
     def batches(self, file: str, size: int = CHUNK_ROWS) -> Iterator[Batch]:
         """The rows of one of the files."""
         columns = [(name, self._read_as(dtype)) for name, dtype in self.form.columns]
-        partition = FORMATS[self.form.ending](file, columns)
+        partition = FORMATS[self.form.ending](file, columns, max_record=LARGEST_RECORD)
         try:
             for chunk in partition.chunks(size):
                 _refuse_bad(chunk, file)
                 if chunk.rows.num_rows:
                     yield self._batch(chunk.rows, file)
-        except (pa.ArrowException, OSError) as error:
+        except OSError as error:
             raise InputError(f"cannot be read: {error}", file=file) from error
 
     def _read_as(self, dtype: pa.DataType) -> pa.DataType:
@@ -212,15 +212,8 @@ def _stored_form(file: str) -> OutputForm:
 
 def _stored_schema(file: str) -> pa.Schema:
     try:
-        if _ending(file) == ".parquet":
-            return pq.read_schema(file)
-        with pa.memory_map(file) as source:
-            try:
-                return pa.ipc.open_file(source).schema
-            except pa.ArrowInvalid:
-                source.seek(0)
-                return pa.ipc.open_stream(source).schema
-    except (pa.ArrowException, OSError) as error:
+        return stored_schema(file)
+    except OSError as error:
         raise InputError(f"not a readable file: {error}", file=file) from error
 
 

@@ -70,6 +70,7 @@ class ParquetSink:
             column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
             data_page_version="1.0",
             write_statistics=True,
+            write_page_checksum=True,
         )
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from weir.io.chunks import DataFile, Partition
-from weir.io.followed import GrowingFolder, TailedFile, open_followed
+from weir.io.followed import GrowingFolder, open_followed
 from weir.io.rate import open_rate
 from weir.io.readers import open_source
+from weir.io.tailed import TailedFile
 from weir.plan.nodes import Source
 
 

@@ -10,9 +10,9 @@ record after the other. Where the plain way does not give up, both give the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,8 @@ import pyarrow as pa
 from weir.events.batch import Int64s
 from weir.events.text import parse_timestamps
 from weir.events.types import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, type_name
-from weir.io.chunks import BLOCK_BYTES, BadRow, Chunk, DataFile, shown
+from weir.io.chunks import BadRow, Chunk, DataFile, shown
+from weir.io.framing import Block
 from weir.kernels.casts import build_cast
 
 Misfits = Mapping[int, str]
@@ -28,82 +29,8 @@ Misfits = Mapping[int, str]
 
 Row = TypeVar("Row")
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_NEWLINE, _QUOTE = b'\n"'
-
-
-# --- blocks --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Whole records as they stand in the file, blank ones too."""
-
-    data: bytes
-    ends: Int64s
-    """Where each record ends in `data`."""
-    lines: Int64s
-    """The number of each record's first line, from 1."""
-    stop: int
-    """Where the block ends in the file."""
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    def records(self) -> tuple[list[int], list[bytes]]:
-        """Numbers of lines and texts of the records that are not blank."""
-        starts = [0, *self.ends[:-1].tolist()]
-        texts = [self.data[a:b] for a, b in zip(starts, self.ends.tolist(), strict=True)]
-        kept = [i for i, text in enumerate(texts) if not text.isspace()]
-        return self.lines[kept].tolist(), [texts[i] for i in kept]
-
-
-def skip_byte_order_mark(file: BinaryIO) -> None:
-    """Some editors begin UTF-8 text with a mark, which is no part of it."""
-    if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
-        file.seek(0)
-
-
-def read_blocks(
-    file: BinaryIO, size: int, *, line: int = 1, quoted: bool = False
-) -> Iterator[Block]:
-    """The rest of a file, at most `size` records at a time. A record is a line, or if `quoted`,
-    lines up to one that leaves no quote open; the first has the number `line`."""
-    place = file.tell()
-    while data := _read_records(file, quoted):
-        breaks = _line_ends(data)
-        last_lines = _last_lines(data, breaks) if quoted else np.arange(len(breaks))
-        ends = breaks[last_lines]
-        lines = line + np.concatenate(([0], last_lines[:-1] + 1))
-        for first in range(0, len(ends), size):
-            begin = int(ends[first - 1]) if first else 0
-            these = ends[first : first + size]
-            part = data[begin : int(these[-1])]
-            yield Block(part, these - begin, lines[first : first + size], place + int(these[-1]))
-        place += len(data)
-        line += len(breaks)
-
-
-def _read_records(file: BinaryIO, quoted: bool) -> bytes:
-    parts = [file.read(BLOCK_BYTES), file.readline()]
-    is_open = quoted and sum(part.count(b'"') for part in parts) % 2
-    while is_open and (following := file.readline()):
-        parts.append(following)
-        is_open ^= following.count(b'"') % 2
-    return b"".join(parts)
-
-
-def _line_ends(data: bytes) -> Int64s:
-    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE) + 1
-    return ends if data.endswith(b"\n") else np.append(ends, len(data))
-
-
-def _last_lines(data: bytes, breaks: Int64s) -> Int64s:
-    """Which lines end a record: those that leave no quote open, and the last one."""
-    quotes = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _QUOTE)
-    closed = np.searchsorted(quotes, breaks) % 2 == 0
-    closed[-1] = True
-    return np.flatnonzero(closed)
+_SHOWN_BYTES = 2_000
+"""More than messages show of any record."""
 
 
 def is_utf8(data: bytes) -> bool:
@@ -131,7 +58,7 @@ def cast_texts(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
         return column, {}
     lost = np.asarray(column.is_null()) & np.asarray(texts.is_valid())
     return column, {
-        int(row): f"wanted {type_name(dtype)}, came {texts[int(row)].as_py()!r}"
+        int(row): f"wanted {type_name(dtype)}, came {shown(repr(texts[int(row)].as_py()))}"
         for row in np.flatnonzero(lost)
     }
 
@@ -148,6 +75,14 @@ def cast_plain(texts: pa.Array, dtype: pa.DataType) -> pa.Array | None:
         return parse_timestamps(texts) if dtype == TIMESTAMP else texts.cast(dtype)
     except pa.ArrowInvalid:
         return None
+
+
+# --- records -------------------------------------------------------------------------------
+
+
+def too_long_faults(rows: Collection[int], limit: int) -> dict[int, tuple[str, str]]:
+    """What is wrong with records that are longer than the limit."""
+    return dict.fromkeys(rows, ("", f"longer than {limit} bytes, which is `max_record`"))
 
 
 # --- chunks --------------------------------------------------------------------------------
@@ -237,5 +172,5 @@ def _rows(file: DataFile, typed: Typed) -> pa.RecordBatch:
 
 
 def _bad(records: Records[Row], at: int, first: int, column: str, reason: str) -> BadRow:
-    text = shown(records.texts[at].decode("utf-8", "backslashreplace").rstrip("\r\n"))
-    return BadRow(first + at, records.lines[at], column, text, reason)
+    begin = records.texts[at][:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
+    return BadRow(first + at, records.lines[at], column, shown(begin.rstrip("\r\n")), reason)

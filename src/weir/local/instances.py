@@ -139,14 +139,17 @@ class PartitionInstance:
 
 
 def _place_table(place: LogPlace) -> pa.Table:
+    ref = place.ref or ObjectRef("")
     return pa.table(
         {
-            "key": [place.ref.key],
-            "size": [place.ref.size],
-            "seal": [place.ref.seal],
+            "key": [ref.key],
+            "size": [ref.size],
+            "seal": [ref.seal],
             "offset": [place.offset],
             "line": [place.line],
             "files": pa.array([place.files], pa.list_(pa.string())),
+            "read": [place.read],
+            "digest": [place.digest],
         }
     )
 
@@ -154,8 +157,8 @@ def _place_table(place: LogPlace) -> pa.Table:
 def _place_of(table: pa.Table) -> LogPlace:
     (row,) = table.to_pylist()
     files = row["files"]
-    ref = ObjectRef(row["key"], 0, row["size"], row["size"], row["seal"])
-    return LogPlace(ref, row["offset"], row["line"], files, len(files))
+    ref = ObjectRef(row["key"], 0, row["size"], row["size"], row["seal"]) if row["key"] else None
+    return LogPlace(ref, row["offset"], row["line"], files, len(files), row["read"], row["digest"])
 
 
 class InstanceMaker:

@@ -150,6 +150,10 @@ LifetimeChange: TypeAlias = (
 
 # --- operators -----------------------------------------------------------------------------
 
+MAX_RECORD, LARGEST_RECORD = 16 << 20, 1 << 30
+"""How long a record of a text source may be: if nothing is said, and at most (Arrow counts the
+bytes of a column's texts in 31 bits)."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -162,6 +166,8 @@ class SourceOptions:
     late: Literal["fail", "drop", "adjust"] = "fail"
     idle: int | None = None
     bad: Literal["fail", "skip"] = "fail"
+    max_record: int = MAX_RECORD
+    """In bytes."""
 
 
 @node_class

@@ -12,6 +12,7 @@ from weir.events.types import type_name
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.holds import duration
 from weir.plan.nodes import (
+    MAX_RECORD,
     Aggregate,
     Aggregation,
     AlterLifetime,
@@ -40,6 +41,7 @@ from weir.plan.nodes import (
     Top,
     Window,
 )
+from weir.plan.sizes import size_text
 
 # How tightly an operator binds; what binds less tightly inside it gets parentheses.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _WHOLE = range(8)
@@ -208,6 +210,8 @@ def _source_options(source: Source) -> str:
         parts.append(f"idle = {duration(options.idle)}")
     if options.bad != "fail":
         parts.append(f"bad = '{options.bad}'")
+    if options.max_record != MAX_RECORD:
+        parts.append(f"max_record = '{size_text(options.max_record)}'")
     return f"({', '.join(parts)})"
 
 

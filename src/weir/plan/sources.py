@@ -9,7 +9,7 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.events.types import BIGINT, TIMESTAMP, parse_type, type_name
 from weir.plan.binder import unknown
-from weir.plan.nodes import Source, SourceOptions
+from weir.plan.nodes import LARGEST_RECORD, Source, SourceOptions
 from weir.plan.projection import check_name
 
 
@@ -54,6 +54,8 @@ def _check_options(options: SourceOptions) -> None:
     for name, ticks, smallest in least:
         if ticks is not None and ticks < smallest:
             raise PlanError(f"`{name}` must be at least {smallest} tick(s), not {ticks}")
+    if not 1 <= options.max_record <= LARGEST_RECORD:
+        raise PlanError(f"`max_record` is from 1 byte to 1GB, not {options.max_record} bytes")
     _check_choice("late", options.late, ("fail", "drop", "adjust"))
     _check_choice("bad", options.bad, ("fail", "skip"))
 

@@ -23,6 +23,7 @@ from weir.plan.drafts import Draft, Named, both, draft, select_items, term
 from weir.plan.durations import parse_duration
 from weir.plan.lifetimes import BoundChange, change_lifetime
 from weir.plan.nodes import (
+    MAX_RECORD,
     ClipDuration,
     Distinct,
     Duration,
@@ -49,6 +50,7 @@ from weir.plan.query import (
     StitchChange,
 )
 from weir.plan.selects import partition
+from weir.plan.sizes import parse_size
 from weir.plan.sources import declare_source
 from weir.plan.strategy import parse_strategy
 from weir.plan.terms import Term, explode
@@ -72,6 +74,7 @@ def stream(
     late: Literal["fail", "drop", "adjust"] = "fail",
     idle: Ticks | None = None,
     bad: Literal["fail", "skip"] = "fail",
+    max_record: str | int = MAX_RECORD,
     index: int = 0,
 ) -> Stream:
     """A declared input, as STREAM in a script; `index` is its place among a program's inputs.
@@ -88,6 +91,7 @@ def stream(
         late=late,
         idle=None if idle is None else parse_duration(idle),
         bad=bad,
+        max_record=parse_size(max_record),
     )
     return Stream(declare_source(name, columns, path, options, index), name)
 

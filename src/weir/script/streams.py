@@ -9,16 +9,19 @@ from typing import TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
+from weir.errors import PlanError
 from weir.events.types import BIGINT, TIMESTAMP, type_name
+from weir.plan.nodes import LARGEST_RECORD, MAX_RECORD, SourceOptions
 from weir.plan.nodes import Source as SourceNode
-from weir.plan.nodes import SourceOptions
+from weir.plan.sizes import parse_size
 from weir.script.constants import Scope, literal, string, ticks
 from weir.script.source import did_you_mean
+from weir.script.tree import DurationLiteral
 from weir.script.type_names import arrow_type
 
 Columns: TypeAlias = Mapping[str, pa.DataType]
 
-_OPTIONS = ("vs", "ve", "lifetime", "delay", "late", "idle", "bad")
+_OPTIONS = ("vs", "ve", "lifetime", "delay", "late", "idle", "bad", "max_record")
 _CHOICES = {"late": ("fail", "drop", "adjust"), "bad": ("fail", "skip")}
 _SHORTEST = {"lifetime": 1, "delay": 0, "idle": 1}
 _TAKEN = ("window_start", "window_end")
@@ -95,6 +98,7 @@ def _source_options(s: _Statement) -> SourceOptions:
         late=_choice(s, "late"),  # type: ignore[arg-type]
         idle=_ticks(s, "idle"),
         bad=_choice(s, "bad"),  # type: ignore[arg-type]
+        max_record=_size(s, "max_record", MAX_RECORD),
     )
 
 
@@ -139,6 +143,23 @@ def _ticks(s: _Statement, option: str) -> int | None:
         wanted = "negative" if _SHORTEST[option] == 0 else "zero or negative"
         raise s.scope.error(f"`{option}` cannot be {wanted}", s.place(option))
     return value
+
+
+def _size(s: _Statement, option: str, default: int) -> int:
+    """A number of bytes, or a text like '16MB'."""
+    if option not in s.options:
+        return default
+    found = literal(s.options[option], s.scope)
+    is_duration = isinstance(s.options[option], DurationLiteral)
+    if found is None or is_duration or not isinstance(found.value, str | int):
+        raise s.scope.error(f"`{option}` must be a size, as in '64MB'", s.place(option))
+    try:
+        size = parse_size(found.value)
+    except PlanError as error:
+        raise s.scope.error(error.message, s.place(option), error.hint) from None
+    if not 1 <= size <= LARGEST_RECORD:
+        raise s.scope.error(f"`{option}` is from 1 byte to 1GB", s.place(option))
+    return size
 
 
 def _choice(s: _Statement, option: str) -> str:

@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 from weir.errors import InputError, PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.io.chunks import Partition
-from weir.io.followed import Followed
+from weir.io.following import Followed
 from weir.io.ingress_log import begin_log
 from weir.io.object_store import ObjectStore
 from weir.io.sinks import DIRECT

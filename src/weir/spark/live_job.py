@@ -9,9 +9,10 @@ import msgspec
 
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
-from weir.io.followed import Followed, check_not_shorter
+from weir.io.following import Followed
 from weir.io.ingress_log import IngressLog, LogPlace, first_place
 from weir.io.sinks import json_values
+from weir.io.unchanged import check_not_shorter, marked_chunks
 from weir.io.writers import OutputForm
 from weir.job.running import HostSettings
 from weir.job.topology import Topology, VertexSpec
@@ -79,12 +80,15 @@ class LiveJob:
             start = place or first_place(vertex, self.log_token)
             log = IngressLog(store, vertex, start, log_end)
             return partition.follow(size, offset, log, stopped)
-        return _checked_chunks(partition, size, offset)
+        return _checked_chunks(partition, size, offset, place)
 
 
-def _checked_chunks(partition: Partition, size: int, start: int) -> Iterator[Chunk]:
-    """A file that has become shorter than what was read of it must not look like one at its end."""
-    chunks = iter(partition.chunks(size, start))
+def _checked_chunks(
+    partition: Partition, size: int, start: int, place: LogPlace | None
+) -> Iterator[Chunk]:
+    """A file that has become shorter than what was read of it must not look like one at its end,
+    nor another file like the one that was read."""
+    chunks = iter(marked_chunks(partition, size, start, place))
     first = next(chunks, None)
     if first is None:
         check_not_shorter(partition, start)

@@ -340,7 +340,7 @@ def test_a_file_that_is_damaged_inside_is_named(tmp_path):
     data[4:40] = b"\xff" * 36
     (tmp_path / "a.parquet").write_bytes(data)
     [saved] = open_outputs([str(tmp_path / "a.parquet")])
-    with pytest.raises(InputError, match=r"a\.parquet: cannot be read"):
+    with pytest.raises(InputError, match=r"a\.parquet: not a readable file: .*(checksum|page)"):
         total_digest(saved, untold)
 
 

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from weir.errors import InputError, PlanError
 from weir.io.chunks import Chunk
-from weir.io.followed import Followed, check_not_shorter, open_followed
+from weir.io.followed import SocketLines, open_followed
+from weir.io.following import Followed, Lines
 from weir.io.ingress_log import (
     IngressLog,
     IngressRecord,
@@ -22,6 +25,7 @@ from weir.io.ingress_log import (
 )
 from weir.io.object_store import ObjectStore
 from weir.io.sources import open_any, rooted
+from weir.io.unchanged import check_not_shorter, marked_chunks
 from weir.job.keys import ingress_key
 from weir.plan.nodes import Source
 from weir.script.program import parse_program
@@ -358,3 +362,201 @@ def test_a_process_in_another_folder_finds_what_it_follows(
     store = ObjectStore(str(tmp_path / "store"))
     log = IngressLog(store, "0.0", begin_log(store, "0.0", "job"))
     assert values(islice(partition.follow(100, 0, log, NEVER), 1)) == [0, 1, 4]
+
+
+# --- the last line -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("last", "rows", "bad"),
+    [
+        (b'{"t": 5, "v": 25}', [0, 1, 4, 9, 16, 25], []),
+        (b'{"t": 5, "v"', [0, 1, 4, 9, 16], [5]),
+        (b'{"t": 5, "v": 25}\r', [0, 1, 4, 9, 16, 25], []),
+        (b" ", [0, 1, 4, 9, 16], []),
+        (b"", [0, 1, 4, 9, 16], []),
+    ],
+)
+def test_a_last_line_without_a_line_end_is_a_row_or_a_bad_one(
+    tmp_path: Path, last: bytes, rows: list[int], bad: list[int]
+) -> None:
+    """As the same file is to a reader that reads it at once."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5) + last)
+    Path(f"{path}.end").touch()
+    for of in (source("tail://a.jsonl"), source("a.jsonl")):
+        (partition,) = open_any(of, tmp_path)
+        followed = of.path.startswith("tail")
+        chunks = list(follow(of, tmp_path) if followed else partition.chunks())
+        assert values(iter(chunks)) == rows
+        assert [row.offset for chunk in chunks for row in chunk.bad] == bad
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_byte_order_mark_is_no_part_of_a_growing_file(tmp_path: Path, mark: bytes) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(mark[:2])
+    chunks = follow(source("tail://a.jsonl"), tmp_path)
+    with path.open("ab") as file:
+        file.write(mark[2:] + lines(0, 2))
+    Path(f"{path}.end").touch()
+    assert values(chunks) == [0, 1]
+
+
+# --- files that are not what was read ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("longer", [0, 1, 40])
+def test_a_growing_file_that_is_rewritten_between_two_looks_is_not_read_on(
+    tmp_path: Path, longer: int
+) -> None:
+    """copytruncate: the same file, at least as long as what was read, with other lines."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    chunks = follow(source("tail://a.jsonl"), tmp_path)
+    assert len(values(islice(chunks, 1))) == 5
+    path.write_bytes(lines(1000, 1000 + longer) if longer > 5 else lines(0, 5)[:-2] + b"9\n")
+    if longer == 1:
+        with path.open("ab") as file:
+            file.write(lines(5, 6))
+    if longer == 0:  # it does not even look as if it had changed
+        Path(f"{path}.end").touch()
+    with pytest.raises(InputError, match=r"a\.jsonl: it .* truncated, and 5 rows"):
+        drained(chunks)
+
+
+def test_a_file_that_became_another_while_nobody_read_is_not_read_on(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl"), tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    (chunk,) = islice(follow(of, tmp_path, size=5), 1)
+    path.write_bytes(lines(0, 9))
+    assert offsets(islice(again_from(of, tmp_path, chunk), 1)) == [5, 6, 7, 8]
+    path.write_bytes(lines(0, 9).replace(b'"v": 4', b'"v": 5'))
+    with pytest.raises(InputError, match=r"a\.jsonl: it does not begin any more with what was"):
+        drained(again_from(of, tmp_path, chunk))
+    path.write_bytes(lines(0, 4))
+    with pytest.raises(InputError, match=r"a\.jsonl: it was truncated, and 5 rows"):
+        drained(again_from(of, tmp_path, chunk))
+
+
+def test_what_stands_behind_the_rows_that_were_taken_may_be_mended(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl"), tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5) + b'{"t": 5, "v": "x"}\n')
+    (chunk,) = islice(follow(of, tmp_path, size=5), 1)
+    path.write_bytes(lines(0, 7))
+    Path(f"{path}.end").touch()
+    assert offsets(again_from(of, tmp_path, chunk)) == [5, 6]
+
+
+def test_a_growing_file_is_verified_from_every_place(tmp_path: Path) -> None:
+    """With claims, blank lines and lines that are too long between the rows."""
+    path = tmp_path / "a.jsonl"
+    of = source("tail://a.jsonl", ", idle = 20ms, max_record = 40, bad = 'skip'")
+    path.write_bytes(lines(0, 3) + b"\n\n" + b"x" * 300 + b"\n" + lines(3, 5))
+    chunks = follow(of, tmp_path, size=2)
+    came = []
+    while len(came) < 7 or not len(came[-1].cti_times):
+        came.append(next(chunks))
+    with path.open("ab") as file:
+        file.write(lines(5, 8))
+    Path(f"{path}.end").touch()
+    came += list(chunks)
+    assert offsets(iter(came)) == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert [(row.offset, row.line) for chunk in came for row in chunk.bad] == [(3, 6)]
+    for chunk in came:
+        again = follow(of, tmp_path, chunk.stop, size=2, place=chunk.place)
+        said = list(again)
+        assert offsets(iter(said)) == [o for o in offsets(iter(came)) if o >= chunk.stop]
+        lines_said = [int(n) for c in said for n in c.lines if c.lines is not None]
+        assert lines_said == [o + 1 + 2 * (o > 2) for o in offsets(iter(said))]
+
+
+def test_a_claim_behind_the_end_of_the_file_is_an_error_and_no_wait(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl", ", idle = 20ms"), tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    assert len(list(islice(follow(of, tmp_path), 2))) == 2
+    path.write_bytes(lines(0, 3))
+    Path(f"{path}.end").touch()
+    with pytest.raises(InputError, match="was truncated, and 5 rows"):
+        drained(follow(of, tmp_path))
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])
+def test_a_finite_file_that_became_another_is_not_read_on(tmp_path: Path, ending: str) -> None:
+    def put(v: int, rows: int = 6) -> None:
+        table = pa.table({"t": list(range(rows)), "v": [v] * rows})
+        path = tmp_path / f"a.{ending}"
+        match ending:
+            case "jsonl":
+                path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+            case "csv":
+                path.write_text("t,v\n" + "".join(f"{t},{v}\n" for t in range(rows)))
+            case "parquet":
+                pq.write_table(table, path)
+            case _:
+                with pa.ipc.new_file(path, table.schema) as writer:
+                    writer.write_table(table, max_chunksize=3)
+
+    put(7)
+    (partition,) = open_any(source(f"a.{ending}"), tmp_path)
+    first, second = marked_chunks(partition, 3, 0, None)
+    for chunk in (first, second):
+        assert offsets(marked_chunks(partition, 3, chunk.stop, chunk.place)) == list(
+            range(chunk.stop, 6)
+        )
+    put(8)
+    with pytest.raises(InputError, match=rf"a\.{ending}: it .*, and 3 rows of it were read"):
+        drained(marked_chunks(partition, 3, 3, first.place))
+
+
+def test_a_file_of_a_folder_that_became_another_is_not_read_on(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(lines(0, 3))
+    (folder / "b.jsonl").write_bytes(lines(3, 9))
+    (folder / ".end").touch()
+    of = source("in/")
+    came = list(follow(of, tmp_path, size=3))
+    for chunk in came:
+        again = follow(of, tmp_path, chunk.stop, place=chunk.place)
+        assert offsets(again) == list(range(chunk.stop, 9))
+    (folder / "b.jsonl").write_bytes(lines(13, 19))
+    drained(follow(of, tmp_path, 3, place=came[0].place))  # of which nothing was read yet
+    with pytest.raises(InputError, match=r"b\.jsonl: it does not begin any more"):
+        drained(follow(of, tmp_path, 6, place=came[1].place))
+
+
+# --- lines without an end ----------------------------------------------------------------------
+
+
+class Pieces:
+    """A connection that gives these bytes, so many at a time, and then closes."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        self._data, self._size = data, size
+
+    def recv(self, _most: int) -> bytes:
+        piece, self._data = self._data[: self._size], self._data[self._size :]
+        return piece
+
+    def sendall(self, _data: bytes) -> None:
+        raise AssertionError("nobody asked to be told")
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 10_000])
+def test_a_line_beyond_the_limit_is_one_bad_row_however_it_comes(tmp_path: Path, size: int) -> None:
+    of = source("tcp://127.0.0.1:1", ", max_record = 30, bad = 'skip'")
+    partition = open_followed(of, str(tmp_path))
+    assert isinstance(partition, SocketLines)
+    data = lines(0, 2) + b"x" * 5_000 + b"\n" + lines(2, 4) + b'{"t": 5' + b" " * 3_000
+    received = list(partition.received_by(Pieces(data, size), NEVER, None))
+    # What is logged is bounded by the limit and what came at once.
+    assert sum(map(len, received)) <= len(lines(0, 4)) + 2 * max(32 + 1, 5_000 * (size > 30))
+    reader = Lines(of, partition.name, 0)
+    chunks = [c for text in received for c in reader.chunks(text, 100)]
+    assert values(iter(chunks)) == [0, 1, 4, 9]
+    bad = [row for chunk in chunks for row in chunk.bad]
+    assert [(row.offset, row.line, row.reason, len(row.text)) for row in bad] == [
+        (2, 3, "longer than 30 bytes, which is `max_record`", 31),
+        (5, 6, "longer than 30 bytes, which is `max_record`", 31),
+    ]
