@@ -71,6 +71,12 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the live job that the store holds.")
     ] = False,
+    accept_code_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-code-changes", help="Resume though IMPORTed code is not what it was."
+        ),
+    ] = False,
     hosts: Annotated[
         int, typer.Option(min=1, help="Spark tasks that host a live run's vertices.")
     ] = 2,
@@ -105,6 +111,8 @@ def run(
         settings = spark_settings(runner, master=master, setting=setting, store=store)
         if runner is not Runner.live and resume:
             raise Usage("--resume belongs to --runner live")
+        if accept_code_changes and not resume:
+            raise Usage("--accept-code-changes belongs to --resume")
         if runner is not Runner.live and (tls_cert or tls_key or tls_ca):
             raise Usage("--tls-cert, --tls-key and --tls-ca belong to --runner live")
         if (tls_cert is None) != (tls_key is None) or (tls_ca and tls_cert is None):
@@ -130,6 +138,7 @@ def run(
             report = run_to_end(
                 checked, store, meter, master=master, settings=settings, directory=directory,
                 cut=cut, parallelism=parallelism or 1, resume=resume, hosts=hosts,
+                accept_code_changes=accept_code_changes,
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
             )  # fmt: skip
         else:

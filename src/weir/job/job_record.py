@@ -1,4 +1,4 @@
-"""What a store was made for: which plan over which data, and the outputs that it holds."""
+"""What a store was made for: which plan over which data, the user's code, and the outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from weir.errors import RunError
 from weir.events.types import NULL, parse_type, type_name
-from weir.job.keys import JOB
+from weir.job.keys import JOB, code_key
 from weir.plan.nodes import Output, Schema
 from weir.reliable.codec import decode_record
 from weir.reliable.store import Store
@@ -45,6 +45,15 @@ class JobRecord(msgspec.Struct, frozen=True):
     outputs: tuple[OutputRecord, ...] = ()
     token: str = ""
     """Marks the first record of each source's log as this job's."""
+    code: dict[str, str] | None = None
+    """The fingerprints of the user's code, by module or function; None: they were not kept."""
+
+
+class CodeRecord(msgspec.Struct, frozen=True):
+    """The user's code that a job went on with, and what was different from before."""
+
+    code: dict[str, str]
+    changes: tuple[str, ...]
 
 
 def output_record(output: Output, schema: Schema, *, kept: bool) -> OutputRecord:
@@ -61,6 +70,18 @@ def read_job(store: Store) -> JobRecord | None:
     """What the store was made for; None where there is no job."""
     body = store.get(JOB)
     return None if body is None else _decoder.decode(decode_record(body))
+
+
+_code_decoder = msgspec.json.Decoder(CodeRecord)
+
+
+def last_code(store: Store, job: JobRecord) -> tuple[int, dict[str, str] | None]:
+    """How often the job went on with other code, and the fingerprints of what it runs with."""
+    keys = store.list("code/")
+    body = store.get(code_key(len(keys) - 1)) if keys else None
+    if body is None:
+        return len(keys), job.code
+    return len(keys), _code_decoder.decode(decode_record(body)).code
 
 
 def find_output(outputs: Sequence[OutputRecord], name: str, kind: str) -> int:

@@ -1,6 +1,7 @@
 """The names of objects in a job's store.
 
 job                              what the job is: its program, made once
+code/<number>                    made once each: the user's code that the job went on with
 records/<number>                 the manager's record; made once each, the largest counts
 records/latest                   a hint where to begin to look for the largest
 checkpoints/<vertex>/<incarnation>-<number>
@@ -15,6 +16,10 @@ from __future__ import annotations
 
 def record_key(number: int) -> str:
     return f"records/{number:012}"
+
+
+def code_key(number: int) -> str:
+    return f"code/{number:08}"
 
 
 LATEST_RECORD = "records/latest"

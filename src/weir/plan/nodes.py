@@ -361,6 +361,8 @@ class Program:
     streams: tuple[tuple[str, Node], ...]
     outputs: tuple[Output, ...]
     settings: tuple[tuple[str, object], ...] = ()
+    code: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    """What IMPORT ran, file by file and module by module, with fingerprints."""
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:

@@ -104,6 +104,7 @@ class _Checker:
         self._sources: list[SourceNode] = list(sources)
         self._outputs: list[Output] = []
         self._settings: dict[str, object] = {}
+        self._code: dict[str, str] = {}
         self._stages: set[str] = set()
 
     @property
@@ -122,6 +123,7 @@ class _Checker:
             tuple((n, node) for n, node in self._streams.items() if n not in inputs),
             tuple(self._outputs),
             tuple(self._settings.items()),
+            tuple(self._code.items()),
         )
 
     def _check_params(self, names: list[str]) -> None:
@@ -139,8 +141,8 @@ class _Checker:
             case Definition():
                 self._define(tree)
             case ImportStatement():
-                found = imported(tree, self._directory, self._scope)
-                self._functions = self._functions | found
+                found, code = imported(tree, self._directory, self._scope)
+                self._functions, self._code = self._functions | found, self._code | code
             case OutputStatement():
                 self._output(tree)
             case DeclareStatement():

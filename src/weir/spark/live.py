@@ -32,8 +32,8 @@ from weir.io.followed import Followed
 from weir.io.ingress_log import begin_log
 from weir.io.object_store import ObjectStore
 from weir.io.sinks import DIRECT
-from weir.job.job_record import JobRecord, output_record, read_job
-from weir.job.keys import JOB
+from weir.job.job_record import CodeRecord, JobRecord, last_code, output_record, read_job
+from weir.job.keys import JOB, code_key
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings
 from weir.job.placing import Placement
@@ -41,12 +41,14 @@ from weir.job.records import last_record, sweep
 from weir.job.running import HostSettings
 from weir.job.signals import Ended
 from weir.job.status import JobStatus
+from weir.job.story import StoryLine
 from weir.job.strategy import strategies
 from weir.job.topology import Topology, make_topology
 from weir.local.committed import write_outputs
 from weir.local.files import InputReport, OutputReport, RunReport, check_outputs
 from weir.local.instances import EmitRows
 from weir.local.runner import output_schema
+from weir.plan.code_fingerprint import changes, program_code
 from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
@@ -93,6 +95,8 @@ class LiveRun:
     cut: int | None
     settings: LiveSettings
     log_token: str = ""
+    notes: tuple[str, ...] = ()
+    """What the story says of the job before it begins."""
 
     def run(
         self,
@@ -137,6 +141,7 @@ class LiveRun:
             self.topology, self.strategies, self.ledger, manager_settings, time.monotonic(),
             name=secrets.token_hex(8),
         )  # fmt: skip
+        machine.story += [StoryLine(time.monotonic(), "", note) for note in self.notes]
         security = Security(secrets.token_hex(32), self.settings.tls)
         address = self.settings.address or _address(spark)
         driver = ManagerDriver(machine, self.objects, address, security, _show)
@@ -199,6 +204,7 @@ def prepare_live(
     parallelism: int = 1,
     cut: int | None = None,
     resume: bool = False,
+    accept_code_changes: bool = False,
     settings: LiveSettings | None = None,
 ) -> LiveRun:
     """Check everything that can be checked without Spark, and take the store."""
@@ -210,7 +216,9 @@ def prepare_live(
     found = all_partitions(program, directory)
     pays = partial(rows_share_keys, partitions=found)
     plan = cut_stages(rewrite(program, pays), parallelism)
-    job = _claim_store(objects, program, plan, parallelism, found, resume)
+    code = program_code(program)
+    job = _claim_store(objects, program, plan, parallelism, found, code, resume)
+    changed = _check_code(objects, job, code, accept_code_changes)
     partitions = {n: _same_partitions(job.partitions[n], parts) for n, parts in found.items()}
     ledger = last_record(objects)
     live = make_live(
@@ -220,7 +228,8 @@ def prepare_live(
         # Nobody has begun. Later these may have been collected, and must not be made anew.
         for vertex in _followed(live):
             begin_log(objects, vertex, job.token)
-    return replace(live, log_token=job.token)
+    notes = (f"goes on with other code: {', '.join(changed)}",) if changed else ()
+    return replace(live, log_token=job.token, notes=notes)
 
 
 def make_live(
@@ -293,6 +302,7 @@ def _claim_store(
     plan: StagedPlan,
     parallelism: int,
     partitions: Mapping[str, Sequence[Partition]],
+    code: dict[str, str],
     resume: bool,
 ) -> JobRecord:
     """Make the store this job's, or see that it is; what it was made for."""
@@ -304,7 +314,7 @@ def _claim_store(
     )
     wanted = JobRecord(
         hashlib.sha256(text.encode()).hexdigest(), parallelism, names, outputs,
-        secrets.token_hex(16),
+        secrets.token_hex(16), code,
     )  # fmt: skip
     if not resume:
         try:
@@ -324,6 +334,28 @@ def _claim_store(
             hint=f"it was begun with --parallelism {known.parallelism}",
         )
     return known
+
+
+def _check_code(
+    objects: ObjectStore, job: JobRecord, code: dict[str, str], accept: bool
+) -> list[str]:
+    """The user's code is what the job ran with; else what has changed, if that is accepted."""
+    number, known = last_code(objects, job)
+    changed = changes(known, code) if known is not None else []
+    if changed and not accept:
+        raise PlanError(
+            f"the user's code is not what the job in '{objects.place}' ran with: "
+            f"{', '.join(changed)}",
+            hint="rows before and after would come of different functions: put the code back, "
+            "begin anew with a store of its own, or go on with --accept-code-changes",
+        )
+    if changed:
+        record = encode_record(CodeRecord(code, tuple(changed)))
+        try:
+            objects.put(code_key(number), record, new=True)
+        except ObjectExists:
+            raise RunError(f"somebody else resumes the job in '{objects.place}'") from None
+    return changed
 
 
 def _same_partitions(
