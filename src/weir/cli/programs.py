@@ -23,6 +23,7 @@ from weir.cli.command_line import (
     Usage,
     clean_errors,
     pairs,
+    prints_aside,
     spark_settings,
 )
 from weir.cli.progress import Meter
@@ -126,7 +127,7 @@ def run(
             from weir.local.process import keep_freed_memory
 
             keep_freed_memory()
-            with meter:
+            with meter, prints_aside():
                 report = run_files(
                     checked, directory=directory, cut=cut, parallelism=parallelism or 1,
                     check=check, report=meter.take,
@@ -189,7 +190,8 @@ def _program(path: Path, given: Sequence[str] | None) -> Program:
         raise Usage(f"cannot read the program {path}: {_why(error)}") from error
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        program = parse_program(source, params=params, directory=path.parent, name=str(path))
+        with prints_aside():  # of what IMPORT runs
+            program = parse_program(source, params=params, directory=path.parent, name=str(path))
     for warning in told:
         typer.echo(f"weir: warning: {warning.message}", err=True)
     return program

@@ -328,9 +328,7 @@ class ApplyKernel:
         members = list(self._members.values())
         timers = [(m, t) for m in members for t in sorted(m.timers)]
         state = {
-            f"${name}": typed_array(
-                [self._get(m.instance, name, "a checkpoint") for m in members], dtype
-            )
+            f"${name}": self._state(name, dtype, members)
             for name, dtype in self._call.operator.state
         }
         times = {"$time": pa.array([t for _, t in timers], pa.int64())}
@@ -340,6 +338,14 @@ class ApplyKernel:
             else pa.table({"$count": pa.array([0] * len(members))}),
             "timers": pa.table({**self._key_columns([m for m, _ in timers]), **times}),
         }
+
+    def _state(self, name: str, dtype: pa.DataType, members: Sequence[_Member]) -> pa.Array:
+        values = [self._get(m.instance, name, "a checkpoint") for m in members]
+        try:
+            return typed_array(values, dtype)
+        except RowFailure as failure:
+            why = f"its state `{name}` must be {failure.why}"
+            raise self._failed("a checkpoint", why) from None
 
     def _key_columns(self, members: list[_Member]) -> dict[str, pa.Array]:
         names = self._keys[0]

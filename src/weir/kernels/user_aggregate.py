@@ -24,7 +24,6 @@ from weir.kernels.ordered import OrderedMeasure
 from weir.kernels.panes import EMIT, ENTER, Operations
 from weir.kernels.user_calls import (
     check_not_interrupted,
-    describe,
     extra_calls,
     failure_place,
     guarded,
@@ -32,6 +31,7 @@ from weir.kernels.user_calls import (
 )
 from weir.kernels.user_values import Misfit, converter, typed_array
 from weir.plan.nodes import Aggregation, Schema
+from weir.plan.user_code import describe
 
 Row = tuple[object, ...]
 _LIFETIME = ("vs", "ve")

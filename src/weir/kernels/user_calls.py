@@ -27,15 +27,13 @@ from weir.errors import OperatorFailed
 from weir.events.types import type_name
 from weir.kernels.evaluation import RowFailure, UserCode, shown_value
 from weir.kernels.user_values import shown, typed_array
-from weir.plan.user_code import ScalarFunction
+from weir.plan.user_code import ScalarFunction, describe
 
 UserFunction = Callable[..., pa.Array]
 """Takes the number of rows, then an array for each argument."""
 Result = TypeVar("Result")
 
 _RAISE = opcode.opmap["RAISE_VARARGS"]
-_LONGEST = 2000
-"""Characters of an exception's text that are shown."""
 
 
 def extra_calls() -> bool:
@@ -73,16 +71,6 @@ def _code_of(function: object) -> CodeType | None:
         function = type(function).__dict__.get("__call__")
     code = getattr(function, "__code__", None)
     return code if isinstance(code, CodeType) else None
-
-
-def describe(error: BaseException) -> str:
-    """The kind and the text of what the user's code raised."""
-    try:
-        text = str(error)
-    except (Exception, SystemExit, GeneratorExit):  # its own __str__ fails
-        return f"{type(error).__name__}, whose text cannot be shown"
-    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    return f"{type(error).__name__}: {text}"
 
 
 def check_not_interrupted(error: BaseException, function: object) -> None:

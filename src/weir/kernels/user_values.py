@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
 from types import NoneType
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,7 @@ from weir.events.types import (
     type_name,
 )
 from weir.kernels.evaluation import RowFailure
+from weir.plan.user_code import describe
 
 Convert = Callable[[object], object]
 
@@ -79,10 +81,20 @@ def typed_array(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
         try:
             converted.append(convert(value))
         except Misfit as misfit:
-            raise RowFailure(row, str(misfit)) from None
-        except Exception as error:  # of the value's own methods
-            raise RowFailure(row, str(Misfit(dtype, value, f": {type(error).__name__}"))) from error
-    return _whole(pa.array(converted, dtype))
+            raise RowFailure(row, str(misfit)) from misfit.__cause__
+    try:
+        return _whole(pa.array(converted, dtype))
+    except pa.ArrowException as error:  # one of them alone is more than an array can hold
+        row = next((i for i, v in enumerate(converted) if not _holds(v, dtype)), 0)
+        raise RowFailure(row, f"{type_name(dtype)}, in less than 2 GiB: {error}") from error
+
+
+def _holds(value: object, dtype: pa.DataType) -> bool:
+    try:
+        pa.array([value], dtype)
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _whole(made: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -115,13 +127,18 @@ def is_plain(values: Sequence[object], dtype: pa.DataType) -> bool:
 
 
 def _is_utc(value: object) -> bool:
-    return value is None or (isinstance(value, datetime) and value.utcoffset() == timedelta())
+    if not isinstance(value, datetime):
+        return value is None
+    # Zones of the user's own may do anything when they are asked.
+    return type(value.tzinfo) in (timezone, ZoneInfo) and value.utcoffset() == timedelta()
 
 
 def plain_value(value: object, dtype: pa.DataType) -> object:
     """The value as Arrow would give it back, itself where it is plain; else `Misfit`."""
     kind = type(value)
     if kind is _PLAIN.get(dtype):
+        if kind is str:
+            return _string(value, dtype)
         if kind is not int or _fits_bits(value, dtype):
             return value
     elif value is None:
@@ -135,7 +152,18 @@ def plain_value(value: object, dtype: pa.DataType) -> object:
 def converter(dtype: pa.DataType) -> Convert:
     """A function from one value to one that Arrow takes as it is; it raises `Misfit`."""
     convert = _converter(dtype)
-    return lambda value: None if value is None else convert(value)
+
+    def run(value: object) -> object:
+        if value is None:
+            return None
+        try:
+            return convert(value)
+        except (Misfit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # of the value's own methods
+            raise Misfit(dtype, value, f": {describe(error)}") from error
+
+    return run
 
 
 def _converter(dtype: pa.DataType) -> Convert:

@@ -19,7 +19,7 @@ from sqlglot import exp
 from weir.errors import ScriptError
 from weir.plan.code_fingerprint import IMPORTED, file_code
 from weir.plan.functions import FUNCTIONS
-from weir.plan.user_code import UserFunctions
+from weir.plan.user_code import UserFunctions, describe
 from weir.script.constants import Scope, string
 from weir.script.translate_expressions import AGGREGATES
 
@@ -58,7 +58,9 @@ def _run(path: Path, source: bytes, written: str, node: exp.Expr, scope: Scope) 
     sys.modules[name] = module
     try:
         exec(loader.source_to_code(source, str(path)), vars(module))
-    except (Exception, SystemExit, GeneratorExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, too, is no more than an error here
         raise _failed(error, path, written, node, scope) from error
     finally:
         sys.modules.pop(name, None)
@@ -71,5 +73,5 @@ def _failed(
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
     where = "" if line is None else f", line {line}"
-    message = f"'{written}'{where}: {type(error).__name__}: {error}"
+    message = f"'{written}'{where}: {describe(error)}"
     return scope.error(message, node.this)

@@ -54,6 +54,7 @@ from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import Strategy, default_strategy
+from weir.plan.user_code import describe
 from weir.reliable.codec import encode_record
 from weir.reliable.store import ObjectExists
 from weir.spark.flight import ChannelErrors, Client, Security
@@ -274,10 +275,10 @@ def _guarded(name: str, emit: EmitRows) -> EmitRows:
     def guarded(partition: int, seq: int, rows: Batch) -> None:
         try:
             emit(partition, seq, rows)
-        except Exception as error:  # the user's code may raise anything
+        except BaseException as error:  # the user's code may raise anything, SystemExit too
             raise RunError(
                 f"the callback of {name} failed on {len(rows)} rows from {seq} of partition "
-                f"{partition} on: {type(error).__name__}: {error}"
+                f"{partition} on: {describe(error)}"
             ) from error
 
     return guarded
