@@ -31,7 +31,7 @@ def describe(error: BaseException) -> str:
     except (Exception, SystemExit, GeneratorExit):  # its own __str__ fails
         return f"{type(error).__name__}, whose text cannot be shown"
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    return f"{type(error).__name__}: {text}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
