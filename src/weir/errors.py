@@ -21,6 +21,10 @@ Position: TypeAlias = tuple[int, int]
 """Line and column in a script, both from 1."""
 
 
+LONGEST_EVENT = 4000
+"""Characters of an event that a message shows; one value may be as large as the memory."""
+
+
 class WeirError(Exception):
     """The root: catch this to catch everything Weir raises on purpose."""
 
@@ -99,6 +103,7 @@ class OperatorFailed(RunError):
         self.function, self.file, self.line = function, file, line
         self.event, self.cause = event, cause
         what = event if isinstance(event, str) else f"event {event}"
+        what = what if len(what) <= LONGEST_EVENT else f"{what[:LONGEST_EVENT]}…"
         super().__init__(f"{function} ({file}:{line}) failed on {what}: {cause}")
 
 

@@ -5,13 +5,14 @@ import pytest
 
 from machine.jobs import rows
 from weir.errors import SnapshotCorrupt
-from weir.job.commits import Commit, encode_part, read_chain, read_part
+from weir.job.commits import Commit, encode_part, read_part
 from weir.job.job_record import FORMAT, JobRecord, OutputRecord, encode_job, read_job
 from weir.job.keys import JOB, commit_key, part_key, record_key
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.records import check_commits, encode_hint, job_ledger, known_record, last_record
 from weir.job.verifying import verify_store
+from weir.local.committed import commits
 from weir.local.simulated_disk import SimulatedDisk
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import Digest, digest
@@ -31,7 +32,7 @@ def put(disk: SimulatedDisk, key: str, body: bytes | bytearray) -> ObjectRef:
     return ObjectRef.of(key, body)
 
 
-def store(count: int = COUNT, recorded: int = COUNT) -> tuple[Disk, ObjectRef | None]:
+def store(count: int = COUNT, recorded: int = COUNT) -> Disk:
     """A store with so many commits of three rows each; the record knows of the first ones."""
     disk = Disk(np.random.default_rng(0))
     total, last = Digest(), None
@@ -55,14 +56,14 @@ def store(count: int = COUNT, recorded: int = COUNT) -> tuple[Disk, ObjectRef | 
     disk.put(record_key(0), ledger.encode())
     disk.put(JOB, encode_job(JobRecord("", 1, {}, (), "")))
     disk.settle()
-    return disk, named
+    return disk
 
 
-def read(disk: Disk, named: ObjectRef | None, since: int = 0) -> list[int]:
+def read(disk: Disk, since: int = 0) -> list[int]:
     """The rows, in the order of the commits."""
     return [
         v
-        for link in read_chain(disk, SINK, named, since)
+        for link in commits(disk, SINK, last_record(disk), since)
         for _, batch in read_part(disk, link)
         for v in batch.vs.tolist()
     ]
@@ -71,8 +72,8 @@ def read(disk: Disk, named: ObjectRef | None, since: int = 0) -> list[int]:
 @pytest.mark.parametrize("recorded", [0, 1, 3, COUNT])
 @pytest.mark.parametrize("since", [0, 2, COUNT - 1, COUNT])
 def test_all_commits_are_read_whatever_the_record_knows(recorded: int, since: int) -> None:
-    disk, named = store(recorded=recorded)
-    assert read(disk, named, since) == list(range(3 * since, 3 * COUNT))
+    disk = store(recorded=recorded)
+    assert read(disk, since) == list(range(3 * since, 3 * COUNT))
 
 
 @pytest.mark.parametrize("recorded", [0, 3, COUNT])
@@ -81,26 +82,27 @@ def test_all_commits_are_read_whatever_the_record_knows(recorded: int, since: in
 def test_a_lost_object_is_named_and_never_a_shorter_output(
     recorded: int, kind: str, number: int
 ) -> None:
-    disk, named = store(recorded=recorded)
+    disk = store(recorded=recorded)
     key = commit_key(SINK, number) if kind == "commits" else part_key(SINK, 1, number)
     disk.delete([key])
     disk.settle()
     if kind == "commits" and number == COUNT - 1 and recorded < COUNT:
         # Nothing refers to it: it was never written.
-        assert read(disk, named) == list(range(3 * number))
+        assert read(disk) == list(range(3 * number))
         return
     with pytest.raises(SnapshotCorrupt, match=key):
-        read(disk, named)
+        read(disk)
 
 
 @pytest.mark.parametrize("how", ["copy", "old", "torn", "flip"])
 @pytest.mark.parametrize("number", range(COUNT - 1))
-def test_an_object_that_is_another_is_named(how: str, number: int) -> None:
+@pytest.mark.parametrize("recorded", [1, COUNT])
+def test_an_object_that_is_another_is_named(how: str, number: int, recorded: int) -> None:
     for key, other in (
         (commit_key(SINK, number), commit_key(SINK, COUNT - 1)),
         (part_key(SINK, 1, number), part_key(SINK, 1, COUNT - 1)),
     ):
-        disk, named = store()
+        disk = store(recorded=recorded)
         body = disk.body(key)
         match how:
             case "copy":
@@ -114,12 +116,12 @@ def test_an_object_that_is_another_is_named(how: str, number: int) -> None:
             case "flip":
                 disk.put(key, body[:-3] + bytes([body[-3] ^ 1]) + body[-2:])
         with pytest.raises(SnapshotCorrupt, match=key):
-            read(disk, named)
+            read(disk)
 
 
 def test_rows_are_counted_and_digested_against_the_commit() -> None:
     """A commit and its part that fit each other by name and seal, with other rows than promised."""
-    disk, _ = store(count=1, recorded=0)
+    disk = store(count=1, recorded=0)
     part = part_key(SINK, 1, 0)
     ref = put(disk, part, encode_part(part, [(0, rows(7, 3))]))
     key = commit_key(SINK, 0)
@@ -127,19 +129,19 @@ def test_rows_are_counted_and_digested_against_the_commit() -> None:
     commit = Commit(0, 1, ref, 3, (3,), f"{total.total:032x}", total.count, None, 0)
     disk.put(key, encode_record(key, commit))
     with pytest.raises(SnapshotCorrupt, match=f"{key} stands for 3 rows"):
-        read(disk, None)
+        read(disk)
 
 
 @pytest.mark.parametrize("name", [commit_key(SINK, COUNT), commit_key(SINK, 99), "commits/x"])
 def test_what_nobody_wrote_harms_no_reader(name: str) -> None:
-    disk, named = store(recorded=3)
+    disk = store(recorded=3)
     disk.put(name, b"junk that somebody left here")
     disk.settle()
-    assert read(disk, named) == list(range(3 * COUNT))
+    assert read(disk) == list(range(3 * COUNT))
 
 
 def test_a_missing_commit_is_found_before_a_job_goes_on() -> None:
-    disk, _ = store()
+    disk = store()
     ledger = last_record(disk)
     assert ledger is not None
     check_commits(disk, ledger)
@@ -153,9 +155,10 @@ def test_a_missing_commit_is_found_before_a_job_goes_on() -> None:
 
 
 def test_a_commit_ahead_of_the_newest_record_means_that_records_are_lost() -> None:
-    disk, last = store(count=1, recorded=0)
-    key = commit_key(SINK, 1)
-    disk.put(key, encode_record(key, Commit(1, 1, None, 0, (3,), "0" * 32, 3, last, 4)))
+    disk = store(count=1, recorded=0)
+    key, last = commit_key(SINK, 1), commit_key(SINK, 0)
+    before = ObjectRef.of(last, disk.body(last))
+    disk.put(key, encode_record(key, Commit(1, 1, None, 0, (3,), "0" * 32, 3, before, 4)))
     disk.settle()
     with pytest.raises(SnapshotCorrupt, match=record_key(4)):
         known_record(disk, 1)
@@ -166,14 +169,14 @@ def test_a_commit_ahead_of_the_newest_record_means_that_records_are_lost() -> No
 
 
 def test_a_hint_ahead_of_the_newest_record_means_that_records_are_lost() -> None:
-    disk, _ = store()
+    disk = store()
     disk.put("records/latest", encode_hint(2))
     with pytest.raises(SnapshotCorrupt, match=record_key(2)):
         last_record(disk)
 
 
 def test_a_damaged_record_that_nothing_knows_of_was_never_written() -> None:
-    disk, _ = store()
+    disk = store()
     disk.put("records/latest", encode_hint(0))
     disk.put(record_key(1), b"torn")
     disk.put("records/README", b"?")
@@ -183,7 +186,7 @@ def test_a_damaged_record_that_nothing_knows_of_was_never_written() -> None:
 
 
 def test_records_of_another_job_are_refused() -> None:
-    disk, _ = store()
+    disk = store()
     with pytest.raises(Exception, match="another job"):
         job_ledger(disk, JobRecord("", 1, {}, (), "token"))
 
@@ -192,7 +195,7 @@ def test_records_of_another_job_are_refused() -> None:
 
 
 def test_a_whole_store_is_verified() -> None:
-    disk, _ = store()
+    disk = store()
     job = read_job(disk)
     assert job is not None
     outputs = JobRecord("", 1, {}, (_output(),), "")
@@ -207,17 +210,17 @@ def test_a_whole_store_is_verified() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_verifying_finds_what_readers_would(seed: int) -> None:
-    disk, named = store()
+    disk = store()
     disk.put(JOB, encode_job(JobRecord("", 1, {}, (_output(),), "")))
     rng = np.random.default_rng(seed)
     while not disk.harmed or any(k in (JOB, record_key(0)) for k in disk.harmed):
-        disk, named = store()
+        disk = store()
         disk.put(JOB, encode_job(JobRecord("", 1, {}, (_output(),), "")))
         disk.harm(rng)
     disk.settle()
     found = verify_store(disk)
     try:
-        assert read(disk, named) == list(range(3 * COUNT))
+        assert read(disk) == list(range(3 * COUNT))
         assert not found.damage
     except SnapshotCorrupt:
         assert {d.key for d in found.damage} <= disk.harmed and found.damage
@@ -247,7 +250,7 @@ def test_a_store_of_another_format_is_refused_by_name(body: bytes, why: str) -> 
 
 
 def test_a_job_that_is_lost_is_no_empty_store() -> None:
-    disk, _ = store()
+    disk = store()
     disk.delete([JOB])
     with pytest.raises(SnapshotCorrupt, match="'job' is not in the store"):
         read_job(disk)

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from weir import __version__
-from weir.cli.command_line import DONE
+from weir.cli.command_line import DONE, leave_threads
 from weir.cli.compare import diff, verify
 from weir.cli.conform import conform
 from weir.cli.live import read, status, store, story
@@ -52,4 +52,8 @@ for command in (run, explain, conform, verify, diff, status, story, store, read,
 
 def main() -> None:
     """The `weir` command."""
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        leave_threads(end.code)
+        raise

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from enum import StrEnum
 from typing import Annotated
 
@@ -60,6 +64,35 @@ def clean_errors(debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("weir: interrupted; no output was written", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def prints_aside() -> Iterator[None]:
+    """What the user's code prints meanwhile, in whatever way, goes to stderr: stdout is for
+    results."""
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:  # there is no stdout, or no stderr
+        kept = None
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
+def leave_threads(code: object) -> None:
+    """End the process now if a thread of the user's code would hold it up."""
+    if all(t.daemon or t is threading.main_thread() for t in threading.enumerate()):
+        return
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _exit(error: Exception, code: int, debug: bool) -> typer.Exit:

@@ -44,6 +44,7 @@ def run_to_end(
     cut: int | None,
     parallelism: int,
     resume: bool,
+    accept_code_changes: bool,
     hosts: int,
     tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
@@ -59,7 +60,7 @@ def run_to_end(
     check_spark({**wanted, "spark.master": chosen}.get, hosts)  # before the store is taken
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
-        resume=resume,
+        resume=resume, accept_code_changes=accept_code_changes,
         settings=LiveSettings(hosts=hosts, tls=None if tls is None else read_tls(*tls)),
     )  # fmt: skip
     with session(chosen, wanted) as spark, meter, _told_warnings():

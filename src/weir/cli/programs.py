@@ -23,6 +23,7 @@ from weir.cli.command_line import (
     Usage,
     clean_errors,
     pairs,
+    prints_aside,
     spark_settings,
 )
 from weir.cli.progress import Meter
@@ -71,6 +72,12 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the live job that the store holds.")
     ] = False,
+    accept_code_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-code-changes", help="Resume though IMPORTed code is not what it was."
+        ),
+    ] = False,
     hosts: Annotated[
         int, typer.Option(min=1, help="Spark tasks that host a live run's vertices.")
     ] = 2,
@@ -105,6 +112,8 @@ def run(
         settings = spark_settings(runner, master=master, setting=setting, store=store)
         if runner is not Runner.live and resume:
             raise Usage("--resume belongs to --runner live")
+        if accept_code_changes and not resume:
+            raise Usage("--accept-code-changes belongs to --resume")
         if runner is not Runner.live and (tls_cert or tls_key or tls_ca):
             raise Usage("--tls-cert, --tls-key and --tls-ca belong to --runner live")
         if (tls_cert is None) != (tls_key is None) or (tls_ca and tls_cert is None):
@@ -118,7 +127,7 @@ def run(
             from weir.local.process import keep_freed_memory
 
             keep_freed_memory()
-            with meter:
+            with meter, prints_aside():
                 report = run_files(
                     checked, directory=directory, cut=cut, parallelism=parallelism or 1,
                     check=check, report=meter.take,
@@ -130,6 +139,7 @@ def run(
             report = run_to_end(
                 checked, store, meter, master=master, settings=settings, directory=directory,
                 cut=cut, parallelism=parallelism or 1, resume=resume, hosts=hosts,
+                accept_code_changes=accept_code_changes,
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
             )  # fmt: skip
         else:
@@ -180,7 +190,8 @@ def _program(path: Path, given: Sequence[str] | None) -> Program:
         raise Usage(f"cannot read the program {path}: {_why(error)}") from error
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        program = parse_program(source, params=params, directory=path.parent, name=str(path))
+        with prints_aside():  # of what IMPORT runs
+            program = parse_program(source, params=params, directory=path.parent, name=str(path))
     for warning in told:
         typer.echo(f"weir: warning: {warning.message}", err=True)
     return program

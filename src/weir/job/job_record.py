@@ -1,4 +1,4 @@
-"""What a store was made for: which plan over which data, and the outputs that it holds."""
+"""What a store was made for: which plan over which data, the user's code, and the outputs."""
 
 from __future__ import annotations
 
@@ -50,6 +50,9 @@ class JobRecord(msgspec.Struct, frozen=True):
     outputs: tuple[OutputRecord, ...] = ()
     token: str = ""
     """Marks the manager's records and the first record of each source's log as this job's."""
+    code: dict[str, str] | None = None
+    """The fingerprints of the user's code that it was begun with, by module or function; None: they
+    were not kept. See `Ledger.code`."""
 
 
 def output_record(output: Output, schema: Schema, *, kept: bool) -> OutputRecord:

@@ -51,6 +51,8 @@ class Ledger(msgspec.Struct):
     """The job's; see `JobRecord.token`."""
     logs: dict[str, ObjectRef] = {}
     """Of each source with a log, the last record that anybody has told of."""
+    code: dict[str, str] | None = None
+    """The fingerprints of the user's code that it runs with; see `JobRecord.code`."""
     suspects: dict[str, tuple[Suspect, ...]] = {}
     """Deaths in steps of each vertex that it was not cleared of; see `poison.py`."""
 

@@ -3,6 +3,10 @@
 One instance of the user's class for each key, called event by event in merge order, its timers
 in between: `on_time(t)` comes after all events with vs < t and before those at t, in order of
 keys. What is emitted at time t has vs ≥ t. Python calls per row: the code is the user's.
+
+What is emitted is converted to its type, and so copied, when it is emitted. State is brought into
+the form in which a snapshot gives it back: numbers and texts after every call; LISTs and STRUCTs,
+which may be long, must have that form at the end of a step. So a restart changes nothing.
 """
 
 from __future__ import annotations
@@ -10,18 +14,22 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from weir.errors import OperatorFailed, SnapshotCorrupt
-from weir.events.batch import OPEN, START, Batch, Int64s, empty_batch
+from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch
+from weir.events.types import BIGINT, type_name
 from weir.kernels.evaluation import RowFailure
 from weir.kernels.group_failures import key_text
 from weir.kernels.kernel import Tables, emitted
-from weir.kernels.user_calls import failure_place, guarded, typed_array
+from weir.kernels.user_calls import extra_calls, failure_place, guarded, python_values
+from weir.kernels.user_values import Misfit, converter, is_plain, plain_value, shown, typed_array
 from weir.plan.nodes import Apply, schema
 
 Key = tuple[object, ...]
@@ -58,31 +66,73 @@ class Event:
 
 
 class Context:
-    """What the user's code can do: `emit` rows and `set_timer`s; `now` is the current time."""
+    """What the user's code can do: `emit` rows and `set_timer`s; `now` is the current time.
 
-    def __init__(self) -> None:
+    It is the same object in all calls, and of use only while one runs, in its own thread.
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, pa.DataType]] = ()) -> None:
         self.now = START
         self.timers: list[int] = []
-        self.rows: list[tuple[int, int, int, dict[str, object]]] = []
+        self.rows: list[tuple[int, int, int, list[object]]] = []
+        self._columns = [(name, converter(dtype)) for name, dtype in columns]
+        self._names = frozenset(name for name, _ in columns)
         self._final = START
+        self._thread: int | None = None
 
     def begin(self, now: int, final: int) -> None:
         self.now, self._final = now, final
+        self._thread = threading.get_ident()
+
+    def end(self) -> None:
+        self._thread = None
 
     def emit(self, *, vs: int | None = None, ve: int | None = None, **columns: object) -> None:
         """A row valid from `vs` (default: now) to `ve` (default: one tick)."""
-        start = self.now if vs is None else vs
-        end = start + 1 if ve is None else ve
+        self._check_running("emit")
+        start = self.now if vs is None else _time(vs, "vs")
+        end = start + 1 if ve is None else _time(ve, "ve")
         if start < self.now:
             raise ValueError(f"emit at vs = {start}, which is before the current time {self.now}")
+        if not columns.keys() <= self._names:
+            unknown = sorted(columns.keys() - self._names)
+            known = ", ".join(name for name, _ in self._columns)
+            raise TypeError(
+                f"it emits {unknown}, which it does not declare; its columns are {known}"
+            )
+        row = []
+        for name, convert in self._columns:
+            try:
+                row.append(convert(columns.get(name)))
+            except Misfit as misfit:
+                raise TypeError(f"column {name} must be {misfit}") from None
         if start < end:
-            self.rows.append((self._final, start, end, columns))
+            self.rows.append((self._final, start, end, row))
 
     def set_timer(self, time: int) -> None:
         """Ask for `on_time(time)`; a time that has passed is an error."""
+        self._check_running("set_timer")
+        time = _time(time, "a timer")
         if time <= self.now:
             raise ValueError(f"a timer at {time}, which is not after the current time {self.now}")
         self.timers.append(time)
+
+    def _check_running(self, what: str) -> None:
+        if self._thread != threading.get_ident():
+            raise RuntimeError(f"{what} outside of on_event and on_time, or in another thread")
+
+
+def _time(given: object, what: str) -> int:
+    """A time that the user's code gives, or an open end."""
+    try:
+        time = plain_value(given, BIGINT)
+    except Misfit as misfit:
+        raise TypeError(f"{what} must be {misfit}") from None
+    if not isinstance(time, int):
+        raise TypeError(f"{what} must be BIGINT, not None")
+    if abs(time) > LATEST and (time, what) != (OPEN, "ve"):
+        raise ValueError(f"{what} = {time}, which is beyond ±2⁶² ticks")
+    return time
 
 
 @dataclass(slots=True)
@@ -105,22 +155,32 @@ class ApplyKernel:
         self._members: dict[Key, _Member] = {}
         self._timers: list[tuple[int, int, Key]] = []
         self._tie = itertools.count()
+        self._context = Context(self._schema.columns)
+        state = self._call.operator.state
+        self._scalars = [(n, t) for n, t in state if not pa.types.is_nested(t)]
+        self._nested = [(n, t) for n, t in state if pa.types.is_nested(t)]
+        self._changed: dict[Key, object] = {}  # whose nested state is to be looked at, after what
+        self._extra = extra_calls()
 
     @property
     def state_rows(self) -> int:
         return len(self._members) + len(self._timers)
 
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
-        context = Context()
         for event in self._merged(slices):
-            self._fire(event.vs, context)
-            self._deliver(event, context)
+            self._fire(event.vs)
+            self._deliver(event)
         # Everything before the CTI has come, so timers at the CTI itself are due.
-        self._fire(cti, context)
-        return self._rows(context), cti
+        self._fire(cti)
+        self._check_nested()
+        rows, self._context.rows = self._context.rows, []
+        return self._batch(rows), cti
 
     def _merged(self, slices: Sequence[Batch]) -> Iterator[Event]:
-        events = [_events(b, self._inputs[i].names, i) for i, b in enumerate(slices)]
+        try:
+            events = [_events(b, self._inputs[i].names, i) for i, b in enumerate(slices)]
+        except RowFailure as failure:  # a value that Python has not
+            raise self._failed("an event", failure.why) from None
         if len(events) == 1:
             yield from events[0]
             return
@@ -131,7 +191,7 @@ class ApplyKernel:
         places.sort(key=lambda at: (events[at[0]][at[1]].vs, origins[at[0]][at[1]], at))
         yield from (events[port][i] for port, i in places)
 
-    def _fire(self, until: int, context: Context) -> None:
+    def _fire(self, until: int) -> None:
         while self._timers and self._timers[0][0] <= until:
             time = self._timers[0][0]
             due: list[Key] = []
@@ -140,62 +200,117 @@ class ApplyKernel:
             for key in sorted(due, key=_order):
                 member = self._members[key]
                 member.timers.discard(time)
-                context.begin(time, time)
-                self._run("on_time", member, (time, context), self._timer(time, member))
-                self._register(key, context)
+                self._context.begin(time, time)
+                self._run("on_time", key, time, self._timer(time, member))
 
     def _timer(self, time: int, member: _Member) -> str:
         keys = key_text(dict(zip(self._keys[0], member.values, strict=True)))
         return f"the timer at {time} of {keys}" if keys else f"the timer at {time}"
 
-    def _deliver(self, event: Event, context: Context) -> None:
+    def _deliver(self, event: Event) -> None:
         values = tuple(event.values[name] for name in self._keys[event.input])
         key = tuple(_canonical(v) for v in values)
         if key not in self._members:
-            self._members[key] = _Member(self._made(event), values)
+            # A copy: the user's code may change lists in its event.
+            self._members[key] = _Member(self._made(event), deepcopy(values))
+        if self._extra:
+            self._rehearse(event)
+        self._context.begin(event.vs, event.vs + 1)
+        self._run("on_event", key, event, event)
+
+    def _rehearse(self, event: Event) -> None:
+        """Call an instance that nobody knows, and forget what it does."""
+        context = Context(self._schema.columns)
         context.begin(event.vs, event.vs + 1)
-        self._run("on_event", self._members[key], (event, context), event)
-        self._register(key, context)
+        scratch = deepcopy(event.values)
+        again = Event(event.vs, OPEN if event.ve is None else event.ve, scratch, event.input)
+        self._called("on_event", self._made(event), again, context, event)
 
     def _made(self, event: object) -> object:
-        operator = self._call.operator
-        make: Callable[..., object] = operator.implementation
-        return guarded(f"{operator.name}.__init__", make, self._call.args, event)
+        """A new instance. Lists that it has from its class or its arguments are its own."""
+        implementation = self._call.operator.implementation
+        made = guarded(
+            f"{self._call.operator.name}.__init__",
+            lambda: implementation(*deepcopy(self._call.args)),
+            (), event, implementation,
+        )  # fmt: skip
+        for name, dtype in self._nested:
+            if isinstance(value := getattr(made, name, None), list | dict):
+                self._set(made, name, self._plain(name, value, dtype, event), event)
+        return made
 
-    def _run(
-        self, method: str, member: _Member, arguments: tuple[object, ...], event: object
-    ) -> None:
-        call = getattr(member.instance, method, None)
-        if call is None:
-            why = f"it has no {method}; define it, or set no timer"
-            raise self._failed(event, why)
-        guarded(f"{self._call.operator.name}.{method}", call, arguments, event)
-
-    def _register(self, key: Key, context: Context) -> None:
-        pending = self._members[key].timers
+    def _run(self, method: str, key: Key, argument: object, event: object) -> None:
+        member, context = self._members[key], self._context
+        self._called(method, member.instance, argument, context, event)
+        context.end()
+        for name, dtype in self._scalars:
+            value = self._get(member.instance, name, event)
+            plain = self._plain(name, value, dtype, event)
+            if plain is not value:
+                self._set(member.instance, name, plain, event)
+        if self._nested:
+            self._changed[key] = event
         for time in context.timers:
-            if time not in pending:
-                pending.add(time)
+            if time not in member.timers:
+                member.timers.add(time)
                 heapq.heappush(self._timers, (time, next(self._tie), key))
         context.timers.clear()
 
-    def _rows(self, context: Context) -> Batch:
-        if not context.rows:
+    def _called(
+        self, method: str, instance: object, argument: object, context: Context, event: object
+    ) -> None:
+        operator = self._call.operator
+        code = getattr(operator.implementation, method, None)
+        if code is None:
+            raise self._failed(event, f"it has no {method}; define it, or set no timer")
+        name = f"{operator.name}.{method}"
+        given = guarded(name, lambda: getattr(instance, method)(argument, context), (), event, code)
+        if given is not None:
+            raise self._failed(event, f"it must return None, not {shown(given)}; ctx.emit emits")
+
+    # --- state -------------------------------------------------------------------------------
+
+    def _get(self, instance: object, name: str, event: object) -> object:
+        operator = self._call.operator
+        code = operator.implementation.on_event  # type: ignore[attr-defined]
+        return guarded(f"{operator.name}.{name}", getattr, (instance, name), event, code)
+
+    def _set(self, instance: object, name: str, value: object, event: object) -> None:
+        operator = self._call.operator
+        code = operator.implementation.on_event  # type: ignore[attr-defined]
+        guarded(f"{operator.name}.{name}", setattr, (instance, name, value), event, code)
+
+    def _plain(self, name: str, value: object, dtype: pa.DataType, event: object) -> object:
+        try:
+            return plain_value(value, dtype)
+        except Misfit as misfit:
+            raise self._failed(event, f"its state `{name}` must be {misfit}") from None
+
+    def _check_nested(self) -> None:
+        for key, event in self._changed.items():
+            for name, dtype in self._nested:
+                value = self._get(self._members[key].instance, name, event)
+                self._plain(name, value, dtype, event)
+                if not is_plain([value], dtype):
+                    why = f"its state `{name}` must be {type_name(dtype)} of plain values (list, "
+                    why += "dict in the order of the type, int, float, …), as a restart gives "
+                    why += f"them back, not {shown(value)}"
+                    raise self._failed(event, why)
+        self._changed.clear()
+
+    def _batch(self, rows: Sequence[tuple[int, int, int, list[object]]]) -> Batch:
+        if not rows:
             return empty_batch(self._schema.types)
-        final, vs, ve, values = zip(*context.rows, strict=True)
-        for row, given in enumerate(values):
-            unknown = set(given) - set(self._schema.names)
-            if unknown:
-                why = f"it emits {sorted(unknown)}, which it does not declare; "
-                why += f"its columns are {', '.join(self._schema.names)}"
-                raise self._failed(_emitted_row(context, row), why)
+        final, vs, ve, values = zip(*rows, strict=True)
         columns = []
-        for name, dtype in self._schema.columns:
+        for (name, dtype), column in zip(
+            self._schema.columns, zip(*values, strict=True), strict=True
+        ):
             try:
-                columns.append(typed_array([v.get(name) for v in values], dtype))
-            except RowFailure as failure:
+                columns.append(typed_array(column, dtype))
+            except RowFailure as failure:  # of what is too much only: all values are of the type
                 why = f"column {name} must be {failure.why}"
-                raise self._failed(_emitted_row(context, failure.row), why) from None
+                raise self._failed(f"the row it emits at {vs[failure.row]}", why) from None
         batch = Batch(np.array(vs, np.int64), np.array(ve, np.int64), tuple(columns))
         return emitted([(np.array(final, np.int64), batch)])
 
@@ -213,7 +328,7 @@ class ApplyKernel:
         members = list(self._members.values())
         timers = [(m, t) for m in members for t in sorted(m.timers)]
         state = {
-            f"${name}": pa.array([getattr(m.instance, name) for m in members], dtype)
+            f"${name}": self._state(name, dtype, members)
             for name, dtype in self._call.operator.state
         }
         times = {"$time": pa.array([t for _, t in timers], pa.int64())}
@@ -223,6 +338,14 @@ class ApplyKernel:
             else pa.table({"$count": pa.array([0] * len(members))}),
             "timers": pa.table({**self._key_columns([m for m, _ in timers]), **times}),
         }
+
+    def _state(self, name: str, dtype: pa.DataType, members: Sequence[_Member]) -> pa.Array:
+        values = [self._get(m.instance, name, "a checkpoint") for m in members]
+        try:
+            return typed_array(values, dtype)
+        except RowFailure as failure:
+            why = f"its state `{name}` must be {failure.why}"
+            raise self._failed("a checkpoint", why) from None
 
     def _key_columns(self, members: list[_Member]) -> dict[str, pa.Array]:
         names = self._keys[0]
@@ -239,7 +362,7 @@ class ApplyKernel:
             values = tuple(row[name] for name in names)
             instance = self._made("its first call after a restart")
             for name, _ in self._call.operator.state:
-                setattr(instance, name, row[f"${name}"])
+                self._set(instance, name, row[f"${name}"], "its first call after a restart")
             self._members[tuple(_canonical(v) for v in values)] = _Member(instance, values)
         for row in tables["timers"].to_pylist():
             key = tuple(_canonical(row[name]) for name in names)
@@ -248,15 +371,10 @@ class ApplyKernel:
 
 
 def _events(batch: Batch, names: Sequence[str], port: int) -> list[Event]:
-    columns = [column.to_pylist() for column in batch.columns]
+    columns = [python_values(column) for column in batch.columns]
     values = zip(*columns, strict=True) if columns else itertools.repeat((), len(batch))
     lifetimes = zip(batch.vs.tolist(), batch.ve.tolist(), values, strict=True)
     return [Event(vs, ve, dict(zip(names, v, strict=True)), port) for vs, ve, v in lifetimes]
-
-
-def _emitted_row(context: Context, row: int) -> str:
-    _, vs, ve, values = context.rows[row]
-    return f"the row it emits, { ({'vs': vs, 've': ve, **values}) }"
 
 
 def _origins(batch: Batch, depth: int) -> list[tuple[int, ...]]:

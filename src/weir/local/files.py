@@ -19,17 +19,15 @@ from typing import Literal
 
 from weir.errors import DeterminismViolation, PlanError
 from weir.events.batch import Batch
-from weir.io.chunks import CHUNK_ROWS, Partition
+from weir.io.chunks import CHUNK_ROWS
 from weir.io.paths import check_apart, check_not_read
 from weir.io.sinks import sink_format
-from weir.io.sources import open_any
 from weir.io.writers import OutputWriter, put_all_in_place
+from weir.local.partitions import open_partitions
 from weir.local.runner import Emit, LocalRun, Progress, output_schema
-from weir.plan.nodes import Output, Program, Source
-from weir.plan.properties import walk_nodes
-from weir.plan.rewrites import needed_columns, rewrite
+from weir.local.second_run import second_checksums
+from weir.plan.nodes import Output, Program
 
-Partitions = Mapping[str, Sequence[Partition]]
 Report = Callable[[Progress], None]
 
 
@@ -78,8 +76,9 @@ def run_files(
 ) -> RunReport:
     """Run a program on the files it names; relative paths start at `directory`.
 
-    `check` runs it a second time, cut elsewhere, before the outputs are put in their places: if
-    any stream then has other rows, a DeterminismViolation says which.
+    `check` runs it a second time before the outputs are put in their places, cut elsewhere and in
+    another process (`second_run.py`): if any stream then has other rows, a DeterminismViolation
+    says which.
     """
     check_outputs(program, directory)
     partitions = open_partitions(program, directory)
@@ -93,39 +92,19 @@ def run_files(
             aborting.callback(writers[-1].abort)
         run.run(report)
         if check:
-            check_again(program, partitions, run, cut=cut, parallelism=parallelism)
+            again = second_checksums(
+                program, directory, cut=other_cut(cut, run.events), parallelism=parallelism
+            )
+            check_same(run.checksums, again)
         digests = [egress.digest for egress in run.egress]
         put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])
     return _run_report(run, directory)
 
 
-def open_partitions(program: Program, directory: str | Path) -> Partitions:
-    """The files of every source that an output needs, and of them the columns."""
-    nodes = (node for output in program.outputs for node in walk_nodes(output.node))
-    sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
-    # "" and not ".": messages and LATE rows then show paths as the program wrote them.
-    start = "" if Path(directory) == Path() else directory
-    slim = rewrite(program)
-    return {
-        source.name: open_any(source, start, needed=needed_columns(slim, source))
-        for source in sources
-    }
-
-
-def check_again(
-    program: Program, partitions: Partitions, first: LocalRun, *, cut: int | None, parallelism: int
-) -> None:
-    """Run once more with another cut; the ordered checksums of all streams must be the same."""
-    other = other_cut(cut)
-    nowhere: list[Emit] = [lambda vertex, rows: None for _ in program.outputs]
-    again = LocalRun(program, partitions, nowhere, cut=other, parallelism=parallelism, check=True)
-    again.run()
-    check_same(first.checksums, again.checksums)
-
-
-def other_cut(cut: int | None) -> int:
-    """The cut of a second run."""
-    return max(1, (cut or CHUNK_ROWS) // 3)
+def other_cut(cut: int | None, events: int | None = None) -> int:
+    """The cut of a second run; if the first read few events, one that cuts them still."""
+    smaller = max(1, (cut or CHUNK_ROWS) // 3)
+    return smaller if events is None else min(smaller, max(1, events // 5))
 
 
 def check_same(before: Mapping[str, str], after: Mapping[str, str]) -> None:
@@ -134,7 +113,8 @@ def check_same(before: Mapping[str, str], after: Mapping[str, str]) -> None:
         if before[name] != after.get(name):
             raise DeterminismViolation(
                 f"{name}: a second run gave other rows ({before[name]}, then {after.get(name)}); "
-                "is a user function not deterministic?"
+                "is a user function not deterministic? It must not depend on hash(), the order of "
+                "a set, calls before, state that it does not declare, the clock, the time zone"
             )
 
 

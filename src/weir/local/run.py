@@ -20,8 +20,10 @@ from weir.errors import PlanError
 from weir.events.batch import Batch, concat_batches, empty_batch, times
 from weir.events.order import in_order
 from weir.io.memory import MemoryPartition
-from weir.local.files import RunReport, check_again, open_partitions, run_files
+from weir.local.files import RunReport, check_same, other_cut, run_files
+from weir.local.partitions import open_partitions
 from weir.local.runner import LocalRun, Progress
+from weir.local.second_run import checksums_here
 from weir.plan.nodes import Node, Output, Program, Source, schema
 from weir.plan.properties import walk_nodes
 from weir.plan.stream import Stream
@@ -88,7 +90,8 @@ def collect(
     )  # fmt: skip
     local.run()
     if check:
-        check_again(program, partitions, local, cut=cut, parallelism=parallelism)
+        other = other_cut(cut, local.events)
+        check_same(local.checksums, checksums_here(program, partitions, other, parallelism))
     return _table(batches, stream)
 
 

@@ -130,6 +130,7 @@ class LocalRun:
         # What there is to do: for each stage and vertex the inputs that have something new.
         self._ready: dict[tuple[int, int], set[int]] = {}
         self._written: set[MemoryStream] = set()
+        self._ports: dict[int, list[int]] = {}
         self.vertices: list[list[Vertex]] = []
         self.sources: list[SourceVertex] = []
         for stage in self.plan.stages:
@@ -195,11 +196,21 @@ class LocalRun:
                 part = index if link.channel == "hash" else 0
                 inputs += [self._stream(key, w, part) for w in of_link]
                 ports += [number] * len(of_link)
+        self._ports[stage.number] = ports  # the same for all its vertices
         for i, stream in enumerate(inputs):
             stream.watch(partial(self._note, (stage.number, index), i))
-        chain = Chain(stage, self.plan.origins, ports or [0])
+        chain = self._chain(stage, ports)
         outlets = [self._outlet(stage, key, index) for key in self._outlets[stage.number]]
         return Vertex(f"stage {stage.number} vertex {index}", chain, inputs, outlets)
+
+    def _chain(self, stage: Stage, ports: Sequence[int]) -> Chain:
+        return Chain(stage, self.plan.origins, ports or [0])
+
+    def renew(self) -> None:
+        """Let every vertex go on with fresh operators, which load what a snapshot has of it."""
+        for stage in self.plan.stages:
+            for vertex in self.vertices[stage.number]:
+                vertex.renew(self._chain(stage, self._ports[stage.number]))
 
     def _outlet(self, stage: Stage, key: OutletKey, index: int) -> Outlet:
         _, keys, count = key

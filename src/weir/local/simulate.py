@@ -199,7 +199,8 @@ def judge(world: World, truth: Truth, witness: Witness, error: str) -> str:
     """What is wrong with a run that ended; empty: nothing."""
     if error:
         return "" if _says_what_is_lost(world.disk, error) else f"the job failed: {error}"
-    if world.disk.harmed:
+    if world.faults.harm:
+        world.harm()  # a job that has finished has a store too
         try:
             return _judge_readers(world, truth)
         except SnapshotCorrupt as corrupt:

@@ -277,7 +277,7 @@ class World:
         if self._happens(f.stop / 10):
             self._ask_to_stop()
         if f.harm and self._happens(f.harm / 10):
-            self._harm()
+            self.harm()
         if self._happens(f.full / 10) and not self.disk.full:
             self.disk.full = True
             self._note("the store is full")
@@ -286,7 +286,8 @@ class World:
             self.disk.flips = 0.0
         self._after(0.1, self._misfortune)
 
-    def _harm(self) -> None:
+    def harm(self) -> None:
+        """The adversary does something to the store."""
         self._note(f"harm: {self.disk.harm(self._rng)}")
 
     def _empty_disk(self) -> None:
@@ -715,7 +716,7 @@ class World:
             return
         self._note("the job is resumed")
         if self.faults.harm and self._happens(0.5):
-            self._harm()
+            self.harm()
         self._end_processes()
         self._start_manager()
         for slot in range(self.job.hosts):

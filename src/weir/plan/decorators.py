@@ -16,7 +16,7 @@ from typing import TypeAlias, overload
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.events.types import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING, parse_type
+from weir.events.types import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING, parse_type, type_name
 from weir.plan.projection import check_name
 from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
 
@@ -52,7 +52,7 @@ def udf(
     """
 
     def decorate(function: Callable[..., object]) -> ScalarFunction:
-        name = function.__name__
+        name = _name(function)
         taken = _types(args) if args is not None else _parameters(function, name)
         given = _type(result) if result is not None else _returned(function, name)
         return ScalarFunction(name, function, taken, given, vectorised)
@@ -123,6 +123,7 @@ def operator(
 
     def decorate(cls: type) -> OperatorFunction:
         _require(cls, "operator", ("on_event",))
+        _refuse_lazy(getattr(cls, "on_time", None), f"{cls.__name__}.on_time")
         for name in columns:
             check_name(name)
         emitted = tuple((n, _type(t)) for n, t in columns.items())
@@ -136,7 +137,11 @@ def operator(
 
 
 def _type(written: TypeText) -> pa.DataType:
-    return parse_type(written) if isinstance(written, str) else written
+    if isinstance(written, str):
+        return parse_type(written)
+    if not isinstance(written, pa.DataType) or parse_type(type_name(written)) != written:
+        raise PlanError(f"no type of the language: {written!r}", hint="write it as text, 'BIGINT'")
+    return written
 
 
 def _types(written: Sequence[TypeText]) -> tuple[pa.DataType, ...]:
@@ -197,7 +202,30 @@ def _method(cls: type, name: str) -> Callable[..., object]:
     return found
 
 
+def _name(function: Callable[..., object]) -> str:
+    """The name of a function, which must be one that gives values when it is called."""
+    name = getattr(function, "__name__", None)
+    if not callable(function) or not isinstance(name, str):
+        raise PlanError(f"a {type(function).__name__} is no function with a name")
+    _refuse_lazy(function, name)
+    return name
+
+
+def _refuse_lazy(function: object, name: str) -> None:
+    for is_lazy, what in _LAZY:
+        if is_lazy(function):
+            raise PlanError(f"{name} is {what}: a call of it runs nothing")
+
+
+_LAZY = (
+    (inspect.isgeneratorfunction, "a generator, as it has a `yield`"),
+    (inspect.iscoroutinefunction, "asynchronous"),
+    (inspect.isasyncgenfunction, "an asynchronous generator"),
+)
+
+
 def _require(cls: type, what: str, methods: Sequence[str]) -> None:
     for name in methods:
         if not callable(getattr(cls, name, None)):
             raise PlanError(f"the {what} {cls.__name__} needs a method `{name}`")
+        _refuse_lazy(getattr(cls, name), f"{cls.__name__}.{name}")

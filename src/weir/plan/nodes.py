@@ -360,6 +360,16 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramText:
+    """A program's text and what else it was parsed with; `directory` is where IMPORT looks."""
+
+    source: str
+    params: tuple[tuple[str, str], ...]
+    directory: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A checked program: named streams in order of definition, outputs, settings."""
 
@@ -367,6 +377,10 @@ class Program:
     streams: tuple[tuple[str, Node], ...]
     outputs: tuple[Output, ...]
     settings: tuple[tuple[str, object], ...] = ()
+    code: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    """What IMPORT ran, file by file and module by module, with fingerprints."""
+    text: ProgramText | None = field(default=None, compare=False, repr=False)
+    """What it was parsed from, if it was."""
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:

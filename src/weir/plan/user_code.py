@@ -13,8 +13,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard, TypeVar
 
 import pyarrow as pa
+
+Kind = TypeVar("Kind")
+
+
+_LONGEST = 2000
+"""Characters of an exception's text that are shown."""
+
+
+def describe(error: BaseException) -> str:
+    """The kind and the text of what the user's code raised."""
+    try:
+        text = str(error)
+    except (Exception, SystemExit, GeneratorExit):  # its own __str__ fails
+        return f"{type(error).__name__}, whose text cannot be shown"
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +122,9 @@ class UserFunctions:
         """
         found = list(objects)
         return cls(
-            {f.name: f for f in found if isinstance(f, ScalarFunction)},
-            {f.name: f for f in found if isinstance(f, AggregateFunction)},
-            {f.name: f for f in found if isinstance(f, OperatorFunction)},
+            {f.name: f for f in found if _is_a(f, ScalarFunction)},
+            {f.name: f for f in found if _is_a(f, AggregateFunction)},
+            {f.name: f for f in found if _is_a(f, OperatorFunction)},
         )
 
     def __or__(self, other: UserFunctions) -> UserFunctions:
@@ -117,6 +134,11 @@ class UserFunctions:
             {**self.aggregates, **other.aggregates},
             {**self.operators, **other.operators},
         )
+
+
+def _is_a(thing: object, kind: type[Kind]) -> TypeGuard[Kind]:
+    # By its type alone: any object of the user's may be here, and say what it likes of its class.
+    return issubclass(type(thing), kind)
 
 
 NO_FUNCTIONS = UserFunctions()

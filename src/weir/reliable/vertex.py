@@ -208,6 +208,11 @@ class Vertex:
         self._cti = snapshot.tables["$vertex"].column(0)[0].as_py()
         self._stand_at(snapshot.inputs, snapshot.outputs)
 
+    def renew(self, chain: Chain) -> None:
+        """Go on with a fresh chain, which loads what a snapshot has of this one."""
+        chain.load(self._chain.snapshot())
+        self._chain = chain
+
     def _stand_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Read and write from these positions on."""
         self._read, self._written = list(inputs), list(outputs)

@@ -2,39 +2,44 @@
 
 Whatever the file raises is a `ScriptError` at the IMPORT. The file is run under a name that is
 gone from `sys.modules` afterwards, so that its functions are pickled by value: another
-process has no such file.
+process has no such file. What is run is what the file holds now: no bytecode of Python's cache,
+which may be older than a change within the same second.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
+from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from sqlglot import exp
 
 from weir.errors import ScriptError
+from weir.plan.code_fingerprint import IMPORTED, file_code
 from weir.plan.functions import FUNCTIONS
-from weir.plan.user_code import UserFunctions
+from weir.plan.user_code import UserFunctions, describe
 from weir.script.constants import Scope, string
 from weir.script.translate_expressions import AGGREGATES
 
 _TAKEN = frozenset((*FUNCTIONS, *AGGREGATES, "explode", "cast", "try_cast", "count_star"))
 
 
-def imported(node: exp.Expr, directory: Path, scope: Scope) -> UserFunctions:
-    """The user's functions in the file that IMPORT names, relative to `directory`."""
+def imported(node: exp.Expr, directory: Path, scope: Scope) -> tuple[UserFunctions, dict[str, str]]:
+    """The user's functions in the file that IMPORT names, relative to `directory`, and the
+    fingerprints of what was run."""
     written = string(node.this, scope, "the file of IMPORT")
     path = directory / written
     if path.suffix != ".py" or not _is_file(path):
         hint = "IMPORT takes a .py file, relative to the program's folder"
         raise scope.error(f"no Python file '{written}' in {directory}", node.this, hint)
-    functions = UserFunctions.of(_run(path, written, node, scope))
+    source = path.read_bytes()
+    functions = UserFunctions.of(_run(path, source, written, node, scope))
     for name in (*functions.scalars, *functions.aggregates):
         if name.lower() in _TAKEN:
             raise scope.error(f"'{written}' defines `{name}`, which is built in", node.this)
-    return functions
+    return functions, file_code(written, source)
 
 
 def _is_file(path: Path) -> bool:
@@ -44,15 +49,18 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _run(path: Path, written: str, node: exp.Expr, scope: Scope) -> list[object]:
-    name = f"weir_import_{path.stem}"
-    spec = spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+def _run(path: Path, source: bytes, written: str, node: exp.Expr, scope: Scope) -> list[object]:
+    name = f"{IMPORTED}{path.stem}"
+    loader = SourceFileLoader(name, str(path))
+    spec = spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+        exec(loader.source_to_code(source, str(path)), vars(module))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, too, is no more than an error here
         raise _failed(error, path, written, node, scope) from error
     finally:
         sys.modules.pop(name, None)
@@ -65,5 +73,5 @@ def _failed(
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
     where = "" if line is None else f", line {line}"
-    message = f"'{written}'{where}: {type(error).__name__}: {error}"
+    message = f"'{written}'{where}: {describe(error)}"
     return scope.error(message, node.this)

@@ -10,6 +10,7 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sqlglot import exp
@@ -17,7 +18,7 @@ from sqlglot import exp
 from weir.errors import PlanError, ScriptError
 from weir.events.types import BOOLEAN, STRING, type_name
 from weir.plan.builder import build_query
-from weir.plan.nodes import Node, Output, Program
+from weir.plan.nodes import Node, Output, Program, ProgramText
 from weir.plan.nodes import Source as SourceNode
 from weir.plan.query import Query
 from weir.plan.strategy import parse_step_limit, parse_strategy
@@ -74,7 +75,7 @@ def parse_program(
     try:
         trees = parse_statements(source)
         checker = _Checker(source, dict(params or {}), directory or Path(), sources)
-        return checker.check(trees)
+        program = checker.check(trees)
     except RecursionError:
         hint = "name the inner parts as streams of their own, or use IN for long lists"
         raise source.error("an expression is too long or too deep", 0, hint) from None
@@ -82,6 +83,10 @@ def parse_program(
         if not name:
             raise
         raise _named(error, name, source) from error.__cause__
+    if sources:
+        return program  # more than a text
+    given = tuple((params or {}).items())
+    return replace(program, text=ProgramText(text, given, str(directory or Path()), name))
 
 
 def _named(error: ScriptError, name: str, source: Source) -> ScriptError:
@@ -105,6 +110,7 @@ class _Checker:
         self._sources: list[SourceNode] = list(sources)
         self._outputs: list[Output] = []
         self._settings: dict[str, object] = {}
+        self._code: dict[str, str] = {}
         self._stages: set[str] = set()
 
     @property
@@ -123,6 +129,7 @@ class _Checker:
             tuple((n, node) for n, node in self._streams.items() if n not in inputs),
             tuple(self._outputs),
             tuple(self._settings.items()),
+            tuple(self._code.items()),
         )
 
     def _check_params(self, names: list[str]) -> None:
@@ -140,8 +147,8 @@ class _Checker:
             case Definition():
                 self._define(tree)
             case ImportStatement():
-                found = imported(tree, self._directory, self._scope)
-                self._functions = self._functions | found
+                found, code = imported(tree, self._directory, self._scope)
+                self._functions, self._code = self._functions | found, self._code | code
             case OutputStatement():
                 self._output(tree)
             case DeclareStatement():

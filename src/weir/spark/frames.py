@@ -26,7 +26,7 @@ from weir.io.chunks import Partition
 from weir.io.columnar import Records
 from weir.io.sources import rooted
 from weir.io.writers import OutputForm
-from weir.local.files import open_partitions
+from weir.local.partitions import open_partitions
 from weir.local.run import program_of
 from weir.plan.durations import parse_duration
 from weir.plan.nodes import Program, Schema, Source, SourceOptions

@@ -41,17 +41,20 @@ from weir.job.records import check_commits, job_ledger, sweep
 from weir.job.running import HostSettings
 from weir.job.signals import Ended
 from weir.job.status import JobStatus
+from weir.job.story import StoryLine
 from weir.job.strategy import strategies
 from weir.job.topology import Topology, make_topology
 from weir.local.committed import write_outputs
 from weir.local.files import InputReport, OutputReport, RunReport, check_outputs
 from weir.local.instances import EmitRows
 from weir.local.runner import output_schema
+from weir.plan.code_fingerprint import changes, program_code
 from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import Strategy, default_strategy, step_limit
+from weir.plan.user_code import describe
 from weir.reliable.store import ObjectExists
 from weir.spark.flight import ChannelErrors, Client, Security
 from weir.spark.frames import all_partitions, frame_sources
@@ -92,6 +95,8 @@ class LiveRun:
     cut: int | None
     settings: LiveSettings
     log_token: str = ""
+    notes: tuple[str, ...] = ()
+    """What the story says of the job before it begins."""
 
     def run(
         self,
@@ -140,6 +145,7 @@ class LiveRun:
                 self.program, self.plan, self.topology, self.partitions
             ),
         )  # fmt: skip
+        machine.story += [StoryLine(time.monotonic(), "", note) for note in self.notes]
         security = Security(secrets.token_hex(32), self.settings.tls)
         address = self.settings.address or _address(spark)
         driver = ManagerDriver(machine, self.objects, address, security, _show)
@@ -204,6 +210,7 @@ def prepare_live(
     parallelism: int = 1,
     cut: int | None = None,
     resume: bool = False,
+    accept_code_changes: bool = False,
     settings: LiveSettings | None = None,
 ) -> LiveRun:
     """Check everything that can be checked without Spark, and take the store."""
@@ -215,18 +222,23 @@ def prepare_live(
     found = all_partitions(program, directory)
     pays = partial(rows_share_keys, partitions=found)
     plan = cut_stages(rewrite(program, pays), parallelism)
-    job = _claim_store(objects, program, plan, parallelism, found, resume)
+    code = program_code(program)
+    job = _claim_store(objects, program, plan, parallelism, found, code, resume)
     partitions = {n: _same_partitions(job.partitions[n], parts) for n, parts in found.items()}
     ledger = job_ledger(objects, job)
     if ledger is not None:
         check_commits(objects, ledger)
     begun = ledger or Ledger(token=job.token)
+    known = job.code if begun.code is None else begun.code
+    changed = _check_code(objects.place, known, code, accept_code_changes)
+    begun.code = code
     live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
     if ledger is None:
         # Nobody has begun. Later these may have been collected, and must not be made anew.
         for vertex in _followed(live):
             begin_log(objects, vertex, job.token)
-    return replace(live, log_token=job.token)
+    notes = (f"goes on with other code: {', '.join(changed)}",) if changed else ()
+    return replace(live, log_token=job.token, notes=notes)
 
 
 def make_live(
@@ -271,10 +283,10 @@ def _guarded(name: str, emit: EmitRows) -> EmitRows:
     def guarded(partition: int, seq: int, rows: Batch) -> None:
         try:
             emit(partition, seq, rows)
-        except Exception as error:  # the user's code may raise anything
+        except BaseException as error:  # the user's code may raise anything, SystemExit too
             raise RunError(
                 f"the callback of {name} failed on {len(rows)} rows from {seq} of partition "
-                f"{partition} on: {type(error).__name__}: {error}"
+                f"{partition} on: {describe(error)}"
             ) from error
 
     return guarded
@@ -299,6 +311,7 @@ def _claim_store(
     plan: StagedPlan,
     parallelism: int,
     partitions: Mapping[str, Sequence[Partition]],
+    code: dict[str, str],
     resume: bool,
 ) -> JobRecord:
     """Make the store this job's, or see that it is; what it was made for."""
@@ -310,7 +323,7 @@ def _claim_store(
     )
     wanted = JobRecord(
         hashlib.sha256(text.encode()).hexdigest(), parallelism, names, outputs,
-        secrets.token_hex(16),
+        secrets.token_hex(16), code,
     )  # fmt: skip
     known = read_job(objects)
     if not resume:
@@ -330,6 +343,20 @@ def _claim_store(
             hint=f"it was begun with --parallelism {known.parallelism}",
         )
     return known
+
+
+def _check_code(
+    place: str, known: dict[str, str] | None, code: dict[str, str], accept: bool
+) -> list[str]:
+    """The user's code is what the job ran with; else what has changed, if that is accepted."""
+    changed = changes(known, code) if known is not None else []
+    if changed and not accept:
+        raise PlanError(
+            f"the user's code is not what the job in '{place}' ran with: {', '.join(changed)}",
+            hint="rows before and after would come of different functions: put the code back, "
+            "begin anew with a store of its own, or go on with --accept-code-changes",
+        )
+    return changed
 
 
 def _same_partitions(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
 
 from weir.io.sinks import sink_format
 from weir.io.writers import OutputForm, Staging, part_name, put_all_in_place
@@ -31,6 +32,7 @@ from weir.local.files import (
 )
 from weir.local.run import parsed
 from weir.local.runner import output_schema
+from weir.local.second_run import other_environment
 from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.spark.frames import all_partitions, frames_of
@@ -74,9 +76,9 @@ def run_offline(
 
     Without `spark`, the active session runs it, or one made for it on all cores of this machine.
     `params` override DECLAREs; relative paths start at `directory`, which all workers must see.
-    What is written is what `weir.run` writes. `check` runs a second job, cut elsewhere, before
-    outputs are put in their places: if any stream then has other rows, a DeterminismViolation
-    says which.
+    What is written is what `weir.run` writes. `check` runs a second job, cut elsewhere and in
+    other workers, before outputs are put in their places: if any stream then has other rows, a
+    DeterminismViolation says which.
     """
     if not isinstance(program, Program):
         program = parsed(program, params, Path(directory))
@@ -126,7 +128,8 @@ def run_programs(
         if check:
             jobs = JobsProgress(tell, 2, in_time=True)
             reports = reports_of(cut, jobs.begin("run"))
-            again = reports_of(other_cut(cut), jobs.begin("run"))
+            with _other_workers(spark):
+                again = reports_of(other_cut(cut), jobs.begin("run"))
             for first, second in zip(reports, again, strict=True):
                 check_same(checksums(first), checksums(second))
         else:
@@ -144,6 +147,23 @@ def run_programs(
         _run_report(program, directory, pieces[at], reports[at], digests[at])
         for at, program in enumerate(programs)
     ]
+
+
+@contextmanager
+def _other_workers(spark: SparkSession) -> Iterator[None]:
+    """Python workers meanwhile are new ones, with another environment. A server of Spark Connect
+    has its own say in that."""
+    if is_remote():
+        yield
+        return
+    environment = spark.sparkContext.environment
+    before = dict(environment)
+    environment.update(other_environment(before))
+    try:
+        yield
+    finally:
+        environment.clear()
+        environment.update(before)
 
 
 def _run_job(

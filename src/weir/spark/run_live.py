@@ -37,6 +37,7 @@ def run_live(
     cut: int | None = None,
     parallelism: int = 1,
     resume: bool = False,
+    accept_code_changes: bool = False,
     hosts: int = 2,
     callbacks: Mapping[str, Callback] | None = None,
     watch: Callable[[JobStatus], None] | None = None,
@@ -45,7 +46,8 @@ def run_live(
 ) -> RunReport | None:
     """Run a program continuously until its inputs end: a text, a `Path` to one, or a checked
     program. None when it was stopped before, by Ctrl-C or because `stop` said so: then `resume`
-    goes on with what is in the `store`, a folder or a bucket's URL.
+    goes on with what is in the `store`, a folder or a bucket's URL. If the functions that it calls
+    have changed since, that is a PlanError unless `accept_code_changes`.
 
     Without `spark`, the active session runs it, or one made for it with a slot for each of the
     `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by the
@@ -61,7 +63,7 @@ def run_live(
     settings = LiveSettings(hosts=hosts, tls=None if tls is None else read_tls(*tls))
     live = prepare_live(
         program, str(store), directory=directory, parallelism=parallelism, cut=cut,
-        resume=resume, settings=settings,
+        resume=resume, accept_code_changes=accept_code_changes, settings=settings,
     )  # fmt: skip
     master = live_master(hosts)
     own = nullcontext(spark) if spark is not None else session(master, live_settings(master, {}))

@@ -163,7 +163,7 @@ def test_results_name_the_window_and_the_group(
     assert f"Sums.result ({error.file}:15) failed on window {bounds} of k = 'b'" in str(error)  # type: ignore[attr-defined]
     error = failure(query, [*others, row(12, 8)], delay=delay)
     assert event_of(error) == f"window {bounds} of k = 'b'"
-    assert str(error).endswith("it must return BIGINT, not 'text'")
+    assert str(error).endswith("it must return BIGINT, not 'text' (str)")
     error = failure(query.replace("Sums", "NoZero"), [row(12, 8)], delay=delay)
     assert event_of(error) == f"window {bounds} of k = 'b'"
 
@@ -198,8 +198,8 @@ def test_timers_name_their_key(failure: Failure) -> None:
 
 def test_what_is_emitted_is_named(failure: Failure) -> None:
     error = failure("PROCESS A USING Emits()", [row(v, v) for v in range(11, 15)])
-    assert event_of(error) == "the row it emits, {'vs': 13, 've': 22, 'v': 'text'}"
-    assert str(error).endswith("column v must be BIGINT, not 'text'")
+    assert "'vs': 13" in str(event_of(error)) and error.line == 52  # type: ignore[attr-defined]
+    assert str(error).endswith("column v must be BIGINT, not 'text' (str)")
 
 
 # --- sums, windows, lifetimes ----------------------------------------------------------------

@@ -105,13 +105,13 @@ class EmitsThePast:
 
 @weir.operator(columns={"v": "BIGINT"})
 class EmitsText:
-    def on_event(self, event: Any, ctx: Any) -> None:      # line 94
-        ctx.emit(v="text")
+    def on_event(self, event: Any, ctx: Any) -> None:
+        ctx.emit(v="text")                 # line 95
 
 @weir.operator(columns={"v": "BIGINT"})
 class EmitsTooMuch:
-    def on_event(self, event: Any, ctx: Any) -> None:      # line 99
-        ctx.emit(v=1, w=2)
+    def on_event(self, event: Any, ctx: Any) -> None:
+        ctx.emit(v=1, w=2)                 # line 100
 
 @weir.operator(columns={"v": "BIGINT"})
 class BadArguments:
@@ -140,8 +140,8 @@ CASES = {
     "column": ("PROCESS A USING NoSuchColumn()", "NoSuchColumn.on_event", 76, "no column nonsense"),
     "on_time": ("REDUCE A ON v USING OnTime()", "OnTime.on_time", 84, "ValueError: unlucky"),
     "past": ("PROCESS A USING EmitsThePast()", "EmitsThePast.on_event", 90, "before the current"),
-    "text": ("PROCESS A USING EmitsText()", "EmitsText", 94, "column v"),
-    "too_much": ("PROCESS A USING EmitsTooMuch()", "EmitsTooMuch", 99, "['w']"),
+    "text": ("PROCESS A USING EmitsText()", "EmitsText", 95, "column v"),
+    "too_much": ("PROCESS A USING EmitsTooMuch()", "EmitsTooMuch", 100, "['w']"),
     "arguments": ("PROCESS A USING BadArguments(0)", "BadArguments.__init__", 105, "ZeroDivision"),
 }
 ROWS = [{"vs": v, "v": v} for v in range(20)]

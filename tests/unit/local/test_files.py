@@ -14,7 +14,8 @@ import weir
 from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
 from weir.io.sidecar import read_sidecar
 from weir.io.writers import OutputWriter, Staging
-from weir.local.files import InputReport, open_partitions, run_files
+from weir.local.files import InputReport, run_files
+from weir.local.partitions import open_partitions
 from weir.local.runner import Progress
 from weir.reliable.digest import Digest
 from weir.script.program import parse_program

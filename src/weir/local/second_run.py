@@ -1,0 +1,171 @@
+"""The second run of `--check`: in a process that is unlike this one.
+
+Rules
+1. A program that was parsed from a text is parsed again there, so its IMPORTs run again. One that
+   was made in Python cannot be: its second run is in this process, and only rules 3 and 4 hold.
+2. The other process has another hash seed, and so another order of sets, another time zone, the
+   plain locale, other addresses and another number.
+3. Functions are called more often than needed, so those that count or remember calls are found.
+4. Inputs are cut elsewhere, and operators begin anew with what a snapshot keeps of them: after the
+   first step, the second, the fourth and so on.
+
+Only the ordered checksums of the streams come back.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from weir.errors import RunError, WeirError
+from weir.local.partitions import Partitions, open_partitions
+from weir.local.runner import Emit, LocalRun
+from weir.plan.explain import explain
+from weir.plan.nodes import Output, Program, ProgramText
+from weir.plan.rewrites import rewrite
+from weir.plan.stages import cut_stages
+from weir.script.program import parse_program
+
+_COMMAND = "import sys; from weir.local.second_run import main; main(*sys.argv[1:])"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the other process runs. `plan` is what it must have made of the text."""
+
+    text: ProgramText
+    outputs: tuple[tuple[str, str, str], ...]
+    plan: str
+    directory: str
+    cut: int
+    parallelism: int
+
+
+def other_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What another process has in its environment that this one has not."""
+    return {
+        "PYTHONHASHSEED": "1" if environment.get("PYTHONHASHSEED") != "1" else "2",
+        "TZ": "WEIR-10:37",  # east of Greenwich, by an offset that nobody has
+        "LC_ALL": "C.UTF-8",
+        "WEIR_EXTRA_CALLS": "1",
+    }
+
+
+def second_checksums(
+    program: Program, directory: str | Path, *, cut: int, parallelism: int
+) -> dict[str, str]:
+    """The ordered checksums of all streams, as another process has them."""
+    if program.text is not None:
+        outputs = tuple((o.name, o.path, o.kind) for o in program.outputs)
+        plan = _plan_text(program, parallelism)
+        request = _Request(program.text, outputs, plan, str(directory), cut, parallelism)
+        found = _asked(request)
+        if found is not None:
+            return found
+    return checksums_here(program, open_partitions(program, directory), cut, parallelism)
+
+
+def checksums_here(
+    program: Program, partitions: Partitions, cut: int, parallelism: int
+) -> dict[str, str]:
+    """The ordered checksums of all streams of a run in this process, with more calls."""
+    nowhere: list[Emit] = [lambda vertex, rows: None for _ in program.outputs]
+    with _more_calls():
+        run = LocalRun(program, partitions, nowhere, cut=cut, parallelism=parallelism, check=True)
+        steps, renewed = 0, 1
+        while run.step():
+            steps += 1
+            if steps == renewed:
+                run.renew()
+                renewed *= 2
+    return run.checksums
+
+
+@contextmanager
+def _more_calls() -> Iterator[None]:
+    before = os.environ.get("WEIR_EXTRA_CALLS")
+    os.environ["WEIR_EXTRA_CALLS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["WEIR_EXTRA_CALLS"]
+
+
+def _plan_text(program: Program, parallelism: int) -> str:
+    rewritten = rewrite(program)
+    return explain(rewritten, cut_stages(rewritten, parallelism))
+
+
+# --- in this process ---------------------------------------------------------------------------
+
+
+def _asked(request: _Request) -> dict[str, str] | None:
+    """What the other process answers; None when the text is another program by now."""
+    environment = os.environ | other_environment(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path)
+    with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
+        asked, told = os.path.join(folder, "asked"), os.path.join(folder, "told")
+        Path(asked).write_bytes(pickle.dumps(request))
+        command = [sys.executable, "-c", _COMMAND, asked, told]
+        # What the user's code prints there is no result: it goes where messages go.
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=2, env=environment
+        ) as process:
+            try:
+                process.wait()
+            except BaseException:  # Ctrl-C, or the end of this process
+                process.kill()
+                raise
+        try:
+            answer = pickle.loads(Path(told).read_bytes())
+        except FileNotFoundError:
+            how = process.returncode
+            told_by = f"signal {-how}" if how < 0 else f"exit code {how}"
+            raise RunError(f"the process of the second run ended by itself: {told_by}") from None
+    if isinstance(answer, WeirError):
+        raise answer
+    found: dict[str, str] | None = answer
+    return found
+
+
+# --- in the other process ------------------------------------------------------------------------
+
+
+def main(asked: str, told: str) -> None:
+    """Do what a request says, and leave the answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked is told of Ctrl-C, and ends us
+    request = pickle.loads(Path(asked).read_bytes())
+    answer: dict[str, str] | WeirError | None
+    try:
+        answer = _answer(request)
+    except WeirError as error:
+        answer = error
+    Path(told).write_bytes(pickle.dumps(answer))
+    # Threads that the user's code has left behind hold nobody up.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _answer(request: _Request) -> dict[str, str] | None:
+    text = request.text
+    program = parse_program(
+        text.source, params=dict(text.params), directory=Path(text.directory), name=text.name
+    )
+    named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
+    if not all(name in named for name, _, _ in request.outputs):
+        return None
+    outputs = tuple(Output(name, named[name], path, kind) for name, path, kind in request.outputs)  # type: ignore[arg-type]
+    program = replace(program, outputs=outputs)
+    if _plan_text(program, request.parallelism) != request.plan:
+        return None
+    partitions = open_partitions(program, request.directory)
+    return checksums_here(program, partitions, request.cut, request.parallelism)

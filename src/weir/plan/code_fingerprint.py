@@ -1,0 +1,278 @@
+"""Fingerprints of the user's Python: what a job was begun with, so that a resume can compare.
+
+Rules
+1. A file that IMPORT runs has one, and so has every module that it imports, directly or not, also
+   inside functions: what Python would find, unless it is Python's own, Weir's, or installed
+   (site-packages). It is that of the syntax tree: comments and layout do not count.
+2. A function that was not IMPORTed, such as one of a script or a notebook, has one of its own: its
+   bytecode and constants, with the functions, classes and plain values that it refers to. From
+   modules that it refers to come those of rule 1.
+3. What code reads from files, and versions of libraries, are not in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+
+import numpy as np
+import pyarrow as pa
+
+from weir.plan.nodes import Program
+from weir.plan.traversal import ordered_nodes
+from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
+
+IMPORTED = "weir_import_"
+"""The names of modules that IMPORT runs begin so."""
+
+UserFunction = ScalarFunction | AggregateFunction | OperatorFunction
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
+_UNTOLD = frozenset(
+    ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__")
+)
+
+
+def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """What is different: "rules.py changed", "helper is new", "old is gone".
+
+    >>> changes({"a": "1", "b": "1"}, {"b": "2", "c": "1"})
+    ['a is gone', 'b changed', 'c is new']
+    """
+    told = []
+    for name in sorted({*before, *now}):
+        if name not in now:
+            told.append(f"{name} is gone")
+        elif name not in before:
+            told.append(f"{name} is new")
+        elif before[name] != now[name]:
+            told.append(f"{name} changed")
+    return told
+
+
+def program_code(program: Program) -> dict[str, str]:
+    """The fingerprints of all the user's code that a program was made of."""
+    found = dict(program.code)
+    roots = [output.node for output in program.outputs]
+    for function in _user_functions(ordered_nodes(roots)):
+        thing = _wrapped(function)
+        if not str(getattr(thing, "__module__", "")).startswith(IMPORTED):
+            walk = _Walk()
+            text = walk.text(function)
+            found[f"{getattr(thing, '__module__', None)}.{function.name}"] = _hash(text.encode())
+            for module in walk.modules:
+                found |= module_code(module)
+    return found
+
+
+def file_code(name: str, source: bytes) -> dict[str, str]:
+    """The fingerprint of a file that IMPORT runs, by its written name, and those of what it
+    imports."""
+    return {name: source_hash(source)} | _reached(_imports(source, ""))
+
+
+def module_code(name: str) -> dict[str, str]:
+    """The fingerprint of a module, if it is the user's, and those of what it imports."""
+    return _reached([name])
+
+
+def source_hash(source: bytes) -> str:
+    """The same for texts that differ in comments and layout only."""
+    try:
+        return _hash(ast.unparse(ast.parse(source)).encode())
+    except (SyntaxError, ValueError, RecursionError):  # it is no Python, or too deep
+        return _hash(source)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+# --- modules ---------------------------------------------------------------------------------
+
+
+def _reached(names: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    waiting = list(names)
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        file = _user_file(name)
+        if file is None:
+            continue
+        source = file.read_bytes()
+        is_text = file.suffix == ".py"
+        found[name] = source_hash(source) if is_text else _hash(source)
+        if is_text:
+            package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+            waiting += _imports(source, package)
+    return found
+
+
+def _imports(source: bytes, package: str) -> list[str]:
+    """The full names of what a source may import; not all of them need be modules."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    return [prefix for name in names if name for prefix in _prefixes(name)]
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    return (".".join(parts[: n + 1]) for n in range(len(parts)))
+
+
+def _user_file(name: str) -> Path | None:
+    """The file of a module that is the user's own."""
+    if name.split(".")[0] in (*sys.stdlib_module_names, "weir"):
+        return None
+    module = sys.modules.get(name)
+    origin = getattr(module, "__file__", None) if module is not None else _origin(name)
+    if not origin or _INSTALLED & set(Path(origin).parts):
+        return None
+    file = Path(origin)
+    return file if file.is_file() else None
+
+
+def _origin(name: str) -> str | None:
+    """Where Python would find a module that nobody has imported yet; nothing is run."""
+    path = None
+    spec = None
+    for prefix in _prefixes(name):
+        spec = PathFinder.find_spec(prefix, path)
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations
+    return spec.origin if spec is not None else None
+
+
+# --- functions -------------------------------------------------------------------------------
+
+
+def _user_functions(value: object, seen: set[int] | None = None) -> Iterator[UserFunction]:
+    """All of them in a plan, or a part of one, in its order."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, UserFunction):
+        yield value
+    elif isinstance(value, tuple | list):
+        for element in value:
+            yield from _user_functions(element, seen)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield from _user_functions(getattr(value, field.name), seen)
+
+
+def _wrapped(function: UserFunction) -> object:
+    return function.function if isinstance(function, ScalarFunction) else function.implementation
+
+
+class _Walk:
+    """Code and values as a text that is the same in every process; `modules` are those that the
+    code refers to."""
+
+    def __init__(self) -> None:
+        self.modules: list[str] = []
+        self._seen: set[int] = set()
+        self._kept: list[object] = []  # so that no number of `_seen` is used twice
+
+    def text(self, value: object) -> str:
+        if isinstance(value, int):
+            return f"{type(value).__name__} {value:x}"  # decimals of long ones are refused
+        if isinstance(value, float | complex | str | bytes | None | type(...)):
+            return repr(value)
+        if isinstance(value, pa.DataType):
+            return str(value)
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype}{value.shape}{_hash(value.tobytes())}"
+        if id(value) in self._seen:
+            return "again"
+        self._seen.add(id(value))
+        self._kept.append(value)
+        return f"{type(value).__name__}({self._parts(value)})"
+
+    def _parts(self, value: object) -> str:
+        match value:
+            case tuple() | list():
+                return ",".join(map(self.text, value))
+            case set() | frozenset():
+                return ",".join(sorted(map(self.text, value)))
+            case dict():
+                return ",".join(f"{self.text(k)}:{self.text(v)}" for k, v in value.items())
+            case CodeType():
+                return self._code(value)
+            case FunctionType():
+                return self._function(value)
+            case MethodType():
+                return self.text(value.__func__) + self.text(value.__self__)
+            case staticmethod() | classmethod():
+                return self.text(value.__func__)
+            case property():
+                return self.text((value.fget, value.fset, value.fdel))
+            case partial():
+                return self.text((value.func, value.args, value.keywords))
+            case ModuleType():
+                self.modules.append(value.__name__)
+                return value.__name__
+            case type():
+                return self._class(value)
+            case ScalarFunction() | AggregateFunction() | OperatorFunction():
+                return self.text([getattr(value, f.name) for f in fields(value)])
+        return str(getattr(value, "__qualname__", ""))
+
+    def _code(self, code: CodeType) -> str:
+        constants = ",".join(map(self.text, code.co_consts))
+        names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_flags)
+        return f"{names}{code.co_code.hex()}[{constants}]"
+
+    def _function(self, function: FunctionType) -> str:
+        if not _is_users(function.__module__):
+            return f"{function.__module__}.{function.__qualname__}"
+        known = function.__globals__
+        used = {n: known[n] for n in sorted(_names(function.__code__)) if n in known}
+        cells = [_content(cell) for cell in function.__closure__ or ()]
+        extras = (function.__defaults__, function.__kwdefaults__, cells)
+        return f"{self.text(function.__code__)}{self.text(extras)}{self.text(used)}"
+
+    def _class(self, cls: type) -> str:
+        if not _is_users(cls.__module__):
+            return f"{cls.__module__}.{cls.__qualname__}"
+        members = {n: v for n, v in sorted(vars(cls).items()) if n not in _UNTOLD}
+        return f"{cls.__qualname__}{self.text(cls.__bases__)}{self.text(members)}"
+
+
+def _is_users(module: str | None) -> bool:
+    """Whether what is defined there is the user's own: a script, a notebook, a module of theirs."""
+    return module is None or module == "__main__" or _user_file(module) is not None
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = (c for c in code.co_consts if isinstance(c, CodeType))
+    return set(code.co_names).union(*(_names(c) for c in inner))
+
+
+def _content(cell: object) -> object:
+    try:
+        return cell.cell_contents  # type: ignore[attr-defined]
+    except ValueError:  # it is empty
+        return None

@@ -1,0 +1,81 @@
+"""Bugs of what calls the user's code, compares it and looks at what it gives."""
+
+from sabotage.bugs import Bug
+
+_VALUES, _CALLS, _APPLY = (
+    "kernels/user_values.py",
+    "kernels/user_calls.py",
+    "kernels/apply.py",
+)
+_AGGREGATE, _CODE, _SECOND = (
+    "kernels/user_aggregate.py",
+    "plan/code_fingerprint.py",
+    "local/second_run.py",
+)
+_VALUE_TESTS = ("tests/unit/kernels/test_user_values.py",)
+_HOSTILE = ("tests/unit/kernels/test_hostile_user_code.py",)
+_CODE_TESTS = ("tests/unit/plan/test_code_fingerprint.py",)
+_SECOND_TESTS = ("tests/unit/local/test_second_run.py",)
+
+BUGS = (
+    # --- values ---
+    Bug("a bool is a number", _VALUES,
+        "return None if isinstance(value, bool) else int.__int__(value)",
+        "return int.__int__(value)", _VALUE_TESTS),
+    Bug("a float is an integer", _VALUES,
+        "        return kinds <= {_PLAIN[dtype]}", "        return True", _VALUE_TESTS),
+    Bug("an integer may lose its last bits in a DOUBLE", _VALUES,
+        "if abs(number) > 1 << 1023 or int(float(number)) != number:",
+        "if abs(number) > 1 << 1023:", _VALUE_TESTS),
+    Bug("a time without a zone is UTC", _VALUES,
+        "    if value.utcoffset() is None:\n        raise Misfit(dtype, value, \", which has no",
+        "    if value.utcoffset() is None:\n        value = value.replace(tzinfo=UTC)\n"
+        "    if False:\n        raise Misfit(dtype, value, \", which has no", _VALUE_TESTS),
+    Bug("a struct may have other keys", _VALUES,
+        "if set(value) != names:", "if not names <= set(value):", _VALUE_TESTS),
+    # --- calls ---
+    Bug("SystemExit of a function ends the run", _CALLS,
+        "        except BaseException as error:\n            check_not_interrupted(error, call)\n"
+        "            place = failure_place(function.name, call, error)\n"
+        "            raise RowFailure(len(results)",
+        "        except Exception as error:\n            check_not_interrupted(error, call)\n"
+        "            place = failure_place(function.name, call, error)\n"
+        "            raise RowFailure(len(results)", _HOSTILE),
+    Bug("a vectorised result shares its memory", _CALLS,
+        "return pa.concat_arrays([result, result.slice(0, 0)])", "return result", _HOSTILE),
+    Bug("a result of an aggregate is its state", _AGGREGATE,
+        "            return self._freeze(result)", "            return result", _HOSTILE),
+    Bug("rows of an aggregate are shown as they were left", _AGGREGATE,
+        "values = deepcopy(values) if self._copied else values", "values = values or ()",
+        _HOSTILE),
+    Bug("state stays as the user made it", _APPLY,
+        "            if plain is not value:", "            if False:", _HOSTILE),
+    Bug("instances share the lists of their class", _APPLY,
+        "if isinstance(value := getattr(made, name, None), list | dict):",
+        "if isinstance(value := getattr(made, name, None), bytes):", _HOSTILE),
+    Bug("nested state is not looked at", _APPLY,
+        "            self._changed[key] = event", "            pass", _HOSTILE),
+    Bug("other threads may emit", _APPLY,
+        "if self._thread != threading.get_ident():", "if self._thread is None:", _HOSTILE),
+    # --- fingerprints ---
+    Bug("modules that a module imports do not count", _CODE,
+        "            waiting += _imports(source, package)", "            pass", _CODE_TESTS),
+    Bug("globals of a function do not count", _CODE,
+        "{self.text(extras)}{self.text(used)}", "{self.text(extras)}", _CODE_TESTS),
+    Bug("other code is taken for the same", "spark/live.py",
+        "    if changed and not accept:", "    if not changed and not accept and known is None:",
+        ("tests/unit/spark/test_live_code.py",)),
+    Bug("accepted code is forgotten", "spark/live.py",
+        "    begun.code = code\n", "", ("tests/unit/spark/test_live_code.py",)),
+    # --- the second run ---
+    Bug("the second run has the same hash seed", _SECOND,
+        "environment = os.environ | other_environment(os.environ)",
+        'environment = other_environment(os.environ) | os.environ | {"PYTHONHASHSEED": "0"}',
+        _SECOND_TESTS),
+    Bug("the second run makes no more calls", _SECOND,
+        '    os.environ["WEIR_EXTRA_CALLS"] = "1"',
+        '    os.environ.pop("WEIR_EXTRA_CALLS", None)',
+        _SECOND_TESTS),
+    Bug("the second run is never restarted", _SECOND,
+        "                run.renew()", "                pass", _SECOND_TESTS),
+)  # fmt: skip

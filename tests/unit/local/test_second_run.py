@@ -1,0 +1,154 @@
+"""The second run of `--check` is unlike the first in all that user code could depend on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import weir
+from weir.errors import DeterminismViolation, OperatorFailed, RunError
+from weir.local.files import run_files
+from weir.local.partitions import open_partitions
+from weir.local.runner import LocalRun
+from weir.local.second_run import checksums_here, other_environment, second_checksums
+from weir.plan.nodes import Program
+from weir.script import parse_program
+
+RULES = """
+import os, time, weir
+calls = []
+TABLE = {k: n for n, k in enumerate({f"k{i}" for i in range(10)})}
+
+@weir.udf
+def hashed(k: str) -> int: return hash(k) % 1000
+@weir.udf
+def ordered(k: str) -> str: return ",".join({k, k + "1", k + "2", k + "3"})
+@weir.udf
+def tabled(k: str) -> int: return TABLE[k]
+@weir.udf
+def zone(k: str) -> str: return time.strftime("%H:%M", time.localtime(0))
+@weir.udf
+def process(k: str) -> int: return os.getpid()
+@weir.udf
+def address(k: str) -> int: return id(calls) % 2**40
+@weir.udf
+def counted(k: str) -> int:
+    calls.append(k)
+    return len(calls)
+@weir.udf(args=["STRING"], result="BIGINT", vectorised=True)
+def batches(k):
+    import pyarrow as pa
+    calls.append(k)
+    return pa.array([len(calls)] * len(k))
+
+@weir.udf
+def steady(k: str) -> int: return len(k)
+
+@weir.aggregate
+class Counts:
+    made = 0
+    def zero(self) -> int: return 0
+    def add(self, state: int, k: str) -> int:
+        Counts_made.append(k)
+        return len(Counts_made)
+    def result(self, state: int) -> int: return state
+Counts_made = []
+
+@weir.operator(columns={"n": "BIGINT"})
+class Hidden:
+    def __init__(self): self.n = 0
+    def on_event(self, event, ctx):
+        self.n += 1
+        ctx.emit(n=self.n)
+
+@weir.operator(columns={"n": "BIGINT"})
+class Global:
+    def on_event(self, event, ctx):
+        calls.append(1)
+        ctx.emit(n=len(calls))
+
+@weir.udf
+def dies(k: str) -> int:
+    if "WEIR_EXTRA_CALLS" in os.environ: os._exit(3)
+    return 1
+@weir.udf
+def fails(k: str) -> int: return 1 // ("WEIR_EXTRA_CALLS" not in os.environ)
+"""
+FUNCTIONS = (
+    "hashed", "ordered", "tabled", "zone", "process", "address", "counted", "batches", "steady",
+)  # fmt: skip
+QUERIES = {name: f"SELECT {name}(k) AS v FROM A" for name in FUNCTIONS} | {
+    "aggregate": "SELECT Counts(k) AS v FROM A WITH TUMBLING(5)",
+    "hidden": "REDUCE A ON k USING Hidden()",
+    "global": "PROCESS A USING Global()",
+}
+
+
+def program_of(folder: Path, queries: dict[str, str]) -> Program:
+    (folder / "rules.py").write_text(RULES, encoding="utf-8")
+    rows = "".join(f'{{"vs": {i}, "k": "k{i % 7}"}}\n' for i in range(60))
+    (folder / "a.jsonl").write_text(rows, encoding="utf-8")
+    text = "IMPORT 'rules.py'; STREAM A (vs BIGINT, k STRING) FROM 'a.jsonl'; "
+    for name, query in queries.items():
+        text += f"S_{name} = {query}; OUTPUT S_{name} TO '{name}.csv'; "
+    return parse_program(text, directory=folder)
+
+
+def test_dependence_on_the_process_is_found(tmp_path: Path) -> None:
+    program = program_of(tmp_path, QUERIES)
+    run = LocalRun(
+        program, open_partitions(program, tmp_path), [lambda v, rows: None] * len(QUERIES),
+        cut=9, check=True,
+    )  # fmt: skip
+    run.run()
+    again = second_checksums(program, tmp_path, cut=6, parallelism=1)
+    assert again.keys() == run.checksums.keys()
+    streams = {
+        sink.output.name: f"stage {run.plan.stages_of(sink)[0]} vertex 0" for sink in run.plan.sinks
+    }
+    same = {name for name, stream in streams.items() if again[stream] == run.checksums[stream]}
+    assert same == {"S_steady"}
+
+
+def test_a_second_run_that_ends_by_itself(tmp_path: Path) -> None:
+    program = program_of(tmp_path, {"dies": "SELECT dies(k) AS v FROM A"})
+    with pytest.raises(RunError, match="second run ended by itself: exit code 3"):
+        run_files(program, directory=tmp_path, check=True)
+    assert not (tmp_path / "dies.csv").exists()
+
+
+def test_an_error_of_the_second_run_is_told(tmp_path: Path) -> None:
+    program = program_of(tmp_path, {"fails": "SELECT fails(k) AS v FROM A"})
+    with pytest.raises(OperatorFailed, match=r"fails .*ZeroDivisionError"):
+        run_files(program, directory=tmp_path, check=True)
+
+
+def test_without_a_text_it_is_in_this_process(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"vs": 1, "v": 1}\n{"vs": 2, "v": 2}\n', encoding="utf-8")
+    calls: list[int] = []
+
+    @weir.udf
+    def counted(v: int) -> int:
+        calls.append(v)
+        return len(calls)
+
+    stream = weir.stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+    made = stream.select(n=weir.call(counted, weir.col("v")))
+    with pytest.raises(DeterminismViolation):
+        weir.collect(made, directory=tmp_path, check=True)
+    assert "WEIR_EXTRA_CALLS" not in os.environ
+
+
+def test_the_environment_is_another() -> None:
+    mine = {"PYTHONHASHSEED": "1", "TZ": "UTC"}
+    other = other_environment(mine)
+    assert all(mine.get(name) != value for name, value in other.items())
+    assert other_environment({})["PYTHONHASHSEED"] == "1"
+
+
+def test_more_calls_and_restarts_change_no_answer(tmp_path: Path) -> None:
+    program = program_of(tmp_path, {"steady": "SELECT k, COUNT(*) AS n FROM A GROUP BY k"})
+    partitions = open_partitions(program, tmp_path)
+    assert len({str(checksums_here(program, partitions, cut, 2)) for cut in (1, 7, 100)}) == 1
