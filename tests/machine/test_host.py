@@ -524,3 +524,45 @@ def test_deaths_of_those_before_it_are_told_with_every_report() -> None:
     death = Death("h0", None, "exit code 3")
     host = Host("h1", topology(), STRATEGIES, make, SETTINGS, deaths=[death])
     assert [host.report().deaths for _ in range(2)] == [(death,), (death,)]
+
+
+def test_a_checkpoint_that_is_not_the_one_that_was_written_is_reported() -> None:
+    """It is whole and lies under its own name, but it is another."""
+    for at, wanted in ((2, 2), (3, 3)):
+        host, old = new_host(), checkpoint("1.0", 4, wanted, wanted)
+        other = sealed(old, snapshot_at(old, at + 1))
+        obey(host, order("1.0", restart=other if at == 3 else sealed(old, b"x" * 40)))
+        body = snapshot_at(old, at + 1 if at == 3 else at)
+        host.handle(Loaded(old.key, bytes(body)), 0.0)
+        report = host.report().vertices[0]
+        assert (report.status, report.corrupt) == ("failed", (old.key,))
+
+
+def test_a_commit_that_does_not_follow_the_one_before_it_is_reported() -> None:
+    """The commit before it was lost, and this instance made it anew."""
+    host = sink_with_rows()
+    (part,) = puts(work(host))
+    host.handle(stored(part), 0.0)
+    key = commit_key("sink.0", 0)
+    host.handle(Refused(key), 0.0)
+    behind = Commit(0, 5, None, 0, (2,), "0" * 32, 0, ObjectRef(commit_key("sink.0", 9)))
+    assert host.handle(Loaded(key, encode_record(key, behind)), 0.0) == []
+    assert host.report().vertices[0].corrupt == (key,)
+
+
+def test_a_commit_in_whose_place_something_else_lies_is_written_over_it() -> None:
+    host, commands = refused(b"somebody's file")
+    (commit,) = commands
+    assert isinstance(commit, Put) and not commit.new
+    host, commands = refused_then_gone()
+    (commit,) = commands
+    assert isinstance(commit, Put) and commit.new, "it was lost since"
+
+
+def refused_then_gone() -> tuple[Host, list[HostCommand]]:
+    host = sink_with_rows()
+    (part,) = puts(work(host))
+    host.handle(stored(part), 0.0)
+    key = commit_key("sink.0", 0)
+    host.handle(Refused(key), 0.0)
+    return host, host.handle(Loaded(key, None), 0.0)
