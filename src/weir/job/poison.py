@@ -218,8 +218,7 @@ def sentence(found: Sequence[Suspect], titles: Mapping[str, str]) -> str:
     title = titles.get(step.vertex, "")
     causes = dict.fromkeys(s.death.cause for s in reversed(found))
     shown = ", ".join(list(causes)[:_NAMED])
-    row = next((f" ({s.death.step.sample})" for s in reversed(found) if s.death.step and
-                s.death.step.sample and same_place(s.death.step, step)), "")  # fmt: skip
+    row = f" ({step.sample})" if step.sample else ""
     return (
         f"vertex {step.vertex}{f', {title},' if title else ''} killed its host "
         f"{len(found)} times {step.rows}{row}: {shown}; everything is kept, so mend the function "
