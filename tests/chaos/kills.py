@@ -1,6 +1,6 @@
 """Kills of a job's processes, and how long the job takes to be whole again.
 
-worker     kill -9 of a Python worker, which is a host
+worker     kill -9 of a host, which is a process below a Python worker
 executor   kill -9 of an executor's JVM, with all hosts on it
 stop       SIGSTOP of a host; when it was found lost, SIGCONT: it comes back as a zombie
 driver     kill -9 of the driver, then `weir run … --resume`

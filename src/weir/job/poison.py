@@ -26,7 +26,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from weir.events.batch import START, Batch
+from weir.events.batch import OPEN, START, Batch
 from weir.reliable.vertex import Span
 
 PIECES = 256
@@ -51,7 +51,7 @@ class Step(msgspec.Struct, frozen=True):
     claims: bool = False
     since: int = START
     until: int = START
-    """Of its `Span`; all 0 before it got any rows."""
+    """As in its `Span`; nothing before it got any rows."""
     pieces: int = 0
     """So many rows it is given at a time; 0: all that there are."""
     sample: str = ""
@@ -80,6 +80,8 @@ class Step(msgspec.Struct, frozen=True):
             return f"at rows {self.first} to {self.end - 1} of input {self.place}"
         if self.end > self.first:
             return f"at row {self.first} of input {self.place}"
+        if self.until == OPEN:
+            return "with the rows that waited for the end of its inputs"
         return f"with the rows that waited for event time {self.until}"
 
 
@@ -218,8 +220,7 @@ def sentence(found: Sequence[Suspect], titles: Mapping[str, str]) -> str:
     title = titles.get(step.vertex, "")
     causes = dict.fromkeys(s.death.cause for s in reversed(found))
     shown = ", ".join(list(causes)[:_NAMED])
-    row = next((f" ({s.death.step.sample})" for s in reversed(found) if s.death.step and
-                s.death.step.sample and same_place(s.death.step, step)), "")  # fmt: skip
+    row = f" ({step.sample})" if step.sample else ""
     return (
         f"vertex {step.vertex}{f', {title},' if title else ''} killed its host "
         f"{len(found)} times {step.rows}{row}: {shown}; everything is kept, so mend the function "

@@ -69,10 +69,13 @@ class _Watched:
 
     def wait(self) -> Death | None:
         """None when the job is over; else how the host died. Raises what it gave up with."""
+        status = None
         try:
             status = self._watch()
         finally:
             self._end_pulse()
+            if status is None:  # somebody has interrupted the task
+                _end(self._pid)
             error = _error_from(self._read_end)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
             return None
@@ -112,8 +115,7 @@ class _Watched:
 
     def _end_pulse(self) -> None:
         if self._pulse is not None:
-            os.kill(self._pulse, signal.SIGKILL)
-            os.waitpid(self._pulse, 0)
+            _end(self._pulse)
             self._pulse = None
 
 
@@ -152,6 +154,11 @@ def _be_child(parent: int, work: Callable[[], None], errors: int | None) -> NoRe
         _write_error(errors, error)
     finally:
         os._exit(code)  # the way out of a Spark worker is the parent's
+
+
+def _end(child: int) -> None:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def _die_with(parent: int) -> None:

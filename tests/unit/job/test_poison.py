@@ -2,7 +2,7 @@
 
 import pytest
 
-from weir.events.batch import START
+from weir.events.batch import OPEN, START
 from weir.job.keys import record_key
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.poison import (
@@ -161,6 +161,21 @@ def test_the_message_names_vertex_row_cause_and_what_to_do() -> None:
         "exit code 3; everything is kept, so mend the function or the row and run again with "
         "--resume"
     )
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (wide(4, 9), "at rows 4 to 8 of input 0"),
+        (claim(3, 5), "with the rows that waited for event time 5"),
+        (claim(3, OPEN), "with the rows that waited for the end of its inputs"),
+        (Step("1.0"), "in a step that had no rows yet"),
+        (Step("1.0", "load"), "while its state was loaded"),
+        (Step("1.0", "snapshot"), "while its state was saved"),
+    ],
+)
+def test_where_a_vertex_was(step: Step, text: str) -> None:
+    assert step.rows == text
 
 
 def test_a_ledger_with_suspects_can_be_written_and_read() -> None:
