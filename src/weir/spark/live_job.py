@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import pyarrow as pa
 
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.io.followed import Followed, check_not_shorter
+from weir.io.ingress import bad_schema, late_schema
 from weir.io.ingress_log import IngressLog, LogPlace
 from weir.io.sinks import json_values
 from weir.io.writers import OutputForm
@@ -18,7 +20,7 @@ from weir.job.topology import Topology, VertexSpec
 from weir.local.instances import EmitRows, InstanceMaker
 from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Source
-from weir.plan.stages import StagedPlan
+from weir.plan.stages import StagedPlan, stage_schema
 from weir.plan.strategy import Strategy
 from weir.reliable.store import Store
 from weir.spark.flight import Security
@@ -111,3 +113,13 @@ def source_of(plan: StagedPlan, spec: VertexSpec) -> Source:
     source = plan.stages[spec.stage].operators[0]
     assert isinstance(source, Source)
     return source
+
+
+def stream_types(plan: StagedPlan, topology: Topology, stream: str) -> Sequence[pa.DataType]:
+    """The types of the columns of a stream's rows."""
+    spec = topology.vertices[topology.writer_of[stream]]
+    if stream in spec.late:
+        return late_schema(source_of(plan, spec)).types
+    if stream in spec.bad:
+        return bad_schema(source_of(plan, spec)).types
+    return stage_schema(plan.stages[spec.stage]).types

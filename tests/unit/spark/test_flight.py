@@ -12,7 +12,8 @@ import pytest
 
 from weir.events.batch import empty_batch
 from weir.reliable.stream import Entry
-from weir.spark.flight import ChannelErrors, Client, Security, Server, Subscription, Wanted
+from weir.spark.flight import ChannelErrors, Client, Security, Server, Subscription
+from weir.spark.peers import Wanted
 
 SECRET = Security("secret")
 SERVER = """
@@ -49,7 +50,7 @@ class Streams:
 
 def test_a_reader_that_leaves_is_not_served_any_longer() -> None:
     streams = Streams()
-    entries = Client(streams.server.url, SECRET).entries(Wanted("s", 3))
+    entries = Client(streams.server.url, SECRET).entries(Wanted("s", 3), ())
     assert (next(entries).seq) == 3
     leaving = threading.Thread(target=entries.close, daemon=True)  # type: ignore[attr-defined]
     leaving.start()
@@ -64,7 +65,7 @@ def test_a_server_that_dies_ends_its_readers_without_noise(capfd: pytest.Capture
     command = (sys.executable, "-c", SERVER)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        entries = Client(process.stdout.readline().strip(), SECRET).entries(Wanted("s", 0))
+        entries = Client(process.stdout.readline().strip(), SECRET).entries(Wanted("s", 0), ())
         assert next(entries).cti == 7
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(ChannelErrors):
@@ -76,5 +77,5 @@ def test_a_server_that_dies_ends_its_readers_without_noise(capfd: pytest.Capture
 def test_a_reader_without_the_secret_is_refused() -> None:
     streams = Streams()
     with pytest.raises(ChannelErrors):
-        next(Client(streams.server.url, Security("guessed")).entries(Wanted("s", 0)))
+        next(Client(streams.server.url, Security("guessed")).entries(Wanted("s", 0), ()))
     streams.server.shutdown()
