@@ -25,6 +25,7 @@ from weir.job.signals import (
     HostCommand,
     Loaded,
     Lost,
+    Misled,
     OrdersArrived,
     Pull,
     Put,
@@ -180,6 +181,15 @@ def test_what_an_older_connection_brings_is_ignored() -> None:
     assert host.handle(Lost("1.0", 0, first.connection), 0.0) == []
     work(host)
     assert host.report().vertices[0].inputs == (0,)
+
+
+def test_what_cannot_be_rows_ends_the_vertex() -> None:
+    host, first = connected()
+    assert host.handle(Misled("1.0", 0, first.connection - 1, "old"), 0.0) == []
+    assert host.report().vertices[0].error == ""
+    host.handle(Misled("1.0", 0, first.connection, "no rows"), 0.0)
+    (found,) = host.report().vertices
+    assert (found.status, found.error) == ("failed", "stream 0.0/0.0: no rows")
 
 
 def test_the_only_place_is_tried_again_after_a_while() -> None:

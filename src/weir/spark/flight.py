@@ -16,6 +16,7 @@ Contract
 from __future__ import annotations
 
 import hmac
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,9 @@ from weir.reliable.codec import record_of
 from weir.reliable.stream import Entry
 from weir.spark.peers import Number, Wanted, read_entry, read_wanted
 from weir.spark.tls import Tls
+
+# Else gRPC tells stderr of everybody who comes to a port with TLS and has no certificate.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 _HEADER = "authorization"
 

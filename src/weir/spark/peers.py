@@ -35,6 +35,8 @@ from weir.reliable.stream import Entry
 
 _SAME = "do all machines have the same version of Weir?"
 _LARGEST = 2**63 - 1
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises at bytes that are no message of a type."""
 _TIMES = 2
 """Columns of an entry that must be there: the lifetime. Origins may follow."""
 
@@ -61,7 +63,7 @@ def read_wanted(command: bytes | None) -> Wanted:
     """What a reader asks for."""
     try:
         return _wanted_decoder.decode(command or b"")
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise _bad("a request for a stream", error) from None
 
 
@@ -71,7 +73,7 @@ def read_entry(
     """An entry of a stream whose rows have columns of these types."""
     try:
         found = _number_decoder.decode(b"" if number is None else number.to_pybytes())
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise _bad("an entry's number", error) from None
     if record is None:
         return Entry(found.seq, empty_batch(()), found.cti)
@@ -109,7 +111,7 @@ def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
     """What a host says, one of so many, of vertices of this job."""
     try:
         report = decode_report(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise _bad("a report", error) from None
     if not 0 <= report.slot < hosts:
         raise _bad("a report", f"slot {report.slot} of {hosts} hosts")
@@ -168,7 +170,7 @@ def read_orders(body: bytes, topology: Topology) -> Orders:
     """What the manager orders, of vertices of this job."""
     try:
         orders = decode_orders(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise _bad("orders", error) from None
     for order in orders.vertices:
         spec = topology.vertices.get(order.vertex)
