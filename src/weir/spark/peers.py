@@ -77,7 +77,10 @@ def read_entry(
         raise _bad("an entry's number", error) from None
     if record is None:
         return Entry(found.seq, empty_batch(()), found.cti)
-    _check_record(record, types)
+    try:
+        _check_record(record, types)
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:  # names of columns may be no text
+        raise _bad("rows", error) from None
     if found.seq + len(record) > _LARGEST:
         raise _bad("an entry's number", found.seq)
     return entry_of(record, found.seq, found.cti)
@@ -90,12 +93,9 @@ def _check_record(record: pa.RecordBatch, types: Sequence[pa.DataType]) -> None:
     came = record.schema.types
     if times < _TIMES or names != wanted or came != [*[pa.int64()] * times, *types]:
         raise _bad("rows", f"columns {', '.join(map(str, came))} instead of {_named(types)}")
-    try:
-        # Offsets that point elsewhere would crash the process: all of them are looked at, which
-        # takes 5 ns a text (`docs/how-to/live.md`, "Who may listen").
-        record.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise _bad("rows", error) from None
+    # Offsets that point elsewhere would crash the process: all of them are looked at, which takes
+    # 5 ns a text.
+    record.validate(full=True)
     if any(column.null_count for column in record.columns[:times]):
         raise _bad("rows", "NULL in a lifetime or an origin")
 
