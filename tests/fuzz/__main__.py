@@ -18,7 +18,7 @@ def main() -> int:
     with atheris.instrument_imports(include=["weir"]):
         from fuzz.targets import TARGETS
     if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:
-        print("\n".join(TARGETS))
+        sys.stdout.write("\n".join(TARGETS) + "\n")
         return 2
     warnings.simplefilter("ignore")
     target = TARGETS[sys.argv[1]]
