@@ -48,7 +48,8 @@ class ScriptError(WeirError):
     def __init__(
         self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
     ) -> None:
-        self.message, self.line, self.column, self.hint = message, line, column, hint
+        self.message, self.hint = _readable(_shortened(message)), _readable(_shortened(hint))
+        self.line, self.column = line, column
         lines = source.splitlines()
         self.source_line = lines[line - 1] if 0 < line <= len(lines) else ""
         super().__init__(self._render())
@@ -56,10 +57,27 @@ class ScriptError(WeirError):
     def _render(self) -> str:
         text = f"line {self.line}, column {self.column}: {self.message}"
         if self.source_line:
+            begins = max(self.column - 1 - _LONGEST // 2, 0)
+            shown = _readable(self.source_line[begins : begins + _LONGEST])
+            before, after = "…" * (begins > 0), "…" * (begins + _LONGEST < len(self.source_line))
             # Tabs stay tabs under the line, so that the caret stands where the eye looks.
-            indent = "".join(c if c == "\t" else " " for c in self.source_line[: self.column - 1])
-            text += f"\n  {self.source_line}\n  {indent}^"
+            left = before + shown[: self.column - 1 - begins]
+            indent = "".join(c if c == "\t" else " " for c in left)
+            text += f"\n  {before}{shown}{after}\n  {indent}^"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+_LONGEST = 400
+"""Characters of a text that are shown."""
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
+
+
+def _readable(text: str) -> str:
+    """Without what a terminal would obey."""
+    return "".join(c if c.isprintable() or c in "\t\n\xa0" else "\ufffd" for c in text)
 
 
 class PlanError(WeirError):

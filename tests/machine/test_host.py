@@ -37,6 +37,7 @@ from weir.job.signals import (
     HostCommand,
     Loaded,
     Lost,
+    Misled,
     OrdersArrived,
     Pull,
     Put,
@@ -194,6 +195,15 @@ def test_what_an_older_connection_brings_is_ignored() -> None:
     assert host.handle(Lost("1.0", 0, first.connection), 0.0) == []
     work(host)
     assert host.report().vertices[0].inputs == (0,)
+
+
+def test_what_cannot_be_rows_ends_the_vertex() -> None:
+    host, first = connected()
+    assert host.handle(Misled("1.0", 0, first.connection - 1, "old"), 0.0) == []
+    assert host.report().vertices[0].error == ""
+    host.handle(Misled("1.0", 0, first.connection, "no rows"), 0.0)
+    (found,) = host.report().vertices
+    assert (found.status, found.error) == ("failed", "stream 0.0/0.0: no rows")
 
 
 def test_the_only_place_is_tried_again_after_a_while() -> None:
@@ -387,7 +397,7 @@ def other_commit(incarnation: int, inputs: int) -> bytes:
     return encode_record(commit_key("sink.0", 0), made)
 
 
-def refused(body: bytes) -> tuple[Host, list[HostCommand]]:
+def refused(body: bytes | None) -> tuple[Host, list[HostCommand]]:
     host = sink_with_rows()
     (part,) = puts(work(host))
     host.handle(stored(part), 0.0)
@@ -551,18 +561,7 @@ def test_a_commit_that_does_not_follow_the_one_before_it_is_reported() -> None:
 
 
 def test_a_commit_in_whose_place_something_else_lies_is_written_over_it() -> None:
-    host, commands = refused(b"somebody's file")
-    (commit,) = commands
+    (commit,) = refused(b"somebody's file")[1]
     assert isinstance(commit, Put) and not commit.new
-    host, commands = refused_then_gone()
-    (commit,) = commands
+    (commit,) = refused(None)[1]
     assert isinstance(commit, Put) and commit.new, "it was lost since"
-
-
-def refused_then_gone() -> tuple[Host, list[HostCommand]]:
-    host = sink_with_rows()
-    (part,) = puts(work(host))
-    host.handle(stored(part), 0.0)
-    key = commit_key("sink.0", 0)
-    host.handle(Refused(key), 0.0)
-    return host, host.handle(Loaded(key, None), 0.0)

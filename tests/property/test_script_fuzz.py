@@ -1,12 +1,15 @@
-"""100 000 mutated programs: each is a Program or a ScriptError, never a crash or a hang.
+"""Mutated programs: each is a Program, which can be planned and explained, or a ScriptError with
+its place; never a crash or a hang.
 
 Small programs over two streams, one for each corner of the language, are cut, spliced and
-garbled: by tokens, which keeps them close to right, and by characters, which does not. Every
-mutation follows from its seed alone.
+garbled: by tokens, which keeps them close to right, and by characters, which does not; and some
+are blown up: parts that come thousands of times, or within each other. Every mutation follows
+from its seed alone. `WEIR_FUZZ=200000` (`make fuzz`) for so many.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -17,14 +20,22 @@ from pathlib import Path
 import pytest
 
 from weir.errors import ScriptError
+from weir.plan.explain import Format, explain
 from weir.plan.nodes import Program
+from weir.plan.rewrites import rewrite
+from weir.plan.stages import cut_stages
 from weir.script import parse_program
 
 # Joins without an equality are right, and warned about.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-CHUNKS, CHUNK = 20, 5_000
-LONGEST_SECONDS = 10
+PROGRAMS_IN_ALL = int(os.environ.get("WEIR_FUZZ", "20000"))
+CHUNKS = 8
+CHUNK = PROGRAMS_IN_ALL // CHUNKS
+LONGEST_SECONDS = 20
+LONGEST_MESSAGE = 3000
+BLOWN_UP = 0.01
+FORMS: tuple[Format, ...] = ("text", "json", "dot")
 
 STREAMS = """STREAM A (vs BIGINT, ve BIGINT, k STRING, v BIGINT) FROM 'a' WITH (delay = 2);
 STREAM B (vs BIGINT, k STRING, x LIST(INT), s STRUCT(a INT, b DOUBLE)) FROM 'b';
@@ -58,7 +69,11 @@ SET allow_unbounded = true; /* comment */ Out = SELECT "k" AS `q` FROM A -- comm
 PROGRAMS = [line for line in STATEMENTS.splitlines() if line]
 TOKEN = re.compile(r"\s+|'[^']*'|\"[^\"]*\"|\w+|//|\|\||[<>=!]=|.", re.DOTALL)
 TOKENS = sorted({t for line in PROGRAMS for t in TOKEN.findall(line) if not t.isspace()})
-NOISE = "\"'`()[]{}<>;,.:@#$%^&*-+=/\\|?!~_ \t\n\r\x00\x0bé€ıß０😀\ud800abz059"
+NOISE = (
+    "\"'`()[]{}<>;,.:@#$%^&*-+=/\\|?!~_ \t\n\r\x00\x0b\x1b\x7f\x85\x9b\xa0é€ıß０😀abz059"
+    "\ud800\udfff"
+    "\u0301\u200b\u200f\u2028\u2029\u202e\ufeff\ufffe٣Ⅷ²ﬁǅ𝒜\U000e0041\U0010ffff"
+)
 
 Mutation = Callable[[random.Random, list[str]], list[str]]
 
@@ -106,6 +121,16 @@ def _garble(rng: random.Random, parts: list[str]) -> list[str]:
     return text
 
 
+def _blow_up(rng: random.Random, parts: list[str]) -> list[str]:
+    """Something comes many times, beside itself or within itself."""
+    at = rng.randrange(len(parts))
+    some, often = parts[at : at + rng.randint(1, 6)], rng.choice((70, 300, 1000))
+    if rng.random() < 0.5:
+        return parts[:at] + some * often + parts[at:]
+    left, right = rng.choice((("(", ")"), ("[", "]"), ("ABS(", ")"), ("NOT ", ""), ("- ", "")))
+    return parts[:at] + [left] * often + some + [right] * often + parts[at + len(some) :]
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     _delete,
     _repeat,
@@ -123,7 +148,9 @@ def mutated(rng: random.Random) -> str:
     parts = TOKEN.findall(rng.choice(PROGRAMS))
     for _ in range(rng.choice((1, 1, 2, 3))):
         parts = rng.choice(MUTATIONS)(rng, parts) or [";"]
-    return STREAMS + "".join(parts)
+    if rng.random() < BLOWN_UP:
+        parts = _blow_up(rng, parts)
+    return STREAMS + "".join(parts) + rng.choice(("", "", "\nOUTPUT Out TO 'out.csv';"))
 
 
 @contextmanager
@@ -150,11 +177,20 @@ def outcome(text: str, directory: Path) -> str:
         lines = text.splitlines() or [""]
         assert 1 <= error.line <= len(lines), text
         assert 1 <= error.column <= len(lines[error.line - 1]) + 1, text
-        assert error.message and "\x1b" not in str(error), text
+        shown = str(error)
+        assert error.message and len(shown) < LONGEST_MESSAGE, text
+        assert all(c.isprintable() or c in "\t\n\xa0" for c in shown), text
         return "error"
     except Exception as error:
         raise AssertionError(f"{type(error).__name__} from {text!r}") from error
     assert isinstance(program, Program)
+    try:
+        rewritten = rewrite(program)
+        plan = cut_stages(rewritten, 3)
+        for form in FORMS:
+            explain(rewritten, plan, form).encode()
+    except Exception as error:
+        raise AssertionError(f"{type(error).__name__} in the plan of {text!r}") from error
     return "program"
 
 

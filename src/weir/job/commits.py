@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
@@ -42,7 +43,7 @@ class Commit(msgspec.Struct, frozen=True):
     part: ObjectRef | None
     rows: int
     inputs: tuple[int, ...]
-    total: str
+    total: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{1,32}$")]
     count: int
     before: ObjectRef | None = None
     """The commit before it."""

@@ -42,6 +42,7 @@ from weir.job.signals import (
     HostSignal,
     Loaded,
     Lost,
+    Misled,
     OrdersArrived,
     Put,
     Refused,
@@ -118,6 +119,10 @@ class Host:
             case Lost(vertex, place, connection):
                 if self._cursor(vertex, place, connection) is not None:
                     self._break(vertex, place, now)
+            case Misled(vertex, place, connection, why):
+                cursor = self._cursor(vertex, place, connection)
+                if cursor is not None:
+                    self._running[vertex].fail(f"stream {cursor.stream}: {why}")
             case Subscribed(subscription, stream, seq):
                 self._subscribe(subscription, stream, seq)
             case Unsubscribed(subscription):

@@ -140,6 +140,16 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class Misled:
+    """What came over a connection cannot be what was asked for."""
+
+    vertex: str
+    place: int
+    connection: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Consumed:
     """So many bytes that had arrived for this input are worked off."""
 
@@ -280,6 +290,7 @@ HostSignal: TypeAlias = (
     StoreSignal
     | Arrived
     | Lost
+    | Misled
     | Subscribed
     | Unsubscribed
     | Taken

@@ -22,12 +22,16 @@ from weir.plan.coercion import coerce, common_type_of
 from weir.plan.expressions import Column, Expr, columns_of
 from weir.plan.expressions import Literal as Constant
 from weir.plan.joins import Side
+from weir.plan.limits import sized
 from weir.plan.nodes import Apply, Hopping, Node, Top, Union, schema
 from weir.plan.partitioning import checked
 from weir.plan.projection import check_name, keep_only, passed, project, with_columns
-from weir.plan.query import NamedRelation, Query, Relation, Select, SubqueryRelation
+from weir.plan.query import JoinClause, NamedRelation, Query, Relation, Select, SubqueryRelation
 from weir.plan.selects import SelectBuilder
 from weir.plan.user_code import NO_FUNCTIONS, OperatorCall, UserFunctions
+
+MOST_JOINS = 100
+"""In one SELECT. Every join looks at all columns of those before it."""
 
 
 def build_query(
@@ -37,10 +41,12 @@ def build_query(
     _check_limit(query)
     if len(query.selects) == 1:
         order = [item.expr for item in query.order_by]
-        return _single(query, _select(query.selects[0], streams, functions, order))
+        single = _single(query, _select(query.selects[0], streams, functions, order))
+        return sized(single, query.position)
     selects = [_select(s, streams, functions) for s in query.selects]
-    node = union([_finished(s) for s in selects], query.position)
-    return _ranked(query, node, schema_scope(schema(node), functions=functions), {}, "instant")
+    node = sized(union([_finished(s) for s in selects], query.position), query.position)
+    scope = schema_scope(schema(node), functions=functions)
+    return sized(_ranked(query, node, scope, {}, "instant"), query.position)
 
 
 def _check_limit(query: Query) -> None:
@@ -62,7 +68,15 @@ def _select(
     order: Sequence[Expr] = (),
 ) -> SelectBuilder:
     first = _relation(select.relation, streams, functions)
-    joins = [(j, _relation(j.relation, streams, functions)) for j in select.joins]
+    joins: list[tuple[JoinClause, Side]] = []
+    for join in select.joins:
+        if len(joins) == MOST_JOINS:
+            raise PlanError(
+                f"more than {MOST_JOINS} joins in one SELECT",
+                position=join.relation.position,
+                hint="name what some of them give as a stream of its own",
+            )
+        joins.append((join, _relation(join.relation, streams, functions)))
     return SelectBuilder(select, first, joins, functions, order)
 
 
@@ -198,4 +212,5 @@ def apply(
         check_name(name, position)
     if call.misfit:
         raise PlanError(call.misfit, position=position)
-    return checked(Apply(tuple(inputs), tuple(tuple(k) for k in keys), call), position)
+    made = checked(Apply(tuple(inputs), tuple(tuple(k) for k in keys), call), position)
+    return sized(made, position)

@@ -126,6 +126,18 @@ def walk(expr: Expr) -> Iterator[Expr]:
         yield from walk(child)
 
 
+def depth_of(expr: Expr) -> int:
+    """How many nodes there are within each other.
+
+    >>> depth_of(Call("neg", (Column("v"),)))
+    2
+    """
+    depth, level = 0, [expr]
+    while level:
+        depth, level = depth + 1, [c for e in level for c in e.children]
+    return depth
+
+
 def columns_of(expr: Expr) -> frozenset[str]:
     """Every column name that the expression reads, the lifetime's included."""
     return frozenset(e.name for e in walk(expr) if isinstance(e, Column))

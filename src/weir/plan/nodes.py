@@ -15,8 +15,9 @@ What each operator means is in the reference (docs/reference/semantics.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -395,12 +396,26 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
             return (node.input,)
 
 
+T = TypeVar("T")
+
+
 def schema(node: Node) -> Schema:
     """The payload columns of a node's rows and the type of its time columns."""
-    known: Schema | None = node.__dict__.get("_schema")
-    if known is None:
-        known = _schema(node)
-        object.__setattr__(node, "_schema", known)
+    return computed(node, "_schema", _schema)
+
+
+def computed(node: Node, name: str, compute: Callable[[Node], T]) -> T:
+    """What is computed of a node from what is known of its inputs; each node remembers it. The
+    inputs come first, so that deep plans need no deep stack."""
+    stack = [] if name in node.__dict__ else [node]
+    while stack:
+        unknown = [i for i in inputs_of(stack[-1]) if name not in i.__dict__]
+        if unknown:
+            stack += unknown
+        else:
+            top = stack.pop()
+            object.__setattr__(top, name, compute(top))
+    known: T = node.__dict__[name]
     return known
 
 

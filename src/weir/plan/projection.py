@@ -35,7 +35,8 @@ def with_columns(node: Node, columns: Sequence[tuple[str, Expr]]) -> Node:
 
 def keep_only(node: Node, names: Collection[str]) -> Node:
     """The node's columns of these names, in their order."""
-    return project(node, tuple((n, e) for n, e in passed(node) if n in names))
+    kept = frozenset(names)
+    return project(node, tuple((n, e) for n, e in passed(node) if n in kept))
 
 
 def check_name(name: str, position: Position | None = None) -> None:

@@ -18,9 +18,11 @@ projections that lie on each other then become one. Last, aggregates without key
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from weir.plan.expressions import Column, Expr, Literal, walk
+from weir.plan.expressions import Column, Expr, Literal, depth_of, walk
 from weir.plan.failures import can_fail
+from weir.plan.limits import MOST_PARTS
 from weir.plan.nodes import Node, Program, Project, schema
 from weir.plan.projection import project
 from weir.plan.pruning import needed_columns, prune_columns
@@ -71,9 +73,15 @@ def merge_projects(program: Program) -> Program:
 def _fit_in_one(outer: Project, inner: Project) -> bool:
     """Whether one projection computes what both do, nothing twice and nothing less."""
     exprs = [e for _, e in outer.columns]
+    if _deepest(exprs) + _deepest([e for _, e in inner.columns]) > MOST_PARTS:
+        return False
     uses = Counter(p.name for e in exprs for p in walk(e) if isinstance(p, Column))
     passed_on = {e.name for e in exprs if isinstance(e, Column)}
     return all(_fits(name, e, uses[name], passed_on) for name, e in inner.columns)
+
+
+def _deepest(exprs: Sequence[Expr]) -> int:
+    return max(map(depth_of, exprs), default=0)
 
 
 def _fits(name: str, expr: Expr, uses: int, passed_on: set[str]) -> bool:

@@ -28,6 +28,7 @@ from weir.plan.coercion import type_of
 from weir.plan.expressions import Call, Column, Expr, Literal, columns_of
 from weir.plan.joins import Side, build_joins
 from weir.plan.lifetimes import BoundChange, as_window, bind_lifetime, change_lifetime, check_clause
+from weir.plan.limits import check_vertices
 from weir.plan.nodes import (
     Distinct,
     Explode,
@@ -232,11 +233,7 @@ def partition(node: Node, clause: PartitionClause, alias: str | None = None) -> 
     names = [k.name for k in keys if isinstance(k, Column) and k.name not in ("vs", "ve")]
     if len(names) < len(keys) or not keys:
         raise PlanError("PARTITION BY takes columns", position=clause.position)
-    if clause.count <= 0:
-        raise PlanError(
-            f"PARTITION BY … INTO takes a positive number, not {clause.count}",
-            position=clause.position,
-        )
+    check_vertices(clause.count, "the number of PARTITION BY … INTO", clause.position)
     return Partition(node, tuple(dict.fromkeys(names)), clause.count, clause.uid)
 
 

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from weir.errors import PlanError
 from weir.plan.expressions import Column
+from weir.plan.limits import check_vertices
 from weir.plan.nodes import (
     Chop,
     Explode,
@@ -148,8 +148,7 @@ class _Draft:
 
 def cut_stages(program: Program, parallelism: int = 1) -> StagedPlan:
     """Cut a (rewritten) program into stages."""
-    if parallelism < 1:
-        raise PlanError(f"parallelism must be at least 1, not {parallelism}")
+    check_vertices(parallelism, "parallelism")
     return _Cutter(program, parallelism).cut()
 
 

@@ -128,10 +128,11 @@ def _opened(key: str, data: bytes) -> tuple[bytes, pa.BufferReader]:
     """The header, and what to read the streams from one by one."""
     unsealed(key, data)
     start = _START + int.from_bytes(data[SEAL:_START], "little")
-    streams = pa.BufferReader(data)
-    if start > len(data):
+    begins = start + -start % 8
+    if begins > len(data):
         raise SnapshotCorrupt(f"{key}: its header is longer than the object")
-    streams.seek(start + -start % 8)
+    streams = pa.BufferReader(data)
+    streams.seek(begins)
     return data[_START:start], streams
 
 

@@ -266,4 +266,6 @@ def string(node: exp.Expr, scope: Scope, what: str) -> str:
     found = literal(node, scope)
     if found is None or not isinstance(found.value, str):
         raise scope.error(f"{what} must be a string", node)
+    if "\0" in found.value:
+        raise scope.error(f"{what} has a NUL character in it, which no name has", node)
     return found.value

@@ -18,6 +18,7 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from weir.plan.limits import MOST_PARTS
 from weir.script.source import Source
 
 _RESERVED = """SELECT FROM WHERE GROUP HAVING WITH ORDER LIMIT UNION JOIN INNER LEFT RIGHT FULL
@@ -134,6 +135,17 @@ class Cursor(Parser):
             items.append(parse(self))
         return items
 
+    def grown(self, node: NodeT) -> NodeT:
+        """An expression that may be part of a larger one, if it is not too deep by now."""
+        node.meta["depth"] = depth = _depth(node)
+        if depth > MOST_PARTS:
+            self.fail(
+                f"more than {MOST_PARTS} parts of an expression within each other",
+                node,
+                hint="compute some of it in a stream of its own, or use IN for a long list of ORs",
+            )
+        return node
+
     def at(self, node: NodeT, place: Token | exp.Expr) -> NodeT:
         """The node, with the place where it began."""
         node.meta["start"] = place.start if isinstance(place, Token) else offset_of(place)
@@ -170,6 +182,13 @@ def is_name(token: Token) -> bool:
         and token.text.isidentifier()
         and _upper(token) not in RESERVED
     )
+
+
+def _depth(node: exp.Expr) -> int:
+    known = node.meta_get("depth")
+    if isinstance(known, int):
+        return known
+    return 1 + max(map(_depth, node.iter_expressions()), default=0)
 
 
 def offset_of(node: exp.Expr) -> int:

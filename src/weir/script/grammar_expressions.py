@@ -49,15 +49,15 @@ def expression(p: Cursor) -> exp.Expr:
 
 
 def _climb(p: Cursor, lowest: int) -> exp.Expr:
-    left = _prefix(p, lowest)
+    left = p.grown(_prefix(p, lowest))
     while True:
         found = _OPERATORS.get(p.token.token_type) or _CONNECTORS.get(p.word)
         if found is not None and found[0] >= lowest:
             level, build = found
             operator = p.advance()
-            left = p.at(build(this=left, expression=_climb(p, level + 1)), operator)
+            left = p.grown(p.at(build(this=left, expression=_climb(p, level + 1)), operator))
         elif lowest <= _COMPARISON_LEVEL and p.word in _PREDICATES:
-            left = _predicate(p, left)
+            left = p.grown(_predicate(p, left))
         else:
             return left
 
@@ -237,7 +237,7 @@ def _fields(p: Cursor, node: exp.Expr) -> exp.Expr:
     """`node.a.b`: the fields of a struct, or the columns of a stream."""
     while p.comes(TokenType.DOT):
         dot = p.advance()
-        node = p.at(exp.Dot(this=node, expression=p.name("a name after `.`")), dot)
+        node = p.grown(p.at(exp.Dot(this=node, expression=p.name("a name after `.`")), dot))
         if p.comes(TokenType.L_PAREN):
             p.fail("a function's name has no dots")
     return node

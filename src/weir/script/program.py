@@ -72,6 +72,8 @@ def parse_program(
     'A'
     """
     source = Source(text)
+    for what in (text, *(params or {}).values()):
+        _check_characters(source, what)
     try:
         trees = parse_statements(source)
         checker = _Checker(source, dict(params or {}), directory or Path(), sources)
@@ -87,6 +89,16 @@ def parse_program(
         return program  # more than a text
     given = tuple((params or {}).items())
     return replace(program, text=ProgramText(text, given, str(directory or Path()), name))
+
+
+def _check_characters(source: Source, text: str) -> None:
+    """Halves of characters (surrogates) can be neither written nor hashed."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"U+{ord(text[error.start]):04X} is half of a character"
+        where = error.start if text is source.text else 0
+        raise source.error(message, where, "is the text UTF-8?") from None
 
 
 def _named(error: ScriptError, name: str, source: Source) -> ScriptError:

@@ -13,6 +13,7 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -24,6 +25,7 @@ from pathlib import Path
 from types import FrameType
 
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from weir.errors import InputError, PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
@@ -65,6 +67,8 @@ from weir.spark.sampling import rows_share_keys
 from weir.spark.tls import Tls
 
 Watch = Callable[[JobStatus], None]
+LONGEST_FOLDER = 64
+"""The name of a socket has about 100 characters at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ class LiveSettings:
     host: HostSettings = field(default_factory=HostSettings)
     manager: ManagerSettings = field(default_factory=ManagerSettings)
     address: str | None = None
-    """Where hosts and manager listen; by default loopback on a local master."""
+    """Where hosts and manager listen; by default at sockets in a folder of this user's own on a
+    local master (with TLS: at its loopback address)."""
     tls: Tls | None = None
     """Channels are encrypted with it; see `tls.py`."""
 
@@ -147,12 +152,24 @@ class LiveRun:
         )  # fmt: skip
         machine.story += [StoryLine(time.monotonic(), "", note) for note in self.notes]
         security = Security(secrets.token_hex(32), self.settings.tls)
-        address = self.settings.address or _address(spark)
+        with _listening(spark, self.settings) as address:
+            return self._drive(spark, machine, security, address, emits or {}, watch, stop), machine
+
+    def _drive(
+        self,
+        spark: SparkSession,
+        machine: Manager,
+        security: Security,
+        address: str,
+        emits: Mapping[int, EmitRows],
+        watch: Watch | None,
+        stop: Callable[[], bool] | None,
+    ) -> Ended:
         driver = ManagerDriver(machine, self.objects, address, security, _show)
         _check_channel(driver, address, security)
         job = LiveJob(
             self.plan, self.topology, self.strategies, self.partitions, self.objects.place,
-            driver.url, address, security, self.settings.host, dict(emits or {}),
+            driver.url, address, security, self.settings.host, dict(emits),
             _of_kind(self.program, "console:"), self.cut, self.log_token,
         )  # fmt: skip
         hosts = Hosts(spark, job, self.settings.hosts)
@@ -168,7 +185,7 @@ class LiveRun:
         finally:
             hosts.stop()
             driver.close()
-        return ended, machine
+        return ended
 
     def _report(self, ledger: Ledger, placements: Sequence[Placement]) -> RunReport:
         """Write the outputs, and say what was read and written."""
@@ -374,9 +391,20 @@ def _setting(spark: SparkSession) -> Setting:
     return lambda name, otherwise: spark.conf.get(name, otherwise) or otherwise
 
 
-def _address(spark: SparkSession) -> str:
-    master = _setting(spark)("spark.master", "local")
-    return "127.0.0.1" if master.startswith("local") else socket.gethostbyname(socket.gethostname())
+@contextmanager
+def _listening(spark: SparkSession, settings: LiveSettings) -> Iterator[str]:
+    """Where hosts and manager listen: an address, or a folder for their sockets, which only this
+    user can enter and which goes with the job."""
+    is_local = _setting(spark)("spark.master", "local").startswith("local")
+    if settings.address is not None:
+        yield settings.address
+    elif not is_local:
+        yield socket.gethostbyname(socket.gethostname())
+    elif settings.tls is not None or is_remote() or len(tempfile.gettempdir()) > LONGEST_FOLDER:
+        yield "127.0.0.1"
+    else:
+        with tempfile.TemporaryDirectory(prefix="weir-", ignore_cleanup_errors=True) as folder:
+            yield folder
 
 
 def _check_channel(driver: ManagerDriver, address: str, security: Security) -> None:

@@ -25,7 +25,7 @@ from weir.errors import RunError, WeirError
 from weir.io.ingress_log import LogCollected, LogPlace
 from weir.io.object_store import ObjectStore
 from weir.job.host import Host
-from weir.job.messages import Pulse, Report, decode_orders
+from weir.job.messages import Pulse, Report
 from weir.job.poison import Death, Step
 from weir.job.signals import (
     Arrived,
@@ -40,6 +40,7 @@ from weir.job.signals import (
     HostCommand,
     HostSignal,
     Lost,
+    Misled,
     OrdersArrived,
     Pull,
     Put,
@@ -52,9 +53,10 @@ from weir.job.signals import (
 from weir.reliable.log import batch_bytes
 from weir.reliable.store import Store
 from weir.reliable.stream import Entry
-from weir.spark.flight import ChannelErrors, Client, Server, Subscription, Wanted
+from weir.spark.flight import ChannelErrors, Client, Server, Subscription
 from weir.spark.host_process import keep_host
-from weir.spark.live_job import LiveJob
+from weir.spark.live_job import LiveJob, stream_types
+from weir.spark.peers import Wanted, read_orders
 from weir.spark.step_notes import SharedNotes
 from weir.spark.store_threads import PatientStore, StoreThreads
 from weir.spark.tasks import settle_worker
@@ -234,13 +236,17 @@ class _Receiver:
         c = self._connect
         try:
             client = Client(c.address, self._job.security)
-            for entry in client.entries(Wanted(c.stream, c.seq)):
+            types = stream_types(self._job.plan, self._job.topology, c.stream)
+            for entry in client.entries(Wanted(c.stream, c.seq), types):
                 if not self._wait_for_room(entry):
                     client.close()
                     return
                 self._put(Arrived(c.vertex, c.place, c.connection, entry))
         except ChannelErrors:
             pass  # what broke it does not matter: the machine asks again
+        except RunError as error:
+            self._put(Misled(c.vertex, c.place, c.connection, str(error)))
+            return
         if not self._closed:
             self._put(Lost(c.vertex, c.place, c.connection))
 
@@ -357,17 +363,21 @@ class _Reporter:
                 while not self._shown.empty():
                     client.act("show", self._shown.get())
                 answer = client.act("report", msgspec.msgpack.encode(report))
-            except ChannelErrors:
+            except ChannelErrors as error:
                 client = None
                 if time.monotonic() - answered > ALONE:
-                    self._put(RunError("the job manager cannot be reached"))
+                    self._put(RunError(f"the job manager cannot be reached: {error}"))
                     return
                 time.sleep(self._job.report_every)
                 continue
             answered = time.monotonic()
             self._notes.beat()
-            if answer:
-                self._put(OrdersArrived(decode_orders(answer)))
+            try:
+                if answer:
+                    self._put(OrdersArrived(read_orders(answer, self._job.topology)))
+            except RunError as error:
+                self._put(error)
+                return
 
     def close(self) -> None:
         self._closed = True

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import pyarrow as pa
 
 from weir.events.batch import Batch
 from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.io.following import Followed
+from weir.io.ingress import bad_schema, late_schema
 from weir.io.ingress_log import IngressLog, LogPlace, first_place
 from weir.io.sinks import json_values
 from weir.io.unchanged import check_not_shorter, marked_chunks
@@ -20,7 +22,7 @@ from weir.local.instances import EmitRows, InstanceMaker
 from weir.local.runner import output_schema
 from weir.plan.explain import operator_text
 from weir.plan.nodes import Output, Program, Source
-from weir.plan.stages import StagedPlan
+from weir.plan.stages import StagedPlan, stage_schema
 from weir.plan.strategy import Strategy
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Store
@@ -140,3 +142,13 @@ def vertex_titles(
             texts[0] = f"STREAM {source.name} FROM '{partitions[source.name][spec.index].name}'"
         titles[spec.id] = "; ".join(texts)
     return titles
+
+
+def stream_types(plan: StagedPlan, topology: Topology, stream: str) -> Sequence[pa.DataType]:
+    """The types of the columns of a stream's rows."""
+    spec = topology.vertices[topology.writer_of[stream]]
+    if stream in spec.late:
+        return late_schema(source_of(plan, spec)).types
+    if stream in spec.bad:
+        return bad_schema(source_of(plan, spec)).types
+    return stage_schema(plan.stages[spec.stage]).types

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from weir.errors import WeirError
+from weir.errors import RunError, WeirError
 from weir.job.manager import Manager
-from weir.job.messages import Orders, decode_pulse, decode_report
+from weir.job.messages import Orders
 from weir.job.signals import (
     Answer,
     Delete,
@@ -33,6 +33,7 @@ from weir.job.status import STATUS, JobStatus, status_of, story_key
 from weir.reliable.codec import encode_record
 from weir.reliable.store import Store
 from weir.spark.flight import Security, Server
+from weir.spark.peers import read_pulse, read_report
 from weir.spark.store_threads import StoreThreads
 
 TICK = 0.02
@@ -54,7 +55,7 @@ class ManagerDriver:
     ) -> None:
         self._machine, self._store, self._show = manager, store, show
         self._inbox: queue.SimpleQueue[ManagerSignal | BaseException] = queue.SimpleQueue()
-        self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
+        self._answers: dict[str, queue.SimpleQueue[Orders]] = {}  # of reports that wait for them
         self._threads = StoreThreads(store, self._inbox.put)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="onlookers")
         self._ended: Ended | None = None
@@ -121,8 +122,9 @@ class ManagerDriver:
         for command in commands:
             match command:
                 case Answer(session, orders):
-                    if session in self._answers:
-                        self._answers[session].put(orders)
+                    waiting = self._answers.get(session)
+                    if waiting is not None:
+                        waiting.put(orders)
                 case Put() | Get() | Delete() | List():
                     self._threads.do(command)
                 case Ended() as ended:
@@ -137,10 +139,13 @@ class ManagerDriver:
             self._show(body)
             return b""
         if name == "pulse":
-            self._inbox.put(Pulsed(decode_pulse(body)))
+            self._inbox.put(Pulsed(read_pulse(body)))
             return b""
-        report = decode_report(body)
-        answers = self._answers.setdefault(report.session, queue.SimpleQueue())
+        if name != "report":
+            raise RunError(f"the job manager does not know what '{name}' is")
+        report = read_report(body, self._machine.topology, self._machine.settings.hosts)
+        # For as long as it waits, and no longer: what comes too late the next one gets.
+        answers = self._answers[report.session] = queue.SimpleQueue()
         self._inbox.put(Reported(report))
         try:
             orders = answers.get(timeout=ANSWER_WITHIN)
@@ -148,6 +153,9 @@ class ManagerDriver:
                 orders = answers.get_nowait()
         except queue.Empty:
             return b""
+        finally:
+            if self._answers.get(report.session) is answers:
+                self._answers.pop(report.session, None)
         return msgspec.msgpack.encode(orders)
 
     # --- onlookers ---------------------------------------------------------------------------

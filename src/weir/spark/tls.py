@@ -1,6 +1,8 @@
 """TLS of a live job's channels: one certificate for the manager and all hosts.
 
-The certificate must name the addresses that hosts and manager listen at. It may sign itself; else
+Each side shows it, and each checks the other's: who has none is refused before it can send
+anything. It must name the addresses that hosts and manager listen at, and if it says what it may be
+used for (extendedKeyUsage), that must be both serverAuth and clientAuth. It may sign itself; else
 the authority that signed it is given too. The job's secret is asked for all the same.
 """
 
@@ -37,7 +39,44 @@ def read_tls(certificate: str | Path, key: str | Path, authority: str | Path | N
     except ssl.SSLError as error:
         message = f"'{authority or certificate}' is no certificate of an authority: {error}"
         raise PlanError(message, hint="give it in PEM") from None
+    if refused := _refused(certificate, key, authority or certificate):
+        raise PlanError(
+            f"hosts and manager would not accept the certificate '{certificate}' of each other: "
+            f"{refused}",
+            hint="it must be valid now, signed by itself or by the authority that is given "
+            "(--tls-ca), and where it has an extendedKeyUsage, that must hold serverAuth and "
+            "clientAuth",
+        )
     return Tls(*texts)
+
+
+def _refused(certificate: str | Path, key: str | Path, authority: str | Path) -> str:
+    """Why one side would not accept the other's certificate; empty if both do. They shake hands
+    here, in memory: over a channel the side that is refused is not told why."""
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides: list[ssl.SSLObject] = []
+    for protocol in (ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER):
+        context = ssl.SSLContext(protocol)
+        context.check_hostname = False  # the addresses are not known yet
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as gRPC does
+        context.load_cert_chain(certificate, key)
+        context.load_verify_locations(authority)
+        is_server = protocol == ssl.PROTOCOL_TLS_SERVER
+        incoming, outgoing = (there, back) if is_server else (back, there)
+        sides.append(context.wrap_bio(incoming, outgoing, server_side=is_server))
+    client, server = sides
+    try:
+        for side in (client, server, client, server):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    except ssl.SSLCertVerificationError as error:
+        return error.verify_message
+    except ssl.SSLError as error:
+        return str(error)
+    return ""
 
 
 def _read(path: str | Path) -> bytes:

@@ -232,6 +232,47 @@ def test_too_deep_too_long(text: str) -> None:
     error_of(f"{A}X = SELECT {text} AS x FROM A;")
 
 
+def test_long_lines_and_words_are_cut_short() -> None:
+    error = error_of(A + "X = SELECT k FROM A" + " " * 5000 + "WHERE v = " + "9" * 100_000 + ";")
+    assert error.column > 5000
+    assert len(str(error)) < 2000
+    _, shown, caret, *_ = str(error).splitlines()
+    assert shown.startswith("  …") and shown.endswith("9…")
+    assert shown[caret.index("^")] == "9" and shown[caret.index("^") - 1] == " "
+
+
+def test_nothing_that_a_terminal_would_obey_is_shown() -> None:
+    error = error_of(A + "X = SELECT '\x1b[2J' \x07 FROM \x9b A;")
+    assert not {"\x1b", "\x07", "\x9b"} & set(str(error))
+    assert "\ufffd[2J" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("X = SELECT '\ud800' AS s FROM A;", "U+D800 is half of a character"),
+        ("OUTPUT A TO 'a\0b.csv';", "the path of OUTPUT has a NUL character"),
+        ("STREAM C (vs BIGINT) FROM 'a\0b.csv';", "the path of a STREAM has a NUL character"),
+        ("IMPORT 'a\0b.py';", "the file of IMPORT has a NUL character"),
+        ("X = SELECT k FROM A PARTITION BY k INTO 1001 AS 'p';", "from 1 to 1000, not 1001"),
+        ("X = SELECT k FROM A PARTITION BY k INTO 0 AS 'p';", "from 1 to 1000, not 0"),
+    ],
+)
+def test_what_could_not_be_run(text: str, told: str) -> None:
+    assert told in error_of(A + text).message
+
+
+def test_half_a_character_in_a_parameter() -> None:
+    with pytest.raises(ScriptError, match="U\\+DCFF is half of a character"):
+        parse_program(f"{A}DECLARE @p STRING = 'a';", params={"p": "\udcff"})
+
+
+def test_too_many_joins() -> None:
+    joins = "".join(f" JOIN A AS A{i} ON A.k = A{i}.k" for i in range(101))
+    error = error_of(f"{A}X = SELECT A.k AS k FROM A{joins};")
+    assert error.message == "more than 100 joins in one SELECT" and error.column > 2500
+
+
 def test_nested_sub_selects() -> None:
     error_of(A + "X = " + "SELECT * FROM (" * 10_000)
     deep = "SELECT * FROM (" * 10 + "SELECT * FROM A" + ")" * 10

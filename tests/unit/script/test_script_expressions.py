@@ -8,6 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pytest
 
+from weir.errors import ScriptError
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal
 from weir.plan.functions import FUNCTIONS, OPERATORS
@@ -201,9 +202,12 @@ def test_counts_and_quantiles(expr: Parse) -> None:
     assert expr("QUANTILE_CONT(a, @p)") == AggregateCall("quantile_cont", (A,), params=("0.90",))
 
 
-def test_a_long_chain_is_not_deep(expr: Parse) -> None:
-    found: Expr = expr(" + ".join(["a"] * 5000))
+def test_a_long_chain(expr: Parse) -> None:
+    found: Expr = expr(" + ".join(["a"] * 199))
     depth = 0
     while isinstance(found, Call):
         found, depth = found.args[0], depth + 1
-    assert depth == 4999
+    assert depth == 198
+    with pytest.raises(ScriptError, match="more than 200 parts of an expression") as refused:
+        expr(" + ".join(["a"] * 5000))
+    assert refused.value.column > 600, "where it becomes too long"

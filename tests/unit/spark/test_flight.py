@@ -7,12 +7,19 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import pyarrow as pa
 import pytest
+from pyarrow import flight
 
+from machine.jobs import entry
+from weir.errors import RunError
 from weir.events.batch import empty_batch
 from weir.reliable.stream import Entry
-from weir.spark.flight import ChannelErrors, Client, Security, Server, Subscription, Wanted
+from weir.spark.flight import ChannelErrors, Client, Security, Server, Subscription
+from weir.spark.peers import Wanted
 
 SECRET = Security("secret")
 SERVER = """
@@ -49,7 +56,7 @@ class Streams:
 
 def test_a_reader_that_leaves_is_not_served_any_longer() -> None:
     streams = Streams()
-    entries = Client(streams.server.url, SECRET).entries(Wanted("s", 3))
+    entries = Client(streams.server.url, SECRET).entries(Wanted("s", 3), ())
     assert (next(entries).seq) == 3
     leaving = threading.Thread(target=entries.close, daemon=True)  # type: ignore[attr-defined]
     leaving.start()
@@ -64,7 +71,7 @@ def test_a_server_that_dies_ends_its_readers_without_noise(capfd: pytest.Capture
     command = (sys.executable, "-c", SERVER)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        entries = Client(process.stdout.readline().strip(), SECRET).entries(Wanted("s", 0))
+        entries = Client(process.stdout.readline().strip(), SECRET).entries(Wanted("s", 0), ())
         assert next(entries).cti == 7
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(ChannelErrors):
@@ -76,5 +83,65 @@ def test_a_server_that_dies_ends_its_readers_without_noise(capfd: pytest.Capture
 def test_a_reader_without_the_secret_is_refused() -> None:
     streams = Streams()
     with pytest.raises(ChannelErrors):
-        next(Client(streams.server.url, Security("guessed")).entries(Wanted("s", 0)))
+        next(Client(streams.server.url, Security("guessed")).entries(Wanted("s", 0), ()))
+    streams.server.shutdown()
+
+
+def test_rows_come_over_a_socket_in_a_folder() -> None:
+    subscription = Subscription("only")
+    subscription.put(entry(0, 3))
+    subscription.put(None)
+    with TemporaryDirectory() as folder:  # the name of a socket must not be long
+        server = Server(
+            folder, SECRET, subscribe=lambda _: subscription, unsubscribe=lambda _: None
+        )
+        assert server.url.startswith(f"grpc+unix://{folder}/")
+        assert server.port <= 0, "no port"
+        (found,) = Client(server.url, SECRET).entries(Wanted("s", 0), (pa.int64(),))
+        assert (found.rows.vs.tolist(), found.cti) == ([0, 1, 2], 3)
+        server.shutdown()
+        assert not list(Path(folder).iterdir())
+
+
+def test_rows_of_other_columns_are_refused() -> None:
+    streams = Streams()
+    streams.subscription.put(entry(0, 3))
+    found = Client(streams.server.url, SECRET).entries(Wanted("s", 0), (pa.string(),))
+    with pytest.raises(RunError, match="instead of a lifetime, origins and string"):
+        list(found)
+    streams.server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "descriptor",
+    [flight.FlightDescriptor.for_path("a"), flight.FlightDescriptor.for_command(b"\x99")],
+)
+def test_a_wish_that_is_none_is_refused(descriptor: flight.FlightDescriptor) -> None:
+    streams = Streams()
+    client = flight.FlightClient(streams.server.url)
+    options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer secret")])
+    writer, reader = client.do_exchange(descriptor, options)
+    with pytest.raises(flight.FlightServerError, match="cannot be used") as refused:
+        reader.read_chunk()
+    assert "Traceback" not in str(refused.value)
+    reader.cancel()
+    with pytest.raises(ChannelErrors):
+        writer.close()
+    streams.server.shutdown()
+
+
+@pytest.mark.parametrize("given", [b"Bearer ", b"Bearer secre", b"Bearer secrets", b"secret"])
+def test_a_wrong_secret_is_refused(given: bytes) -> None:
+    streams = Streams()
+    client = flight.FlightClient(streams.server.url)
+    options = flight.FlightCallOptions(headers=[(b"authorization", given)])
+    for call in (
+        lambda: list(client.do_action(flight.Action("hello", b""), options)),
+        lambda: list(client.list_flights(b"", options)),
+        lambda: client.get_flight_info(flight.FlightDescriptor.for_path("a"), options),
+        lambda: client.do_get(flight.Ticket(b""), options).read_all(),
+        lambda: list(client.list_actions(options)),
+    ):
+        with pytest.raises(flight.FlightUnauthenticatedError, match="secret is missing or wrong"):
+            call()
     streams.server.shutdown()

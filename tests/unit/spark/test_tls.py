@@ -1,4 +1,4 @@
-"""Channels with TLS: the certificate is checked, and the job's secret is asked for all the same."""
+"""Channels with TLS: both sides' certificates are checked, and the secret is asked for as well."""
 
 import subprocess
 from collections.abc import Iterator
@@ -21,6 +21,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     certificate(made, "job")
     certificate(made, "other")
     certificate(made, "elsewhere", "IP:10.1.2.3")
+    certificate(made, "both", "IP:127.0.0.1", "extendedKeyUsage=serverAuth,clientAuth")
+    certificate(made, "serving", "IP:127.0.0.1", "extendedKeyUsage=serverAuth")
     return made
 
 
@@ -44,6 +46,32 @@ def test_a_call_over_tls_with_the_secret_is_answered(server: Server, tls: Tls) -
 def test_tls_does_not_replace_the_secret(server: Server, tls: Tls) -> None:
     with pytest.raises(flight.FlightUnauthenticatedError):
         Client(server.url, Security("guessed", tls)).act("hello", b"")
+
+
+@pytest.mark.parametrize("shown", [None, "other"])
+def test_who_does_not_show_the_certificate_is_refused_before_it_sends(
+    server: Server, tls: Tls, folder: Path, shown: str | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    mine = None if shown is None else read_tls(folder / f"{shown}.crt", folder / f"{shown}.key")
+    client = flight.FlightClient(
+        server.url,
+        tls_root_certs=tls.authority,
+        cert_chain=None if mine is None else mine.certificate,
+        private_key=None if mine is None else mine.key,
+    )
+    secret = [(b"authorization", b"Bearer secret")]
+    with pytest.raises((flight.FlightUnavailableError, flight.FlightInternalError)):
+        list(
+            client.do_action(flight.Action("hello", b""), flight.FlightCallOptions(headers=secret))
+        )
+    assert capfd.readouterr().err == ""
+
+
+def test_a_certificate_may_say_that_it_is_for_both_sides(folder: Path) -> None:
+    security = Security("secret", read_tls(folder / "both.crt", folder / "both.key"))
+    server = Server("127.0.0.1", security, act=lambda name, body: body)
+    assert Client(server.url, security).act("hello", b"!") == b"!"
+    server.shutdown()
 
 
 def test_who_trusts_another_certificate_is_not_served(server: Server, folder: Path) -> None:
@@ -75,6 +103,8 @@ def test_a_certificate_for_another_address_is_not_accepted(folder: Path) -> None
         ("job.crt", "other.key", None, "no certificate with its key"),
         ("job.key", "job.key", None, "no certificate with its key"),
         ("job.crt", "job.key", "job.key", "no certificate of an authority"),
+        ("serving.crt", "serving.key", None, "unsuitable certificate purpose; .*clientAuth"),
+        ("job.crt", "job.key", "other.crt", "would not accept the certificate .*job.crt"),
     ],
 )
 def test_wrong_files_are_told(

@@ -1,0 +1,60 @@
+"""How large a plan may be. What is larger is refused when it is made, with what to do instead:
+further on, Python's stack or the machine's memory would end first, without a word.
+
+Plans and expressions are walked, compared and pickled by functions that call themselves, a few
+times for each operator in a row, and Python allows a thousand calls.
+"""
+
+from __future__ import annotations
+
+from weir.errors import PlanError, Position
+from weir.plan.nodes import Chop, Node, PartialAggregate, Union, computed, inputs_of
+from weir.plan.properties import is_stateless
+
+MOST_OPERATORS = 500
+"""Operators in a row, from an input to an output."""
+MOST_BRANCHES = 10_000
+"""Of all unions that one reader reads: each of them becomes a part of the plan of its own."""
+MOST_VERTICES = 1000
+"""Of one stage: between two stages there are as many streams as the product of their vertices."""
+MOST_PARTS = 200
+"""Parts of an expression within each other."""
+
+
+def sized(node: Node, position: Position | None = None) -> Node:
+    """The node, if the plan below it is not too large; else PlanError."""
+    operators, branches = _size(node)
+    if operators > MOST_OPERATORS:
+        raise PlanError(
+            f"more than {MOST_OPERATORS} operators in a row",
+            position=position,
+            hint="compute more in each of them, or write a stream in between to a file",
+        )
+    if branches > MOST_BRANCHES:
+        raise PlanError(
+            f"the branches of all UNION ALLs below are more than {MOST_BRANCHES}",
+            position=position,
+            hint="a stream in two branches counts twice, with all that it unites itself",
+        )
+    return node
+
+
+def check_vertices(count: int, what: str, position: Position | None = None) -> None:
+    if not 1 <= count <= MOST_VERTICES:
+        raise PlanError(
+            f"{what} is a number from 1 to {MOST_VERTICES}, not {count}", position=position
+        )
+
+
+def _size(node: Node) -> tuple[int, int]:
+    """How many operators in a row end with this one, and how many branches it reads as one."""
+    return computed(node, "_size", _size_above_inputs)
+
+
+def _size_above_inputs(node: Node) -> tuple[int, int]:
+    below = [_size(i) for i in inputs_of(node)]
+    operators = 1 + max((operators for operators, _ in below), default=0)
+    if isinstance(node, Union):
+        return operators, sum(branches for _, branches in below)
+    passes = below and (is_stateless(node) or isinstance(node, Chop | PartialAggregate))
+    return operators, below[0][1] if passes else 1

@@ -1,0 +1,246 @@
+"""What is fuzzed: for each target some good samples, and a function that takes any bytes.
+
+The function gives "accepted" or "refused" (an error of Weir's, with all that it must say); whatever
+else it raises is a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from fuzz.store import DECODERS
+from machine.jobs import checkpoint, make, order, report, segment, stored, topology
+from property.test_script_fuzz import PROGRAMS, STREAMS, outcome
+from weir.errors import RunError, WeirError
+from weir.events.batch import Batch
+from weir.job.host import Host
+from weir.job.keys import ingress_key
+from weir.job.ledger import Ledger
+from weir.job.manager import Manager, ManagerSettings
+from weir.job.messages import Orders, Place, VertexReport
+from weir.job.poison import Death, Step
+from weir.job.running import HostSettings
+from weir.job.signals import OrdersArrived, Put, Reported
+from weir.job.status import status_of
+from weir.job.strategy import Strategy
+from weir.job.sweeping import EPOCH_BITS
+from weir.reliable.codec import record_of
+from weir.reliable.cursor import Cursor
+from weir.reliable.digest import digest
+from weir.reliable.objects import SEAL, ObjectRef
+from weir.reliable.stream import Entry
+from weir.spark.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
+
+JOB = topology()
+STRATEGIES = {v: Strategy("checkpoint", 1.0) for v in JOB.vertices}
+LONGEST_LOG = 1000
+"""Collecting a log takes as long as it is long, which a report may claim."""
+
+pack = msgspec.msgpack.encode
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    samples: Callable[[], Sequence[bytes]]
+    run: Callable[[bytes], str]
+
+
+def _script(data: bytes) -> str:
+    text = STREAMS + data.decode("utf-8", "surrogateescape")
+    return {"program": "accepted", "error": "refused"}[outcome(text, Path("/nowhere"))]
+
+
+def _wanted(data: bytes) -> str:
+    try:
+        found = read_wanted(data)
+    except RunError:
+        return "refused"
+    assert found.seq >= 0
+    return "accepted"
+
+
+# --- reports and orders --------------------------------------------------------------------------
+
+
+def _manager() -> Manager:
+    """One that has placed all vertices on the host of session a."""
+    settings = ManagerSettings(hosts=1, patience=0.0)
+    made = Manager(JOB, STRATEGIES, Ledger(), settings, 0.0, name="m")
+    made.handle(Reported(report("a", 0)), 0.0)
+    for command in made.tick(0.0):
+        if isinstance(command, Put) and command.new:
+            made.handle(stored(command.key), 0.0)
+    return made
+
+
+def _reports() -> list[bytes]:
+    source, inner, sink = ((1 << EPOCH_BITS) | n for n in (1, 2, 3))
+    running = (
+        VertexReport(
+            "0.0", source, "running", (9,), (7,), 5, 9, late=1, bad=1,
+            checkpoints=(checkpoint("0.0", 1, 5, 5, source, log=3),),
+            segments={"0.0/0.0": (segment("0.0/0.0", 0, 6, source),)}, flushed={"0.0/0.0": 0},
+            log_end=ObjectRef(ingress_key("0.0", 4), 0, 9, 9, "ab"),
+        ),
+        VertexReport(
+            "1.0", inner, "running", (7,), (7,), 5, 7, 3, 100,
+            checkpoints=(checkpoint("1.0", 1, 5, 5, inner), checkpoint("1.0", 2, 6, 6, inner)),
+            segments={"1.0/0.0": (segment("1.0/0.0", 0, 7, inner),)},
+        ),
+        VertexReport("sink.0", sink, "running", (3,), (), 2, 3, kept=1),
+    )  # fmt: skip
+    done = VertexReport("sink.0", sink, "done", (7,), (), 2**63 - 1, 7)
+    corrupt = VertexReport("1.0", inner, "loading", corrupt=("checkpoints/1.0/1-1",), error="x")
+    failed = VertexReport("1.0", inner, "failed", error="it failed")
+    behind = VertexReport("0.0", source, "behind", error="a log")
+    said = [running, (*running[:2], done), (corrupt,), (failed,), (behind,), ()]
+    died = Death("b", Step("1.0", "step", 0, 3, 4, pieces=1, sample="7"), "killed by signal 9")
+    deaths = msgspec.structs.replace(
+        report("a", 9, *running), step=Step("0.0", seconds=3.0), deaths=(died, died)
+    )
+    return [*(pack(report("a", n + 1, *vertices)) for n, vertices in enumerate(said)), pack(deaths)]
+
+
+def _report(data: bytes) -> str:
+    try:
+        found = read_report(data, JOB, 1)
+    except RunError as error:
+        assert "that cannot be used" in str(error)
+        return "refused"
+    if any(c.log > LONGEST_LOG for v in found.vertices for c in v.checkpoints):
+        return "accepted"
+    manager = _manager()
+    for now in (1.0, 2.0):
+        for command in (*manager.handle(Reported(found), now), *manager.tick(now)):
+            if isinstance(command, Put) and command.new:
+                command.encode()
+                manager.handle(stored(command.key), now)
+    msgspec.json.encode(status_of(manager, 2.0, 0.0))
+    return "accepted"
+
+
+def _orders_samples() -> list[bytes]:
+    place = (Place("b", "grpc://h:1", 3),)
+    inner = order(
+        "1.0", 2, checkpoint("1.0", 1, 5, 5), inputs={"0.0/0.0": place}, floors={"0.0/0.0": 1},
+        collect={"1.0/0.0": 2}, segments={"1.0/0.0": (segment("1.0/0.0", 0, 7),)},
+    )  # fmt: skip
+    vertices = [(inner,), (order("0.0"), order("sink.0")), (order("0.0"), inner), ()]
+    return [
+        *(pack(Orders(1, n, "a", found, checkpoint=1)) for n, found in enumerate(vertices)),
+        pack(Orders(1, 9, "a", stop=True, over=True)),
+    ]
+
+
+def _orders(data: bytes) -> str:
+    try:
+        found = read_orders(data, JOB)
+    except RunError as error:
+        assert "that cannot be used" in str(error)
+        return "refused"
+    host = Host("a", JOB, STRATEGIES, make, HostSettings())
+    host.handle(OrdersArrived(found), 0.0)
+    host.work(0.0)
+    host.report("grpc://h:1", 0, 1, "m")
+    return "accepted"
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+_TYPES = (pa.int64(), pa.string(), pa.list_(pa.string()), pa.decimal128(9, 2), pa.bool_())
+
+
+@cache
+def _entries() -> tuple[bytes, ...]:
+    """A length, the number, then the rows as Arrow's stream."""
+    numbers = np.arange(4, dtype=np.int64)
+    columns = (
+        pa.array([1, None, 3, 4]),
+        pa.array(["a", "éé", None, ""]),
+        pa.array([["x"], [], None, ["y", None]]),
+        pa.array([1, 2, None, 4], pa.decimal128(9, 2)),
+        pa.array([True, None, False, True]),
+    )
+    filled = Batch(numbers, numbers + 1, columns, (numbers, numbers))
+    found = []
+    for batch in (filled, filled.slice(1, 3)):
+        number, record = pack(Number(3, 9)), record_of(Entry(3, batch, 9))
+        found.append(bytes([len(number)]) + number + bytes(_stream(record)))
+    return (*found, bytes([len(number)]) + number)
+
+
+def _stream(record: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, record.schema) as writer:
+        writer.write_batch(record)
+    return sink.getvalue()
+
+
+def _entry(data: bytes) -> str:
+    size = data[0] if data else 0
+    number, body = data[1 : 1 + size], data[1 + size :]
+    record = None
+    if body:
+        try:
+            # Flight reads the stream: what Arrow refuses there is a broken channel.
+            record = pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch()
+        except (pa.ArrowException, OSError, StopIteration, ValueError, MemoryError):
+            return "refused"
+    try:
+        entry = read_entry(pa.py_buffer(number), record, _TYPES)
+    except RunError as error:
+        assert "that cannot be used" in str(error)
+        return "refused"
+    cursor = Cursor("s", "r")
+    cursor.register("r", entry.seq)
+    assert cursor.arrive(entry)
+    found = cursor.read_next("r")
+    assert found is not None
+    digest(found.rows)
+    found.rows.take(np.arange(len(found.rows))[::-1])
+    for column in found.rows.columns:
+        column.to_pylist()
+    return "accepted"
+
+
+# --- the store -----------------------------------------------------------------------------------
+
+
+def _stored(name: str, *, sealed: bool) -> Target:
+    """`sealed`: the checksum is right whatever the bytes are, as if they had been written so."""
+    decoder = DECODERS[name]
+
+    def run(data: bytes) -> str:
+        try:
+            decoder.decode(decoder.seal(data) if sealed else data)
+        except WeirError:
+            return "refused"
+        return "accepted"
+
+    def samples() -> list[bytes]:
+        made = decoder.samples()
+        return [s[SEAL:] for s in made] if sealed else list(made)
+
+    return Target(samples, run)
+
+
+TARGETS: dict[str, Target] = {
+    "script": Target(lambda: [p.encode() for p in PROGRAMS], _script),
+    "wanted": Target(lambda: [pack(Wanted("1.0/0.0", 300)), pack(Wanted("é", 2**40))], _wanted),
+    "report": Target(_reports, _report),
+    "orders": Target(_orders_samples, _orders),
+    "entry": Target(_entries, _entry),
+    **{f"store {name}": _stored(name, sealed=False) for name in DECODERS},
+    **{
+        f"store {name}, sealed": _stored(name, sealed=True)
+        for name, decoder in DECODERS.items()
+        if decoder.key
+    },
+}

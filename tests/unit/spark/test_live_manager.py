@@ -1,0 +1,86 @@
+"""The manager's end of the channels: what hosts and others may say, and what is kept of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import pytest
+from pyarrow import flight
+
+from machine.jobs import report, topology
+from weir.io.object_store import ObjectStore
+from weir.job.ledger import Ledger
+from weir.job.manager import Manager, ManagerSettings
+from weir.job.messages import Report, VertexReport, decode_orders
+from weir.job.strategy import Strategy
+from weir.spark import live_manager
+from weir.spark.flight import Client, Security
+from weir.spark.live_manager import ManagerDriver
+
+SECRET = Security("secret")
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[ManagerDriver]:
+    strategies = {v: Strategy("checkpoint", 1.0) for v in topology().vertices}
+    settings = ManagerSettings(hosts=1, patience=0.0)
+    machine = Manager(topology(), strategies, Ledger(), settings, time.monotonic(), name="m")
+    store = ObjectStore(str(tmp_path / "store"))
+    with TemporaryDirectory() as folder:  # the name of a socket must not be long
+        made = ManagerDriver(machine, store, folder, SECRET, lambda _: None)
+        yield made
+        made.close()
+
+
+def encoded(said: Report) -> bytes:
+    return msgspec.msgpack.encode(said)
+
+
+def test_a_host_gets_its_orders(driver: ManagerDriver) -> None:
+    client = Client(driver.url, SECRET)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(
+            lambda: [a for n in range(20) if (a := client.act("report", encoded(report("a", n))))]
+        )
+        until = time.monotonic() + 10.0
+        while not asked.done() and time.monotonic() < until:
+            driver._turn()
+    assert {o.vertex for o in decode_orders(asked.result()[-1]).vertices} == {
+        "0.0",
+        "1.0",
+        "sink.0",
+    }
+    assert not driver._answers
+
+
+def test_nothing_is_kept_of_sessions_that_nobody_answers(
+    driver: ManagerDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_manager, "ANSWER_WITHIN", 0.0)
+    client = Client(driver.url, SECRET)
+    assert [client.act("report", encoded(report(f"s{n}", 1))) for n in range(50)] == [b""] * 50
+    assert not driver._answers
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "told"),
+    [
+        ("report", b"\xc1garbage", "a peer sent a report that cannot be used"),
+        ("report", encoded(report("a", 1, VertexReport("9.9", 1, "running"))), "a vertex '9.9'"),
+        ("drop everything", b"", "does not know what 'drop everything' is"),
+        ("", b"", "does not know what '' is"),
+    ],
+)
+def test_what_a_broken_peer_says_is_refused(
+    driver: ManagerDriver, name: str, body: bytes, told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(flight.FlightServerError, match=told) as refused:
+        Client(driver.url, SECRET).act(name, body)
+    assert "Traceback" not in str(refused.value)
+    assert driver._inbox.empty() and not driver._answers
+    assert capfd.readouterr().err == ""
