@@ -69,8 +69,8 @@ BUGS = (
         "    begun.code = code\n", "", ("tests/unit/spark/test_live_code.py",)),
     # --- the second run ---
     Bug("the second run has the same hash seed", _SECOND,
-        "environment = os.environ | other_environment(os.environ)",
-        'environment = other_environment(os.environ) | os.environ | {"PYTHONHASHSEED": "0"}',
+        '"1" if environment.get("PYTHONHASHSEED") != "1" else "2"',
+        'environment.get("PYTHONHASHSEED", "1")',
         _SECOND_TESTS),
     Bug("the second run makes no more calls", _SECOND,
         '    os.environ["WEIR_EXTRA_CALLS"] = "1"',

@@ -211,7 +211,7 @@ def test_unsound_arrays_are_refused(tmp_path: Path) -> None:
 CHANGING = (
     HEAD.format(harm="pass")
     + """
-buffer = np.zeros(4, np.int64)
+buffer = np.zeros(12, np.int64)
 
 @weir.udf(args=["BIGINT"], result="BIGINT", vectorised=True)
 def reused(v):
@@ -304,7 +304,7 @@ class NumpyState:
         ("SELECT reused(v) AS n FROM A", list(range(1, 13))),
         ("SELECT wrapped(v) AS n FROM A", list(range(1, 13))),
         ("SELECT emptied(l) AS n FROM A", [2 * v for v in range(12)]),
-        ("SELECT Emptied(l) AS n FROM A WITH TUMBLING(3)", [6, 24, 42, 60]),
+        ("SELECT Emptied(l) AS n FROM A WITH HOPPING(4, 2)", [2, 12, 28, 44, 60, 76, 42]),
         (
             "SELECT Shared(v) AS n FROM A WITH TUMBLING(4)",
             [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]],
@@ -319,7 +319,8 @@ class NumpyState:
 def test_changing_what_was_given_changes_no_result(
     tmp_path: Path, query: str, wanted: list[object]
 ) -> None:
-    for how in ({"cut": 4}, {"cut": 1}, {"cut": 3, "snapshot_at": 1}):
+    cuts: tuple[dict[str, int], ...] = ({}, {"cut": 4}, {"cut": 1}, {"cut": 3, "snapshot_at": 1})
+    for how in cuts:
         if "snapshot_at" not in how or "KeepsContext" not in query:
             assert [r["n"] for r in run(tmp_path, CHANGING, query, **how).rows] == wanted
 
