@@ -4,8 +4,8 @@ Contract
 1. A record is a line, or in a `quoted` format (CSV) lines up to one that leaves no quote open;
    what stands behind the last line end is a record too, once nothing more can come.
 2. A record's length is that of its bytes without the `\\n` behind it. One that is longer than the
-   limit is kept as its first bytes, and `Block.records` names it; whoever reads records lists it
-   as a bad row. That depends on the record alone, never on how its bytes were cut.
+   limit may lack some of those that are behind it, and `Block.records` names it; whoever reads
+   records lists it as a bad row. That depends on the record alone, never on how its bytes were cut.
 3. At most a piece of input and one record of the limit are held. Each byte is looked at once.
 """
 
@@ -93,7 +93,7 @@ class Framer:
         """1 behind a quote that is not closed."""
 
     def feed(self, data: bytes) -> list[Block]:
-        """The records that are whole with these bytes, in one or two blocks."""
+        """The records that are whole with these bytes, in one block or none."""
         characters = np.frombuffer(data, dtype=np.uint8)
         breaks = np.flatnonzero(characters == _NEWLINE) + 1
         last_lines = self._last_lines(characters, breaks)
@@ -101,22 +101,14 @@ class Framer:
             self._hold(data, len(breaks))
             return []
         ends = breaks[last_lines]
-        first, cut = int(ends[0]), int(ends[-1])
+        cut = int(ends[-1])
         lines = np.concatenate(([0], self._held_lines + last_lines + 1)) + self._line
         stop = self._position + self._held_bytes + cut
-        if self._held_bytes + first - 1 <= self._limit:
-            whole = b"".join((self._held, data[:cut]))
-            blocks = [Block(whole, ends + len(self._held), lines[:-1], stop)]
-        else:
-            self._hold(data[: first - 1], 0)
-            long = bytes(self._held) + b"\n"
-            end = np.array([len(long)])
-            blocks = [Block(long, end, lines[:1], stop - cut + first)]
-            if len(ends) > 1:
-                blocks.append(Block(data[first:cut], ends[1:] - first, lines[1:-1], stop))
+        whole = b"".join((self._held, data[:cut]))
+        block = Block(whole, ends + len(self._held), lines[:-1], stop)
         self._begin(int(lines[-1]), stop)
         self._hold(data[cut:], len(breaks) - int(last_lines[-1]) - 1)
-        return blocks
+        return [block]
 
     def end(self) -> list[Block]:
         """The record behind the last line end, if there is one: nothing more will come."""

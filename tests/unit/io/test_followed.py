@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -31,6 +32,13 @@ from weir.plan.nodes import Source
 from weir.script.program import parse_program
 
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731
+LONG = 30.0
+
+
+def after_long() -> Callable[[], bool]:
+    """Stops a source that should have ended, so that its test fails."""
+    until = time.monotonic() + LONG
+    return lambda: time.monotonic() > until
 
 
 def source(path: str, options: str = "") -> Source:
@@ -45,7 +53,7 @@ def follow(
     assert partition is not None
     store = ObjectStore(str(folder / "store"))
     log = IngressLog(store, "0.0", place or begin_log(store, "0.0", "job"))
-    return partition.follow(size, start, log, NEVER)
+    return partition.follow(size, start, log, after_long())
 
 
 def again_from(of: Source, folder: Path, chunk: Chunk) -> Iterator[Chunk]:
@@ -551,7 +559,7 @@ def test_a_line_beyond_the_limit_is_one_bad_row_however_it_comes(tmp_path: Path,
     data = lines(0, 2) + b"x" * 5_000 + b"\n" + lines(2, 4) + b'{"t": 5' + b" " * 3_000
     received = list(partition.received_by(Pieces(data, size), NEVER, None))
     # What is logged is bounded by the limit and what came at once.
-    assert sum(map(len, received)) <= len(lines(0, 4)) + 2 * max(32 + 1, 5_000 * (size > 30))
+    assert sum(map(len, received)) <= len(lines(0, 4)) + 2 * (33 + min(size, 5_000))
     reader = Lines(of, partition.name, 0)
     chunks = [c for text in received for c in reader.chunks(text, 100)]
     assert values(iter(chunks)) == [0, 1, 4, 9]
