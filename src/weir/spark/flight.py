@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hmac
 import queue
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -116,8 +115,8 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         self._act, self._subscribe, self._unsubscribe = act, subscribe, unsubscribe
         self._sent = sent
         self.url = f"{security.scheme}://{address}:{self.port}"
-        self._thread = threading.Thread(target=self.serve, daemon=True, name="flight server")
-        self._thread.start()
+        # It serves from here on. `serve` would only wait, and end it when a signal comes: a job
+        # that is asked to stop needs it for its last checkpoint.
 
     def do_action(self, context: object, action: flight.Action) -> list[bytes]:
         if self._act is None:

@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import cast
 from uuid import uuid4
 
@@ -68,9 +69,9 @@ ALONE = 20.0
 def run_host(job: LiveJob, slot: int) -> None:
     """Host vertices until the job is over."""
     settle_worker(job.manager, slot)
-    store = ObjectStore(job.store)
-    while not _Session(job, slot, store).run():
-        pass
+    with closing(ObjectStore(job.store)) as store:
+        while not _Session(job, slot, store).run():
+            pass
 
 
 class _Session:
