@@ -17,6 +17,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from weir.events.printable import printable
+
+SHOWN_BEFORE = 100
+"""Characters of a line that are shown before the place of an error, and about as many behind."""
 Position: TypeAlias = tuple[int, int]
 """Line and column in a script, both from 1."""
 
@@ -45,16 +49,23 @@ class ScriptError(WeirError):
         self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
     ) -> None:
         self.message, self.line, self.column, self.hint = message, line, column, hint
-        lines = source.splitlines()
-        self.source_line = lines[line - 1] if 0 < line <= len(lines) else ""
+        lines = source.split("\n")  # as lines are counted: other ends of lines are none here
+        self.source_line = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
         super().__init__(self._render())
 
     def _render(self) -> str:
         text = f"line {self.line}, column {self.column}: {self.message}"
         if self.source_line:
+            # Of a very long line, what stands around the place.
+            start = max(0, self.column - 1 - SHOWN_BEFORE)
+            end = start + 2 * SHOWN_BEFORE
+            before = printable(self.source_line[start : self.column - 1])
+            behind = printable(self.source_line[max(start, self.column - 1) : end])
+            before = f"…{before}" if start else before
+            behind = f"{behind}…" if end < len(self.source_line) else behind
             # Tabs stay tabs under the line, so that the caret stands where the eye looks.
-            indent = "".join(c if c == "\t" else " " for c in self.source_line[: self.column - 1])
-            text += f"\n  {self.source_line}\n  {indent}^"
+            indent = "".join(c if c == "\t" else " " for c in before)
+            text += f"\n  {before}{behind}\n  {indent}^"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 

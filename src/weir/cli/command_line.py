@@ -7,6 +7,7 @@ is a terminal that reads it.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -23,9 +24,13 @@ import typer
 from weir.errors import PlanError, ScriptError, WeirError
 from weir.events.printable import printable
 
+if sys.platform != "win32":
+    import resource
+
 DONE, FAILED, WRONG, INTERRUPTED, NOT_READ, TERMINATED = 0, 1, 2, 130, 141, 143
 LONGEST = 10_000
 """So many characters of an error are shown."""
+MOST_FILES = 65_536
 MOST_VERTICES = 10_000
 MOST_ROWS = 2**62
 """What options take at most: more is a slip of the finger."""
@@ -147,8 +152,17 @@ def _unexpected(error: Exception) -> Exception:
 def _exit(error: Exception, code: int, debug: bool) -> typer.Exit:
     if debug:
         say("".join(traceback.format_exception(error)), err=True)
-    say(f"weir: error: {_clipped(str(error))}", err=True)
+    say(f"weir: error: {_clipped(_message(error))}", err=True)
     return typer.Exit(code)
+
+
+def _message(error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if os.strerror(errno.EMFILE) in text:
+        text += "; raise how many this process may have, with ulimit -n"
+    return text
 
 
 def _clipped(text: str) -> str:
@@ -157,7 +171,13 @@ def _clipped(text: str) -> str:
 
 
 def settle_process() -> None:
-    """What holds for a process that is the command: SIGTERM ends it as Ctrl-C does."""
+    """What holds for a process that is the command: SIGTERM ends it as Ctrl-C does, and it may
+    have as many files open as it is allowed to ask for."""
+    if sys.platform != "win32":
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
         raise Terminated

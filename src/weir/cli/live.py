@@ -66,7 +66,7 @@ def run_to_end(
     from weir.job.manager import ManagerSettings
     from weir.spark.live import LiveSettings, check_callbacks, grace_seconds, prepare_live
     from weir.spark.live_hosts import check_spark, live_master, live_settings
-    from weir.spark.session import session
+    from weir.spark.session import check_files, session
     from weir.spark.signals import signals_ask
     from weir.spark.tls import read_tls
 
@@ -74,6 +74,7 @@ def run_to_end(
     chosen = master or live_master(hosts)
     wanted = live_settings(chosen, settings)
     check_spark({**wanted, "spark.master": chosen}.get, hosts)  # before the store is taken
+    check_files()
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume,

@@ -63,18 +63,17 @@ class OwnFolder:
         os.rename(unnamed, os.path.join(self.path, OWNER))
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it, if it is still there."""
-        lock, self._lock = self._lock, -1
-        if lock < 0:
+        """Remove the folder with all that is in it, if it is still there. What cannot be removed
+        now the next one removes, by rule 4."""
+        if self._lock < 0:
             return
-        try:
-            # Under another name first: a task that is being stopped can then add nothing.
-            gone = f"{self.path.removesuffix(ENDING)}{GONE}"
-            with suppress(FileNotFoundError):  # somebody else may be tidying up
-                os.rename(self.path, gone)
-                shutil.rmtree(gone)
-        finally:
-            os.close(lock)
+        os.close(self._lock)
+        self._lock = -1
+        # Under another name first: a task that is being stopped can then add nothing.
+        gone = f"{self.path.removesuffix(ENDING)}{GONE}"
+        with suppress(OSError):
+            os.rename(self.path, gone)
+            shutil.rmtree(gone)
 
 
 def remove_left_over(

@@ -18,7 +18,8 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def check_scheme(path: str) -> None:
-    """PlanError for a URL that nothing is behind."""
+    """PlanError for what is no path, and for a URL that nothing is behind."""
+    _check_path(path)
     if scheme := _SCHEME.match(path):
         hint = "write the path of a file"
         raise PlanError(f"'{path}': nothing reads or writes {scheme[0]} URLs", hint=hint)
@@ -53,7 +54,13 @@ def check_apart(program: Program, directory: str | Path) -> None:
         seen.append((output, here))
 
 
+def _check_path(path: str) -> None:
+    if "\0" in path or not path:
+        raise PlanError(f"'{path}' is no path", hint="write the path of a file")
+
+
 def _parts(path: str, directory: str | Path) -> tuple[str, ...]:
+    _check_path(path)
     return Path(os.path.realpath(os.path.join(directory, path))).parts
 
 

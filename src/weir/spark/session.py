@@ -34,7 +34,12 @@ from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
 from weir.spark.signals import signals_wait
 
+if sys.platform != "win32":
+    import resource
+
 DEFAULT_MASTER = "local[*,4]"
+LEAST_FILES = 512
+"""Spark's own libraries are some 300, and each host and file needs more."""
 JVM_GONE = "Spark's JVM is gone (was it killed, or short of memory?)"
 
 ARROW_BATCHES = {
@@ -124,6 +129,7 @@ def make_session(
         elif "PYSPARK_GATEWAY_PORT" in os.environ:
             builder = builder if master is None else builder.master(master)
         else:
+            check_files()
             url = master or DEFAULT_MASTER
             builder = builder.master(url)
             chosen = _own_settings(url) | chosen
@@ -131,6 +137,18 @@ def make_session(
         for key, value in chosen.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+
+
+def check_files() -> None:
+    """Refuse to start a JVM that could not open its own libraries."""
+    if sys.platform == "win32":
+        return
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if allowed != resource.RLIM_INFINITY and allowed < LEAST_FILES:
+        raise RunError(
+            f"Spark needs to have {LEAST_FILES} files open at a time, and this process may have "
+            f"{allowed}: raise that with ulimit -n"
+        )
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:
@@ -170,8 +188,10 @@ def own_java_options() -> str:
 def _clear_start() -> Iterator[None]:
     try:
         yield
-    except (PySparkException, RuntimeError) as error:
-        raise RunError(f"Spark did not start: {error}") from error
+    except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+        # Java's errors go on for pages; what counts is the cause, in the line after the first.
+        lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
+        raise RunError(f"Spark did not start: {' '.join(lines[:2])}") from error
 
 
 def default_parallelism(spark: SparkSession) -> int:

@@ -57,8 +57,8 @@ def signals_ask() -> Iterator[Callable[[], int]]:
         yield lambda: 0
         return
     if _asking is not None:
-        noted, handler = _asking
-        _handle(handler)  # libraries may have put their own there meanwhile
+        noted, note = _asking
+        _handle(note)  # libraries may have put their own there meanwhile
         yield lambda: noted[0] if noted else 0
         return
     came: list[int] = []
