@@ -61,7 +61,7 @@ class Commands(TyperGroup):
             word, code = ended_by(interrupt)
             say(f"weir: {word}", err=True)
         leave_stdout()
-        sys.exit(code)
+        sys.exit(code or DONE)
 
 
 def _tell_usage(error: TyperException) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -175,6 +176,7 @@ def explain(
     Example: [bold]weir explain counts.weir --format dot | dot -Tsvg > plan.svg[/bold]
     """
     with clean_errors(debug):
+        sys.dont_write_bytecode = True  # who only looks leaves nothing beside the user's code
         from weir.plan.explain import explain as shown
         from weir.plan.rewrites import rewrite
         from weir.plan.stages import cut_stages

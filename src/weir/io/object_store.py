@@ -26,6 +26,7 @@ from obstore.store import LocalStore, from_url
 
 from weir.errors import RunError
 from weir.io.own_folder import OwnFolder, file_time, remove_left_over
+from weir.io.paths import DEEPEST
 from weir.reliable.store import Body, ObjectExists
 
 _WRITING = ".writing"
@@ -167,7 +168,10 @@ def folder_of(place: str) -> Path | None:
         return None
     if "\0" in place or not place:
         raise RunError(f"cannot use '{place}' as a store: that is no path")
-    return Path(place[len(url[0]) if url else 0 :]).absolute()
+    folder = Path(place[len(url[0]) if url else 0 :]).absolute()
+    if len(folder.parts) > DEEPEST:
+        raise RunError(f"cannot use '{place}' as a store: its path has too many parts")
+    return folder
 
 
 def _check(key: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from weir.errors import PlanError
 from weir.plan.nodes import Output, Program
 
+DEEPEST = 200
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -61,7 +62,11 @@ def _check_path(path: str) -> None:
 
 def _parts(path: str, directory: str | Path) -> tuple[str, ...]:
     _check_path(path)
-    return Path(os.path.realpath(os.path.join(directory, path))).parts
+    parts = Path(os.path.realpath(os.path.join(directory, path))).parts
+    if len(parts) > DEEPEST:
+        hint = f"a path has {DEEPEST} parts at most"
+        raise PlanError(f"'{path}' has {len(parts)} parts, with its directory", hint=hint)
+    return parts
 
 
 def _reads(pattern: tuple[str, ...], path: tuple[str, ...], folder: bool) -> bool:

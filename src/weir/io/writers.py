@@ -117,6 +117,8 @@ class Staging:
             under_a_file = isinstance(error, FileExistsError | NotADirectoryError)
             why = "a part of its path is a file, not a folder" if under_a_file else error.strerror
             raise RunError(f"cannot write '{self._given}': {why or error}") from error
+        except RecursionError:  # folders are made from the inside out
+            raise RunError(f"cannot write '{self._given}': its path has too many parts") from None
 
     @property
     def shown(self) -> str:
