@@ -11,7 +11,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,7 @@ Sums = SELECT k, SUM(value) AS s FROM R GROUP BY k WITH TUMBLING(1s);
 OUTPUT Sums TO 'sums.csv';
 SET strategy = 'checkpoint(1s)';
 """
+KINDS = ("parts", "checkpoints", "records")
 LIVE = ("p.weir", "--runner", "live", "--store", "store")
 LONG = """
 STREAM R (t BIGINT, value BIGINT) FROM 'rate://1000000?rows=2000000000' WITH (vs = t);
@@ -40,15 +42,20 @@ OUTPUT S TO 'a.csv';
 """
 
 
-def live_job(folder: Path) -> subprocess.Popen[str]:
+@contextmanager
+def live_job(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A live job that has read some rows, in a group of its own among the system's processes."""
     (folder / "p.weir").write_text(PROGRAM, encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, "-m", "weir.cli", "run", *LIVE, "--json"], cwd=folder, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
-    wait_for(folder, _reads)
-    return process
+    try:
+        wait_for(folder, _reads)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def _reads(status: JobStatus) -> bool:
@@ -83,18 +90,20 @@ def assert_clean(done: subprocess.CompletedProcess[str], code: int, told: str) -
 @attack("12.11")
 def writes_that_fail(folder: Path) -> str:
     """A store takes no objects for half a minute: nothing piles up, the job ends with a word."""
-    process = live_job(folder)
-    for name in ("parts", "checkpoints", "streams", "records"):
-        (folder / "store" / name).rename(folder / name)
-        (folder / "store" / name).touch()
-    began = time.monotonic()
-    _, err = process.communicate(timeout=END_LIMIT)
-    took = time.monotonic() - began
+    with live_job(folder) as process:
+        while not (folder / "store" / "parts").exists():
+            time.sleep(0.05)
+        for name in KINDS:
+            (folder / "store" / name).rename(folder / name)
+            (folder / "store" / name).touch()
+        began = time.monotonic()
+        _, err = process.communicate(timeout=END_LIMIT)
+        took = time.monotonic() - began
     assert process.returncode == 1 and "--resume" in err and "Traceback" not in err, err
     assert took < 55, f"half a minute took {took:.0f} s"
     left = [p for p in (folder / "store" / ".writing").rglob("*") if p.is_file()]
     assert len(left) <= 3 and all(p.name == "owner" for p in left), left
-    for name in ("parts", "checkpoints", "streams", "records"):
+    for name in KINDS:
         (folder / "store" / name).unlink()
         (folder / name).rename(folder / "store" / name)
     return f"ended after {took:.0f} s, nothing left; {resumed(folder)}"
@@ -123,12 +132,12 @@ def a_run_that_is_killed(folder: Path) -> str:
 @attack("12.13")
 def the_jvm_is_killed(folder: Path) -> str:
     """kill -9 of the JVM under a live job."""
-    process = live_job(folder)
-    jvm = subprocess.run(
-        ["pgrep", "-P", str(process.pid), "java"], capture_output=True, text=True, check=True
-    )
-    os.kill(int(jvm.stdout.split()[0]), signal.SIGKILL)
-    _, err = process.communicate(timeout=END_LIMIT)
+    with live_job(folder) as process:
+        jvm = subprocess.run(
+            ["pgrep", "-P", str(process.pid), "java"], capture_output=True, text=True, check=True
+        )
+        os.kill(int(jvm.stdout.split()[0]), signal.SIGKILL)
+        _, err = process.communicate(timeout=END_LIMIT)
     assert process.returncode == 1, err
     assert "Spark's JVM is gone" in err and "--resume" in err and "Errno" not in err, err
     return f"told; {resumed(folder)}"
@@ -214,9 +223,9 @@ def _on_terminal(folder: Path, words: Sequence[str]) -> str:
 @attack("12.15")
 def sigterm(folder: Path) -> str:
     """SIGTERM to the whole group of a live job: a last checkpoint, and nothing is lost."""
-    process = live_job(folder)
-    os.killpg(process.pid, signal.SIGTERM)
-    _, err = process.communicate(timeout=END_LIMIT)
+    with live_job(folder) as process:
+        os.killpg(process.pid, signal.SIGTERM)
+        _, err = process.communicate(timeout=END_LIMIT)
     assert process.returncode == 143 and "go on with --resume" in err, err
     story = [line.what for line in read_story(ObjectStore(str(folder / "store")))]
     behind = story[story.index("asked to stop") :]
