@@ -29,6 +29,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.utils import is_remote
 
 from weir.errors import RunError
+from weir.events.printable import printable
 from weir.spark.blocks import BLOCK_BYTES
 from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
@@ -235,7 +236,7 @@ def _filter(reading: int, writing: int) -> None:
             # Workers that are busy when a job fails find their pipe closed, and say so.
             gone = "pyspark/daemon.py" in text and "BrokenPipeError" in said[-1].decode()
             if not gone and not _NOISE.search(text):
-                out.write(b"".join(said))
+                out.write(printable(text).encode())  # it may quote rows
 
 
 def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
