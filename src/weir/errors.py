@@ -17,6 +17,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from weir.events.printable import printable
+
+SHOWN_BEFORE = 100
+"""Characters of a line that are shown before the place of an error, and about as many behind."""
 Position: TypeAlias = tuple[int, int]
 """Line and column in a script, both from 1."""
 
@@ -48,23 +52,26 @@ class ScriptError(WeirError):
     def __init__(
         self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
     ) -> None:
-        self.message, self.hint = _readable(_shortened(message)), _readable(_shortened(hint))
+        self.message, self.hint = _shortened(message), _shortened(hint)
         self.line, self.column = line, column
-        lines = source.splitlines()
-        self.source_line = lines[line - 1] if 0 < line <= len(lines) else ""
+        lines = source.split("\n")  # as lines are counted: other ends of lines are none here
+        self.source_line = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
         super().__init__(self._render())
 
     def _render(self) -> str:
-        text = f"line {self.line}, column {self.column}: {self.message}"
+        text = f"line {self.line}, column {self.column}: {printable(self.message)}"
         if self.source_line:
-            begins = max(self.column - 1 - _LONGEST // 2, 0)
-            shown = _readable(self.source_line[begins : begins + _LONGEST])
-            before, after = "…" * (begins > 0), "…" * (begins + _LONGEST < len(self.source_line))
+            # Of a very long line, what stands around the place.
+            start = max(0, self.column - 1 - SHOWN_BEFORE)
+            end = start + 2 * SHOWN_BEFORE
+            before = printable(self.source_line[start : self.column - 1])
+            behind = printable(self.source_line[max(start, self.column - 1) : end])
+            before = f"…{before}" if start else before
+            behind = f"{behind}…" if end < len(self.source_line) else behind
             # Tabs stay tabs under the line, so that the caret stands where the eye looks.
-            left = before + shown[: self.column - 1 - begins]
-            indent = "".join(c if c == "\t" else " " for c in left)
-            text += f"\n  {before}{shown}{after}\n  {indent}^"
-        return f"{text}\n  hint: {self.hint}" if self.hint else text
+            indent = "".join(c if c == "\t" else " " for c in before)
+            text += f"\n  {before}{behind}\n  {indent}^"
+        return f"{text}\n  hint: {printable(self.hint)}" if self.hint else text
 
 
 _LONGEST = 400
@@ -73,11 +80,6 @@ _LONGEST = 400
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
-
-
-def _readable(text: str) -> str:
-    """Without what a terminal would obey."""
-    return "".join(c if c.isprintable() or c in "\t\n\xa0" else "\ufffd" for c in text)
 
 
 class PlanError(WeirError):

@@ -352,6 +352,29 @@ def test_a_manager_that_cannot_write_its_record_stops_and_says_what_to_do() -> N
     assert job.report("h1") is None, "it may not be the manager any more: it orders nothing"
 
 
+def test_a_job_that_ends_with_an_error_does_not_wait_a_second_time_for_its_store() -> None:
+    job = running(settings=replace(SETTINGS, trouble_limit=30.0))
+    job.report("h1", trouble="no space left")
+    now = 0.0
+    while now < 30.5:
+        now += 0.5
+        job.now = now
+        job.report("h1", trouble="no space left")
+        out = job.machine.tick(now)
+        puts = [c for c in out if isinstance(c, Put)]
+        if puts:
+            break
+    ended: list[Ended] = []
+    while not ended:
+        out = job.machine.handle(Unstored(puts[0].key, "no space left"), now)
+        ended = [c for c in out if isinstance(c, Ended)]
+        now += 0.3
+        job.machine.tick(now)
+        assert now < 32.0, "half a minute, and not twice that"
+    assert "host h1 cannot go on: no space left" in ended[0].error and "--resume" in ended[0].error
+    assert job.machine.resigned
+
+
 def test_a_record_that_nobody_can_read_is_no_busy_loop() -> None:
     job = Job()
     (put,) = [c for c in job.machine.tick(0.0) if isinstance(c, Put)]

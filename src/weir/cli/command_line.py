@@ -1,22 +1,41 @@
-"""What all commands share: exit codes, options, and errors as one clean message."""
+"""What all commands share: exit codes, options, what is said, and errors as one clean message.
+
+All text for people goes through `say`, and all of it is made printable there: names, paths and
+values are foreign. What is for programs (`--json`, rows) goes through `put`, as it is, unless it
+is a terminal that reads it.
+"""
 
 from __future__ import annotations
 
 import atexit
+import errno
+import json
 import os
+import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from enum import StrEnum
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, NoReturn
 
 import typer
 
 from weir.errors import PlanError, ScriptError, WeirError
+from weir.events.printable import printable
 
-DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+if sys.platform != "win32":
+    import resource
+
+DONE, FAILED, WRONG, INTERRUPTED, NOT_READ, TERMINATED = 0, 1, 2, 130, 141, 143
+LONGEST = 10_000
+"""So many characters of an error are shown."""
+MOST_FILES = 65_536
+MOST_VERTICES = 10_000
+MOST_ROWS = 2**62
+"""What options take at most: more is a slip of the finger."""
 
 
 class Runner(StrEnum):
@@ -52,6 +71,50 @@ class Usage(Exception):
     """The command line is wrong."""
 
 
+class NotRead(Exception):
+    """Nobody reads stdout any more."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: a run ends as it does by Ctrl-C."""
+
+
+# --- what is said ----------------------------------------------------------------------------
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """A line for people."""
+    put(f"{printable(text)}\n", err=err)
+
+
+def put(text: str | bytes, *, err: bool = False) -> None:
+    """Text for programs, as it is; on a terminal it is made printable, and JSON stays JSON."""
+    stream = sys.stderr if err else sys.stdout
+    if stream is None:
+        return  # it was closed from the start: nobody wants it
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if stream.isatty():
+        data = printable(data.decode("utf-8", "surrogatepass")).encode()
+    try:
+        stream.flush()
+        stream.buffer.write(data)
+        stream.flush()
+    except BrokenPipeError:
+        if not err:
+            raise NotRead from None
+    except OSError as error:
+        if not err:  # of a stderr that fails nobody can be told
+            raise WeirError(f"stdout cannot be written to: {error.strerror}") from error
+
+
+def put_json(value: object) -> None:
+    """One JSON value on stdout."""
+    put(f"{json.dumps(value)}\n")
+
+
+# --- how it ends -----------------------------------------------------------------------------
+
+
 @contextmanager
 def clean_errors(debug: bool) -> Iterator[None]:
     """Errors as one clean message and an exit code."""
@@ -61,9 +124,31 @@ def clean_errors(debug: bool) -> Iterator[None]:
         raise _exit(error, WRONG, debug) from None
     except (WeirError, OSError) as error:
         raise _exit(error, FAILED, debug) from None
-    except KeyboardInterrupt:
-        typer.echo("weir: interrupted; no output was written", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    except NotRead:
+        raise typer.Exit(NOT_READ) from None
+    except KeyboardInterrupt as interrupt:
+        word, code = ended_by(interrupt)
+        say(f"weir: {word}; no output was written", err=True)
+        raise typer.Exit(code) from None
+    except (typer.Exit, typer.BadParameter):
+        raise
+    except Exception as error:  # nothing else should come; if it does, nobody wants a traceback
+        raise _exit(_unexpected(error), FAILED, debug) from error
+
+
+def ended_by(interrupt: KeyboardInterrupt) -> tuple[str, int]:
+    """How an interrupt is told, and its exit code."""
+    if isinstance(interrupt, Terminated):
+        return "terminated", TERMINATED
+    return "interrupted", INTERRUPTED
+
+
+def _unexpected(error: Exception) -> Exception:
+    told = WeirError(
+        f"this should not have happened, and is a bug in Weir: {type(error).__name__}: {error}; "
+        "please report it with what --debug shows"
+    )
+    return told.with_traceback(error.__traceback__)
 
 
 @contextmanager
@@ -97,9 +182,48 @@ def leave_threads(code: object) -> None:
 
 def _exit(error: Exception, code: int, debug: bool) -> typer.Exit:
     if debug:
-        traceback.print_exception(error)
-    typer.echo(f"weir: error: {error}", err=True)
+        say("".join(traceback.format_exception(error)), err=True)
+    say(f"weir: error: {_clipped(_message(error))}", err=True)
     return typer.Exit(code)
+
+
+def _message(error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if os.strerror(errno.EMFILE) in text:
+        text += "; raise how many this process may have, with ulimit -n"
+    return text
+
+
+def _clipped(text: str) -> str:
+    more = len(text) - LONGEST
+    return text if more <= 0 else f"{text[:LONGEST]}… ({more:,} characters more)"
+
+
+def settle_process() -> None:
+    """What holds for a process that is the command: SIGTERM ends it as Ctrl-C does, and it may
+    have as many files open as it is allowed to ask for."""
+    if sys.platform != "win32":
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+    def terminate(number: int, frame: FrameType | None) -> NoReturn:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+
+
+def leave_stdout() -> None:
+    """What is still to be written is not, if nobody can take it: Python would complain."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 # --- options ---------------------------------------------------------------------------------
@@ -133,7 +257,10 @@ def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
     return pairs
 
 
-def number(text: str, option: str) -> int:
-    if not text.strip().isdecimal() or int(text) < 1:
+def number(text: str, option: str, most: int) -> int:
+    digits = text.strip().lstrip("0")
+    if not digits.isdecimal():
         raise Usage(f"{option} takes numbers from 1 on, not {text!r}")
-    return int(text)
+    if len(digits) > len(str(most)) or int(digits) > most:
+        raise Usage(f"{option} takes numbers up to {most:,}, not {text}")
+    return int(digits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,7 +10,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from weir.cli.command_line import DONE, FAILED, DebugOption, JsonOption, Usage, clean_errors
+from weir.cli.command_line import (
+    DONE,
+    FAILED,
+    DebugOption,
+    JsonOption,
+    Usage,
+    clean_errors,
+    put_json,
+    say,
+)
 from weir.errors import InputError
 
 
@@ -34,11 +42,12 @@ def verify(
         from weir.local import verify as comparing
 
         verdicts = comparing.verify([a] if b is None else [a, b], tell)
-    equal = all(v.status == "equal" for v in verdicts)
-    if as_json:
-        typer.echo(json.dumps({"equal": equal, "verdicts": [asdict(v) for v in verdicts]}))
-    else:
-        typer.echo("\n".join(map(str, verdicts)))
+    with clean_errors(debug):
+        equal = all(v.status == "equal" for v in verdicts)
+        if as_json:
+            put_json({"equal": equal, "verdicts": [asdict(v) for v in verdicts]})
+        else:
+            say("\n".join(map(str, verdicts)))
     raise typer.Exit(DONE if equal else FAILED)
 
 
@@ -58,7 +67,11 @@ def diff(
         from weir.local import verify as comparing
 
         found = comparing.diff(a, b, tell)
-    typer.echo(json.dumps({"equal": found.equal, **asdict(found)}) if as_json else str(found))
+    with clean_errors(debug):
+        if as_json:
+            put_json({"equal": found.equal, **asdict(found)})
+        else:
+            say(str(found))
     raise typer.Exit(DONE if found.equal else FAILED)
 
 

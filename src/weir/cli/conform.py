@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,8 @@ from rich.progress import track
 from weir.cli.command_line import (
     DONE,
     FAILED,
+    MOST_ROWS,
+    MOST_VERTICES,
     DebugOption,
     MasterOption,
     RunJsonOption,
@@ -24,10 +25,13 @@ from weir.cli.command_line import (
     Usage,
     clean_errors,
     number,
+    put_json,
+    say,
     spark_settings,
 )
 from weir.cli.progress import Meter
 from weir.errors import InputError
+from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
     from weir.local.conform import Case, Verdict
@@ -57,8 +61,8 @@ def conform(
     """
     with clean_errors(debug):
         settings = spark_settings(runner, master=master, setting=setting, store="")
-        cuts = [None if n == "none" else number(n, "--cut") for n in cut.split(",")]
-        parallelisms = [number(n, "--parallelism") for n in parallelism.split(",")]
+        cuts = [None if n == "none" else number(n, "--cut", MOST_ROWS) for n in cut.split(",")]
+        parallelisms = [number(n, "--parallelism", MOST_VERTICES) for n in parallelism.split(",")]
         from weir.local.conform import check_cases
 
         read = _read_cases(cases)
@@ -100,11 +104,11 @@ def _print_verdicts(verdicts: Sequence[Verdict], as_json: bool) -> None:
     if as_json:
         failures = [{"id": v.id, "reason": v.reason} for v in failed]
         counts = {"passed": passed, "failed": len(failed)}
-        typer.echo(json.dumps({**counts, "failures": failures}))
+        put_json({**counts, "failures": failures})
         return
     for verdict in failed:
-        typer.echo(f"{verdict.id}: {verdict.reason}")
-    typer.echo(f"{passed} passed, {len(failed)} failed")
+        say(f"{in_one_line(verdict.id)}: {verdict.reason}")
+    say(f"{passed} passed, {len(failed)} failed")
 
 
 def _tracked(verdicts: Iterator[Verdict], count: int) -> Iterator[Verdict]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +16,24 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from weir.cli.command_line import INTERRUPTED, DebugOption, JsonOption, Usage, clean_errors
+from weir.cli.command_line import (
+    INTERRUPTED,
+    MOST_ROWS,
+    TERMINATED,
+    DebugOption,
+    JsonOption,
+    Usage,
+    clean_errors,
+    ended_by,
+    put,
+    put_json,
+    say,
+)
 from weir.cli.progress import Meter, counting
+from weir.errors import RunError
+from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
     from weir.io.object_store import ObjectStore
@@ -46,28 +60,42 @@ def run_to_end(
     resume: bool,
     accept_code_changes: bool,
     hosts: int,
+    grace: str,
     tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
-    from weir.spark.live import LiveSettings, check_callbacks, prepare_live
+    from weir.job.manager import ManagerSettings
+    from weir.spark.live import LiveSettings, check_callbacks, grace_seconds, prepare_live
     from weir.spark.live_hosts import check_spark, live_master, live_settings
-    from weir.spark.session import session
+    from weir.spark.session import check_files, session
+    from weir.spark.signals import signals_ask
     from weir.spark.tls import read_tls
 
     check_callbacks(program, ())
     chosen = master or live_master(hosts)
     wanted = live_settings(chosen, settings)
     check_spark({**wanted, "spark.master": chosen}.get, hosts)  # before the store is taken
+    check_files()
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume, accept_code_changes=accept_code_changes,
-        settings=LiveSettings(hosts=hosts, tls=None if tls is None else read_tls(*tls)),
+        settings=LiveSettings(
+            hosts=hosts, manager=ManagerSettings(stop_limit=grace_seconds(grace)),
+            tls=None if tls is None else read_tls(*tls),
+        ),
     )  # fmt: skip
-    with session(chosen, wanted) as spark, meter, _told_warnings():
-        report = live.run(spark, watch=_watch(meter))
+    try:
+        with session(chosen, wanted) as spark, meter, _told_warnings(), signals_ask() as asked:
+            report = live.run(spark, watch=_watch(meter))
+            code = TERMINATED if asked() == signal.SIGTERM else INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        word, code = ended_by(interrupt)
+        report = None
+    else:
+        word = "stopped"
     if report is None:
-        typer.echo(f"weir: stopped; go on with --resume --store {store}", err=True)
-        raise typer.Exit(INTERRUPTED)
+        say(f"weir: {word}; go on with --resume --store {store}", err=True)
+        raise typer.Exit(code)
     return report
 
 
@@ -76,7 +104,7 @@ def _told_warnings() -> Iterator[None]:
     """Warnings at once, as the command line tells them."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", RuntimeWarning)
-        warnings.showwarning = lambda message, *_: typer.echo(f"weir: warning: {message}", err=True)
+        warnings.showwarning = lambda message, *_: say(f"weir: warning: {message}", err=True)
         yield
 
 
@@ -106,41 +134,51 @@ def status(store: StorePlace, as_json: JsonOption = False, debug: DebugOption = 
         if found is None:
             raise Usage(f"there is no live job in '{store}'")
         if as_json:
-            typer.echo(msgspec.json.encode(found).decode())
+            put(msgspec.json.encode(found) + b"\n")
             return
         _show_status(found)
 
 
 def _show_status(found: JobStatus) -> None:
-    console = Console()
-    console.print(
-        f"{found.state} at {_clock(found.time)}, epoch {found.epoch}, "
+    say(
+        f"{in_one_line(found.state)} at {_clock(found.time)}, epoch {found.epoch}, "
         f"{found.events:,} events read, {found.recoveries} recoveries, "
-        f"{len(found.hosts)} of {found.hosts_wanted} hosts", highlight=False,
-    )  # fmt: skip
+        f"{len(found.hosts)} of {found.hosts_wanted} hosts"
+    )
     if found.trouble:
-        console.print(f"trouble: {found.trouble}", highlight=False)
+        say(f"trouble: {in_one_line(found.trouble)}")
     table = Table("vertex", "host", "state", "events/s", "lag s", "in", "out", "state rows",
                   "queue", "snapshots", "recoveries", box=None)  # fmt: skip
     for v in found.vertices:
         lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
-        table.add_row(
+        table.add_row(*map(_cell, (
             v.id, v.host or "", v.status, f"{v.events_per_second:,.0f}", lag,
             " ".join(map(str, v.inputs)), " ".join(map(str, v.outputs)), f"{v.state_rows:,}",
             f"{v.queued_bytes:,}", f"{v.snapshots:,}", f"{v.recoveries:,}",
-        )  # fmt: skip
-    console.print(table)
+        )))  # fmt: skip
+    _show_table(table)
     for v in found.vertices:
         if v.step_seconds is not None:
-            console.print(
-                f"{v.id} has been at one step for {v.step_seconds:.0f} s, {v.step_rows}",
-                highlight=False,
+            at = in_one_line(
+                f"{v.id} has been at one step for {v.step_seconds:.0f} s, {v.step_rows}"
             )
+            say(at)
     for host in found.hosts:
         vertices = ", ".join(host.vertices)
-        console.print(
-            f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}", highlight=False
-        )
+        say(in_one_line(f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}"))
+
+
+def _cell(text: str) -> Text:
+    """A foreign text as a cell: no markup, nothing that moves the cursor."""
+    return Text(in_one_line(text))
+
+
+def _show_table(table: Table) -> None:
+    """A table as plain text, as wide as the terminal, or as it needs where there is none."""
+    console = Console(no_color=True, force_terminal=False, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    say(captured.get().rstrip("\n"))
 
 
 def story(
@@ -167,11 +205,11 @@ def story(
             raise Usage(f"there is no vertex '{vertex}'; there are {known}")
         lines = read_story(opened, vertex)
         if as_json:
-            typer.echo(msgspec.json.encode(lines).decode())
+            put(msgspec.json.encode(lines) + b"\n")
             return
         for line in lines:
             who = f"{line.vertex}: " if line.vertex else ""
-            typer.echo(f"{_clock(line.time)}  {who}{line.what}")
+            say(f"{_clock(line.time)}  {in_one_line(who + line.what)}")
 
 
 def store(
@@ -197,17 +235,16 @@ def store(
             return
         found = kept_objects(_opened(place))
         if as_json:
-            typer.echo(json.dumps([msgspec.to_builtins(k) for k in found]))
+            put_json([msgspec.to_builtins(k) for k in found])
             return
         if not found:
             raise Usage(f"there is no live job in '{place}'")
         table = Table("kind", "of", "objects", "bytes", "why", box=None)
         for kept in found:
-            table.add_row(kept.kind, kept.of, str(kept.objects), f"{kept.bytes:,}", kept.why)
-        console = Console()
-        console.print(table)
-        total = sum(k.bytes for k in found)
-        console.print(f"{total:,} bytes in all", highlight=False)
+            cells = (kept.kind, kept.of, f"{kept.objects:,}", f"{kept.bytes:,}", kept.why)
+            table.add_row(*map(_cell, cells))
+        _show_table(table)
+        say(f"{sum(k.bytes for k in found):,} bytes in all")
 
 
 def _verify(place: str, as_json: bool) -> None:
@@ -216,16 +253,17 @@ def _verify(place: str, as_json: bool) -> None:
     with counting("objects checked", quiet=as_json) as progress:
         found = verify_store(_opened(place), progress)
     if as_json:
-        typer.echo(msgspec.json.encode(found).decode())
+        put_json(msgspec.to_builtins(found))
     else:
         for damage in found.damage:
-            typer.echo(damage.what)
+            say(in_one_line(damage.what))
         lines = [f"{found.objects:,} objects checked, {len(found.damage):,} missing or changed"]
         if found.unreferred:
             lines.append(f"{found.unreferred:,} that nothing refers to, which harm nothing")
         if found.strange:
-            lines.append(f"{len(found.strange):,} that are not of this job: {found.strange[0]} …")
-        typer.echo("; ".join(lines))
+            first = in_one_line(found.strange[0])
+            lines.append(f"{len(found.strange):,} that are not of this job, like '{first}'")
+        say("; ".join(lines))
     if found.damage:
         raise typer.Exit(1)
 
@@ -245,7 +283,7 @@ def read(
         Kind, typer.Option(help="The output's rows, or the late or bad ones of an input.")
     ] = Kind.rows,
     since: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Leave the first N commits out.")
+        int, typer.Option(min=0, max=MOST_ROWS, metavar="N", help="Leave the first N commits out.")
     ] = 0,
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on until the job has finished.")
@@ -277,21 +315,21 @@ def read(
         reader = OutputReader(store, output, kind.value)
         if to is not None:
             digest = reader.write(to)
-            typer.echo(f"{reader.output.title} -> {to}: {digest.count:,} rows, digest {digest}")
+            where = in_one_line(f"{reader.output.title} -> {to}")
+            say(f"{where}: {digest.count:,} rows, digest {digest}")
             return
         _print_rows(reader, since, follow)
 
 
 def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps([msgspec.to_builtins(m) for m in found]))
+        put_json([msgspec.to_builtins(m) for m in found])
         return
     for m in found:
         who = m.name if m.kind == "rows" else f"{m.kind} rows of {m.name}"
         end = ", finished" if m.finished else ""
-        typer.echo(
-            f"{who} ({m.path}): {m.rows:,} rows, digest {m.digest}, {m.commits} commits{end}"
-        )
+        shown = in_one_line(f"{who} ({m.path})")
+        say(f"{shown}: {m.rows:,} rows, digest {m.digest}, {m.commits} commits{end}")
 
 
 def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
@@ -303,21 +341,24 @@ def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
         for commit, batches in reader.commits(since):
             since = commit.number + 1
             for rows in batches:
-                sys.stdout.buffer.write(lines.encode(reader.form.record(rows)))
-        sys.stdout.flush()
+                put(lines.encode(reader.form.record(rows)))
         if finished or not follow:
             break
         time.sleep(FOLLOW_EVERY)
-    typer.echo(f"weir: {since} commits", err=True)
+    say(f"weir: {since} commits", err=True)
 
 
 def _opened(place: str) -> ObjectStore:
     from weir.io.object_store import existing_store
 
-    if "://" not in place and not Path(place).is_dir():
-        raise Usage(f"there is no store '{place}'")
-    return existing_store(place)
+    try:
+        return existing_store(place)
+    except RunError as error:
+        raise Usage(str(error)) from error
 
 
 def _clock(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="milliseconds")
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds} s since 1970"  # no calendar reaches there

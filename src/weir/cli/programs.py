@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -14,6 +14,8 @@ import typer
 from rich.console import Console
 
 from weir.cli.command_line import (
+    MOST_ROWS,
+    MOST_VERTICES,
     DebugOption,
     MasterOption,
     RunJsonOption,
@@ -24,9 +26,13 @@ from weir.cli.command_line import (
     clean_errors,
     pairs,
     prints_aside,
+    put,
+    put_json,
+    say,
     spark_settings,
 )
 from weir.cli.progress import Meter
+from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
     from weir.local.files import RunReport
@@ -41,7 +47,8 @@ class Form(StrEnum):
 
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.")]
 ParallelismOption = Annotated[
-    int, typer.Option(min=1, help="Vertices of each stage that is split by keys.")
+    int,
+    typer.Option(min=1, max=MOST_VERTICES, help="Vertices of each stage that is split by keys."),
 ]
 ParamOption = Annotated[
     list[str] | None,
@@ -58,12 +65,15 @@ def run(
         int | None,
         typer.Option(
             min=1,
+            max=MOST_VERTICES,
             help="Vertices of each stage that is split by keys. \\[default: 1; on Spark its cores]",
         ),
     ] = None,
     cut: Annotated[
         int | None,
-        typer.Option(min=1, help="Hand the input over N events at a time; changes no result."),
+        typer.Option(
+            min=1, max=MOST_ROWS, help="Hand the input over N events at a time; changes no result."
+        ),
     ] = None,
     param: ParamOption = None,
     store: Annotated[
@@ -79,7 +89,8 @@ def run(
         ),
     ] = False,
     hosts: Annotated[
-        int, typer.Option(min=1, help="Spark tasks that host a live run's vertices.")
+        int,
+        typer.Option(min=1, max=MOST_VERTICES, help="Spark tasks that host a live run's vertices."),
     ] = 2,
     tls_cert: Annotated[
         Path | None,
@@ -92,6 +103,13 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Who signed it (PEM). \\[default: it did itself]"),
     ] = None,
+    grace: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="How long the last checkpoint of a live run may take that is stopped.",
+        ),
+    ] = "10s",
     directory: Annotated[
         Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
     ] = Path(),
@@ -139,7 +157,7 @@ def run(
             report = run_to_end(
                 checked, store, meter, master=master, settings=settings, directory=directory,
                 cut=cut, parallelism=parallelism or 1, resume=resume, hosts=hosts,
-                accept_code_changes=accept_code_changes,
+                accept_code_changes=accept_code_changes, grace=grace,
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
             )  # fmt: skip
         else:
@@ -167,13 +185,16 @@ def explain(
     Example: [bold]weir explain counts.weir --format dot | dot -Tsvg > plan.svg[/bold]
     """
     with clean_errors(debug):
+        sys.dont_write_bytecode = True  # who only looks leaves nothing beside the user's code
         from weir.plan.explain import explain as shown
         from weir.plan.rewrites import rewrite
         from weir.plan.stages import cut_stages
 
         rewritten = rewrite(_with_outputs(_program(program, param)))
         staged = cut_stages(rewritten, parallelism)
-        typer.echo(shown(rewritten, staged, "json" if as_json else form.value).rstrip("\n"))
+        wanted = Form.json if as_json else form
+        text = shown(rewritten, staged, wanted.value).rstrip("\n")
+        say(text) if wanted is Form.text else put(f"{text}\n")
 
 
 # --- the program ------------------------------------------------------------------------------
@@ -193,7 +214,7 @@ def _program(path: Path, given: Sequence[str] | None) -> Program:
         with prints_aside():  # of what IMPORT runs
             program = parse_program(source, params=params, directory=path.parent, name=str(path))
     for warning in told:
-        typer.echo(f"weir: warning: {warning.message}", err=True)
+        say(f"weir: warning: {warning.message}", err=True)
     return program
 
 
@@ -226,14 +247,15 @@ def _is_calendar(program: Program) -> bool:
 
 def _print_report(report: RunReport, seconds: float, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({**asdict(report), "seconds": round(seconds, 3)}))
+        put_json({**asdict(report), "seconds": round(seconds, 3)})
         return
     for output in report.outputs:
-        typer.echo(f"{output.title} -> {output.path}: {_rows(output.rows)}, digest {output.digest}")
+        where = in_one_line(f"{output.title} -> {output.path}")
+        say(f"{where}: {_rows(output.rows)}, digest {output.digest}")
     for source in report.inputs:
         if source.late or source.bad:
-            typer.echo(f"{source.name}: {source.late:,} late, {source.bad:,} bad")
-    typer.echo(f"{report.events:,} events in {seconds:.1f} s", err=True)
+            say(f"{in_one_line(source.name)}: {source.late:,} late, {source.bad:,} bad")
+    say(f"{report.events:,} events in {seconds:.1f} s", err=True)
 
 
 def _rows(count: int) -> str:

@@ -14,10 +14,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
+
+from weir.cli.command_line import say
+from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
     from weir.local.runner import Progress
@@ -94,7 +96,9 @@ class Meter:
             return Text()
         if self._latest is None:
             return Text("starting (the first run on a machine compiles the kernels)")
-        return Text(str(self.standing(self._latest)), no_wrap=True, overflow="ellipsis")
+        return Text(
+            in_one_line(str(self.standing(self._latest))), no_wrap=True, overflow="ellipsis"
+        )
 
     def take(self, progress: Progress) -> None:
         self._latest = progress
@@ -105,7 +109,7 @@ class Meter:
             self._said = now
             standing = self.standing(progress)
             line = json.dumps(asdict(standing)) if self._as_json else str(standing)
-            typer.echo(line, err=True)
+            say(line, err=True)
 
     def standing(self, progress: Progress) -> Standing:
         seconds = max(self.elapsed, 1e-9)

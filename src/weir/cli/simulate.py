@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -13,18 +12,33 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from weir.cli.command_line import (
+    DONE,
+    FAILED,
+    MOST_ROWS,
+    DebugOption,
+    JsonOption,
+    Usage,
+    clean_errors,
+    put_json,
+    say,
+)
+
 if TYPE_CHECKING:
     from weir.local.simulate import SeedResult, Wish
 
 STORY_LINES = 60
 """The end of a story is shown; `--seed` shows all of it."""
+MOST_SECONDS = 1_000_000
+MOST_HARM = 1000
 
 
 def simulate(
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds are run.")] = 500,
-    first: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="How many seeds are run.")] = 500,
+    first: Annotated[int, typer.Option(min=0, max=MOST_ROWS, help="The first of them.")] = 0,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Run this seed alone and tell its whole story.")
+        int | None,
+        typer.Option(min=0, max=MOST_ROWS, help="Run this seed alone and tell its whole story."),
     ] = None,
     faults: Annotated[
         str | None,
@@ -43,7 +57,8 @@ def simulate(
         ),
     ] = 0.0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that run seeds.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Run the live runtime's machines in simulated worlds where everything goes wrong.
 
@@ -53,38 +68,54 @@ def simulate(
     or a row twice, and nothing is left behind. One that fails is told with the command that
     repeats it and the fewest faults that make it fail.
     """
+    with clean_errors(debug):
+        wish = _wish(faults, until, harm)
+        passed = (
+            _run_many(range(first, first + seeds), wish, jobs, as_json)
+            if seed is None
+            else _run_one(seed, wish, as_json)
+        )
+    raise typer.Exit(DONE if passed else FAILED)
+
+
+def _run_one(seed: int, wish: Wish, as_json: bool) -> bool:
     from weir.local.simulate import run_seed
 
-    wish = _wish(faults, until, harm)
-    if seed is not None:
-        result = run_seed(seed, wish=wish)
-        _tell_one(result, as_json)
-        raise typer.Exit(0 if result.passed else 1)
+    result = run_seed(seed, wish=wish)
+    _tell_one(result, as_json)
+    return result.passed
+
+
+def _run_many(seeds: range, wish: Wish, jobs: int, as_json: bool) -> bool:
     failed: list[tuple[str, SeedResult]] = []
-    for result in _tracked(_results(range(first, first + seeds), wish, jobs), seeds):
+    count = len(seeds)
+    for result in _tracked(_results(seeds, wish, jobs), count):
         if not result.passed:
             failed.append(_made_small(result, wish))
             if not as_json:
                 _tell_failure(*failed[-1])
     if as_json:
         found = [_as_json(command, result) for command, result in failed]
-        counts = {"passed": seeds - len(failed), "failed": len(failed)}
-        typer.echo(json.dumps({**counts, "failures": found}))
+        put_json({"passed": count - len(failed), "failed": len(failed), "failures": found})
     else:
-        typer.echo(f"{seeds - len(failed)} passed, {len(failed)} failed")
-    raise typer.Exit(1 if failed else 0)
+        say(f"{count - len(failed)} passed, {len(failed)} failed")
+    return not failed
 
 
 def _wish(faults: str | None, until: float | None, harm: float) -> Wish:
     from weir.local.faults import KINDS
     from weir.local.simulate import Wish
 
+    if until is not None and not 0 <= until <= MOST_SECONDS:
+        raise Usage(f"--until takes seconds from 0 to {MOST_SECONDS:,}, not {until}")
+    if not 0 <= harm <= MOST_HARM:
+        raise Usage(f"--harm takes a rate from 0 to {MOST_HARM}, not {harm}")
     if faults is None:
         return Wish(until=until, harm=harm)
     kinds = tuple(k.strip() for k in faults.split(",")) if faults != "none" else ()
     for kind in kinds:
         if kind not in KINDS:
-            raise typer.BadParameter(f"'{kind}' is none of {', '.join(KINDS)}")
+            raise Usage(f"--faults: '{kind}' is none of {', '.join(KINDS)}")
     return Wish(kinds=kinds, until=until, harm=harm)
 
 
@@ -111,20 +142,20 @@ def _made_small(result: SeedResult, wish: Wish) -> tuple[str, SeedResult]:
 
 
 def _tell_failure(command: str, result: SeedResult) -> None:
-    typer.echo(f"seed {result.seed}, {result.workload}: {result.reason}")
-    typer.echo(f"  repeat: {command}")
+    say(f"seed {result.seed}, {result.workload}: {result.reason}")
+    say(f"  repeat: {command}")
     for line in result.log[-STORY_LINES:]:
-        typer.echo(f"  {line}")
+        say(f"  {line}")
 
 
 def _tell_one(result: SeedResult, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(_as_json(f"weir simulate --seed {result.seed}", result)))
+        put_json(_as_json(f"weir simulate --seed {result.seed}", result))
         return
     for line in result.log:
-        typer.echo(line)
+        say(line)
     kinds = ", ".join(result.faults.kinds) or "no faults"
-    typer.echo(f"seed {result.seed}, {result.workload}, {kinds}: {result.reason or 'passed'}")
+    say(f"seed {result.seed}, {result.workload}, {kinds}: {result.reason or 'passed'}")
 
 
 def _as_json(command: str, result: SeedResult) -> dict[str, object]:

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from weir.errors import PlanError
 from weir.events.batch import ticks
 from weir.events.text import parse_timestamps
 from weir.events.types import (
@@ -42,6 +43,7 @@ from weir.io.chunks import CHUNK_ROWS, Chunk, Columns, DataFile, shown
 from weir.io.framing import Block, read_blocks, skip_byte_order_mark
 from weir.io.json_scan import KINDS, LineScanner
 from weir.io.nesting import MAX_NESTING, has_too_deep, is_too_deep
+from weir.io.sinks import UNPLAIN_NAME
 from weir.io.texts import (
     Misfits,
     Records,
@@ -242,6 +244,13 @@ def _form(columns: Columns, *, cti: bool = False) -> type[msgspec.Struct]:
         for i, (_, dtype) in enumerate(columns)
     ]
     names = {f"f{i}": name for i, (name, _) in enumerate(columns)}
+    for name in names.values():
+        if UNPLAIN_NAME.search(name):
+            raise PlanError(
+                f"column '{name}': JSON lines are not read by a name with quotes, backslashes or "
+                "control characters",
+                hint="call it something else, or use another format",
+            )
     if cti:
         fields.append(("cti", int | float | str | None | msgspec.UnsetType, msgspec.UNSET))
         names["cti"] = _CTI

@@ -14,11 +14,13 @@ from pathlib import Path
 from weir.errors import PlanError
 from weir.plan.nodes import Output, Program
 
+DEEPEST = 200
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def check_scheme(path: str) -> None:
-    """PlanError for a URL that nothing is behind."""
+    """PlanError for what is no path, and for a URL that nothing is behind."""
+    _check_path(path)
     if scheme := _SCHEME.match(path):
         hint = "write the path of a file"
         raise PlanError(f"'{path}': nothing reads or writes {scheme[0]} URLs", hint=hint)
@@ -53,8 +55,18 @@ def check_apart(program: Program, directory: str | Path) -> None:
         seen.append((output, here))
 
 
+def _check_path(path: str) -> None:
+    if "\0" in path or not path:
+        raise PlanError(f"'{path}' is no path", hint="write the path of a file")
+
+
 def _parts(path: str, directory: str | Path) -> tuple[str, ...]:
-    return Path(os.path.realpath(os.path.join(directory, path))).parts
+    _check_path(path)
+    parts = Path(os.path.realpath(os.path.join(directory, path))).parts
+    if len(parts) > DEEPEST:
+        hint = f"a path has {DEEPEST} parts at most"
+        raise PlanError(f"'{path}' has {len(parts)} parts, with its directory", hint=hint)
+    return parts
 
 
 def _reads(pattern: tuple[str, ...], path: tuple[str, ...], folder: bool) -> bool:

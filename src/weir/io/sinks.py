@@ -7,6 +7,7 @@ and every NULL is null (JSON) or an empty field (CSV); see `jsonl.py` and `csv.p
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -21,6 +22,8 @@ from weir.events.types import BIGINT, BINARY, DATE, DOUBLE, INT, STRING, TIMESTA
 from weir.io.paths import check_scheme
 from weir.kernels.casts import cast_array
 
+UNPLAIN_NAME = re.compile(r'["\\\x00-\x1f]')
+"""What msgspec takes in no name of a struct's field."""
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 
@@ -110,9 +113,13 @@ class JsonLinesForm:
 
     def __init__(self, columns: Sequence[str]) -> None:
         names = {f"f{i}": name for i, name in enumerate(columns)}
-        # Structs rather than dicts: the garbage collector need not look at them.
-        self._row = msgspec.defstruct("Row", list(names), rename=names, gc=False)
         self._encoder = msgspec.json.Encoder()
+        self._row: Callable[..., object]
+        if any(UNPLAIN_NAME.search(name) for name in columns):
+            self._row = lambda *values: dict(zip(columns, values, strict=True))
+        else:
+            # Structs rather than dicts: the garbage collector need not look at them.
+            self._row = msgspec.defstruct("Row", list(names), rename=names, gc=False)
 
     def encode(self, batch: pa.RecordBatch) -> bytes:
         columns = [json_values(c) for c in batch.columns]

@@ -7,7 +7,8 @@ Contract
 2. A path that ends in `/` is a folder with one sorted Parquet part for each vertex.
 3. Nothing is seen under the path before `close`: all is written beside it and renamed. `abort`,
    or never closing, leaves what was there before. Several outputs are all finished first and
-   then renamed, one right after the other (`put_all_in_place`).
+   then renamed, one right after the other (`put_all_in_place`). What a run that was killed left
+   there is removed by the next one that writes beside it (`own_folder.py`).
 4. The output carries its digest; see `sidecar.py`.
 5. Memory is bounded by `memory` bytes and some blocks; beyond that rows wait in files.
 """
@@ -16,17 +17,17 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, unquote_to_bytes
 
 import pyarrow as pa
 
 from weir.errors import RunError
 from weir.events.batch import Batch, concat_batches, times
+from weir.io.own_folder import Owner, OwnFolder, file_time, remove_left_over
 from weir.io.runs import SortedRuns, merge_runs
 from weir.io.sidecar import DIGEST_NAME, Sidecar, make_sidecar, sidecar_path, write_sidecar
 from weir.io.sinks import SINKS, sink_format
@@ -35,6 +36,8 @@ from weir.reliable.digest import Digest
 
 GROUP_ROWS = 65_536
 DEFAULT_MEMORY = 256 << 20
+_ASIDE = "old"
+"""Where a folder that is being replaced waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,9 @@ class Staging:
         parent, name = os.path.split(self._path)
         with self.naming():
             os.makedirs(parent, exist_ok=True)
-            self.folder = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
+            self._own = OwnFolder(parent, f".{name}.", quote(os.fsencode(name)))
+            self.folder = self._own.path
+            remove_left_over(parent, file_time(self.folder), _bring_back)
 
     def check_what_is_there(self) -> None:
         """A folder is replaced only if it holds nothing but what an output has."""
@@ -112,6 +117,8 @@ class Staging:
             under_a_file = isinstance(error, FileExistsError | NotADirectoryError)
             why = "a part of its path is a file, not a folder" if under_a_file else error.strerror
             raise RunError(f"cannot write '{self._given}': {why or error}") from error
+        except RecursionError:  # folders are made from the inside out
+            raise RunError(f"cannot write '{self._given}': its path has too many parts") from None
 
     @property
     def shown(self) -> str:
@@ -140,7 +147,7 @@ class Staging:
     def _replace_folder(self, made: str) -> None:
         """A folder cannot be replaced in one step: the old one steps aside first, and comes back
         if the new one cannot take its place."""
-        aside = os.path.join(self.folder, "old")
+        aside = os.path.join(self.folder, _ASIDE)
         if not os.path.isdir(self._path):
             os.replace(made, self._path)
             return
@@ -153,11 +160,15 @@ class Staging:
 
     def remove(self) -> None:
         """Forget what is here, if anything still is."""
-        if os.path.isdir(self.folder):
-            # Under another name first: a task that is being stopped can then add nothing.
-            gone = f"{self.folder}.gone"
-            os.rename(self.folder, gone)
-            shutil.rmtree(gone)
+        self._own.remove()
+
+
+def _bring_back(folder: str, owner: Owner) -> None:
+    """An output that had just stepped aside when its run was killed takes its place again."""
+    path = os.path.join(os.fsencode(os.path.dirname(folder)), unquote_to_bytes(owner.purpose))
+    aside = os.path.join(folder, _ASIDE)
+    if os.path.isdir(aside) and owner.purpose and not os.path.lexists(path):
+        os.rename(aside, path)
 
 
 def put_all_in_place(outputs: Sequence[Staging]) -> None:

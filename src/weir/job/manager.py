@@ -592,6 +592,9 @@ class Manager:
         if writing.failing_since is None:
             writing.failing_since = now
             self._tell("", f"the record could not be written: {why}", now)
+        elif self._ended is not None and self._ended.error:
+            # It ends anyway, and waited with that for as long as it may.
+            self._resign(self._ended.error)
         elif now - writing.failing_since > self.settings.trouble_limit:
             self._resign(
                 f"the job manager cannot go on: {why}; everything that is durable is kept, so "
@@ -654,6 +657,11 @@ class Manager:
     @property
     def over(self) -> bool:
         return self._over
+
+    @property
+    def resigned(self) -> bool:
+        """It has stopped, and tells nobody anything any more."""
+        return self._is_nobody
 
     @property
     def established(self) -> bool:

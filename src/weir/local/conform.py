@@ -66,7 +66,7 @@ class Verdict:
 def read_cases(path: str | Path) -> Iterator[Case]:
     """The cases of a file; InputError for a line that is none."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"cannot be read: {why}", file=str(path)) from error
@@ -77,6 +77,9 @@ def read_cases(path: str | Path) -> Iterator[Case]:
             except json.JSONDecodeError as error:
                 message = f"not a case: no JSON: {error}"
                 raise InputError(message, file=str(path), line=number) from error
+            except RecursionError:
+                message = "not a case: it is nested too deeply"
+                raise InputError(message, file=str(path), line=number) from None
             except (ValueError, TypeError) as error:
                 message = f"not a case: {error}"
                 raise InputError(message, file=str(path), line=number) from error

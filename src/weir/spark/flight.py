@@ -18,7 +18,6 @@ from __future__ import annotations
 import hmac
 import os
 import queue
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -114,8 +113,8 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         self._act, self._subscribe, self._unsubscribe = act, subscribe, unsubscribe
         self._sent = sent
         self.url = f"{scheme}://{place if in_folder else f'{address}:{self.port}'}"
-        self._thread = threading.Thread(target=self.serve, daemon=True, name="flight server")
-        self._thread.start()
+        # It serves from here on. `serve` would only wait, and end it when a signal comes: a job
+        # that is asked to stop needs it for its last checkpoint.
 
     def do_action(self, context: object, action: flight.Action) -> list[bytes]:
         if self._act is None:

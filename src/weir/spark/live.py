@@ -8,13 +8,10 @@ end the job, and its files are then byte-identical to the other runners'.
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
-import signal
 import socket
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -22,17 +19,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from weir.errors import InputError, PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
+from weir.events.printable import printable
 from weir.io.chunks import Partition
 from weir.io.following import Followed
 from weir.io.ingress_log import begin_log
-from weir.io.object_store import ObjectStore
+from weir.io.object_store import ObjectStore, folder_of
 from weir.io.sinks import DIRECT
 from weir.job.job_record import JobRecord, encode_job, output_record, read_job
 from weir.job.keys import JOB
@@ -51,6 +48,7 @@ from weir.local.files import InputReport, OutputReport, RunReport, check_outputs
 from weir.local.instances import EmitRows
 from weir.local.runner import output_schema
 from weir.plan.code_fingerprint import changes, program_code
+from weir.plan.durations import UNITS, parse_duration
 from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program
 from weir.plan.rewrites import rewrite
@@ -64,11 +62,26 @@ from weir.spark.live_hosts import Hosts, Setting, check_spark
 from weir.spark.live_job import LiveJob, source_of, vertex_titles
 from weir.spark.live_manager import ManagerDriver
 from weir.spark.sampling import rows_share_keys
+from weir.spark.signals import signals_ask
 from weir.spark.tls import Tls
 
 Watch = Callable[[JobStatus], None]
 LONGEST_FOLDER = 64
 """The name of a socket has about 100 characters at most."""
+GRACE = "10s"
+"""How long the last checkpoint of a job that is stopped may take."""
+
+
+def grace_seconds(given: str) -> float:
+    """The seconds of a duration.
+
+    >>> grace_seconds("1500ms")
+    1.5
+    """
+    ticks = parse_duration(given)
+    if not 0 <= ticks <= UNITS["d"]:
+        raise PlanError(f"the grace of a stop is from 0s to 1d, not {given}")
+    return ticks / UNITS["s"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +124,9 @@ class LiveRun:
         watch: Watch | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> RunReport | None:
-        """Until the inputs end; None when it was stopped before, by Ctrl-C or because `stop` said
-        so. Rows of an OUTPUT … TO 'callback:' go to the function of that name, in the hosts, as
-        they come."""
+        """Until the inputs end; None when it was stopped before, by Ctrl-C or SIGTERM or because
+        `stop` said so. Rows of an OUTPUT … TO 'callback:' go to the function of that name, in the
+        hosts, as they come."""
         given = callbacks or {}
         check_callbacks(self.program, given)
         callbacks_of = _of_kind(self.program, "callback:")
@@ -174,17 +187,19 @@ class LiveRun:
         )  # fmt: skip
         hosts = Hosts(spark, job, self.settings.hosts)
         try:
-            with _interrupts() as stopping:
+            with signals_ask() as asked:
                 hosts.start()
                 ended = driver.run(
                     hosts.check,
                     watch or (lambda _: None),
-                    lambda: stopping() or (stop is not None and stop()),
+                    lambda: asked() != 0 or (stop is not None and stop()),
                 )
-                driver.release(lambda: hosts.gone, within=10.0)
+                if not machine.resigned:  # else hosts are told nothing, and would stay
+                    driver.release(lambda: hosts.gone, within=10.0)
         finally:
             hosts.stop()
             driver.close()
+            self.objects.close()
         return ended
 
     def _report(self, ledger: Ledger, placements: Sequence[Placement]) -> RunReport:
@@ -235,7 +250,8 @@ def prepare_live(
     if in_files or not program.outputs:
         check_outputs(replace(program, outputs=in_files), directory)
     _refuse_frames(program)
-    objects = ObjectStore(store if "://" in store else os.path.abspath(store))
+    place = store if folder_of(store) is None else str(folder_of(store))
+    objects = ObjectStore(place, make=not resume)
     found = all_partitions(program, directory)
     pays = partial(rows_share_keys, partitions=found)
     plan = cut_stages(rewrite(program, pays), parallelism)
@@ -286,6 +302,8 @@ def _followed(live: LiveRun) -> Iterator[str]:
 
 
 def _show(text: bytes) -> None:
+    if sys.stdout.isatty():  # JSON has escapes for some of what terminals obey, not for all
+        text = printable(text.decode()).encode()
     sys.stdout.buffer.write(text)
     sys.stdout.flush()
 
@@ -419,23 +437,3 @@ def _check_channel(driver: ManagerDriver, address: str, security: Security) -> N
             f"the certificate is not accepted at {address}: {error}",
             hint="it must name that address (subjectAltName) and be signed by the authority given",
         ) from None
-
-
-@contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C asks for a last checkpoint; a second one does not wait for it."""
-    asked = [0]
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        asked[0] += 1
-        if asked[0] > 1:
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield lambda: asked[0] > 0
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -15,6 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from typing import cast
 from uuid import uuid4
@@ -80,9 +81,9 @@ def run_host(job: LiveJob, slot: int) -> None:
 
 
 def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
-    store = ObjectStore(job.store)
-    while not _Session(job, slot, store, notes, deaths).run():
-        pass
+    with closing(ObjectStore(job.store)) as store:
+        while not _Session(job, slot, store, notes, deaths).run():
+            pass
 
 
 def _give_pulse(job: LiveJob, session: str, at: Callable[[], Step | None]) -> None:

@@ -27,6 +27,7 @@ from pyspark.sql.utils import is_remote
 from weir.errors import RunError
 from weir.spark.live_host import run_host
 from weir.spark.live_job import LiveJob
+from weir.spark.session import JVM_GONE, jvm_is_gone
 
 FAILURES = 1000
 """How often Spark may start a host again."""
@@ -153,6 +154,8 @@ class Hosts:
         """An aborted job is submitted again, but not for ever."""
         if not self.gone or self._stopping:
             return
+        if jvm_is_gone():
+            raise RunError(f"{JVM_GONE}; everything is kept, so run again with --resume")
         lasted = time.monotonic() - self._began >= LASTING
         self._aborted = 1 if lasted else self._aborted + 1
         if self._aborted > ABORTS:
@@ -164,7 +167,7 @@ class Hosts:
 
     def stop(self) -> None:
         self._stopping = True
-        if not self.gone:
+        if not self.gone and not jvm_is_gone():
             self._spark.interruptTag(self._tag)
             assert self._thread is not None
             self._thread.join(5.0)

@@ -12,13 +12,14 @@ from pyspark.sql import SparkSession
 from weir.errors import PlanError
 from weir.events.batch import Batch
 from weir.io.writers import OutputForm
+from weir.job.manager import ManagerSettings
 from weir.job.status import JobStatus
 from weir.local.files import RunReport
 from weir.local.instances import EmitRows
 from weir.local.run import parsed
 from weir.local.runner import output_schema
 from weir.plan.nodes import Output, Program
-from weir.spark.live import LiveSettings, check_callbacks, prepare_live
+from weir.spark.live import GRACE, LiveSettings, check_callbacks, grace_seconds, prepare_live
 from weir.spark.live_hosts import live_master, live_settings
 from weir.spark.session import session
 from weir.spark.tls import read_tls
@@ -43,11 +44,13 @@ def run_live(
     watch: Callable[[JobStatus], None] | None = None,
     stop: Callable[[], bool] | None = None,
     tls: tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str | Path] | None = None,
+    grace: str = GRACE,
 ) -> RunReport | None:
     """Run a program continuously until its inputs end: a text, a `Path` to one, or a checked
-    program. None when it was stopped before, by Ctrl-C or because `stop` said so: then `resume`
-    goes on with what is in the `store`, a folder or a bucket's URL. If the functions that it calls
-    have changed since, that is a PlanError unless `accept_code_changes`.
+    program. None when it was stopped before, by Ctrl-C or SIGTERM or because `stop` said so: then
+    `resume` goes on with what is in the `store`, a folder or a bucket's URL. If the functions that
+    it calls have changed since, that is a PlanError unless `accept_code_changes`. The last
+    checkpoint may take as long as `grace`; a second signal does not wait for it.
 
     Without `spark`, the active session runs it, or one made for it with a slot for each of the
     `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by the
@@ -60,7 +63,11 @@ def run_live(
         program = parsed(program, params, Path(directory))
     emits = _emits(program, callbacks or {})
     check_callbacks(program, emits)
-    settings = LiveSettings(hosts=hosts, tls=None if tls is None else read_tls(*tls))
+    settings = LiveSettings(
+        hosts=hosts,
+        manager=ManagerSettings(stop_limit=grace_seconds(grace)),
+        tls=None if tls is None else read_tls(*tls),
+    )
     live = prepare_live(
         program, str(store), directory=directory, parallelism=parallelism, cut=cut,
         resume=resume, accept_code_changes=accept_code_changes, settings=settings,

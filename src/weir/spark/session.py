@@ -5,31 +5,43 @@
    after a failure, which plain `local[*]` does not do. Spark's Python is the running one.
 3. A session that was made here is stopped by `session`, also after Ctrl-C; one that was taken
    is not.
+4. The JVM of a session that was made here is in a session of its own among the system's processes:
+   a signal to the command's whole group does not end it under a job that wants to stop well. It
+   ends with this process, however that ends, since its stdin does.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
-from types import FrameType
 
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.utils import is_remote
 
 from weir.errors import RunError
+from weir.events.printable import printable
 from weir.spark.blocks import BLOCK_BYTES
 from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
+from weir.spark.signals import signals_wait
+
+if sys.platform != "win32":
+    import resource
 
 DEFAULT_MASTER = "local[*,4]"
+LEAST_FILES = 512
+"""Spark's own libraries are some 300, and each host and file needs more."""
+JVM_GONE = "Spark's JVM is gone (was it killed, or short of memory?)"
 
 ARROW_BATCHES = {
     # With the defaults Spark hands a whole partition of blocks over as one batch.
@@ -76,39 +88,31 @@ def session(
         return
     made: SparkSession | None = None
     try:
-        with _interrupts_wait():
+        with signals_wait():
             made = make_session(master, settings)
         yield made
+    except (Py4JError, OSError) as error:
+        if jvm_is_gone():
+            raise RunError(JVM_GONE) from error
+        raise
     finally:
         if made is not None:
-            with _interrupts_wait():
-                made.stop()
+            with signals_wait():
+                _stop(made)
 
 
-@contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Ctrl-C takes effect at the end, a second one at once: a Spark that is half started would
-    stay behind."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    pressed = False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        if pressed:
-            raise KeyboardInterrupt
-        pressed = True
-
-    signal.signal(signal.SIGINT, note)
+def _stop(spark: SparkSession) -> None:
     try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGINT) is note:  # Spark may have put its own there
-            signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
+        spark.stop()
+    except (Py4JError, OSError):
+        if not jvm_is_gone():
+            raise
+
+
+def jvm_is_gone() -> bool:
+    """Whether the JVM that was started here has ended; then nothing of Spark works any more."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None
 
 
 def make_session(
@@ -126,12 +130,37 @@ def make_session(
         elif "PYSPARK_GATEWAY_PORT" in os.environ:
             builder = builder if master is None else builder.master(master)
         else:
+            check_files()
             url = master or DEFAULT_MASTER
             builder = builder.master(url)
             chosen = _own_settings(url) | chosen
+            _start_jvm({"spark.master": url, **chosen})
         for key, value in chosen.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+
+
+def check_files() -> None:
+    """Refuse to start a JVM that could not open its own libraries."""
+    if sys.platform == "win32":
+        return
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if allowed != resource.RLIM_INFINITY and allowed < LEAST_FILES:
+        raise RunError(
+            f"Spark needs to have {LEAST_FILES} files open at a time, and this process may have "
+            f"{allowed}: raise that with ulimit -n"
+        )
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """Start a JVM as Spark would do, but see rule 4; one that runs is taken."""
+    with SparkContext._lock:
+        if SparkContext._gateway is None:
+            conf = SparkConf(loadDefaults=False)
+            for key, value in settings.items():
+                conf.set(key, value)
+            gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+            SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
 
 
 def _own_settings(url: str) -> dict[str, str]:
@@ -160,8 +189,10 @@ def own_java_options() -> str:
 def _clear_start() -> Iterator[None]:
     try:
         yield
-    except (PySparkException, RuntimeError) as error:
-        raise RunError(f"Spark did not start: {error}") from error
+    except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+        # Java's errors go on for pages; what counts is the cause, in the line after the first.
+        lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
+        raise RunError(f"Spark did not start: {' '.join(lines[:2])}") from error
 
 
 def default_parallelism(spark: SparkSession) -> int:
@@ -205,7 +236,7 @@ def _filter(reading: int, writing: int) -> None:
             # Workers that are busy when a job fails find their pipe closed, and say so.
             gone = "pyspark/daemon.py" in text and "BrokenPipeError" in said[-1].decode()
             if not gone and not _NOISE.search(text):
-                out.write(b"".join(said))
+                out.write(printable(text).encode())  # it may quote rows
 
 
 def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:

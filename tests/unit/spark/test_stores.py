@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import RunError
+from weir.io import object_store
 from weir.io.object_store import ObjectStore, existing_store
 from weir.reliable.store import ObjectExists
 from weir.spark.store_threads import PatientStore
@@ -107,3 +108,95 @@ def test_a_source_waits_for_its_store_but_not_for_ever(tmp_path: Path) -> None:
     assert store.get("b") == b"1"
     with pytest.raises(RunError, match="no space left"):
         PatientStore(Failing(store, 100), patience=0.0).put("c", b"1", new=True)
+
+
+# --- what is left behind, and for whom ------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from weir.io import object_store
+store = object_store.ObjectStore(sys.argv[1])
+store.put("a", b"1")
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+store.put("b", b"2")
+"""
+
+
+def files(folder: Path) -> set[str]:
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+
+
+def test_what_failed_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    store = ObjectStore(str(tmp_path))
+    store.put("a", b"1", new=True)
+    with pytest.raises(ObjectExists):
+        store.put("a", b"2", new=True)
+    monkeypatch.setattr("os.fsync", full)
+    for number in range(20):
+        with pytest.raises(RunError, match=r"cannot be written .* No space left on device$"):
+            store.put(f"b/{number}", b"2", new=True)
+    assert {name.rsplit("/", 1)[-1] for name in files(tmp_path)} == {"a", "owner"}
+    store.close()
+    assert files(tmp_path) == {"a"} and not list((tmp_path / ".writing").iterdir())
+
+
+def test_what_a_killed_process_was_writing_goes_when_another_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, killed = ObjectStore(str(tmp_path)), [sys.executable, "-c", KILLED, str(tmp_path)]
+    writer.put("c", b"3")
+    subprocess.run(killed, check=False)
+    assert len(files(tmp_path)) == 5, "two owners, two objects, and half of one"
+    writer.put("c", b"3")
+    assert len(files(tmp_path)) == 5, "it does not look each time"
+    monkeypatch.setattr(object_store, "SWEEP_EVERY", 0.0)
+    writer.put("c", b"3")
+    assert len(files(tmp_path)) == 3
+    subprocess.run(killed, check=False)
+    writer.close()
+    assert files(tmp_path) == {"a", "c"}
+
+
+def test_a_store_is_for_its_owner_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir(0o755)
+    for name in ("mine", "new/store"):
+        store = ObjectStore(str(tmp_path / name))
+        store.put("a/b/c", b"1")
+        made = list((tmp_path / name).rglob("*"))
+        assert {oct(p.stat().st_mode & 0o777) for p in made if p.is_file()} == {"0o600"}
+        assert {oct(p.stat().st_mode & 0o777) for p in made if p.is_dir()} == {"0o700"}
+    modes = [oct((tmp_path / p).stat().st_mode & 0o777) for p in ("mine", "new/store")]
+    assert modes == ["0o755", "0o700"], "what was there keeps its mode"
+
+
+@pytest.mark.parametrize(
+    "key", ["..", "../x", "a/../../x", "/x", "a//b", "", ".", "a/", "a\0", "a\x1b[31m", "\ud800"]
+)
+def test_names_that_lead_elsewhere_are_none(tmp_path: Path, key: str) -> None:
+    store = ObjectStore(str(tmp_path / "store"))
+    (tmp_path / "x").write_bytes(b"secret")
+    for ask in (store.get, lambda k: store.put(k, b""), lambda k: store.delete([k])):
+        with pytest.raises(RunError, match="is no name of an object"):
+            ask(key)
+    assert (tmp_path / "x").read_bytes() == b"secret"
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "FILE://{}"])
+def test_who_only_reads_makes_no_folder(tmp_path: Path, form: str) -> None:
+    with pytest.raises(RunError, match="there is no store"):
+        existing_store(form.format(tmp_path / "new"))
+    assert not list(tmp_path.iterdir())
+    ObjectStore(form.format(tmp_path / "new")).put("a", b"1")
+    assert existing_store(str(tmp_path / "new")).get("a") == b"1"
+
+
+def test_a_store_that_was_removed_is_not_made_anew(tmp_path: Path) -> None:
+    store = ObjectStore(str(tmp_path / "store"))
+    store.put("a", b"1")
+    (tmp_path / "store").rename(tmp_path / "away")
+    with pytest.raises(RunError, match="cannot be written"):
+        store.put("b/c", b"2")
+    assert not (tmp_path / "store").exists()

@@ -1,0 +1,41 @@
+"""Foreign text (names, paths, values, messages that quote them) as it may be shown to people.
+
+What would move the cursor, change the terminal or the direction of writing, or cannot be encoded,
+is written as JSON writes it: ESC is the six characters `\\u001b`. So JSON stays JSON. All other
+characters stay as they are, whatever the script. Files and `--json` are not for people: they have
+everything as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+# C0 and C1 controls and DEL, marks that turn the direction of writing, separators that some
+# terminals take for ends of lines, halves of pairs, invisible tags.
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_OTHERS = f"\x7f-\x9f{_BIDI}\u2028\u2029\ud800-\udfff\U000e0000-\U000e007f"
+_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_OTHERS}]")
+_IN_A_LINE = re.compile(f"[\x00-\x1f{_OTHERS}]")
+
+
+def printable(text: str) -> str:
+    """A text of some lines; their ends and tabs stay.
+
+    >>> printable("red \\x1b[31m, é, 日本\\n\\ttwo")
+    'red \\\\u001b[31m, é, 日本\\n\\ttwo'
+    """
+    return _IN_LINES.sub(_escaped, text)
+
+
+def in_one_line(text: str) -> str:
+    """A name or a value, which must not look like a line of its own.
+
+    >>> in_one_line("a\\nweir: error: b\\u202e")
+    'a\\\\u000aweir: error: b\\\\u202e'
+    """
+    return _IN_A_LINE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

@@ -1,0 +1,150 @@
+"""Folders of a process's own, for what is being made, and what becomes of them when it is killed.
+
+Rules
+1. In each lies a file, `owner`, on which the process that made it holds a lock (`flock`). The
+   system lets go of it when the process ends, however that comes about.
+2. A folder that was made under this very kernel is left over once its lock is free: locks are
+   the kernel's, so containers see those of each other.
+3. Elsewhere locks may not reach (another machine on a shared folder), or say nothing (this one
+   before it was started anew). Such a folder, and one where locks do not work or whose owner was
+   not written yet, is left over when in addition nothing in it has changed for `LONG` seconds, by
+   the clock of its own file system.
+4. What is left over is removed by whoever makes such a folder beside it next.
+
+Who is robbed of a folder by rule 3 (it slept for a day on another machine) finds its files gone
+and fails; nothing is ever put in its place by halves.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+if sys.platform != "win32":
+    import fcntl
+
+OWNER = "owner"
+LONG = 24 * 3600.0
+ENDING, GONE = ".weir", ".weir.gone"
+"""How the names of such folders end, and of those that are being removed."""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who made a folder, and for what. `kernel` is empty where the system does not tell."""
+
+    kernel: str = ""
+    machine: str = ""
+    pid: int = 0
+    purpose: str = ""
+
+
+_decoder = msgspec.json.Decoder(Owner)
+
+
+class OwnFolder:
+    """A new folder in `parent`, only for its owner's eyes; see the module's rules."""
+
+    def __init__(self, parent: str, prefix: str = "", purpose: str = "") -> None:
+        self.path = tempfile.mkdtemp(ENDING, prefix, parent)
+        # The file has its name when it is locked: without one, nobody takes the lock for free.
+        unnamed = os.path.join(self.path, f"{OWNER}.new")
+        self._lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        owner = Owner(_kernel(), socket.gethostname(), os.getpid(), purpose)
+        os.write(self._lock, msgspec.json.encode(owner))
+        _take(self._lock)
+        os.rename(unnamed, os.path.join(self.path, OWNER))
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it, if it is still there. What cannot be removed
+        now the next one removes, by rule 4."""
+        if self._lock < 0:
+            return
+        os.close(self._lock)
+        self._lock = -1
+        # Under another name first: a task that is being stopped can then add nothing.
+        gone = f"{self.path.removesuffix(ENDING)}{GONE}"
+        with suppress(OSError):
+            os.rename(self.path, gone)
+            shutil.rmtree(gone)
+
+
+def remove_left_over(
+    parent: str, now: float, save: Callable[[str, Owner], None] = lambda path, owner: None
+) -> None:
+    """Remove the folders whose owners are gone; `save` may take something out of each first.
+    `now` is the time by the clock of the file system."""
+    with suppress(OSError):  # what is in the way of tidying up is no reason to fail
+        for entry in os.scandir(parent):
+            if entry.name.endswith((ENDING, GONE)) and entry.is_dir(follow_symlinks=False):
+                owner = _owner_if_gone(entry.path, now)
+                if owner is not None:
+                    save(entry.path, owner)
+                    shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def file_time(path: str) -> float:
+    """When a file or a folder was changed, by the clock of its file system."""
+    return os.stat(path).st_mtime
+
+
+def _owner_if_gone(folder: str, now: float) -> Owner | None:
+    """Who made a folder, if it is left over."""
+    if folder.endswith(GONE):
+        return Owner()
+    path = os.path.join(folder, OWNER)
+    try:
+        handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except FileNotFoundError:
+        return Owner() if _is_ours(folder) and _untouched(folder, now) else None
+    except OSError:
+        return None  # somebody else's
+    try:
+        owner = _decoder.decode(os.read(handle, 1 << 16))
+        free = _take(handle)
+        here = owner.kernel != "" and owner.kernel == _kernel()
+        if free is False or (not (free and here) and not _untouched(folder, now)):
+            return None
+        return owner
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None  # not one of these folders
+    finally:
+        os.close(handle)
+
+
+def _is_ours(folder: str) -> bool:
+    """Whether a folder without an owner is one that was just being made."""
+    return set(os.listdir(folder)) <= {f"{OWNER}.new"}
+
+
+def _untouched(folder: str, now: float) -> bool:
+    inside = (entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(folder))
+    return max(file_time(folder), *inside, 0.0) < now - LONG
+
+
+def _take(handle: int) -> bool | None:
+    """Take the lock of a file: whether it was free; None where there are no locks."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _kernel() -> str:
+    """What is another one each time that a machine starts."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

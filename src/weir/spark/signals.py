@@ -1,0 +1,98 @@
+"""Ctrl-C and SIGTERM while Spark is at work.
+
+Rules
+1. While Spark starts or stops they wait: a Spark that is half started would stay behind.
+2. While a live job runs the first one asks for a last checkpoint; the second ends it at once.
+3. SIGTERM is waited with only where somebody handles it, as the command line does; a process that
+   does not is ended by it, and its Spark with it. A live job always handles both.
+4. Python tells signals to the main thread alone: elsewhere nothing is done.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+Handler = Callable[[int, FrameType | None], object]
+_asking: tuple[list[int], Handler] | None = None
+"""While signals ask: those that came, and what notes them."""
+
+
+@contextmanager
+def signals_wait() -> Iterator[None]:
+    """Signals take effect at the end, a second one at once; see rule 1."""
+    before = {s: h for s in SIGNALS if callable(h := signal.getsignal(s))}
+    if not _in_main_thread() or not before:
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        if len(came) > 1:
+            _end(number, before.get(signal.Signals(number)))
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is note:  # Spark may have put its own there
+                signal.signal(number, handler)
+    if came:
+        _end(came[0], before.get(signal.Signals(came[0])))
+
+
+@contextmanager
+def signals_ask() -> Iterator[Callable[[], int]]:
+    """What is yielded says which signal has asked for an end, if any, else 0; see rule 2. Inside
+    another such block it is the same as there."""
+    global _asking
+    if not _in_main_thread():
+        yield lambda: 0
+        return
+    if _asking is not None:
+        noted, note = _asking
+        _handle(note)  # libraries may have put their own there meanwhile
+        yield lambda: noted[0] if noted else 0
+        return
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        if len(came) > 1:
+            known = before[signal.Signals(number)]
+            _end(number, known if callable(known) else None)
+
+    _handle(ask)
+    _asking = came, ask
+    try:
+        yield lambda: came[0] if came else 0
+    finally:
+        _asking = None
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _handle(handler: Handler) -> None:
+    for number in SIGNALS:
+        signal.signal(number, handler)
+
+
+def _end(number: int, before: Handler | None) -> None:
+    """End what is running, as this signal does."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    if before is not None:
+        before(number, None)
+    raise SystemExit(128 + number)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
