@@ -106,7 +106,7 @@ def an_arrow_file_with_crafted_offsets(folder: Path) -> str:
 
 @attack("12.9")
 def parquet_files_with_random_edits(folder: Path) -> str:
-    """300 random edits of a Parquet file that Weir wrote: the same rows, or its name in an error."""
+    """300 random edits of a Parquet file of Weir's: the same rows, or its name in an error."""
     (folder / "a.jsonl").write_bytes(lines(0, 3000))
     (folder / "p.weir").write_text(
         "STREAM A (t BIGINT, v STRING) FROM 'a.jsonl' WITH (vs = t);\nOUTPUT A TO 'b.parquet';\n"
