@@ -29,6 +29,7 @@ from weir.io.writers import OutputForm
 from weir.local.partitions import open_partitions
 from weir.local.run import program_of
 from weir.plan.durations import parse_duration
+from weir.plan.limits import MOST_VERTICES
 from weir.plan.nodes import Program, Schema, Source, SourceOptions
 from weir.plan.properties import walk_nodes
 from weir.plan.rewrites import needed_columns, rewrite
@@ -94,7 +95,7 @@ def to_spark(
     shape = stream.schema
     target = Target("rows", 0, OutputForm("", shape))
     cores = default_parallelism(spark)
-    piece = make_piece(program, partitions, [target], parallelism or cores)
+    piece = make_piece(program, partitions, [target], parallelism or min(cores, MOST_VERTICES))
     for key, value in ARROW_BATCHES.items():
         spark.conf.set(key, value)  # stays: the query is planned when somebody asks for rows
     frames = frames_of(program, partitions)

@@ -33,6 +33,7 @@ from weir.local.files import (
 from weir.local.run import parsed
 from weir.local.runner import output_schema
 from weir.local.second_run import other_environment
+from weir.plan.limits import MOST_VERTICES
 from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.spark.frames import all_partitions, frames_of
@@ -105,6 +106,7 @@ def run_programs(
         check_outputs(program, directory)
     start = os.path.abspath(directory)  # workers have other working directories
     cores = default_parallelism(spark)
+    split = parallelism or min(cores, MOST_VERTICES)
     with ExitStack() as undo:
         pieces, made = [], []
         for program in programs:
@@ -112,7 +114,7 @@ def run_programs(
             partitions = all_partitions(program, directory)
             targets = [m.target for m in outputs]
             pays = partial(rows_share_keys, partitions=partitions)
-            pieces.append(make_piece(program, partitions, targets, parallelism or cores, pays))
+            pieces.append(make_piece(program, partitions, targets, split, pays))
             made.append(outputs)
         frames = {
             path: frame
