@@ -3,7 +3,7 @@
 from sabotage.bugs import Bug
 
 _FOLLOWED = ("tests/unit/io/test_followed.py",)
-_LIMITS = ("tests/unit/io/test_limits.py",)
+_LIMITS = ("tests/unit/io/test_record_limits.py",)
 _DAMAGE = ("tests/unit/io/test_damage.py",)
 _TAILED, _FRAMING, _UNCHANGED = "io/tailed.py", "io/framing.py", "io/unchanged.py"
 

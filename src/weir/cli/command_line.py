@@ -33,7 +33,7 @@ DONE, FAILED, WRONG, INTERRUPTED, NOT_READ, TERMINATED = 0, 1, 2, 130, 141, 143
 LONGEST = 10_000
 """So many characters of an error are shown."""
 MOST_FILES = 65_536
-MOST_VERTICES = 10_000
+MOST_VERTICES = 1000
 MOST_ROWS = 2**62
 """What options take at most: more is a slip of the finger."""
 

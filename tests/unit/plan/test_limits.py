@@ -2,10 +2,11 @@
 
 import pytest
 
+from weir.cli import command_line
 from weir.errors import PlanError, ScriptError
 from weir.plan.explain import explain
 from weir.plan.expressions import Call, Column, depth_of
-from weir.plan.limits import MOST_BRANCHES, MOST_OPERATORS, MOST_PARTS
+from weir.plan.limits import MOST_BRANCHES, MOST_OPERATORS, MOST_PARTS, MOST_VERTICES
 from weir.plan.nodes import Program, Project
 from weir.plan.rewrites import rewrite
 from weir.plan.stages import cut_stages
@@ -78,3 +79,7 @@ def test_vertices(parallelism: int) -> None:
 
 def test_depth() -> None:
     assert depth_of(Call("add", (Call("neg", (Column("a"),)), Column("b")))) == 3
+
+
+def test_the_command_line_has_the_same_limit() -> None:
+    assert command_line.MOST_VERTICES == MOST_VERTICES

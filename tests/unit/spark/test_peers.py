@@ -13,6 +13,7 @@ from machine.jobs import checkpoint, order, report, rows, segment, topology
 from weir.errors import RunError
 from weir.job.messages import Orders, Report, VertexReport
 from weir.reliable.codec import record_of
+from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 from weir.spark.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
 
@@ -68,7 +69,7 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
             report(
                 "a", 1,
                 vertex(segments={
-                    "1.0/0.0": (msgspec.structs.replace(segment("x", 0, 1), key="job"),)
+                    "1.0/0.0": (msgspec.structs.replace(segment("x", 0, 1), ref=ObjectRef("job")),)
                 }),
             ),
             "a segment 'job'",
