@@ -67,6 +67,10 @@ def test_what_is_wrong_is_said_before_anything_runs(spark: SparkSession, tmp_pat
     with pytest.raises(weir.PlanError, match=r"has no function; weir\.run_live"):
         weir.run_live(PROGRAM + CALLBACK, tmp_path / "s", spark, directory=tmp_path)
     assert not (tmp_path / "s").exists()
+    with pytest.raises(weir.RunError, match="there is no store"):
+        weir.run_live(PROGRAM, tmp_path / "t", spark, directory=tmp_path, resume=True)
+    assert not (tmp_path / "t").exists()
+    (tmp_path / "t").mkdir()
     with pytest.raises(weir.RunError, match="holds no job to resume"):
         weir.run_live(PROGRAM, tmp_path / "t", spark, directory=tmp_path, resume=True)
     with pytest.raises(weir.PlanError, match="for TLS"):

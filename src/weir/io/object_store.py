@@ -15,7 +15,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -138,18 +138,19 @@ class ObjectStore:
 
     def sizes(self, prefix: str = "") -> Sequence[tuple[str, int]]:
         """The objects whose names begin so, with their sizes."""
-        folder = prefix.rsplit("/", 1)[0] if "/" in prefix else None
+        within = prefix.rsplit("/", 1)[0] if "/" in prefix else ""
         try:
-            found = [
-                (str(meta["path"]), int(meta["size"]))
-                for page in obstore.list(self._store, prefix=folder)
-                for meta in page
-            ]
+            if self._folder is not None:
+                found = list(_files(self._folder, within))
+            else:
+                found = [
+                    (str(meta["path"]), int(meta["size"]))
+                    for page in obstore.list(self._store, prefix=within or None)
+                    for meta in page
+                ]
         except (BaseError, OSError) as error:
             raise RunError(f"'{self.place}' cannot be listed: {_why(error)}") from error
-        return sorted(
-            (k, s) for k, s in found if k.startswith(prefix) and not k.startswith(_WRITING)
-        )
+        return sorted((k, s) for k, s in found if k.startswith(prefix))
 
 
 def existing_store(place: str) -> ObjectStore:
@@ -192,6 +193,24 @@ def _make_folders(folder: Path, key: str) -> None:
     for part in key.split("/")[:-1]:
         folder /= part
         folder.mkdir(0o700, exist_ok=True)
+
+
+def _files(folder: Path, within: str) -> Iterator[tuple[str, int]]:
+    """The files below a folder's folder. obstore would refuse the whole for one of a strange name,
+    which somebody may have left there; such a name has what is no text in it escaped."""
+    for path, folders, files in os.walk(folder / within, onerror=_unless_gone):
+        if _WRITING in folders and Path(path) == folder:
+            folders.remove(_WRITING)
+        for name in files:
+            file = os.path.join(path, name)
+            with suppress(FileNotFoundError):  # it was deleted meanwhile, or is a link to nothing
+                key = os.path.relpath(file, folder).encode("utf-8", "surrogateescape")
+                yield key.decode("utf-8", "backslashreplace"), os.stat(file).st_size
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _to_disk(path: Path) -> None:

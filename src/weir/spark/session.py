@@ -5,9 +5,9 @@
    after a failure, which plain `local[*]` does not do. Spark's Python is the running one.
 3. A session that was made here is stopped by `session`, also after Ctrl-C; one that was taken
    is not.
-4. The JVM of a session that was made here is in a session of its own among the system's processes:
-   a signal to the command's whole group does not end it under a job that wants to stop well. It
-   ends with this process, however that ends, since its stdin does.
+4. The JVM of a session that was made here is in a process group of its own: a signal to the
+   command's whole group does not end it under a job that wants to stop well. It ends with this
+   process, however that ends, since its stdin does.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
             conf = SparkConf(loadDefaults=False)
             for key, value in settings.items():
                 conf.set(key, value)
-            gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(conf, {"process_group": 0})  # type: ignore[no-untyped-call]
             SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
 
 

@@ -106,3 +106,11 @@ def test_outputs_do_not_write_over_each_other(one: str, other: str, apart: bool)
     else:
         with pytest.raises(PlanError, match="would write over each other"):
             check_apart(program, ".")
+
+
+@pytest.mark.parametrize("path", ["", "a\0b.csv", "x/" * 300 + "a.csv"])
+def test_what_is_no_path_is_refused_as_input_and_as_output(path: str) -> None:
+    program = "STREAM A (vs BIGINT) FROM '{}'; OUTPUT A TO '{}';"
+    for text in (program.format("a.csv", path), program.format(path, "b.csv")):
+        with pytest.raises(PlanError, match=r"is no path|parts"):
+            check_not_read(parse_program(text), "")

@@ -386,3 +386,16 @@ def test_an_interrupted_folder_leaves_the_old_one(tmp_path, monkeypatch):
         writer.close(digest(rows))
     writer.abort()
     assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()} == before
+
+
+def test_json_lines_have_columns_of_any_name(tmp_path):
+    names = ['a"b', "c\\d", "e\nf", "g\x1b"]
+    path = str(tmp_path / "o.jsonl")
+    schema = Schema(tuple((name, BIGINT) for name in names), BIGINT)
+    rows = Batch(np.array([1]), np.array([2]), tuple(pa.array([i], BIGINT) for i in range(4)))
+    writer = OutputWriter(path, schema)
+    writer.write(0, rows)
+    writer.close(digest(rows))
+    wanted = {"vs": 1, "ve": 2, **{name: i for i, name in enumerate(names)}}
+    with open(path, encoding="utf-8") as file:
+        assert json.loads(file.read()) == wanted

@@ -110,7 +110,12 @@ REFUSED: list[tuple[pa.DataType, object]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("dtype", "value", "wanted"), TAKEN, ids=str)
+def _name(value: object) -> str:
+    # An address is another in every process, and tests must have the same names in all.
+    return "memory" if isinstance(value, memoryview) else str(value)
+
+
+@pytest.mark.parametrize(("dtype", "value", "wanted"), TAKEN, ids=_name)
 def test_what_is_taken(dtype: pa.DataType, value: object, wanted: object) -> None:
     for values in ([value], [None, value, value], [value, wanted]):
         found = typed_array(values, dtype)

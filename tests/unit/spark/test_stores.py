@@ -1,5 +1,6 @@
 """The store in a folder: what it says when it cannot do what it is asked, and who waits for it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from weir.errors import RunError
 from weir.io import object_store
 from weir.io.object_store import ObjectStore, existing_store
+from weir.job.keys import is_known
 from weir.reliable.store import ObjectExists
 from weir.spark.store_threads import PatientStore
 
@@ -200,3 +202,15 @@ def test_a_store_that_was_removed_is_not_made_anew(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot be written"):
         store.put("b/c", b"2")
     assert not (tmp_path / "store").exists()
+
+
+def test_a_file_of_any_name_does_not_hide_the_others(tmp_path: Path) -> None:
+    store = ObjectStore(str(tmp_path / "s"))
+    store.put("records/000000000000", b"x")
+    folder = os.fsencode(tmp_path / "s" / "records")
+    for name in (b"non\xffutf", b"new\nline", b"..x", b" ", b"a%2fb"):
+        with open(os.path.join(folder, name), "wb"):
+            pass
+    os.symlink("/nowhere", tmp_path / "s" / "records" / "dangling")
+    assert "records/000000000000" in store.list("records/")
+    assert [key for key in store.list() if is_known(key)] == ["records/000000000000"]
