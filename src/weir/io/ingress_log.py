@@ -42,6 +42,9 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     file: str = ""
     ends: bool = False
     writer: str = ""
+    read: int = 0
+    digest: str = ""
+    """Of a file that grows: its first so many bytes, which it must keep."""
 
 
 @dataclass(frozen=True, slots=True)
