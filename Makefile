@@ -65,8 +65,8 @@ figure: $(INSTALLED)  ## StreamScope's Figure 1 program on bundled data
 bench: $(INSTALLED)  ## kernels, offline and live side by side with Polars, DuckDB and Spark
 	@$(BIN)/python -m benchmarks
 
-fuzz: $(INSTALLED)  ## 100 000 mutated programs through the parser
-	@$(BIN)/python -m pytest -q -n $(WORKERS) tests/property/test_script_fuzz.py
+fuzz: $(INSTALLED)  ## 100 000 mutated programs through the parser, 200 000 inputs through each reader
+	@WEIR_FUZZ=$(or $(FUZZ),200000) $(BIN)/python -m pytest -q -n $(WORKERS) tests/property/test_script_fuzz.py tests/property/test_source_fuzz.py
 
 sabotage: $(INSTALLED)  ## plant known bugs one at a time: the tests must find each
 	@PYTHONPATH=tests $(BIN)/python -m sabotage
