@@ -65,8 +65,8 @@ figure: $(INSTALLED)  ## StreamScope's Figure 1 program on bundled data
 bench: $(INSTALLED)  ## kernels, offline and live side by side with Polars, DuckDB and Spark
 	@$(BIN)/python -m benchmarks
 
-fuzz: $(INSTALLED)  ## 200 000 mutated programs, messages, and objects of a store, of each kind
-	@WEIR_FUZZ=200000 $(BIN)/python -m pytest -q -n $(WORKERS) tests/property/test_script_fuzz.py tests/fuzz
+fuzz: $(INSTALLED)  ## 200 000 mutated programs, inputs, messages and objects of a store, of each kind
+	@WEIR_FUZZ=$(or $(FUZZ),200000) $(BIN)/python -m pytest -q -n $(WORKERS) tests/property/test_script_fuzz.py tests/property/test_source_fuzz.py tests/fuzz
 
 sabotage: $(INSTALLED)  ## plant known bugs one at a time: the tests must find each
 	@PYTHONPATH=tests $(BIN)/python -m sabotage
@@ -80,7 +80,7 @@ attack: $(INSTALLED)  ## known attacks on real runs: no wrong answer, no loop, n
 night: $(INSTALLED)  ## all that takes hours: seeds, an adversary, fuzzing, attacks, kills, sabotage
 	@$(BIN)/weir simulate --seeds 5000 --jobs 2
 	@$(BIN)/weir simulate --seeds 5000 --harm 2 --jobs 2
-	@$(MAKE) --no-print-directory fuzz FUZZ=200000
+	@$(MAKE) --no-print-directory fuzz
 	@$(MAKE) --no-print-directory attack chaos sabotage
 
 clean:  ## remove what the tools left behind, .venv included

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from attack.attacks import attack
 from commands import END_LIMIT, finished, wait_for, weir_run
 
-LIVE = ("--runner", "live", "--store", "store", "--hosts", "1", "--master", "local[3]")
+LIVE = ("--runner", "live", "--store", "store", "--hosts", "1")
 MEMORY = 1 << 30
 
 
@@ -79,9 +79,12 @@ def copytruncate_between_two_looks(folder: Path) -> str:
     (folder / "a.jsonl").write_bytes(lines(0, 1000))
     program(folder, "tail://a.jsonl")
     process = weir_run(folder, "p.weir", *LIVE)
-    wait_for(folder, lambda status: sum(v.events for v in status.vertices) >= 1000)
-    (folder / "a.jsonl").write_bytes(lines(5000, 9000))
-    said = failed(process, "a.jsonl", "truncated")
+    try:
+        wait_for(folder, lambda status: status.events >= 1000)
+        (folder / "a.jsonl").write_bytes(lines(5000, 9000))
+        said = failed(process, "a.jsonl", "truncated")
+    finally:
+        process.kill()
     again = failed(weir_run(folder, "p.weir", *LIVE, "--resume"), "a.jsonl", "--resume")
     (folder / "a.jsonl").write_bytes(lines(0, 2000))
     (folder / "a.jsonl.end").touch()
@@ -106,7 +109,7 @@ def an_arrow_file_with_crafted_offsets(folder: Path) -> str:
 
 @attack("12.9")
 def parquet_files_with_random_edits(folder: Path) -> str:
-    """300 random edits of a Parquet file of Weir's: the same rows, or its name in an error."""
+    """300 random edits of a Parquet file of ours: the same rows, or an error that names it."""
     (folder / "a.jsonl").write_bytes(lines(0, 3000))
     (folder / "p.weir").write_text(
         "STREAM A (t BIGINT, v STRING) FROM 'a.jsonl' WITH (vs = t);\nOUTPUT A TO 'b.parquet';\n"

@@ -86,7 +86,7 @@ def outcome(kind: type[JsonLines | CsvFile], path: Path, size: int, limit: int) 
 def test_json_lines(tmp_path: Path) -> None:
     path, rows = tmp_path / "a.jsonl", 0
     with no_hang():
-        for seed in executions(1_500):
+        for seed in executions(800):
             rng = random.Random(seed)
             data, limit = mutated(rng, JSON, JSON_PIECES), rng.choice(LIMITS)
             path.write_bytes(data)
@@ -94,13 +94,13 @@ def test_json_lines(tmp_path: Path) -> None:
             assert whole == slow_json(data, limit), (seed, data)
             assert outcome(JsonLines, path, rng.randint(1, 3), limit) == whole, (seed, data)
             rows += sum(what[0] == "row" for what in whole)
-    assert rows > len(executions(1_500))
+    assert rows > len(executions(800))
 
 
 def test_csv(tmp_path: Path) -> None:
     path, rows = tmp_path / "a.csv", 0
     with no_hang():
-        for seed in executions(1_500):
+        for seed in executions(800):
             rng = random.Random(seed)
             data, limit = mutated(rng, CSV, CSV_PIECES), rng.choice(LIMITS)
             path.write_bytes(data)
@@ -110,12 +110,12 @@ def test_csv(tmp_path: Path) -> None:
                 assert whole == slow, (seed, data)
                 rows += sum(what[0] == "row" for what in slow)
             assert outcome(CsvFile, path, rng.randint(1, 3), limit) == whole, (seed, data)
-    assert rows > len(executions(1_500))
+    assert rows > len(executions(800))
 
 
 def test_lines_that_come_in_pieces() -> None:
     """As from a socket or a growing file: the framing, then the reader."""
-    for seed in executions(3_000):
+    for seed in executions(1_500):
         rng = random.Random(seed)
         quoted = rng.random() < 0.3
         corpus, pieces = (CSV, CSV_PIECES) if quoted else (JSON, JSON_PIECES)
@@ -150,7 +150,7 @@ def shortened(text: bytes, limit: int) -> tuple[bytes, bool]:
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_files_of_native_libraries(tmp_path: Path, kind: str) -> None:
-    count = EXECUTIONS or 400
+    count = EXECUTIONS or 150
     done = subprocess.run(
         [sys.executable, "-m", "property.native_fuzz", kind, "0", str(count), str(tmp_path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},

@@ -16,6 +16,8 @@ BUGS = (
         "        self._check_window(self._file.tell())\n", "", _FOLLOWED),
     Bug("a file is believed after a restart", _UNCHANGED,
         "if place.read and prefix.digest != place.digest:", "if False:", _FOLLOWED),
+    Bug("how a file begins is not logged", _TAILED,
+        "                self._begin()\n", "                pass\n", _FOLLOWED),
     Bug("the ends of a Parquet file are not compared", _UNCHANGED,
         "if known.read and (known.read, known.digest) != edges:", "if False:", _FOLLOWED),
     Bug("a claim behind the end of a file is waited for", _TAILED,

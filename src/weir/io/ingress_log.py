@@ -54,6 +54,9 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     writer: str = ""
     before: str = ""
     """The seal of the record before it."""
+    read: int = 0
+    digest: str = ""
+    """Of a file that grows: its first so many bytes, which it must keep."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ def _text_names(file: str) -> list[str]:
         with open(file, "rb") as rows:
             first = next((row for row in rows if not row.isspace()), b"{}")
             return list(_decoder.decode(first))
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise InputError(f"not a readable file: {error}", file=file, line=1) from error
 
 

@@ -5,7 +5,8 @@ Rules
    that it is a line that somebody still writes.
 2. The file only grows. At each look that finds more, and at the end, the last `_WINDOW` bytes
    before it are what was read; and whoever starts again first holds all that was read against its
-   hash (`unchanged.py`). Else the job ends: rows may have come and gone unseen.
+   hash (`unchanged.py`), without a checkpoint at least its beginning, which is logged before the
+   first row is given. Else the job ends: rows may have come and gone unseen.
 3. Claims of the clock stand in the log, at offsets; a source that starts again says them there.
 """
 
@@ -28,6 +29,7 @@ from weir.plan.nodes import Source
 SOON, SOON_POLL = 0.02, 0.0002
 """A file that grew less than `SOON` ago is looked at more often."""
 _WINDOW = 1 << 14
+_BEGINNING = 1 << 16
 
 Claims = deque[tuple[IngressRecord, LogPlace]]
 
@@ -73,7 +75,10 @@ class _Tail:
         self._lines = Lines(of.source, of.name, start, offset=at.offset, line=at.line)
         self._framer = Framer(of.source.options.max_record, line=at.line, position=at.read)
         self._clock = Clock(of.source)
-        self._claims: Claims = deque(_logged(log))
+        self._claims: Claims = deque()
+        self._is_begun = at.read > 0
+        """Whether it is known how the file begins: a restart then sees whether it still does."""
+        self._take_logged()
         file.seek(at.read)
         self._window = os.pread(file.fileno(), _WINDOW, max(0, at.read - _WINDOW))[: at.read]
         """What stands right before the position."""
@@ -129,8 +134,32 @@ class _Tail:
         offset = self._lines.offset
         if self._log.append(IngressRecord(offset, claim=claim)):
             yield self._claimed(claim, self._log.place(offset))
-        else:  # somebody else's claim stands there
-            self._claims += _logged(self._log)
+        else:  # somebody else's record stands there
+            self._take_logged()
+
+    def _take_logged(self) -> None:
+        """Claims that are there wait for their places; a beginning is held against the file."""
+        beginnings: list[LogPlace] = []
+        while (record := self._log.read()) is not None:
+            place = self._log.place(record.offset)
+            if record.digest:
+                beginnings.append(replace(place, read=record.read, digest=record.digest))
+            self._claims.append((record, place))
+        for beginning in beginnings:
+            rows = max(record.offset for record, _ in self._claims)
+            prefix_of(self._file, self._of.name, beginning, max(self._start, rows, 1))
+            self._is_begun = True
+
+    def _begin(self) -> None:
+        """Log how the file begins."""
+        prefix = Prefix()
+        prefix.advance(self._file, min(self._prefix.position, _BEGINNING))
+        new = IngressRecord(0, read=prefix.position, digest=prefix.digest)
+        while not self._is_begun:
+            if self._log.append(new):
+                self._is_begun, self._place = True, self._log.place(0)
+            else:
+                self._take_logged()
 
     def _rows(self, block: Block, size: int) -> Iterator[Chunk]:
         """Rows and the logged claims between them, where they stood."""
@@ -143,8 +172,11 @@ class _Tail:
             first += len(part)
             chunk = self._lines.chunk(part)
             self._prefix.advance(self._file, part.stop, part.data)
-            if chunk is not None:
-                yield replace(chunk, place=self._here(self._place))
+            if chunk is None:
+                continue
+            if not self._is_begun and not (chunk.bad and self._of.source.options.bad == "fail"):
+                self._begin()
+            yield replace(chunk, place=self._here(self._place))
 
     def _due(self) -> Iterator[Chunk]:
         while self._claims and self._claims[0][0].offset <= self._lines.offset:
@@ -187,9 +219,3 @@ class _Tail:
     def _at_end(self) -> bool:
         """Whether all is read: what was written before the end was declared is there by now."""
         return self._file.tell() == os.fstat(self._file.fileno()).st_size
-
-
-def _logged(log: IngressLog) -> Iterator[tuple[IngressRecord, LogPlace]]:
-    """The records that are there, each with its place."""
-    while (record := log.read()) is not None:
-        yield record, log.place(record.offset)

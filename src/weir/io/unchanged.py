@@ -32,8 +32,9 @@ _EDGE = 1 << 16
 
 def gone(what: str, file: str, rows: int) -> InputError:
     """Rows that are needed again, or that came unseen, cannot be had."""
+    count = "1 row" if rows == 1 else f"{rows} rows"
     return InputError(
-        f"it {what}, and {rows} rows of it were read; put the whole file back and run again with "
+        f"it {what}, and {count} of it were read; put the whole file back and run again with "
         "--resume",
         file=file,
     )

@@ -208,7 +208,7 @@ def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
     path.write_bytes(lines(0, 3))
     of = source("tail://a.jsonl", ", idle = 20ms")
     *_, last = islice(follow(of, tmp_path), 4)
-    assert last.place is not None and last.place.number == 3
+    assert last.place is not None and last.place.number == 4  # how it begins, and three claims
     Path(f"{path}.end").touch()
     again = list(again_from(of, tmp_path, last))
     assert [c.cti_times.tolist() for c in again] == [last.cti_times.tolist()]
@@ -445,6 +445,17 @@ def test_a_file_that_became_another_while_nobody_read_is_not_read_on(tmp_path: P
     path.write_bytes(lines(0, 4))
     with pytest.raises(InputError, match=r"a\.jsonl: it was truncated, and 5 rows"):
         drained(again_from(of, tmp_path, chunk))
+
+
+def test_a_file_is_known_by_its_beginning_before_there_is_a_checkpoint(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl"), tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    assert len(values(islice(follow(of, tmp_path), 1))) == 5
+    path.write_bytes(lines(0, 6))
+    assert offsets(islice(follow(of, tmp_path), 1)) == [0, 1, 2, 3, 4, 5]
+    path.write_bytes(lines(1, 9))
+    with pytest.raises(InputError, match=r"a\.jsonl: it does not begin any more with what was"):
+        drained(follow(of, tmp_path))
 
 
 def test_what_stands_behind_the_rows_that_were_taken_may_be_mended(tmp_path: Path) -> None:
