@@ -109,6 +109,7 @@ def test_rows_of_other_columns_are_refused() -> None:
     found = Client(streams.server.url, SECRET).entries(Wanted("s", 0), (pa.string(),))
     with pytest.raises(RunError, match="instead of a lifetime, origins and string"):
         list(found)
+    streams.subscription.put(None)  # as a host does: a call that waits would hold up the shutdown
     streams.server.shutdown()
 
 
