@@ -7,6 +7,7 @@ from weir.errors import SnapshotCorrupt
 from weir.io.ingress_log import IngressLog, IngressRecord, LogCollected, LogPlace, begin_log
 from weir.job.keys import ingress_key
 from weir.local.simulated_disk import SimulatedDisk
+from weir.reliable.codec import encode_record
 from weir.reliable.objects import ObjectRef
 
 
@@ -98,3 +99,35 @@ def test_a_damaged_last_record_that_nothing_knows_of_is_written_anew() -> None:
     assert log.read() is None
     assert log.append(IngressRecord(4))
     assert replayed(disk, begin, log.place(4).ref) == [4]
+
+
+def logged(count: int) -> tuple[SimulatedDisk, LogPlace, list[LogPlace]]:
+    disk = SimulatedDisk(np.random.default_rng(0))
+    begin = begin_log(disk, "0.0", "job")
+    log = IngressLog(disk, "0.0", begin)
+    places = []
+    for offset in range(count):
+        assert log.append(IngressRecord(offset))
+        places.append(log.place(offset))
+    disk.settle()
+    return disk, begin, places
+
+
+def test_the_last_record_that_the_job_has_heard_of_must_be_there() -> None:
+    disk, begin, places = logged(4)
+    end = places[-1].ref
+    assert end is not None and replayed(disk, begin, end) == [0, 1, 2, 3]
+    disk.delete([end.key])
+    with pytest.raises(SnapshotCorrupt, match=end.key):
+        replayed(disk, begin, end)
+
+
+def test_a_record_that_is_another_is_found_by_the_one_behind_it() -> None:
+    """It is whole, under its own name, and follows the one before it."""
+    disk, begin, places = logged(4)
+    before, third, end = (places[i].ref for i in (1, 2, 3))
+    assert before is not None and third is not None and end is not None
+    other = IngressRecord(2, b"other rows", writer="x", before=before.seal)
+    disk.put(third.key, encode_record(third.key, other))
+    with pytest.raises(SnapshotCorrupt, match=f"{end.key} does not follow"):
+        replayed(disk, begin, end)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from machine.jobs import rows
+from machine.jobs import commit, rows
 from weir.errors import PlanError, SnapshotCorrupt
 from weir.job.commits import Commit, decode_part, encode_part
 from weir.job.keys import LATEST_RECORD, checkpoint_key, commit_key, part_key, record_key
@@ -162,3 +162,14 @@ def test_a_new_workload_leaves_most_seeds_what_they_were() -> None:
     moved = sum(choose(s, names) != choose(s, (*names, "new")) for s in range(500))
     assert moved == sum(choose(s, (*names, "new")) == "new" for s in range(500)) > 0
     assert {choose(s, names) for s in range(500)} == set(names)
+
+
+def test_a_part_whose_commit_is_lost_or_damaged_is_kept() -> None:
+    """With a backup of the commit it counts again."""
+    store = disk(0)
+    for number in range(4):
+        store.put(part_key("sink.0", 1, number), b"rows")
+    store.put(commit_key("sink.0", 1), b"damaged")
+    store.settle()
+    ledger = Ledger(epoch=1, finished=True, checkpoints={"sink.0": (commit(2, 9),)})
+    assert sweep(store, ledger) == (part_key("sink.0", 1, 3),)
