@@ -157,7 +157,9 @@ class _Tail:
         new = IngressRecord(0, read=prefix.position, digest=prefix.digest)
         while not self._is_begun:
             if self._log.append(new):
-                self._is_begun, self._place = True, self._log.place(0)
+                self._is_begun = True
+                if not self._claims:  # those that wait are before it in the log
+                    self._place = self._log.place(0)
             else:
                 self._take_logged()
 
