@@ -205,9 +205,10 @@ def _csv_row(record: bytes) -> tuple[int | None, str | None] | None:
     vs, s = fields
     if vs is None:
         return None, s
-    if not _WHOLE.fullmatch(vs) or len(vs.lstrip("+-0")) > 19:
+    digits = vs.lstrip("+-").lstrip("0") or "0"
+    if not _WHOLE.fullmatch(vs) or len(digits) > 19:
         return None
-    value = int(vs[:1] + vs[1:].lstrip("0") if vs[1:].lstrip("0") else vs[:2])
+    value = -int(digits) if vs.startswith("-") else int(digits)
     return (value, s) if -(2**63) <= value < 2**63 else None
 
 

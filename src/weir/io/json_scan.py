@@ -5,7 +5,8 @@ Contract
    values of each column as they are written, without quotes; NULL for null and for a name that
    is missing.
 2. It gives up (None) at all else: bad syntax, a blank line, an escape, a list or object, a value
-   of another kind than the column's, a name of `refused`. Of a name twice the last one counts.
+   of another kind than the column's, a name of `refused`, a name twice (the last one counts, but
+   the first must fit too).
 3. Every loop stops at a line end, and the data ends with one: so none looks where it stops.
 """
 
@@ -127,6 +128,8 @@ def _object(data, at, names, name_ends, kinds, words, begins, ends, row):  # typ
             wanted = kinds[column]
             fits = kind in (wanted, _NULL) or (kind == _WHOLE and wanted == _NUMBER)
             if not fits or wanted == _REFUSED:
+                return -1
+            if begins[column, row] > 0:
                 return -1
             inside = kind == _TEXT
             begins[column, row] = 0 if kind == _NULL else at + inside

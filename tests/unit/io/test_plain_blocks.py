@@ -145,6 +145,7 @@ json_files = st.one_of(
 @example(b'{"vs": 1} {"vs": 2}\n{"s": "}\n{"}\n{"vs": 3}\n', FLAT, 99, 0)
 @example(b'{"vs": 1, "vs": null, "s": null, "s": "a"}\n', FLAT, 99, 0)
 @example(b'{"vs":\n1}\n{"vs": 2} {"vs": 3}\n', FLAT, 99, 0)
+@example(b'{"vs": 99999999999999999999, "vs": 1}\n{"f": 1e400, "f": 1}\n', FLAT, 99, 0)
 def test_json_lines(tmp_path_factory, data, columns, size, start):
     readers = (ExactJson, DecodedJson, JsonLines)
     same(tmp_path_factory, data, "a.jsonl", readers, columns, size, start)
