@@ -18,7 +18,7 @@ from weir.events.batch import Batch
 from weir.events.types import STRING
 from weir.io.object_store import ObjectStore
 from weir.job.commits import Commit, encode_part
-from weir.job.job_record import JobRecord, output_record
+from weir.job.job_record import JobRecord, encode_job, output_record
 from weir.job.keys import JOB, commit_key, part_key, record_key
 from weir.job.ledger import Ledger
 from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus, story_key
@@ -26,6 +26,7 @@ from weir.job.story import StoryLine
 from weir.local.runner import output_schema
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import digest
+from weir.reliable.objects import ObjectRef
 from weir.script.program import parse_program
 
 EVIL = "e\x1b[31m[/x]\x1b]0;title\x07\x9b2J\x7f\x08\r\u202e\u2066[bold]é日"
@@ -97,21 +98,23 @@ def _hostile_store(folder: Path) -> None:
     store = ObjectStore(str(folder))
     program = parse_program(PROGRAM)
     outputs = tuple(output_record(o, output_schema(o), kept=True) for o in program.outputs)
-    store.put(JOB, encode_record(JobRecord("", 1, {}, outputs)), new=True)
+    store.put(JOB, encode_job(JobRecord("", 1, {}, outputs)), new=True)
     batch = Batch(np.array([3]), np.array([4]), (pa.array([EVIL], STRING),))
     part, total = part_key("sink.0", 1, 0), digest(batch)
-    store.put(part, encode_part([(0, batch)]))
-    commit = Commit(0, 1, part, 1, (1,), f"{total.total:032x}", total.count)
-    store.put(commit_key("sink.0", 0), encode_record(commit), new=True)
+    body = encode_part(part, [(0, batch)])
+    store.put(part, body)
+    ref, key = ObjectRef.of(part, body), commit_key("sink.0", 0)
+    commit = Commit(0, 1, ref, 1, (1,), f"{total.total:032x}", total.count)
+    store.put(key, encode_record(key, commit), new=True)
     store.put(record_key(0), Ledger(number=0, finished=True).encode(), new=True)
     vertex = VertexStatus(
         EVIL, EVIL, EVIL, EVIL, 1, 2, 1e300, None, None, (1,), (2,), 2**62, 2**62, None
     )
     host = HostStatus(EVIL, 1, EVIL, EVIL, (EVIL, "0.0"))
     status = JobStatus(EVIL, 1e300, 1, 0, 2, None, (vertex,), (host,), trouble=EVIL)
-    store.put(STATUS, encode_record(status))
+    store.put(STATUS, encode_record(STATUS, status))
     told = [StoryLine(1e300, EVIL, EVIL), StoryLine(1.0, "0.0", f"{EVIL}\nweir: error: forged")]
-    store.put(story_key(1, 0), encode_record(told))
+    store.put(story_key(1, 0), encode_record(story_key(1, 0), told))
     store.close()
 
 

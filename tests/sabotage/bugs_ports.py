@@ -24,7 +24,8 @@ BUGS = (
         "if any(column.null_count for column in record.columns[:times]):", "if False:",
         _PEER_TESTS),
     Bug("a report may name any object to be deleted", _PEERS,
-        "if not is_ephemeral(segment.key):", "if not segment.key:", _PEER_TESTS),
+        "if not (segment.key.startswith(f\"streams/{stream}/\") and is_known(segment.key)):",
+        "if not segment.key:", _PEER_TESTS),
     Bug("checkpoints of another vertex's shape are believed", _PEERS,
         "if (len(found.inputs), len(found.needs), len(found.outputs)) != (reads, reads, writes):",
         "if len(found.inputs) > 1000:", _PEER_TESTS),
@@ -50,6 +51,7 @@ BUGS = (
         "if depth > MOST_PARTS:", "if depth < 0:",
         ("tests/unit/script/test_script_expressions.py",)),
     Bug("a terminal is told what a program says", "errors.py",
-        'c if c.isprintable() or c in "\\t\\n\\xa0" else', "c if c else",
+        "before = printable(self.source_line[start : self.column - 1])",
+        "before = self.source_line[start : self.column - 1]",
         ("tests/unit/script/test_script_errors.py",)),
 )  # fmt: skip

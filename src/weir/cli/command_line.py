@@ -155,7 +155,8 @@ def _unexpected(error: Exception) -> Exception:
 def prints_aside() -> Iterator[None]:
     """What the user's code prints meanwhile, in whatever way, goes to stderr: stdout is for
     results."""
-    sys.stdout.flush()
+    if sys.stdout is not None:  # it may be closed from the start
+        sys.stdout.flush()
     try:
         kept = os.dup(1)
         os.dup2(2, 1)
@@ -175,7 +176,7 @@ def leave_threads(code: object) -> None:
     if all(t.daemon or t is threading.main_thread() for t in threading.enumerate()):
         return
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
 

@@ -92,6 +92,10 @@ class Framer:
         self._is_open = 0
         """1 behind a quote that is not closed."""
 
+    def skip(self, count: int) -> None:
+        """So many bytes of the file were left out before the next piece."""
+        self._position += count
+
     def feed(self, data: bytes) -> list[Block]:
         """The records that are whole with these bytes, in one block or none."""
         characters = np.frombuffer(data, dtype=np.uint8)

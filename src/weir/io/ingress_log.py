@@ -14,7 +14,8 @@ Rules
 5. The first record says nothing; it is made once, before the job starts.
 6. A record refers to the one before it, and the manager's record to the last one that it has heard
    of. So one that is lost or changed is found, and is an error: what stood there is gone. A last
-   record that is damaged and that nothing refers to was never written.
+   record that is damaged and that nothing refers to was never written: the next one is written
+   behind it, and refers to the one before it.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ class IngressLog:
         except SnapshotCorrupt as error:
             raise LogCollected(f"record {start.number} of the log of {name} is gone") from error
         self._replays_start = start.number > 0
-        self._number = start.number + 1
+        self._number = self._free = start.number + 1
+        """Those of the next record to read and, when there is none, to write."""
 
     def read(self) -> IngressRecord | None:
         """The next record that is there."""
@@ -143,28 +145,36 @@ class IngressLog:
         return None if found is None else found[0]
 
     def _next(self) -> tuple[IngressRecord, ObjectRef] | None:
-        """The next record, if there is one; an error when there must have been one."""
-        body = self._store.get(self._key)
-        why = f"{self._key} is not in the store"
-        if body is not None:
+        """The next record, if there is one; an error when there must have been one. Damaged ones
+        are passed over: whoever finds that nothing refers to one writes behind it (rule 6)."""
+        number, why = self._number, ""
+        while (body := self._store.get(ingress_key(self._name, number))) is not None:
+            key = ingress_key(self._name, number)
             try:
-                return _decoded(self._key, body), ObjectRef.of(self._key, body)
+                record = _decoded(key, body)
             except SnapshotCorrupt as error:
-                why = str(error)
+                number, why = number + 1, why or str(error)
+                continue
+            if why and record.before != self._last.seal:
+                self._check_last()
+                raise SnapshotCorrupt(f"{why}; {key} follows it: {_LOST}")
+            return record, ObjectRef.of(key, body)
+        self._free = number
         later = self._end.key if self._end is not None else ""
         if not later or number_of(later) < self._number:
-            later = self._later()
+            later = self._later(number)
         if not later:
             return None
-        if body is None and self._store.get(self._key) is not None:
+        if self._store.get(ingress_key(self._name, number)) is not None:
             return self._next()  # it has come since
         self._check_last()
+        why = why or f"{ingress_key(self._name, number)} is not in the store"
         raise SnapshotCorrupt(f"{why}, but {later} was written: {_LOST}")
 
-    def _later(self) -> str:
-        """A record behind the next number that is there; empty when there is none."""
+    def _later(self, number: int) -> str:
+        """A record behind this number that is there; empty when there is none."""
         for key in sorted(self._store.list(f"ingress/{self._name}/")):
-            body = self._store.get(key) if is_known(key) and number_of(key) > self._number else None
+            body = self._store.get(key) if is_known(key) and number_of(key) > number else None
             if body is not None and _is_record(key, body):
                 return key
         return ""
@@ -173,20 +183,23 @@ class IngressLog:
         """Rule 4: the last record that was read or written must be there as it was."""
         body = self._store.get(self._last.key)
         if body is None or ObjectRef.of(self._last.key, body) != self._last:
-            raise LogCollected(f"record {self._number - 1} of the log of {self._name} is gone")
+            number = number_of(self._last.key)
+            raise LogCollected(f"record {number} of the log of {self._name} is gone")
 
     def append(self, record: IngressRecord) -> bool:
         """Write the next record; False if somebody else's stands there, to be read first."""
         mine = msgspec.structs.replace(record, writer=self._writer, before=self._last.seal)
-        body = encode_record(self._key, mine)
-        try:
-            self._store.put(self._key, body, new=True)
-        except ObjectExists:
-            if self._next() is not None:
-                return False
-            self._store.put(self._key, body)  # what stands there is no record (rule 6)
-        self._step(ObjectRef.of(self._key, body))
-        return True
+        while True:
+            body = encode_record(self._key, mine)
+            try:
+                self._store.put(self._key, body, new=True)
+            except ObjectExists:
+                if self._next() is not None:
+                    return False
+                self._number = self._free
+                continue
+            self._step(ObjectRef.of(self._key, body))
+            return True
 
     def place(self, offset: int, line: int = 1, found: Sequence[str] = ()) -> LogPlace:
         """That of the record that was read or written last."""
@@ -200,7 +213,7 @@ class IngressLog:
         """A record was read or written; rule 4 says whether it counts."""
         self._check_last()
         self._before, self._last = self._last.seal, ref
-        self._number += 1
+        self._number = number_of(ref.key) + 1
 
 
 _decoder = msgspec.json.Decoder(IngressRecord)

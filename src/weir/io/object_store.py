@@ -203,13 +203,14 @@ def _files(folder: Path, within: str) -> Iterator[tuple[str, int]]:
             folders.remove(_WRITING)
         for name in files:
             file = os.path.join(path, name)
-            with suppress(FileNotFoundError):  # it was deleted meanwhile, or is a link to nothing
+            with suppress(OSError):  # it was deleted meanwhile, or is a link to nothing or itself
                 key = os.path.relpath(file, folder).encode("utf-8", "surrogateescape")
                 yield key.decode("utf-8", "backslashreplace"), os.stat(file).st_size
 
 
 def _unless_gone(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
+    """A folder that is gone holds nothing, and one that may not be read is a stranger's."""
+    if not isinstance(error, FileNotFoundError | PermissionError):
         raise error
 
 

@@ -111,6 +111,7 @@ class _Tail:
                 return b""
             skip_byte_order_mark(self._file)
             begin = self._file.tell()
+            self._framer.skip(begin)
         data = self._file.read(min(BLOCK_BYTES, max(size - begin, 0)))
         if data:
             self._check_window(begin)

@@ -302,6 +302,8 @@ def _followed(live: LiveRun) -> Iterator[str]:
 
 
 def _show(text: bytes) -> None:
+    if sys.stdout is None:
+        return  # it was closed from the start: nobody wants to see them
     if sys.stdout.isatty():  # JSON has escapes for some of what terminals obey, not for all
         text = printable(text.decode()).encode()
     sys.stdout.buffer.write(text)

@@ -332,6 +332,8 @@ class _Reporter:
         self._wake = threading.Event()
         self._closed = False
         self._shown: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._unshown = b""
+        """What was taken from there and has not arrived yet."""
         threading.Thread(target=self._run, daemon=True, name="reporter").start()
 
     def is_due(self, now: float) -> bool:
@@ -361,8 +363,10 @@ class _Reporter:
             report = msgspec.structs.replace(self._last, step=step)
             try:
                 client = client or Client(self._job.manager, self._job.security)
-                while not self._shown.empty():
-                    client.act("show", self._shown.get())
+                while self._unshown or not self._shown.empty():
+                    self._unshown = self._unshown or self._shown.get()
+                    client.act("show", self._unshown)
+                    self._unshown = b""
                 answer = client.act("report", msgspec.msgpack.encode(report))
             except ChannelErrors as error:
                 client = None

@@ -62,6 +62,7 @@ class ManagerDriver:
         self._told_at = time.monotonic()
         self._told = 0
         self._story_number = 0
+        self._refused = 0
         self._epoch_of_clock = time.time() - time.monotonic()
         self._server = Server(address, security, act=self._act)
         self.url = self._server.url
@@ -136,14 +137,24 @@ class ManagerDriver:
         if name == "hello":
             return b""
         if name == "show":
-            self._show(body)
+            try:
+                self._show(body)
+            except OSError as error:
+                self._inbox.put(RunError(f"rows cannot be shown on stdout: {error.strerror}"))
+                raise
             return b""
-        if name == "pulse":
-            self._inbox.put(Pulsed(read_pulse(body)))
-            return b""
-        if name != "report":
-            raise RunError(f"the job manager does not know what '{name}' is")
-        report = read_report(body, self._machine.topology, self._machine.settings.hosts)
+        try:
+            if name == "pulse":
+                self._inbox.put(Pulsed(read_pulse(body, self._machine.topology)))
+                return b""
+            if name != "report":
+                raise RunError(f"the job manager does not know what '{name}' is")
+            report = read_report(body, self._machine.topology, self._machine.settings.hosts)
+        except RunError as error:
+            self._refused += 1
+            if self._refused == MOST_REFUSED:
+                self._inbox.put(error)  # a host that is refused would come again without end
+            raise
         # For as long as it waits, and no longer: what comes too late the next one gets.
         answers = self._answers[report.session] = queue.SimpleQueue()
         self._inbox.put(Reported(report))
@@ -178,3 +189,7 @@ class ManagerDriver:
             self._store.put(key, body)
         except WeirError:
             return  # it is for onlookers; the record is what counts
+
+
+MOST_REFUSED = 100
+"""So many messages of peers that cannot be used end the job, with the reason."""

@@ -12,6 +12,7 @@ Contract
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
@@ -31,6 +32,7 @@ from weir.job.messages import (
     decode_pulse,
     decode_report,
 )
+from weir.job.poison import Step
 from weir.job.topology import Topology, VertexSpec
 from weir.reliable.codec import entry_of
 from weir.reliable.objects import ObjectRef
@@ -110,12 +112,29 @@ def _named(types: Sequence[pa.DataType]) -> str:
 # --- reports and orders --------------------------------------------------------------------------
 
 
-def read_pulse(body: bytes) -> Pulse:
+def read_pulse(body: bytes, topology: Topology) -> Pulse:
     """A sign of life of a host that is at a long step."""
     try:
-        return decode_pulse(body)
+        pulse = decode_pulse(body)
     except _UNREADABLE as error:
         raise _bad("a sign of life", error) from None
+    _check_step("a sign of life", pulse.step, topology)
+    return pulse
+
+
+def _check_step(what: str, step: Step | None, topology: Topology) -> None:
+    if step is None:
+        return
+    spec = topology.vertices.get(step.vertex)
+    if spec is None:
+        raise _bad(what, f"a step of vertex {step.vertex!r}, which the job does not have")
+    if not 0 <= step.place < max(1, len(spec.inputs)):
+        raise _bad(what, f"a step at input {step.place} of vertex {spec.id}")
+    _check_counts(what, (step.first, step.end - step.first, step.pieces))
+    if not 0 <= step.seconds < math.inf:
+        raise _bad(what, f"a step of {step.seconds} s")
+    if max(abs(step.since), abs(step.until)) > _LARGEST + 1:
+        raise _bad(what, "a step at no time")
 
 
 def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
@@ -127,6 +146,9 @@ def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
     if not 0 <= report.slot < hosts:
         raise _bad("a report", f"slot {report.slot} of {hosts} hosts")
     _check_counts("a report", (report.number, report.pid))
+    _check_step("a report", report.step, topology)
+    for death in report.deaths:
+        _check_step("a report", death.step, topology)
     for found in report.vertices:
         spec = topology.vertices.get(found.vertex)
         if spec is None:
@@ -170,8 +192,10 @@ def _check_log(what: str, spec: VertexSpec, end: ObjectRef | None) -> None:
 
 def _check_checkpoint(what: str, spec: VertexSpec, found: Checkpoint) -> None:
     reads, writes = _widths(spec)
-    kind = "commits" if spec.kind == "sink" else "checkpoints"
-    if not (found.key.startswith(f"{kind}/{spec.id}/") and is_known(found.key)):
+    # Sinks that commit have commits; those that hand rows on have checkpoints, like the others.
+    kinds = ("checkpoints", "commits") if spec.kind == "sink" else ("checkpoints",)
+    mine = tuple(f"{kind}/{spec.id}/" for kind in kinds)
+    if not (found.key.startswith(mine) and is_known(found.key)):
         raise _bad(what, f"a checkpoint {found.key!r}")
     if (len(found.inputs), len(found.needs), len(found.outputs)) != (reads, reads, writes):
         raise _bad(what, f"a checkpoint {found.key!r} of other inputs and outputs")

@@ -407,8 +407,12 @@ def test_a_byte_order_mark_is_no_part_of_a_growing_file(tmp_path: Path, mark: by
     chunks = follow(source("tail://a.jsonl"), tmp_path)
     with path.open("ab") as file:
         file.write(mark[2:] + lines(0, 2))
+    (chunk,) = islice(chunks, 1)
+    with path.open("ab") as file:
+        file.write(lines(2, 4))
     Path(f"{path}.end").touch()
-    assert values(chunks) == [0, 1]
+    again = again_from(source("tail://a.jsonl"), tmp_path, chunk)
+    assert [*values(iter([chunk])), *values(again)] == [0, 1, 2, 3]
 
 
 # --- files that are not what was read ----------------------------------------------------------
