@@ -352,8 +352,8 @@ class Host:
         if instance is None or running.status != "running" or self._is_full(instance):
             return False
         before = [c.queued_bytes for c in instance.cursors]
-        progressed = running.noted("step", instance.work, False)
-        if running.status == "failed":
+        progressed = running.noted("step", instance.work, None)
+        if progressed is None:
             return False
         for place, cursor in enumerate(instance.cursors):
             taken = before[place] - cursor.queued_bytes
