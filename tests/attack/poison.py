@@ -88,6 +88,12 @@ def a_function_that_exits(folder: Path) -> str:
 
 
 @attack("12.8")
+def a_function_that_exits_with_0(folder: Path) -> str:
+    """A function that leaves the process on one row as if all were well."""
+    return check_poison(folder, "os._exit(0)", "exit code 0")
+
+
+@attack("12.8")
 def a_function_that_crashes(folder: Path) -> str:
     """A function that crashes the process on one row."""
     return check_poison(folder, "ctypes.string_at(0)", "killed by signal 11")

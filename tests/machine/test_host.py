@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NoReturn
 
 import msgspec
 import pytest
@@ -509,6 +510,44 @@ def test_an_error_of_weir_ends_the_job_any_other_the_host_and_the_note_stays() -
     host.work(0.0)
     assert notes.step is None
     assert host.report().vertices[0].error == "RunError: it cannot be"
+
+
+def test_an_error_of_weir_outside_a_step_fails_the_vertex_too() -> None:
+    """While it is begun, while its state is loaded, and while it is saved."""
+
+    def fails(*_: object) -> NoReturn:
+        raise RunError("it cannot be")
+
+    def check(host: Host, notes: MemoryNotes) -> None:
+        assert notes.step is None
+        report = host.report().vertices[0]
+        assert (report.status, report.error) == ("failed", "RunError: it cannot be")
+
+    for vertex in ("0.0", "sink.0"):
+        notes = MemoryNotes()
+        host = Host("h1", topology(), STRATEGIES, fails, SETTINGS, notes)
+        obey(host, order(vertex))
+        check(host, notes)
+        obey(host, number=2)
+
+    old = checkpoint("1.0", 4, 2, 2)
+    body = snapshot_at(old, 2)
+    old = sealed(old, body)
+    notes = MemoryNotes()
+    host = Host("h1", topology(), STRATEGIES, fails, SETTINGS, notes)
+    obey(host, order("1.0", restart=old))
+    host.handle(Loaded(old.key, body), 0.0)
+    check(host, notes)
+
+    notes = MemoryNotes()
+    host = Host("h1", topology(), STRATEGIES, make, SETTINGS, notes)
+    obey(host, order("0.0"))
+    instance = host.running["0.0"].instance
+    assert isinstance(instance, Copying)
+    instance.snapshot = fails  # type: ignore[method-assign]
+    host.handle(ChunkRead("0.0", 1, entry(0, 3)), 0.0)
+    assert not any("checkpoints/" in key for key in puts(work(host, 5.0)))
+    check(host, notes)
 
 
 def test_loading_and_snapshots_are_noted() -> None:

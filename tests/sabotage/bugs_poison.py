@@ -2,7 +2,7 @@
 
 from sabotage.bugs import Bug
 
-_POISON, _MANAGER, _HOST = "job/poison.py", "job/manager.py", "job/host.py"
+_POISON, _MANAGER, _RUNNING = "job/poison.py", "job/manager.py", "job/running.py"
 _VERTEX, _PROCESS = "reliable/vertex.py", "spark/host_process.py"
 _RULES = ("tests/unit/job/test_poison.py",)
 _MACHINE = ("tests/machine/test_manager_poison.py",)
@@ -37,10 +37,8 @@ BUGS = (
         "known = suspect(known, death, number)", (*_MACHINE, *_WORLD)),
     Bug("signs of life from beside a host are not heard", _MANAGER,
         "host.heard, host.step = now, pulse.step", "host.step = pulse.step", _MACHINE),
-    Bug("a note stays behind its step", _HOST,
-        "        # Whatever else is raised ends the host, and the note says where.\n"
-        "        self._notes.end()\n",
-        "", ("tests/machine/test_host.py",)),
+    Bug("a note stays behind its step", _RUNNING,
+        "        self._notes.end()\n", "", ("tests/machine/test_host.py",)),
     Bug("pieces lose their last rows", _VERTEX,
         "piece, those = rows.slice(start, start + self.pieces), numbers[start:][: self.pieces]",
         "piece, those = rows.slice(start, start + self.pieces - 1), numbers[start:][: self.pieces]",

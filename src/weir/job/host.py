@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from weir.errors import SnapshotCorrupt, WeirError
+from weir.errors import SnapshotCorrupt
 from weir.job.instance import Instance, MakeInstance
 from weir.job.messages import Orders, Report, VertexOrder
 from weir.job.poison import Death, MemoryNotes, Notes
@@ -202,9 +202,7 @@ class Host:
             self._notes,
         )
         self._running[order.vertex] = running
-        self._notes.begin(order.vertex, "load", 0)
-        self._ask(running, running.begin())
-        self._notes.end()
+        self._ask(running, running.noted("load", running.begin, ()))
         if running.instance is not None:
             self._started(running)
 
@@ -354,15 +352,9 @@ class Host:
         if instance is None or running.status != "running" or self._is_full(instance):
             return False
         before = [c.queued_bytes for c in instance.cursors]
-        self._notes.begin(instance.spec.id, "step", running.order.pieces)
-        try:
-            progressed = instance.work()
-        except WeirError as error:
-            self._notes.end()
-            running.fail(f"{type(error).__name__}: {error}")
+        progressed = running.noted("step", instance.work, None)
+        if progressed is None:
             return False
-        # Whatever else is raised ends the host, and the note says where.
-        self._notes.end()
         for place, cursor in enumerate(instance.cursors):
             taken = before[place] - cursor.queued_bytes
             if taken > 0:
@@ -422,9 +414,7 @@ class Host:
         if isinstance(owner, LogStream):
             self._load_segment(owner, key, body)
         elif owner is not None:
-            self._notes.begin(owner.spec.id, "load", 0)
-            self._ask(owner, owner.loaded(key, body, now))
-            self._notes.end()
+            self._ask(owner, owner.noted("load", lambda: owner.loaded(key, body, now), ()))
             if owner.instance is not None and owner.status == "running":
                 self._started(owner)
             self._link_inputs(now)

@@ -27,6 +27,7 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from weir.events.batch import OPEN, START, Batch
+from weir.kernels.evaluation import shown_value
 from weir.reliable.vertex import Span
 
 PIECES = 256
@@ -135,7 +136,7 @@ def sample(rows: Batch) -> str:
     """The values of a single row, as far as they are short."""
     if len(rows) != 1:
         return ""
-    values = ", ".join(repr(column[0].as_py()) for column in rows.columns)
+    values = ", ".join(repr(shown_value(column[0])) for column in rows.columns)
     return values if len(values) <= _SHOWN else f"{values[:_SHOWN]}…"
 
 

@@ -14,19 +14,19 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 import msgspec
 
-from weir.errors import SnapshotCorrupt
+from weir.errors import SnapshotCorrupt, WeirError
 from weir.events.batch import OPEN
 from weir.job.commits import Commit, decode_commit, encode_part
 from weir.job.instance import Instance, MakeInstance, SinkInstance, SourceInstance
 from weir.job.keys import checkpoint_key, commit_key, part_key, segment_key
 from weir.job.messages import Checkpoint, VertexOrder, VertexReport
-from weir.job.poison import Notes
+from weir.job.poison import Notes, Phase
 from weir.job.signals import Get, HostCommand, Pull, Put
 from weir.job.strategy import Strategy
 from weir.job.topology import VertexSpec
@@ -42,6 +42,8 @@ from weir.reliable.objects import ObjectRef
 from weir.reliable.replay import needs_of
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
+
+_T = TypeVar("_T")
 
 KEPT_CHECKPOINTS = 3
 """So many are reported; the manager has heard of older ones, or does without."""
@@ -155,6 +157,18 @@ class Running:
     def fail(self, error: str) -> None:
         self.status, self._error = "failed", error
 
+    def noted(self, phase: Phase, do: Callable[[], _T], otherwise: _T) -> _T:
+        """Do what may run the user's code, with a note of it. An error of Weir's fails the vertex;
+        whatever else is raised ends the host, and the note says where."""
+        self._notes.begin(self.spec.id, phase, self.order.pieces if phase == "step" else 0)
+        try:
+            done = do()
+        except WeirError as error:
+            self.fail(f"{type(error).__name__}: {error}")
+            done = otherwise
+        self._notes.end()
+        return done
+
     def fall_behind(self, why: str) -> None:
         """What it still needs is gone: others are ahead, or the store has lost it."""
         self.status, self._error = "behind", why
@@ -188,10 +202,8 @@ class Running:
         self._saved_at = now
         if self._commits:
             return self._begin_commit()
-        self._notes.begin(self.spec.id, "snapshot", 0)
-        snapshot = self.instance.snapshot()
-        self._notes.end()
-        return self._begin_checkpoint(snapshot)
+        snapshot = self.noted("snapshot", self.instance.snapshot, None)
+        return [] if snapshot is None else self._begin_checkpoint(snapshot)
 
     def _begin_checkpoint(self, snapshot: Snapshot) -> Sequence[Put | Get]:
         self._number += 1

@@ -3,14 +3,17 @@
 Rules
 1. The host runs in a child of the task's process, which does nothing but wait: so there is somebody
    who knows what the host was at when it died (`step_notes.py`), and of which signal or exit code.
+   The job is over when the child has said so: the user's code may exit with 0 too.
 2. A host that died after it had spoken to the manager is begun again at once, and reports the
    death. One that never did, and one that gave up by an error of its own, fail the task: then it
    is Spark's turn.
 3. While a host is in a step and gives no sign of life (code that does not let go of Python's lock),
    a second child gives signs for it. A process that was stopped (SIGSTOP) gets none: it may
    never go on.
-4. Children do not outlive the task's process. It is single-threaded and has no channels (gRPC), so
-   it can fork at any time.
+4. Children do not outlive the task's process. It starts no threads of Python and has no channels
+   (gRPC), so it can fork at any time. Libraries that it has imported have threads of their own
+   (those of jemalloc in Arrow, of numpy's linear algebra), which are made for it: both have fork
+   handlers.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ SILENT_AFTER = 0.4
 _FAILED = 70
 _PDEATHSIG = 1
 _MOST_TEXT = 32_768
-"""A pipe takes so much before anybody reads."""
+_OVER = b"\0"
+"""What a child writes that has done its work; else it is the text of an error."""
 
 
 def keep_host(run: RunHost, give_pulse: GivePulse, vertices: Sequence[str]) -> None:
@@ -60,8 +64,10 @@ class _Watched:
         deaths: Sequence[Death],
     ) -> None:
         self._notes, self._give_pulse = notes, give_pulse
+        notes.open_session("")  # what the one before was at is nothing that this one is at
         self._first_beat = notes.beats
         self._read_end, write_end = os.pipe()
+        os.set_blocking(write_end, False)  # nobody reads before the child has ended
         self._pid = _fork(lambda: run(notes, deaths), write_end)
         os.close(write_end)
         self._pulse: int | None = None
@@ -76,9 +82,10 @@ class _Watched:
             self._end_pulse()
             if status is None:  # somebody has interrupted the task
                 _end(self._pid)
-            error = _error_from(self._read_end)
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+            said = _said(self._read_end)
+        if said == _OVER:
             return None
+        error = RunError(said.decode(errors="replace")) if said else None
         step = self._notes.read()
         if error is not None and step is None:
             raise error
@@ -95,6 +102,8 @@ class _Watched:
                 return status
             if pid:
                 self._is_stopped = os.WIFSTOPPED(status)
+            if self._pulse is not None and os.waitpid(self._pulse, os.WNOHANG)[0]:
+                self._pulse, since = None, time.monotonic()
             if self._notes.beats != beats or self._is_stopped:
                 beats, since = self._notes.beats, time.monotonic()
                 self._end_pulse()
@@ -131,27 +140,29 @@ def cause_of(status: int) -> str:
     return f"exit code {os.WEXITSTATUS(status)}"
 
 
-def _fork(work: Callable[[], None], errors: int | None) -> int:
-    """A child that does this and ends; what it raises is written to a pipe."""
+def _fork(work: Callable[[], None], pipe: int | None) -> int:
+    """A child that does this and ends; that it has done it, or what it raises, is written to a
+    pipe."""
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
     pid = os.fork()
     if not pid:
-        _be_child(parent, work, errors)
+        _be_child(parent, work, pipe)
     return pid
 
 
-def _be_child(parent: int, work: Callable[[], None], errors: int | None) -> NoReturn:
+def _be_child(parent: int, work: Callable[[], None], pipe: int | None) -> NoReturn:
     code = _FAILED
     try:
         _die_with(parent)
         work()
+        _say(pipe, _OVER)
         code = 0
     except SystemExit as error:  # of the user's code, in a step
         code = error.code if isinstance(error.code, int) and error.code else 1
     except BaseException as error:  # whatever it is, the parent tells of it
-        _write_error(errors, error)
+        _say(pipe, _text_of(error).encode(errors="replace")[:_MOST_TEXT])
     finally:
         os._exit(code)  # the way out of a Spark worker is the parent's
 
@@ -177,15 +188,18 @@ def _die_with(parent: int) -> None:
     threading.Thread(target=look, daemon=True, name="parent").start()
 
 
-def _write_error(errors: int | None, error: BaseException) -> None:
-    text = str(error) if isinstance(error, RunError) else f"{type(error).__name__}: {error}"
-    if errors is not None:
-        os.write(errors, text.encode()[:_MOST_TEXT])
+def _text_of(error: BaseException) -> str:
+    return str(error) if isinstance(error, RunError) else f"{type(error).__name__}: {error}"
 
 
-def _error_from(read_end: int) -> RunError | None:
+def _say(pipe: int | None, what: bytes) -> None:
+    """Write as much of it as the pipe takes at once."""
+    if pipe is not None:
+        os.write(pipe, what)
+
+
+def _said(read_end: int) -> bytes:
     """What a child wrote that has ended. Processes that it left behind may hold the pipe open."""
     os.set_blocking(read_end, False)
     with os.fdopen(read_end, "rb") as pipe:
-        text = pipe.read()
-    return RunError(text.decode(errors="replace")) if text else None
+        return pipe.read() or b""

@@ -1,8 +1,10 @@
 """Which deaths of hosts are laid to a vertex, count together, and end a job."""
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from weir.events.batch import OPEN, START
+from weir.events.batch import OPEN, START, Batch
 from weir.job.keys import record_key
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.poison import (
@@ -15,6 +17,7 @@ from weir.job.poison import (
     cleared,
     pieces_for,
     same_place,
+    sample,
     sentence,
     suspect,
     verdict,
@@ -182,3 +185,13 @@ def test_a_ledger_with_suspects_can_be_written_and_read() -> None:
     ledger = Ledger(suspects={"1.0": deaths(row(6), claim(3, 5), Step("1.0", "load"))})
     ledger.number = 3
     assert decode_ledger(record_key(3), ledger.encode()).suspects == ledger.suspects
+
+
+def test_values_that_python_has_none_for_are_shown_too() -> None:
+    """They are noted in the step: what raises there would be laid to the vertex."""
+    times = pa.array([2**62]).cast(pa.timestamp("us"))
+    days = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    nested = pa.StructArray.from_arrays([times], ["t"])
+    columns = (pa.array(["x"]), times, days, nested)
+    shown = sample(Batch(np.array([4]), np.array([5]), columns))
+    assert shown.startswith(f"'x', '<value out of range: {2**62}>', '<value"), shown

@@ -2,6 +2,7 @@
 
 import ctypes
 import faulthandler
+import fcntl
 import os
 import signal
 import threading
@@ -80,6 +81,7 @@ def crash() -> None:
     ("then", "cause"),
     [
         (lambda: os._exit(3), "exit code 3"),
+        (lambda: os._exit(0), "exit code 0"),
         (crash, "killed by signal 11 (Segmentation fault)"),
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by signal 9 (Killed)"),
         (lambda: exec("raise SystemExit(4)"), "exit code 4"),
@@ -105,6 +107,30 @@ def test_an_error_in_no_step_is_for_spark() -> None:
         keep_host(lives(gives_up, lambda deaths: None), no_pulse, VERTICES)
 
 
+def test_leaving_with_0_in_no_step_is_a_death_too(tmp_path: Path) -> None:
+    assert death_of(lambda notes: os._exit(0), tmp_path) == ("exit code 0", "nothing")
+
+
+def test_a_long_error_does_not_hold_up_its_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe takes as little as a page when the user has many of them."""
+    whole = os.pipe
+
+    def small() -> tuple[int, int]:
+        ends = whole()
+        fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, 4096)
+        return ends
+
+    def gives_up(notes: SharedNotes) -> None:
+        signal.alarm(5)
+        raise RunError("x" * 100_000)
+
+    monkeypatch.setattr(os, "pipe", small)
+    began = time.monotonic()
+    with pytest.raises(RunError, match=r"^x{4096}$"):
+        keep_host(lives(gives_up, lambda deaths: None), no_pulse, VERTICES)
+    assert time.monotonic() - began < 4.0
+
+
 def test_one_that_never_spoke_is_not_begun_again_and_again() -> None:
     with pytest.raises(RunError, match="before it did anything: exit code 3"):
         keep_host(lambda notes, deaths: os._exit(3), no_pulse, VERTICES)
@@ -128,6 +154,45 @@ def test_while_it_cannot_speak_somebody_else_does(tmp_path: Path) -> None:
 
     keep_host(busy, pulse, VERTICES)
     assert told.read_text("utf-8") == "h0 1.0 True"
+
+
+def test_a_dead_host_gets_no_signs_of_life_from_its_successor(tmp_path: Path) -> None:
+    """Which takes its time to begin."""
+    given = tmp_path / "given"
+
+    def run(notes: SharedNotes, deaths: Sequence[Death]) -> None:
+        if deaths:
+            time.sleep(0.8)
+            return
+        notes.open_session("h0")
+        notes.beat()
+        notes.begin("1.0", "step", 0)
+        os._exit(3)
+
+    keep_host(run, lambda session, at: given.touch(), VERTICES)
+    assert not given.exists()
+
+
+def test_the_next_long_step_gets_signs_of_life_too(tmp_path: Path) -> None:
+    told = tmp_path / "pulse"
+
+    def pulse(session: str, at: Callable[[], Step | None]) -> None:
+        while (step := at()) is not None:
+            with told.open("a", encoding="utf-8") as file:
+                file.write(f"{step.vertex}\n")
+            time.sleep(0.05)
+
+    def busy(notes: SharedNotes, deaths: Sequence[Death]) -> None:
+        notes.open_session("h0")
+        notes.beat()
+        for vertex in ("0.0", "1.0"):
+            notes.begin(vertex, "step", 0)
+            time.sleep(1.2)
+            notes.end()
+            time.sleep(0.3)
+
+    keep_host(busy, pulse, VERTICES)
+    assert set(told.read_text("utf-8").split()) == {"0.0", "1.0"}
 
 
 def test_one_that_was_stopped_gets_no_signs_of_life(tmp_path: Path) -> None:
