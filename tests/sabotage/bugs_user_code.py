@@ -63,7 +63,7 @@ BUGS = (
     Bug("globals of a function do not count", _CODE,
         "self._all((function.__code__, extras, used))",
         "self._all((function.__code__, extras))", _CODE_TESTS),
-    Bug("a class of the user's counts by its name", _CODE,
+    Bug("values of other types count by their type only", _CODE,
         "        return self._reduced(value)", "        return str(type(value))", _CODE_TESTS),
     Bug("other code is taken for the same", "spark/live.py",
         "    if changed and not accept:", "    if not changed and not accept and known is None:",
