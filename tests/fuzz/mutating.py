@@ -1,9 +1,13 @@
-"""Samples changed by a seed: bits, bytes, numbers, cuts, repeats, splices."""
+"""Samples changed by a seed: bits, bytes, numbers, cuts, repeats, splices; an end for hangs."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
 
 Mutation = Callable[[random.Random, bytearray, Sequence[bytes]], None]
 
@@ -66,3 +70,21 @@ def mutated(rng: random.Random, samples: Sequence[bytes]) -> bytes:
     for _ in range(rng.choice((0, 1, 1, 1, 2, 3, 5))):
         rng.choice(MUTATIONS)(rng, data, samples)
     return bytes(data)
+
+
+LONGEST_SECONDS = 20
+
+
+@contextmanager
+def no_hang(current: Sequence[bytes] = ()) -> Iterator[None]:
+    """Fails, with what `current` holds, when the alarm that the test sets goes off."""
+
+    def stop(_signal: int, _frame: object) -> None:
+        pytest.fail(f"still at work after {LONGEST_SECONDS} s: {list(current)}")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

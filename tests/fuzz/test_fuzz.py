@@ -6,12 +6,10 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from fuzz.mutating import mutated
+from fuzz.mutating import LONGEST_SECONDS, mutated, no_hang
 from fuzz.store import DECODERS
 from fuzz.targets import TARGETS, Target
 
@@ -19,20 +17,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # a join without an equality 
 
 EXECUTIONS = int(os.environ.get("WEIR_FUZZ", "1000"))
 WIRE = ("wanted", "report", "orders", "entry")
-LONGEST_SECONDS = 20
-
-
-@contextmanager
-def no_hang(current: list[bytes]) -> Iterator[None]:
-    def stop(_signal: int, _frame: object) -> None:
-        pytest.fail(f"still at work after {LONGEST_SECONDS} s: {current[0]!r}")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def fuzz(target: Target, executions: int) -> Counter[str]:

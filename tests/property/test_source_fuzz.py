@@ -14,11 +14,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from fuzz.mutating import LONGEST_SECONDS, no_hang
 from property.mutations import mutated
 from property.reading import Said, read_as, said_by, slow_csv, slow_json, slow_records
 from weir.errors import InputError
@@ -27,7 +27,6 @@ from weir.io.framing import Block, Framer
 from weir.io.jsonl import JsonLines
 
 EXECUTIONS = int(os.environ.get("WEIR_FUZZ", "0"))
-LONGEST_SECONDS = 20
 LIMITS = (20, 60, 1 << 20)
 
 JSON = (
@@ -59,19 +58,6 @@ CSV_PIECES = (
 
 def executions(small: int) -> range:
     return range(EXECUTIONS or small)
-
-
-@contextmanager
-def no_hang() -> Iterator[None]:
-    def stop(_signal: int, _frame: object) -> None:
-        pytest.fail(f"still reading after {LONGEST_SECONDS} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def outcome(kind: type[JsonLines | CsvFile], path: Path, size: int, limit: int) -> list[Said] | str:

@@ -31,7 +31,6 @@ class Kept(msgspec.Struct, frozen=True):
 
 _REASONS = {
     "job": "what the job is",
-    "code": "the user's code that it went on with, when a change was accepted",
     "records": "the manager's record: what is durable, and where each vertex would restart",
     "status": "for weir status",
     "story": "for weir story",

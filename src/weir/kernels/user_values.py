@@ -12,6 +12,7 @@ Contract
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -46,6 +47,7 @@ _PLAIN = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _BITS = {BIGINT: 63, INT: 31}
+_LARGEST = int(sys.float_info.max)
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 200
@@ -64,7 +66,9 @@ def shown(value: object) -> str:
     kind = type(value).__name__
     try:
         return f"{_short.repr(value)} ({kind})"
-    except (Exception, SystemExit, GeneratorExit):  # the user's own __repr__
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the user's own __repr__ fails
         return f"a value that cannot be shown ({kind})"
 
 
@@ -208,7 +212,7 @@ def _double(value: object, dtype: pa.DataType) -> float:
     number = _whole_number(value)
     if number is None:
         raise Misfit(dtype, value)
-    if abs(number) > 1 << 1023 or int(float(number)) != number:
+    if abs(number) > _LARGEST or float(number) != number:
         raise Misfit(dtype, value, ", which no DOUBLE is exactly")
     return float(number)
 

@@ -5,22 +5,36 @@ Rules
    inside functions: what Python would find, unless it is Python's own, Weir's, or installed
    (site-packages). It is that of the syntax tree: comments and layout do not count.
 2. A function that was not IMPORTed, such as one of a script or a notebook, has one of its own: its
-   bytecode and constants, with the functions, classes and plain values that it refers to. From
-   modules that it refers to come those of rule 1.
-3. What code reads from files, and versions of libraries, are not in it.
+   bytecode and constants, with the functions, classes and values that it refers to. From modules
+   that it refers to come those of rule 1.
+3. Values count by what pickle would keep of them. What cannot be pickled (a lock, an open file, a
+   generator), and what is within a thousand objects or five sets, counts by its type only.
+4. What code reads from files, and versions of libraries, are not in it.
 """
 
 from __future__ import annotations
 
 import ast
+import copyreg
+import dis
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib.machinery import PathFinder
+from itertools import chain
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    CodeType,
+    EllipsisType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+    NoneType,
+)
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +51,10 @@ _INSTALLED = frozenset(("site-packages", "dist-packages"))
 _UNTOLD = frozenset(
     ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__")
 )
+_TOLD_BY_REPR = (float, complex, str, bytes, NoneType, EllipsisType)
+_READS_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+_DEEPEST_SETS = 5
+_MOST_REDUCTIONS = 1000
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -189,59 +207,106 @@ def _wrapped(function: UserFunction) -> object:
 
 class _Walk:
     """Code and values as a text that is the same in every process; `modules` are those that the
-    code refers to."""
+    code refers to. Things have numbers in the order in which they are met, so cycles end, and how
+    deep they are does not matter. `around` are the sets that the walk is within."""
 
-    def __init__(self) -> None:
+    def __init__(self, around: tuple[int, ...] = ()) -> None:
         self.modules: list[str] = []
-        self._seen: set[int] = set()
-        self._kept: list[object] = []  # so that no number of `_seen` is used twice
+        self._around = around
+        self._numbers: dict[int, int] = {}
+        self._met: list[tuple[object, int]] = []  # with the reductions that led there
+        self._reductions = 0
 
     def text(self, value: object) -> str:
-        if isinstance(value, int):
-            return f"{type(value).__name__} {value:x}"  # decimals of long ones are refused
-        if isinstance(value, float | complex | str | bytes | None | type(...)):
+        told = [self._told(value)]
+        for thing, reductions in self._met:  # which grows meanwhile
+            self._reductions = reductions
+            told.append(f"{type(thing).__name__}({self._parts(thing)})")
+        return "\n".join(told)
+
+    def _told(self, value: object) -> str:
+        """A plain value itself, the number of anything else."""
+        kind = type(value)
+        if kind in (int, bool):
+            return f"{kind.__name__} {value:x}"  # decimals of long ones are refused
+        if kind in _TOLD_BY_REPR:
             return repr(value)
-        if isinstance(value, pa.DataType):
-            return str(value)
-        if isinstance(value, np.ndarray):
-            return f"{value.dtype}{value.shape}{_hash(value.tobytes())}"
-        if id(value) in self._seen:
-            return "again"
-        self._seen.add(id(value))
-        self._kept.append(value)
-        return f"{type(value).__name__}({self._parts(value)})"
+        if id(value) in self._around:
+            return f"set {self._around.index(id(value))} around"
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._met)
+            self._met.append((value, self._reductions))
+        return f"#{self._numbers[id(value)]}"
+
+    def _all(self, values: Iterable[object]) -> str:
+        return ",".join(map(self._told, values))
 
     def _parts(self, value: object) -> str:
+        if type(value) in (tuple, list):
+            return self._all(value)  # type: ignore[arg-type]
+        if type(value) in (set, frozenset):
+            return self._set(value)  # type: ignore[arg-type]
+        if type(value) in (dict, MappingProxyType):
+            return self._all(chain.from_iterable(value.items()))  # type: ignore[attr-defined]
         match value:
-            case tuple() | list():
-                return ",".join(map(self.text, value))
-            case set() | frozenset():
-                return ",".join(sorted(map(self.text, value)))
-            case dict():
-                return ",".join(f"{self.text(k)}:{self.text(v)}" for k, v in value.items())
+            case pa.DataType():
+                return str(value)
+            case np.ndarray() if type(value) is np.ndarray:
+                objects = value.dtype.hasobject  # whose bytes would be addresses
+                held = self._told(value.tolist()) if objects else _hash(value.tobytes())
+                return f"{value.dtype}{value.shape}{held}"
             case CodeType():
                 return self._code(value)
             case FunctionType():
                 return self._function(value)
             case MethodType():
-                return self.text(value.__func__) + self.text(value.__self__)
+                return self._all((value.__func__, value.__self__))
             case staticmethod() | classmethod():
-                return self.text(value.__func__)
+                return self._told(value.__func__)
             case property():
-                return self.text((value.fget, value.fset, value.fdel))
+                return self._all((value.fget, value.fset, value.fdel))
             case partial():
-                return self.text((value.func, value.args, value.keywords))
+                return self._all((value.func, value.args, value.keywords))
             case ModuleType():
                 self.modules.append(value.__name__)
                 return value.__name__
             case type():
                 return self._class(value)
             case ScalarFunction() | AggregateFunction() | OperatorFunction():
-                return self.text([getattr(value, f.name) for f in fields(value)])
-        return str(getattr(value, "__qualname__", ""))
+                return self._all(getattr(value, f.name) for f in fields(value))
+        return self._reduced(value)
+
+    def _set(self, values: set[object] | frozenset[object]) -> str:
+        """Its elements each for themselves, since their order is another in every process."""
+        if len(self._around) == _DEEPEST_SETS:
+            return str(len(values))
+        told = []
+        for value in values:
+            walk = _Walk((*self._around, id(values)))
+            told.append(walk.text(value))
+            self.modules += walk.modules
+        return ",".join(sorted(told))
+
+    def _reduced(self, value: object) -> str:
+        """What pickle would keep of it: its class, its attributes, its elements."""
+        if self._reductions == _MOST_REDUCTIONS:
+            return ""
+        try:
+            known: Any = copyreg.dispatch_table.get(type(value))
+            made: Any = known(value) if known else type(value).__reduce_ex__(value, 2)
+            if isinstance(made, str):  # a global; a cached function is within what caches it
+                parts = [made, value.__module__, getattr(value, "__wrapped__", None)]
+            else:
+                parts = [*made[:3], *(list(items) for items in made[3:5] if items is not None)]
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # it cannot be pickled: a lock, a file, what the user's class says
+            return ""
+        self._reductions += 1
+        return self._all(parts)
 
     def _code(self, code: CodeType) -> str:
-        constants = ",".join(map(self.text, code.co_consts))
+        constants = self._all(code.co_consts)
         names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_flags)
         return f"{names}{code.co_code.hex()}[{constants}]"
 
@@ -252,13 +317,13 @@ class _Walk:
         used = {n: known[n] for n in sorted(_names(function.__code__)) if n in known}
         cells = [_content(cell) for cell in function.__closure__ or ()]
         extras = (function.__defaults__, function.__kwdefaults__, cells)
-        return f"{self.text(function.__code__)}{self.text(extras)}{self.text(used)}"
+        return self._all((function.__code__, extras, used))
 
     def _class(self, cls: type) -> str:
         if not _is_users(cls.__module__):
             return f"{cls.__module__}.{cls.__qualname__}"
         members = {n: v for n, v in sorted(vars(cls).items()) if n not in _UNTOLD}
-        return f"{cls.__qualname__}{self.text(cls.__bases__)}{self.text(members)}"
+        return f"{cls.__qualname__}{self._all((cls.__bases__, members))}"
 
 
 def _is_users(module: str | None) -> bool:
@@ -267,8 +332,10 @@ def _is_users(module: str | None) -> bool:
 
 
 def _names(code: CodeType) -> set[str]:
+    """The globals that code reads; attributes of the same names are none."""
     inner = (c for c in code.co_consts if isinstance(c, CodeType))
-    return set(code.co_names).union(*(_names(c) for c in inner))
+    own = {i.argval for i in dis.get_instructions(code) if i.opname in _READS_GLOBALS}
+    return own.union(*(_names(c) for c in inner))
 
 
 def _content(cell: object) -> object:

@@ -28,7 +28,9 @@ def describe(error: BaseException) -> str:
     """The kind and the text of what the user's code raised."""
     try:
         text = str(error)
-    except (Exception, SystemExit, GeneratorExit):  # its own __str__ fails
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # its own __str__ fails
         return f"{type(error).__name__}, whose text cannot be shown"
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

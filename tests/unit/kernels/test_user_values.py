@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -27,6 +28,7 @@ from weir.events.types import (
 )
 from weir.kernels.evaluation import RowFailure
 from weir.kernels.user_values import Misfit, is_plain, plain_value, shown, typed_array
+from weir.plan.user_code import describe
 
 
 class Colour(IntEnum):
@@ -51,6 +53,16 @@ class Unshowable:
         raise ValueError("no")
 
 
+class Own(BaseException):
+    def __str__(self) -> str:
+        raise Own
+
+
+class Rude:
+    def __repr__(self) -> str:
+        raise Own
+
+
 class OtherClass:
     """Its class cannot be asked for."""
 
@@ -71,6 +83,8 @@ TAKEN: list[tuple[pa.DataType, object, object]] = [
     (INT, 2**31 - 1, 2**31 - 1), (INT, np.int64(7), 7),
     (DOUBLE, 1.5, 1.5), (DOUBLE, np.float32(0.5), 0.5), (DOUBLE, np.float64(0.1), 0.1),
     (DOUBLE, 7, 7.0), (DOUBLE, 2**60, float(2**60)), (DOUBLE, np.int64(7), 7.0),
+    (DOUBLE, -(2**1023 + 2**1000), -(2.0**1023 + 2.0**1000)),
+    (DOUBLE, int(sys.float_info.max), sys.float_info.max),
     (DOUBLE, math.inf, math.inf),
     (BOOLEAN, True, True), (BOOLEAN, np.bool_(False), False),
     (STRING, "ü", "ü"), (STRING, Word.YES, "yes"), (STRING, np.str_("a"), "a"),
@@ -91,7 +105,8 @@ REFUSED: list[tuple[pa.DataType, object]] = [
     (BIGINT, pd.NA), (BIGINT, pd.NaT), (BIGINT, 10**6000), (BIGINT, Unshowable()),
     (BIGINT, OtherClass()), (BIGINT, (v for v in [1])), (BIGINT, np.array(7)), (BIGINT, [7]),
     (INT, 2**31), (INT, np.int64(-(2**31) - 1)),
-    (DOUBLE, 2**53 + 1), (DOUBLE, 10**400), (DOUBLE, True), (DOUBLE, "1.5"), (DOUBLE, Decimal(1)),
+    (DOUBLE, 2**53 + 1), (DOUBLE, 10**400), (DOUBLE, 2**1024), (DOUBLE, -(2**1024) + 1),
+    (DOUBLE, 2**1023 + 1), (BIGINT, Rude()), (DOUBLE, True), (DOUBLE, "1.5"), (DOUBLE, Decimal(1)),
     (DOUBLE, np.longdouble(1)), (DOUBLE, 1j),
     (BOOLEAN, 1), (BOOLEAN, 0.0), (BOOLEAN, "true"), (BOOLEAN, np.int8(1)),
     (STRING, b"a"), (STRING, 7), (STRING, "\ud800"), (STRING, Unshowable()),
@@ -152,6 +167,11 @@ def test_reasons_are_told() -> None:
         ": 'b' must be LIST(DOUBLE), not ['x'] (list): an element must be DOUBLE, not 'x' (str)"
     )
     assert why({"a": 1}, STRUCTS).endswith(": its keys must be 'a', 'b'")
+
+
+def test_what_cannot_be_shown() -> None:
+    assert shown(Rude()) == "a value that cannot be shown (Rude)"
+    assert describe(Own()) == "Own, whose text cannot be shown"
 
 
 def test_long_values_are_shortened() -> None:

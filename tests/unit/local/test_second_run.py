@@ -75,6 +75,15 @@ def dies(k: str) -> int:
     return 1
 @weir.udf
 def fails(k: str) -> int: return 1 // ("WEIR_EXTRA_CALLS" not in os.environ)
+
+def half(path, data):
+    with open(path, "wb") as file: file.write(data[: len(data) // 2])
+    os.kill(os.getpid(), 9)
+@weir.udf
+def killed(k: str) -> int:
+    import pathlib
+    if "WEIR_EXTRA_CALLS" in os.environ: pathlib.Path.write_bytes = half
+    return 1
 """
 FUNCTIONS = (
     "hashed", "ordered", "tabled", "zone", "process", "address", "counted", "batches", "steady",
@@ -117,6 +126,12 @@ def test_a_second_run_that_ends_by_itself(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="second run ended by itself: exit code 3"):
         run_files(program, directory=tmp_path, check=True)
     assert not (tmp_path / "dies.csv").exists()
+
+
+def test_a_second_run_that_is_killed_while_it_answers(tmp_path: Path) -> None:
+    program = program_of(tmp_path, {"killed": "SELECT killed(k) AS v FROM A"})
+    with pytest.raises(RunError, match="second run ended by itself: signal 9"):
+        run_files(program, directory=tmp_path, check=True)
 
 
 def test_an_error_of_the_second_run_is_told(tmp_path: Path) -> None:

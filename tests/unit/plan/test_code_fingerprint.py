@@ -108,8 +108,12 @@ PLAIN = {"limit": "7", "factor": "2", "extra": "pass", "start": "0", "unused": "
 
 def script_code(**changed: str) -> dict[str, str]:
     spaced = dict(PLAIN, **changed)
+    return code_of(SCRIPT.format(**spaced))
+
+
+def code_of(script: str) -> dict[str, str]:
     names: dict[str, object] = {"__name__": "__main__"}
-    exec(SCRIPT.format(**spaced), names)
+    exec(script, names)
     stream = names["stream"]
     assert isinstance(stream, weir.Stream)
     from weir.local.run import program_of
@@ -127,13 +131,112 @@ def test_functions_of_a_script() -> None:
     assert changes(one, script_code(start="1")) == ["__main__.Kept changed"]
 
 
+VALUES = """
+import threading, re, collections, enum, functools, numpy as np, pyarrow as pa, weir
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import PurePath
+from zoneinfo import ZoneInfo
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    low: int
+    high: object = None
+
+class Free:
+    def __init__(self, **values): self.__dict__.update(values)
+
+class Words(list): pass
+
+class Secret:
+    def __init__(self, n): self.n = n
+    def __reduce__(self): raise GeneratorExit
+
+class Endless:
+    def __reduce__(self): return Endless, (Endless(),)
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+def plus(n):
+    @functools.lru_cache
+    def cached(v): return v + n
+    return cached
+
+def ring(n):
+    one, two = Free(n=n), Free()
+    one.next, two.next, one.around = two, one, {{two}}
+    return one
+
+def chained(n):
+    made = Free(n=n)
+    for _ in range(900): made = Free(next=made)
+    return made
+
+SHARED = (Slotted(1), Slotted(2))
+VALUE = {value}
+
+@weir.udf
+def mine(v: int) -> int:
+    return VALUE
+
+stream = weir.stream("A", {{"vs": "BIGINT", "v": "BIGINT"}}, "a.jsonl", vs="vs")
+stream = stream.select(w=weir.call(mine, weir.col("v")))
+"""
+OTHERS = (
+    ("Decimal('1.5')", "Decimal('1.50')"), ("np.int64(1)", "np.int64(2)"),
+    ("timedelta(1)", "timedelta(2)"), ("range(3)", "range(4)"),
+    ("bytearray(b'a')", "bytearray(b'b')"), ("Slotted(1)", "Slotted(2)"),
+    ("Slotted(1, [Free(a=1)])", "Slotted(1, [Free(a=2)])"), ("Free(a=1)", "Free(b=1)"),
+    ("datetime(2020, 1, 1)", "datetime(2020, 1, 1, tzinfo=ZoneInfo('UTC'))"),
+    ("ZoneInfo('UTC')", "ZoneInfo('Europe/Berlin')"), ("PurePath('a')", "PurePath('b')"),
+    ("re.compile('a')", "re.compile('a', re.I)"), ("collections.deque([1])", "collections.deque()"),
+    ("collections.defaultdict(int)", "collections.defaultdict(str)"), ("Words('a')", "Words('b')"),
+    ("Colour.RED", "Colour.BLUE"), ("plus(1)", "plus(2)"), ("len", "abs"),
+    ("np.add", "np.multiply"),
+    ("np.array(['a', Free(a=1)], object)", "np.array(['a', Free(a=2)], object)"),
+    ("np.ma.array([1, 2], mask=[0, 1])", "np.ma.array([1, 2], mask=[1, 0])"),
+    ("pa.array([1, None])", "pa.array([1, 2])"), ("pa.scalar(1)", "pa.scalar(2)"),
+    ("[SHARED[0], SHARED[1], SHARED[0]]", "[SHARED[0], SHARED[1], SHARED[1]]"),
+    ("{(k, SHARED) for k in 'abcdef'}", "{(k, SHARED) for k in 'abcdeg'}"),
+    ("ring(1)", "ring(2)"), ("chained(1)", "chained(2)"), ("Free(a=1).__init__", "Free().__init__"),
+    ("threading.Lock()", "Secret(1)"), ("Free", "Endless()"),
+)  # fmt: skip
+ALIKE = (("Secret(1)", "Secret(2)"), ("(v for v in [1])", "(v for v in [2])"))
+
+
+def value_code(value: str) -> dict[str, str]:
+    return code_of(VALUES.format(value=value))
+
+
+@pytest.mark.parametrize(("one", "other"), OTHERS)
+def test_values_that_a_function_refers_to(one: str, other: str) -> None:
+    assert value_code(one) == value_code(one)
+    assert changes(value_code(one), value_code(other)) == ["__main__.mine changed"]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_what_cannot_be_pickled_counts_by_its_type(one: str, other: str) -> None:
+    assert value_code(one) == value_code(other)
+
+
+def test_attributes_are_no_globals() -> None:
+    assert script_code(extra="v.unused", unused="1") == script_code(extra="v.unused", unused="2")
+
+
+def all_code() -> list[dict[str, str]]:
+    return [script_code(), *(value_code(value) for pair in OTHERS for value in pair)]
+
+
 def test_the_same_in_every_process() -> None:
-    program = "from test_code_fingerprint import script_code; print(sorted(script_code().items()))"
+    program = "from test_code_fingerprint import all_code; print(all_code())"
     told = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True,
         env=os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": _path()},
     )  # fmt: skip
-    assert told.stdout == f"1\n{sorted(script_code().items())}\n"
+    assert told.stdout == f"1\n{all_code()}\n"
 
 
 def _path() -> str:
