@@ -198,11 +198,23 @@ class GrowingFolder(Endless):
         found = sorted(os.listdir(os.path.join(self.root, self.name)), key=os.fsencode)
         new = next((n for n in found if n not in seen and n[0] not in "._"), None)
         if new is not None:
+            self._check_file(new)
             return IngressRecord(offset, file=new)
         if ".end" in found:
             return IngressRecord(offset, ends=True)
         claim = clock.claim()
         return None if claim is None else IngressRecord(offset, claim=claim)
+
+    def _check_file(self, name: str) -> None:
+        """What has appeared can be logged and read to an end: a pipe or a device cannot."""
+        path = os.path.join(self.name, name)
+        if not os.path.isfile(os.path.join(self.root, path)):
+            raise InputError("it is no file; take it out of the folder", file=path)
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+            raise InputError("its name is no UTF-8; rename it", file=shown) from None
 
 
 def _end_of_last(log: IngressLog) -> int:

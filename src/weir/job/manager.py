@@ -643,10 +643,12 @@ class Manager:
         if self._ended is None or not self._ended.error:
             self._ended = Ended(error)
             self._dirty = True
+            self._tell("", f"ends: {error}", self._ticked_at)
 
     def _resign(self, error: str) -> None:
         """Stop without a record; see rules 1 and 5."""
         self._is_nobody = True
+        self._tell("", f"stops: {error}", self._ticked_at)
         self._finish(Ended(error))
 
     def _finish(self, ended: Ended) -> None:

@@ -225,5 +225,5 @@ def sentence(found: Sequence[Suspect], titles: Mapping[str, str]) -> str:
     return (
         f"vertex {step.vertex}{f', {title},' if title else ''} killed its host "
         f"{len(found)} times {step.rows}{row}: {shown}; everything is kept, so mend the function "
-        "or the row and run again with --resume"
+        "(--resume --accept-code-changes) or the row (--resume) and run again"
     )

@@ -39,12 +39,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from weir.plan.imported_files import IMPORTED
 from weir.plan.nodes import Program
 from weir.plan.traversal import ordered_nodes
 from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
-
-IMPORTED = "weir_import_"
-"""The names of modules that IMPORT runs begin so."""
 
 UserFunction = ScalarFunction | AggregateFunction | OperatorFunction
 _INSTALLED = frozenset(("site-packages", "dist-packages"))

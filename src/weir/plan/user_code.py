@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeGuard, TypeVar
 
 import pyarrow as pa
@@ -45,6 +45,8 @@ class ScalarFunction:
     args: tuple[pa.DataType, ...]
     result: pa.DataType
     vectorised: bool = False
+    files: object = field(default=None, compare=False, repr=False)
+    """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
 
     def __call__(self, *values: object) -> object:
         return self.function(*values)
@@ -64,6 +66,8 @@ class AggregateFunction:
     args: tuple[pa.DataType, ...]
     result: pa.DataType
     exact: bool = False
+    files: object = field(default=None, compare=False, repr=False)
+    """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class OperatorFunction:
     implementation: type
     columns: tuple[tuple[str, pa.DataType], ...]
     state: tuple[tuple[str, pa.DataType], ...]
+    files: object = field(default=None, compare=False, repr=False)
+    """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
 
     def __call__(self, *args: object) -> OperatorCall:
         """`Op(30m)`: the operator with its constants, for PROCESS, REDUCE and COMBINE."""
@@ -127,6 +133,14 @@ class UserFunctions:
             {f.name: f for f in found if _is_a(f, ScalarFunction)},
             {f.name: f for f in found if _is_a(f, AggregateFunction)},
             {f.name: f for f in found if _is_a(f, OperatorFunction)},
+        )
+
+    def travelling_with(self, files: object) -> UserFunctions:
+        """The same, each with what must be run wherever it goes."""
+        return UserFunctions(
+            {name: replace(f, files=files) for name, f in self.scalars.items()},
+            {name: replace(f, files=files) for name, f in self.aggregates.items()},
+            {name: replace(f, files=files) for name, f in self.operators.items()},
         )
 
     def __or__(self, other: UserFunctions) -> UserFunctions:

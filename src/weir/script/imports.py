@@ -1,24 +1,22 @@
 """IMPORT: the user's Python file, run once, and what its decorators made.
 
 Whatever the file raises is a `ScriptError` at the IMPORT. The file is run under a name that is
-gone from `sys.modules` afterwards, so that its functions are pickled by value: another
-process has no such file. What is run is what the file holds now: no bytecode of Python's cache,
-which may be older than a change within the same second.
+gone from `sys.modules` afterwards, so that its functions are pickled by value: another process has
+no such file, and runs it first (`plan/imported_files.py`). What is run is what the file holds now:
+no bytecode of Python's cache, which may be older than a change within the same second.
 """
 
 from __future__ import annotations
 
-import sys
 import traceback
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from sqlglot import exp
 
 from weir.errors import ScriptError
-from weir.plan.code_fingerprint import IMPORTED, file_code
+from weir.plan.code_fingerprint import file_code
 from weir.plan.functions import FUNCTIONS
+from weir.plan.imported_files import ImportedFiles
 from weir.plan.user_code import UserFunctions, describe
 from weir.script.constants import Scope, string
 from weir.script.translate_expressions import AGGREGATES
@@ -26,7 +24,9 @@ from weir.script.translate_expressions import AGGREGATES
 _TAKEN = frozenset((*FUNCTIONS, *AGGREGATES, "explode", "cast", "try_cast", "count_star"))
 
 
-def imported(node: exp.Expr, directory: Path, scope: Scope) -> tuple[UserFunctions, dict[str, str]]:
+def imported(
+    node: exp.Expr, directory: Path, scope: Scope, files: ImportedFiles
+) -> tuple[UserFunctions, dict[str, str]]:
     """The user's functions in the file that IMPORT names, relative to `directory`, and the
     fingerprints of what was run."""
     written = string(node.this, scope, "the file of IMPORT")
@@ -35,7 +35,8 @@ def imported(node: exp.Expr, directory: Path, scope: Scope) -> tuple[UserFunctio
         hint = "IMPORT takes a .py file, relative to the program's folder"
         raise scope.error(f"no Python file '{written}' in {directory}", node.this, hint)
     source = path.read_bytes()
-    functions = UserFunctions.of(_run(path, source, written, node, scope))
+    found = _run(path, source, written, node, scope, files)
+    functions = UserFunctions.of(found).travelling_with(files)
     for name in (*functions.scalars, *functions.aggregates):
         if name.lower() in _TAKEN:
             raise scope.error(f"'{written}' defines `{name}`, which is built in", node.this)
@@ -49,22 +50,15 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _run(path: Path, source: bytes, written: str, node: exp.Expr, scope: Scope) -> list[object]:
-    name = f"{IMPORTED}{path.stem}"
-    loader = SourceFileLoader(name, str(path))
-    spec = spec_from_file_location(name, path, loader=loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    sys.modules[name] = module
+def _run(
+    path: Path, source: bytes, written: str, node: exp.Expr, scope: Scope, files: ImportedFiles
+) -> list[object]:
     try:
-        exec(loader.source_to_code(source, str(path)), vars(module))
+        return list(vars(files.run(path, source)).values())
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, too, is no more than an error here
         raise _failed(error, path, written, node, scope) from error
-    finally:
-        sys.modules.pop(name, None)
-    return list(vars(module).values())
 
 
 def _failed(

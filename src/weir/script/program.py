@@ -18,6 +18,7 @@ from sqlglot import exp
 from weir.errors import PlanError, ScriptError
 from weir.events.types import BOOLEAN, STRING, type_name
 from weir.plan.builder import build_query
+from weir.plan.imported_files import ImportedFiles
 from weir.plan.nodes import Node, Output, Program, ProgramText
 from weir.plan.nodes import Source as SourceNode
 from weir.plan.query import Query
@@ -123,6 +124,7 @@ class _Checker:
         self._outputs: list[Output] = []
         self._settings: dict[str, object] = {}
         self._code: dict[str, str] = {}
+        self._files = ImportedFiles()
         self._stages: set[str] = set()
 
     @property
@@ -159,7 +161,7 @@ class _Checker:
             case Definition():
                 self._define(tree)
             case ImportStatement():
-                found, code = imported(tree, self._directory, self._scope)
+                found, code = imported(tree, self._directory, self._scope, self._files)
                 self._functions, self._code = self._functions | found, self._code | code
             case OutputStatement():
                 self._output(tree)

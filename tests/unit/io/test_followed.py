@@ -412,7 +412,7 @@ def test_a_byte_order_mark_is_no_part_of_a_growing_file(tmp_path: Path, mark: by
         file.write(lines(2, 4))
     Path(f"{path}.end").touch()
     again = again_from(source("tail://a.jsonl"), tmp_path, chunk)
-    assert [*values(iter([chunk])), *values(again)] == [0, 1, 2, 3]
+    assert [*values(iter([chunk])), *values(again)] == [0, 1, 4, 9]
 
 
 # --- files that are not what was read ----------------------------------------------------------
@@ -583,3 +583,18 @@ def test_a_line_beyond_the_limit_is_one_bad_row_however_it_comes(tmp_path: Path,
         (2, 3, "longer than 30 bytes, which is `max_record`", 31),
         (5, 6, "longer than 30 bytes, which is `max_record`", 31),
     ]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "name"])
+def test_what_is_no_file_in_a_folder_is_named(tmp_path: Path, kind: str) -> None:
+    """A pipe would be waited for without end."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    if kind == "pipe":
+        os.mkfifo(folder / "f.jsonl")
+    elif kind == "folder":
+        (folder / "f.jsonl").mkdir()
+    else:
+        Path(os.fsdecode(os.fsencode(folder) + b"/f\xff.jsonl")).touch()
+    with pytest.raises(InputError, match=r"it is no file|its name is no UTF-8"):
+        next(follow(source("in/"), tmp_path))

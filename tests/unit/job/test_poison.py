@@ -161,8 +161,8 @@ def test_the_message_names_vertex_row_cause_and_what_to_do() -> None:
     text = sentence(found, {"1.0": "Project f(v)"})
     assert text == (
         "vertex 1.0, Project f(v), killed its host 2 times at row 6 of input 0 ('a', 17): "
-        "exit code 3; everything is kept, so mend the function or the row and run again with "
-        "--resume"
+        "exit code 3; everything is kept, so mend the function (--resume --accept-code-changes) or "
+        "the row (--resume) and run again"
     )
 
 

@@ -75,7 +75,9 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
             "a segment 'job'",
         ),
         (
-            report("a", 1, vertex("sink.0", outputs=(), checkpoints=(checkpoint("sink.0", 1, 1, 1),))),
+            report(
+                "a", 1, vertex("sink.0", outputs=(), checkpoints=(checkpoint("sink.0", 1, 1, 1),))
+            ),
             "of other inputs and outputs",
         ),
     ],
