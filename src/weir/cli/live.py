@@ -335,6 +335,8 @@ def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
 def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
     from weir.io.sinks import JsonLinesForm
 
+    if since:
+        reader.commit(since - 1)  # else there are none to leave out, and whoever counts is ahead
     lines = JsonLinesForm([name for name, _ in reader.form.columns])
     while True:
         finished = reader.finished  # first: what is committed before that is read below

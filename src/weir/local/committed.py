@@ -27,7 +27,7 @@ from weir.io.writers import OutputForm, OutputWriter, put_all_in_place
 from weir.job.commits import Commit, Link, read_chain, read_part
 from weir.job.job_record import JobRecord, find_output, read_job
 from weir.job.ledger import Ledger
-from weir.job.records import job_ledger
+from weir.job.records import check_commits, job_ledger
 from weir.local.files import output_writer
 from weir.plan.nodes import Output
 from weir.reliable.digest import Digest
@@ -138,6 +138,7 @@ def manifests(store: Store) -> list[Manifest]:
     """The outputs of a job that are kept, and how much of each is committed."""
     job = existing_job(store)
     ledger = job_ledger(store, job) or Ledger()
+    check_commits(store, ledger)
     found = []
     for number, output in enumerate(job.outputs):
         if not output.kept:

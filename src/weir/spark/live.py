@@ -79,6 +79,8 @@ def grace_seconds(given: str) -> float:
     1.5
     """
     ticks = parse_duration(given)
+    if given.strip().isdigit():
+        raise PlanError(f"the grace of a stop has a unit, like {given.strip()}s")
     if not 0 <= ticks <= UNITS["d"]:
         raise PlanError(f"the grace of a stop is from 0s to 1d, not {given}")
     return ticks / UNITS["s"]
@@ -374,10 +376,16 @@ def _claim_store(
         return wanted
     if known is None:
         raise RunError(f"the store '{objects.place}' holds no job to resume")
-    if (known.plan, known.parallelism) != (wanted.plan, wanted.parallelism):
+    if known.parallelism != wanted.parallelism:
         raise PlanError(
-            f"the store '{objects.place}' holds the job of another program or parallelism",
-            hint=f"it was begun with --parallelism {known.parallelism}",
+            f"the job in '{objects.place}' was begun with --parallelism {known.parallelism}, not "
+            f"{wanted.parallelism}",
+            hint="go on with that one: it decides which vertices there are",
+        )
+    if known.plan != wanted.plan:
+        raise PlanError(
+            f"the store '{objects.place}' holds the job of another program",
+            hint="put the program back as it was, or begin anew with a store of its own",
         )
     return known
 

@@ -19,7 +19,9 @@ from weir.job.job_record import JobRecord, encode_job, output_record
 from weir.job.kept import kept_objects
 from weir.job.keys import JOB, commit_key, ingress_key, part_key, record_key
 from weir.job.ledger import Ledger
+from weir.job.messages import Checkpoint
 from weir.job.records import sweep
+from weir.local.committed import manifests
 from weir.local.files import run_files
 from weir.local.runner import output_schema
 from weir.plan.nodes import Program
@@ -75,8 +77,13 @@ class Job:
         self.store.put(key, body, new=True)
         self._number, self._last = self._number + 1, ObjectRef.of(key, body)
 
-    def finish(self) -> None:
-        self.store.put(record_key(0), Ledger(number=0, finished=True).encode(), new=True)
+    def finish(self, *, names_last: bool = False) -> None:
+        ledger = Ledger(number=0, finished=True)
+        if names_last and self._last is not None:
+            at = (self._read,)
+            last = Checkpoint(self._last, self._number - 1, 1, at, (), at)
+            ledger.checkpoints["sink.0"] = (last,)
+        self.store.put(record_key(0), ledger.encode(), new=True)
 
 
 @pytest.fixture
@@ -181,3 +188,14 @@ def test_what_is_committed_as_a_file_is_what_a_run_over_it_writes(
     read(job, "B", "--to", "now.csv")
     assert Path("now.csv").read_bytes() == Path("b.csv").read_bytes()
     assert Path("now.csv.digest").read_bytes() == Path("b.csv.digest").read_bytes()
+
+
+def test_a_lost_commit_is_not_listed_away(job: Job, tmp_path: Path) -> None:
+    """`weir read STORE` looks at all of the commits' names, and at the last one."""
+    for value in range(3):
+        job.commit(rows(value))
+    job.finish(names_last=True)
+    assert [m.commits for m in manifests(job.store) if m.name == "B" and m.kind == "rows"] == [3]
+    job.store.delete([commit_key("sink.0", 1)])
+    with pytest.raises(RunError, match=commit_key("sink.0", 1)):
+        manifests(job.store)
