@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from weir.events.printable import printable
+from weir.events.printable import visible
 
 SHOWN_BEFORE = 100
 """Characters of a line that are shown before the place of an error, and about as many behind."""
@@ -59,19 +59,19 @@ class ScriptError(WeirError):
         super().__init__(self._render())
 
     def _render(self) -> str:
-        text = f"line {self.line}, column {self.column}: {printable(self.message)}"
+        text = f"line {self.line}, column {self.column}: {visible(self.message)}"
         if self.source_line:
             # Of a very long line, what stands around the place.
             start = max(0, self.column - 1 - SHOWN_BEFORE)
             end = start + 2 * SHOWN_BEFORE
-            before = printable(self.source_line[start : self.column - 1])
-            behind = printable(self.source_line[max(start, self.column - 1) : end])
+            before = visible(self.source_line[start : self.column - 1])
+            behind = visible(self.source_line[max(start, self.column - 1) : end])
             before = f"…{before}" if start else before
             behind = f"{behind}…" if end < len(self.source_line) else behind
             # Tabs stay tabs under the line, so that the caret stands where the eye looks.
             indent = "".join(c if c == "\t" else " " for c in before)
             text += f"\n  {before}{behind}\n  {indent}^"
-        return f"{text}\n  hint: {printable(self.hint)}" if self.hint else text
+        return f"{text}\n  hint: {visible(self.hint)}" if self.hint else text
 
 
 _LONGEST = 400

@@ -36,6 +36,19 @@ def in_one_line(text: str) -> str:
     return _IN_A_LINE.sub(_escaped, text)
 
 
+def visible(text: str) -> str:
+    """A piece of a program's text, in which nothing may hide: invisible characters are shown too.
+
+    >>> visible("a\\ufeffb")
+    'a\\\\ufeffb'
+    """
+    return "".join(c if c.isprintable() or c in "\t\n\xa0" else _as_json(c) for c in text)
+
+
 def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
+    return _as_json(found[0])
+
+
+def _as_json(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
