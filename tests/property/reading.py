@@ -98,7 +98,8 @@ class _Pairs(list[tuple[str, object]]):
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         for name, _ in pairs:
-            if any("\ud800" <= c < "\udc00" for c in name):
+            # Bytes that are no text stand as \udc80 to \udcff.
+            if any("\ud800" <= c < "\udc80" or "\udd00" <= c <= "\udfff" for c in name):
                 raise ValueError("half a character, written as an escape")
         super().__init__(pairs)
 
@@ -179,7 +180,7 @@ def slow_records(data: bytes, quoted: bool) -> list[tuple[int, bytes]]:
 def slow_csv(data: bytes, limit: int) -> list[Said] | None:
     """Records by state, fields by state; None where the header is no `vs,s`, or too long."""
     records = slow_records(data.removeprefix(b"\xef\xbb\xbf"), True)
-    while records and not records[0][1].strip():
+    while records and not records[0][1].strip() and len(records[0][1]) <= limit:
         del records[0]
     if not records or records[0][1].rstrip(b"\r\n") != b"vs,s" or len(records[0][1]) > limit:
         return None
