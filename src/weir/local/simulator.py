@@ -697,6 +697,8 @@ class World:
             for other in self._managers:
                 other.dead = other is not manager
             self._managers = [manager]
+            if manager.machine.resigned:  # it tells nobody anything: its driver ends the hosts
+                self._end_processes()
 
     def _find_finished(self, error: str = "") -> None:
         """There is nothing to do for a manager: the last one died after its last record, or the
