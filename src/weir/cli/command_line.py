@@ -30,6 +30,8 @@ if sys.platform != "win32":
     import resource
 
 DONE, FAILED, WRONG, INTERRUPTED, NOT_READ, TERMINATED = 0, 1, 2, 130, 141, 143
+AGAIN = 0.5
+"""Seconds until SIGTERM takes effect again, if something swallowed it."""
 LONGEST = 10_000
 """So many characters of an error are shown."""
 MOST_FILES = 65_536
@@ -139,6 +141,7 @@ def clean_errors(debug: bool) -> Iterator[None]:
 def ended_by(interrupt: KeyboardInterrupt) -> tuple[str, int]:
     """How an interrupt is told, and its exit code."""
     if isinstance(interrupt, Terminated):
+        signal.setitimer(signal.ITIMER_REAL, 0)
         return "terminated", TERMINATED
     return "interrupted", INTERRUPTED
 
@@ -212,9 +215,18 @@ def settle_process() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
         raise Terminated
 
+    def again(number: int, frame: FrameType | None) -> None:
+        # A library that was calling back into Python swallows what is raised there (a compiler
+        # does): then nobody is handling it now.
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        if sys.exc_info()[1] is None:
+            raise Terminated
+
     signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGALRM, again)
 
 
 def leave_stdout() -> None:
