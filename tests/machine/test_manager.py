@@ -283,6 +283,21 @@ def test_a_vertex_without_a_way_back_ends_the_job_with_everything_kept() -> None
     assert "no checkpoint that can be read" in ended.error
 
 
+def test_a_checkpoint_that_nothing_can_stand_in_for_can_be_put_back() -> None:
+    """The job ends and names it; the record still refers to it, so `--resume` finds it again."""
+    job = running()
+    made = checkpoint("1.0", 0, 3, 0)
+    job.report("h1", job.says("1.0", checkpoints=(made,)))
+    job.tick(1.0)
+    assert job.machine.ledger.collected["0.0/0.0"] == 3
+    error = f"{made.key} is not in the store"
+    job.report("h1", job.says("1.0", status="failed", corrupt=(made.key,), error=error))
+    job.tick(2.0)
+    (ended,) = [c for c in job.out if isinstance(c, Ended)]
+    assert error in ended.error and "put it back and run again with --resume" in ended.error
+    assert made.key in job.records[-1].names
+
+
 def test_an_error_of_a_vertex_ends_the_job_and_deletes_nothing_that_is_needed() -> None:
     job = running()
     made = checkpoint("1.0", 0, 3, 0)

@@ -335,16 +335,14 @@ def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
 def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
     from weir.io.sinks import JsonLinesForm
 
-    if since:
-        reader.commit(since - 1)  # else there are none to leave out, and whoever counts is ahead
     lines = JsonLinesForm([name for name, _ in reader.form.columns])
     while True:
-        finished = reader.finished  # first: what is committed before that is read below
-        for commit, batches in reader.commits(since):
-            since = commit.number + 1
-            for rows in batches:
+        look = reader.look(since)
+        for commit in look.commits:
+            for rows in reader.rows(commit):
                 put(lines.encode(reader.form.record(rows)))
-        if finished or not follow:
+        since = look.end
+        if look.finished or not follow:
             break
         time.sleep(FOLLOW_EVERY)
     say(f"weir: {since} commits", err=True)

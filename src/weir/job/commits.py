@@ -27,11 +27,12 @@ from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body, Store
 from weir.reliable.stream import Entry
 
-LOST = (
-    "committed rows are lost. If the store keeps versions or there is a backup, put it back and "
-    "run again with --resume; else start the job again with an empty store. "
-    "weir store STORE --verify names all that is missing or changed"
+PUT_BACK = (
+    "if the store keeps versions or there is a backup, put it back and run again with --resume; "
+    "else start the job again with an empty store. weir store STORE --verify names all that is "
+    "missing or changed"
 )
+LOST = f"committed rows are lost; {PUT_BACK}"
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -86,7 +87,7 @@ def decode_part(key: str, body: bytes) -> list[tuple[int, Batch]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainedCommit:
     """A commit, the reference by which it is known, and the digest of all rows before it."""
 
     commit: Commit
@@ -95,20 +96,27 @@ class Link:
 
 
 def read_chain(
-    store: Store, sink: str, named: ObjectRef | None = None, since: int = 0
-) -> list[Link]:
+    store: Store,
+    sink: str,
+    named: ObjectRef | None = None,
+    since: int = 0,
+    *,
+    thorough: bool = True,
+) -> list[ChainedCommit]:
     """The commits of an output from a number on, in order. Each is vouched for by a later one or
-    by the record, which refers to `named`; but for the last ones, if the record is behind."""
+    by the record, which refers to `named`; but for the last ones, if the record is behind. Behind
+    these all are listed, to see whether one is missing; who looks again and again, until the record
+    refers to the last one, need not."""
     found = [*_back_from(store, named, since)][::-1]
     number, last = 0 if named is None else number_of(named.key) + 1, named
-    while (following := _next_commit(store, sink, number, last)) is not None:
+    while (following := _next_commit(store, sink, number, last, thorough)) is not None:
         found.append(following)
         number, last = number + 1, following[1]
-    links: list[Link] = []
+    links: list[ChainedCommit] = []
     for commit, ref in found:
         if commit.number >= since:
             total = links[-1].commit.digest if links else _digest_before(store, commit)
-            links.append(Link(commit, ref, total))
+            links.append(ChainedCommit(commit, ref, total))
     return links
 
 
@@ -135,12 +143,12 @@ def _digest_before(store: Store, commit: Commit) -> Digest:
 
 
 def _next_commit(
-    store: Store, sink: str, number: int, last: ObjectRef | None
+    store: Store, sink: str, number: int, last: ObjectRef | None, thorough: bool
 ) -> tuple[Commit, ObjectRef] | None:
     """The commit of this number behind `last`, if there is one; nobody vouches for it yet."""
     key = commit_key(sink, number)
     body = store.get(key)
-    if body is None and (later := later_commit(store, sink, number)):
+    if body is None and thorough and (later := later_commit(store, sink, number)):
         body = store.get(key)  # both may have come since
         if body is None:
             raise SnapshotCorrupt(f"{key} is not in the store, but {later} is: {LOST}")
@@ -175,7 +183,7 @@ def _is_commit(key: str, body: bytes) -> bool:
     return True
 
 
-def read_part(store: Store, link: Link) -> list[tuple[int, Batch]]:
+def read_part(store: Store, link: ChainedCommit) -> list[tuple[int, Batch]]:
     """The sorted runs of a commit, with the input of the sink each came from: as many rows, and
     the same, as the commit says."""
     commit = link.commit

@@ -27,10 +27,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 
 from weir.errors import SnapshotCorrupt
-from weir.job.commits import LOST
+from weir.job.commits import LOST, PUT_BACK
 from weir.job.keys import (
     EPHEMERAL,
     LATEST_RECORD,
@@ -51,8 +52,9 @@ from weir.job.ledger import (
     restarts,
 )
 from weir.job.messages import Orders, Place, Report, VertexOrder, VertexReport
+from weir.job.mourning import Mourning
 from weir.job.placing import HostState, Placement, gap_before, host_for, log_is_ahead
-from weir.job.poison import RELAPSES, Death, cleared, pieces_for, sentence, suspect, verdict
+from weir.job.poison import Death, pieces_for
 from weir.job.records import encode_hint
 from weir.job.signals import (
     Answer,
@@ -84,8 +86,6 @@ from weir.job.sweeping import (
 )
 from weir.job.topology import Topology
 
-RELAPSES_WITHIN = 60.0
-"""Deaths in no step that are further apart do not count together."""
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
 
 
@@ -137,9 +137,7 @@ class Manager:
     ) -> None:
         """`ledger` is the last record (a new one for a new job); no two managers of a job may
         ever have the same `name`. `titles` say what vertices do, for messages."""
-        self._titles = titles or {}
-        self._mourned: set[str] = set()
-        self._idle_deaths: list[float] = []
+        self._mourning = Mourning(ledger, titles or {}, settings.deaths)
         self.topology, self.ledger, self.settings = topology, ledger, settings
         self._strategies = strategies
         ledger.epoch += 1
@@ -305,36 +303,16 @@ class Manager:
 
     def _mourn(self, death: Death, now: float) -> None:
         """A host is known to have died, and maybe of what; see rule 8."""
-        if death.session in self._mourned:
-            return
-        self._mourned.add(death.session)
         self.lose(death.session, now, death.cause)
+        if not self._mourning.is_news(death):
+            return
         step = death.step
         if step is None or step.vertex not in self.topology.vertices:
-            self._mourn_idle(death, now)
+            self._end_if(self._mourning.note_idle(death, now))
             return
-        known = self.ledger.suspects.get(step.vertex, ())
-        if any(s.death.session == death.session for s in known):
-            return  # told to a manager before this one
-        checkpoints = self.ledger.checkpoints.get(step.vertex, ())
-        number = checkpoints[-1].number if checkpoints else -1
-        known = self.ledger.suspects[step.vertex] = suspect(known, death, number)
         self._dirty = True
         self._tell(step.vertex, f"its host died {step.rows}: {death.cause}", now)
-        found = verdict(known, self.settings.deaths)
-        if found:
-            self._end(sentence(found, self._titles))
-
-    def _mourn_idle(self, death: Death, now: float) -> None:
-        """It was in no step. That happens; but not again and again, with nothing in between."""
-        recent = self._idle_deaths[-1:] and now - self._idle_deaths[-1] < RELAPSES_WITHIN
-        self._idle_deaths = [*self._idle_deaths, now] if recent else [now]
-        if len(self._idle_deaths) >= RELAPSES:
-            self._end(
-                f"hosts died {RELAPSES} times in short succession without storing anything in "
-                f"between, and in no step of a vertex: {death.cause}; everything is kept, so mend "
-                "it and run again with --resume"
-            )
+        self._end_if(self._mourning.blame(step.vertex, death))
 
     # --- placing -----------------------------------------------------------------------------
 
@@ -360,7 +338,7 @@ class Manager:
         restart = found.checkpoint[placement.vertex]
         gap = gap_before(placement.vertex, restart, self.topology, self.ledger)
         if gap:
-            self._end(gap)
+            self._end(f"{gap}; start the job again with an empty store")
             return
         session = host_for(self._copies[placement.vertex], load, self.hosts)
         if session is None:
@@ -424,12 +402,7 @@ class Manager:
             self._end(f"vertex {vertex}: {found.error}: {LOST}")
             return
         if found.corrupt:
-            forget(self.ledger, found.corrupt)
-            self._spoiled.update(found.corrupt)
-            self._dirty = True
-            for key in found.corrupt:
-                self._tell(vertex, f"{key} cannot be read; going back", now)
-            self._unplace(placement, now)
+            self._go_back(placement, found, now)
             return
         if found.status == "failed":
             self._end(f"vertex {vertex}: {found.error}")
@@ -453,7 +426,7 @@ class Manager:
         last = self.ledger.checkpoints.get(vertex, ())[-1:]
         if learn_checkpoints(self.ledger, vertex, checkpoints):
             self._dirty = True
-            self._clear(vertex, last[0].inputs if last else None)
+            self._mourning.clear(vertex, last[0].inputs if last else None)
             self._tell(vertex, f"checkpoint {checkpoints[-1].number}", now)
         for stream, segments in found.segments.items():
             readable = [s for s in segments if s.key not in self._spoiled]
@@ -462,13 +435,24 @@ class Manager:
         if found.status == "done" and (before is None or before.status != "done"):
             self._tell(vertex, "done", now)
 
-    def _clear(self, vertex: str, before: tuple[int, ...] | None) -> None:
-        """The vertex has stored a checkpoint, behind one at these positions."""
-        self._idle_deaths = []
-        known = self.ledger.suspects.pop(vertex, ())
-        left = cleared(known, self.ledger.checkpoints[vertex][-1].inputs, before)
-        if left:
-            self.ledger.suspects[vertex] = left
+    def _go_back(self, placement: Placement, found: VertexReport, now: float) -> None:
+        """Objects cannot be read: the vertex does without them if it can; if not, the record goes
+        on referring to them, so that who puts them back can resume the job."""
+        vertex = placement.vertex
+        without = copy(self.ledger)
+        without.checkpoints, without.segments = dict(without.checkpoints), dict(without.segments)
+        forget(without, found.corrupt)
+        restart = restarts(self.topology, without).checkpoint[vertex]
+        gap = gap_before(vertex, restart, self.topology, without)
+        if gap:
+            self._end(f"{found.error}, and without it {gap}: {PUT_BACK}")
+            return
+        forget(self.ledger, found.corrupt)
+        self._spoiled.update(found.corrupt)
+        self._dirty = True
+        for key in found.corrupt:
+            self._tell(vertex, f"{key} cannot be read; going back", now)
+        self._unplace(placement, now)
 
     def _check_finished(self, now: float) -> None:
         sinks = {spec.id for spec in self.topology.sinks}
@@ -500,17 +484,8 @@ class Manager:
                 )
 
     def _check_steps(self) -> None:
-        limit = self.settings.step_limit
-        for host in self.hosts.values() if limit is not None else ():
-            step = host.step
-            if step is not None and step.phase == "step" and step.seconds > (limit or 0.0):
-                title = self._titles.get(step.vertex, "")
-                self._end(
-                    f"vertex {step.vertex}{f', {title},' if title else ''} has been at one step "
-                    f"for {step.seconds:.0f} s, {step.rows}, and step_limit is {limit:g} s; "
-                    "everything is kept, so mend it or raise the limit, and run again with "
-                    "--resume"
-                )
+        if self.settings.step_limit is not None:
+            self._end_if(self._mourning.overdue(self.hosts.values(), self.settings.step_limit))
 
     def _check_alone(self, now: float) -> None:
         if self.hosts:
@@ -644,6 +619,10 @@ class Manager:
             self._ended = Ended(error)
             self._dirty = True
             self._tell("", f"ends: {error}", self._ticked_at)
+
+    def _end_if(self, error: str) -> None:
+        if error:
+            self._end(error)
 
     def _resign(self, error: str) -> None:
         """Stop without a record; see rules 1 and 5."""

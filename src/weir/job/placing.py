@@ -69,16 +69,14 @@ def gap_before(vertex: str, restart: Checkpoint | None, topology: Topology, ledg
         if start < kept:
             return (
                 f"vertex {vertex} has no checkpoint that can be read: it would need row "
-                f"{start} of stream {stream}, of which rows from {kept} on are kept; start "
-                "the job again with an empty store"
+                f"{start} of stream {stream}, of which rows from {kept} on are kept"
             )
     begins = restart.log if restart is not None else 0
     kept = ledger.collected.get(ingress_log(vertex), 0)
     if begins < kept:
         return (
             f"vertex {vertex} has no checkpoint that can be read: it would need record "
-            f"{begins} of its log, of which those from {kept} on are kept; start the job again "
-            "with an empty store"
+            f"{begins} of its log, of which those from {kept} on are kept"
         )
     return ""
 

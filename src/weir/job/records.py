@@ -81,9 +81,10 @@ def _decoded(number: int, body: bytes) -> Ledger | None:
         return None
 
 
-def job_ledger(store: Store, job: JobRecord) -> Ledger | None:
-    """The last record of this job; None where none was made."""
-    ledger = known_record(store, len(job.outputs))
+def job_ledger(store: Store, job: JobRecord, *, thorough: bool = True) -> Ledger | None:
+    """The last record of this job; None where none was made. Whether a commit is ahead of it is
+    looked at too, but for one who has just done that (`thorough`)."""
+    ledger = known_record(store, len(job.outputs)) if thorough else last_record(store)
     if ledger is not None and ledger.token != job.token:
         raise RunError("the store holds records of another job than the one it says it is for")
     return ledger

@@ -10,7 +10,7 @@ to a number goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.order import in_order
 from weir.io.object_store import existing_store
 from weir.io.writers import OutputForm, OutputWriter, put_all_in_place
-from weir.job.commits import Commit, Link, read_chain, read_part
+from weir.job.commits import ChainedCommit, read_chain, read_part
 from weir.job.job_record import JobRecord, find_output, read_job
 from weir.job.ledger import Ledger
 from weir.job.records import check_commits, job_ledger
@@ -56,18 +56,22 @@ def read_committed(store: str, output: str, *, kind: Kind = "rows", since: int =
     asks for the late or the bad rows of an input.
     """
     reader = OutputReader(existing_store(store), output, kind)
-    finished = reader.finished  # first: what is committed afterwards is the next reader's
-    batches, last = [], reader.commit(since - 1) if since else None
-    for commit, rows in reader.commits(since):
-        last = commit
-        batches += rows
+    look = reader.look(since)
+    batches = [rows for link in look.commits for rows in reader.rows(link)]
     return Committed(
-        reader.table(batches),
-        0 if last is None else last.number + 1,
-        0 if last is None else last.count,
-        str(Digest() if last is None else last.digest),
-        finished,
+        reader.table(batches), look.end, look.digest.count, str(look.digest), look.finished
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is committed of an output: the commits from a number on, how many there are in all, the
+    digest of all rows, and whether no more will come."""
+
+    commits: Sequence[ChainedCommit]
+    end: int
+    digest: Digest
+    finished: bool
 
 
 class OutputReader:
@@ -78,26 +82,30 @@ class OutputReader:
         job = self._job
         number = find_output(job.outputs, name, kind)
         self._store, self._sink = store, f"sink.{number}"
+        self._has_looked = False
         self.output = job.outputs[number]
         self.form = OutputForm(".jsonl", self.output.schema, self.output.kind != "bad")
 
-    @property
-    def finished(self) -> bool:
-        ledger = job_ledger(self._store, self._job)
-        return ledger is not None and ledger.finished
+    def look(self, since: int = 0) -> Look:
+        """What is there now, without the first so many commits, which must be there. The first look
+        is thorough, the next ones are quick: the record will refer to what comes."""
+        ledger = job_ledger(self._store, self._job, thorough=not self._has_looked)
+        first, is_new = max(since - 1, 0), not self._has_looked
+        found = commits(self._store, self._sink, ledger, first, thorough=is_new)
+        if since and not found:
+            raise RunError(f"{self.output.title} has no commit {since - 1} yet")
+        self._has_looked = True
+        last = found[-1].commit if found else None
+        return Look(
+            found[1:] if since else found,
+            0 if last is None else last.number + 1,
+            Digest() if last is None else last.digest,
+            ledger is not None and ledger.finished,
+        )
 
-    def commit(self, number: int) -> Commit:
-        for link in self._links(number):
-            return link.commit
-        raise RunError(f"{self.output.title} has no commit {number} yet")
-
-    def commits(self, since: int = 0) -> Iterator[tuple[Commit, list[Batch]]]:
-        """The commits that are there, from this number on, each with its sorted runs."""
-        for link in self._links(since):
-            yield link.commit, [rows for _, rows in read_part(self._store, link)]
-
-    def _links(self, since: int = 0) -> list[Link]:
-        return commits(self._store, self._sink, job_ledger(self._store, self._job), since)
+    def rows(self, commit: ChainedCommit) -> list[Batch]:
+        """The sorted runs of a commit."""
+        return [rows for _, rows in read_part(self._store, commit)]
 
     def table(self, batches: list[Batch]) -> pa.Table:
         """Rows as a file has them."""
@@ -107,19 +115,17 @@ class OutputReader:
 
     def write(self, path: str) -> Digest:
         """What is committed now, as a file (or a folder of parts) like a finished run's."""
-        found = self._links()
-        writers = len(found[-1].commit.inputs) if found else 1
+        look = self.look()
+        writers = len(look.commits[-1].commit.inputs) if look.commits else 1
         lifetime = self.output.kind != "bad"
         writer = OutputWriter(path, self.output.schema, writers, lifetime=lifetime)
-        digest = Digest()
         with ExitStack() as aborting:
             aborting.callback(writer.abort)
-            for link in found:
-                digest = link.commit.digest
-                for place, rows in read_part(self._store, link):
+            for commit in look.commits:
+                for place, rows in read_part(self._store, commit):
                     writer.write(place, rows)
-            writer.close(digest)
-        return digest
+            writer.close(look.digest)
+        return look.digest
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -166,10 +172,12 @@ def existing_job(store: Store) -> JobRecord:
     return job
 
 
-def commits(store: Store, sink: str, ledger: Ledger | None, since: int = 0) -> list[Link]:
-    """The commits of an output that are there, in order, from a number on."""
+def commits(
+    store: Store, sink: str, ledger: Ledger | None, since: int = 0, *, thorough: bool = True
+) -> list[ChainedCommit]:
+    """The commits of an output that are there, in order, from a number on; see `read_chain`."""
     known = ledger.checkpoints.get(sink, ()) if ledger is not None else ()
-    return read_chain(store, sink, known[-1].ref if known else None, since)
+    return read_chain(store, sink, known[-1].ref if known else None, since, thorough=thorough)
 
 
 def write_outputs(

@@ -1,5 +1,6 @@
 """Committed rows of a live job: what readers see of its store while it runs."""
 
+import builtins
 import json
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from weir.job.keys import JOB, commit_key, ingress_key, part_key, record_key
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.records import sweep
-from weir.local.committed import manifests
+from weir.local.committed import OutputReader, manifests
 from weir.local.files import run_files
 from weir.local.runner import output_schema
 from weir.plan.nodes import Program
@@ -89,6 +90,29 @@ class Job:
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
+
+
+def test_who_follows_an_output_lists_its_commits_once(job: Job) -> None:
+    listed: list[str] = []
+
+    class Watched(ObjectStore):
+        def list(self, prefix: str = "") -> builtins.list[str]:
+            listed.append(prefix)
+            return super().list(prefix)
+
+    job.commit(rows(1))
+    reader = OutputReader(Watched(job.store.place), "B")
+    assert reader.look().end == 1
+    assert any(prefix.startswith("commits/") for prefix in listed)
+    listed.clear()
+    job.commit(rows(2))
+    look = reader.look(1)
+    assert (look.end, [v for c in look.commits for b in reader.rows(c) for v in b.vs]) == (2, [2])
+    assert not any(prefix.startswith("commits/") for prefix in listed)
+    job.finish(names_last=True)
+    job.store.delete([commit_key("sink.0", 1)])
+    with pytest.raises(SnapshotCorrupt, match=commit_key("sink.0", 1)):
+        reader.look(2)
 
 
 def test_only_committed_rows_are_seen(job: Job) -> None:
