@@ -20,7 +20,7 @@ from offline import peak_memory
 from offline_data import random_lines
 
 from weir.script.program import parse_program
-from weir.spark.offline import run_offline
+from weir.spark.offline.run_offline import run_offline
 from weir.spark.session import make_session
 
 FILE_EVENTS = 2_000_000

@@ -30,8 +30,8 @@ from pyspark.sql import SparkSession
 
 from weir.job.running import HostSettings
 from weir.job.status import JobStatus
-from weir.spark.live import LiveSettings
-from weir.spark.live_hosts import live_master
+from weir.spark.live.hosts import live_master
+from weir.spark.live.job import LiveSettings
 from weir.spark.session import make_session
 
 mpl.use("Agg")

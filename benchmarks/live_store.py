@@ -15,12 +15,12 @@ import argparse
 import tempfile
 import time
 
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.records import last_record
 from weir.job.status import JobStatus
 from weir.script.program import parse_program
-from weir.spark.live import LiveSettings, prepare_live
-from weir.spark.live_hosts import live_master
+from weir.spark.live.hosts import live_master
+from weir.spark.live.job import LiveSettings, prepare_live
 from weir.spark.session import make_session
 
 PROGRAM = """SET strategy = 'checkpoint(3s)';

@@ -27,8 +27,8 @@ from pyspark.sql import SparkSession
 from weir.events.batch import Batch
 from weir.job.status import JobStatus
 from weir.script.program import parse_program
-from weir.spark.live import LiveSettings, prepare_live
-from weir.spark.live_hosts import live_master
+from weir.spark.live.hosts import live_master
+from weir.spark.live.job import LiveSettings, prepare_live
 from weir.spark.session import make_session
 
 PROGRAMS: Mapping[str, tuple[tuple[str, ...], str]] = {

@@ -28,7 +28,7 @@ from offline_peers import PEERS, logging_to, shuffled, timed
 from pyspark.sql import SparkSession
 
 from weir.script.program import parse_program
-from weir.spark.offline import run_offline
+from weir.spark.offline.run_offline import run_offline
 from weir.spark.session import make_session
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.plan.nodes import Source, schema
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain
 from weir.script import parse_program

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.status import JobStatus, read_status
 
 START_LIMIT = 120.0

@@ -16,17 +16,17 @@ import typer.main
 from weir import cli
 from weir.events.batch import Batch
 from weir.events.types import STRING
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.commits import Commit, encode_part
 from weir.job.job_record import JobRecord, encode_job, output_record
-from weir.job.keys import JOB, commit_key, part_key, record_key
 from weir.job.ledger import Ledger
 from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus, story_key
 from weir.job.story import StoryLine
-from weir.local.runner import output_schema
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import digest
+from weir.reliable.keys import JOB, commit_key, part_key, record_key
 from weir.reliable.objects import ObjectRef
+from weir.runtime.outputs import output_schema
 from weir.script.program import parse_program
 
 EVIL = "e\x1b[31m[/x]\x1b]0;title\x07\x9b2J\x7f\x08\r\u202e\u2066[bold]é日"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from weir.local.conform import check_cases, read_cases
+from weir.conform.cases import check_cases, read_cases
 from weir.spark.class_archive import archive_path
 
 CASES = Path(__file__).parent / "conformance"

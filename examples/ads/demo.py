@@ -24,13 +24,13 @@ from pathlib import Path
 import numpy as np
 
 from weir.events.batch import Batch
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.status import JobStatus, read_story
 from weir.plan.nodes import Program
 from weir.script.program import parse_program
-from weir.spark.live import LiveSettings, prepare_live
-from weir.spark.live_hosts import live_master
-from weir.spark.offline import run_offline
+from weir.spark.live.hosts import live_master
+from weir.spark.live.job import LiveSettings, prepare_live
+from weir.spark.offline.run_offline import run_offline
 from weir.spark.session import session
 
 HERE = Path(__file__).parent

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 
 from weir.errors import PlanError
 from weir.events.batch import OPEN, START, Batch
-from weir.io.memory import MemoryPartition
-from weir.local.runner import LocalRun, output_schema
+from weir.ingress.memory import MemoryPartition
+from weir.local.runner import LocalRun
 from weir.plan.nodes import Output, Program, Schema
 from weir.reliable.stream import Entry, MemoryStream
+from weir.runtime.outputs import output_schema
 from weir.script import parse_program
 
 Items = Sequence[Mapping[str, object]]

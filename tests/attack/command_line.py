@@ -20,11 +20,11 @@ import msgspec
 from attack.attacks import attack
 from commands import END_LIMIT, finished, wait_for, weir_run
 from hostile import EVIL, EVIL_FILE, harm_in, hostile_folder
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.commits import decode_commit
-from weir.job.keys import commit_key, part_key
 from weir.job.status import JobStatus, read_story
 from weir.reliable.codec import encode_record
+from weir.reliable.keys import commit_key, part_key
 
 ROWS = 60_000
 PROGRAM = f"""

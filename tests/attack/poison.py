@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attack.attacks import attack
 from commands import END_LIMIT, finished, wait_for, weir_run
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.status import JobStatus, read_status, read_story
 
 RULES = """

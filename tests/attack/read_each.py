@@ -10,7 +10,7 @@ from pathlib import Path
 
 from weir.errors import InputError
 from weir.events.types import BIGINT, STRING
-from weir.io.columnar import ParquetFile
+from weir.files.columnar import ParquetFile
 
 
 def rows(path: Path) -> list[dict[str, object]]:

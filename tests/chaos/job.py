@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from chaos.processes import Family
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.status import JobStatus, read_status, read_story
 from weir.job.story import StoryLine
 

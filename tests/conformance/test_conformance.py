@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from numba.core.registry import CPUDispatcher
 
-from weir.local.conform import (
+from weir.conform.cases import (
     Case,
     Outcome,
     Trial,
@@ -25,7 +25,7 @@ from weir.local.conform import (
     read_cases,
     run_locally,
 )
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 
 CASES = [c for path in sorted(Path(__file__).parent.glob("*.jsonl")) for c in read_cases(path)]
 SLICES = 8

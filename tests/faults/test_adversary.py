@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from weir.local.simulate import SeedResult, Wish, run_seed
+from weir.simulator.simulate import SeedResult, Wish, run_seed
 
 SEEDS = int(os.environ.get("WEIR_HARM_SEEDS", "100"))
 CHUNK = 20

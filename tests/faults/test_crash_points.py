@@ -4,11 +4,11 @@ from functools import cache
 
 import pytest
 
-from weir.job.strategy import Strategy
-from weir.local.faults import Faults
-from weir.local.simulate import SeedResult, Wish, run_seed
-from weir.local.simulator import When
-from weir.local.workloads import Workload, make_workload
+from weir.runtime.strategies import Strategy
+from weir.simulator.faults import Faults
+from weir.simulator.simulate import SeedResult, Wish, run_seed
+from weir.simulator.workloads import Workload, make_workload
+from weir.simulator.world import When
 
 STRATEGIES = [Strategy("checkpoint"), Strategy("replicate", copies=2)]
 RUNS = [("figure1", 5), ("diamond", 5), ("turned_away", 5)]

@@ -7,11 +7,11 @@ import pytest
 
 from weir.job.records import last_record
 from weir.job.signals import Ended
-from weir.local.faults import Faults, Poison
-from weir.local.simulate import SeedResult, Wish, committed, make_job, run_seed
-from weir.local.simulator import SimulatedJob, World
-from weir.local.witness import Truth, truth_of
-from weir.local.workloads import Workload, make_workload
+from weir.simulator.faults import Faults, Poison
+from weir.simulator.simulate import SeedResult, Wish, committed, make_job, run_seed
+from weir.simulator.witness import Truth, truth_of
+from weir.simulator.workloads import Workload, make_workload
+from weir.simulator.world import SimulatedJob, World
 
 NEVER_POISON = Faults(fall=0.1, crash=0.3, delay=0.01, until=8.0)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from weir.job.commits import read_part
-from weir.local import simulator
-from weir.local.committed import commits
-from weir.local.simulate import run_seed
-from weir.local.simulated_disk import SimulatedDisk
+from weir.job.committed import commits
 from weir.reliable.digest import Digest, digest
+from weir.simulator import world as simulator
+from weir.simulator.simulate import run_seed
+from weir.simulator.simulated_disk import SimulatedDisk
 
 
 class WatchedDisk(SimulatedDisk):

@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from property.replaying import JOINS, STATEFUL, random_inputs, random_program
-from weir.io.memory import MemoryPartition
-from weir.job.strategy import Strategy
-from weir.local.faults import Faults
-from weir.local.simulate import Wish, run_seed
-from weir.local.simulator import When
-from weir.local.workloads import Workload
+from weir.ingress.memory import MemoryPartition
+from weir.runtime.strategies import Strategy
+from weir.simulator.faults import Faults
+from weir.simulator.simulate import Wish, run_seed
+from weir.simulator.workloads import Workload
+from weir.simulator.world import When
 
 SEEDS = 150
 CHUNK = 25

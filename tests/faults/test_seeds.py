@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from weir.local.faults import Faults
-from weir.local.simulate import SeedResult, Wish, run_seed
+from weir.simulator.faults import Faults
+from weir.simulator.simulate import SeedResult, Wish, run_seed
 
 SEEDS = int(os.environ.get("WEIR_SEEDS", "500"))
 CHUNK = 25

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weir.io.memory import MemoryPartition
+from weir.conform.cases import case_partitions, case_program, read_cases
+from weir.ingress.memory import MemoryPartition
 from weir.job.records import last_record
 from weir.job.signals import Ended
-from weir.local.conform import case_partitions, case_program, read_cases
-from weir.local.faults import KINDS, Faults
-from weir.local.simulate import SeedResult, Wish, make_job, minimise, run_seed
-from weir.local.simulator import World
-from weir.local.workloads import Workload, choose, make_workload
 from weir.script.program import parse_program
+from weir.simulator.faults import KINDS, Faults
+from weir.simulator.simulate import SeedResult, Wish, make_job, minimise, run_seed
+from weir.simulator.workloads import Workload, choose, make_workload
+from weir.simulator.world import World
 
 CASES = sorted((Path(__file__).parents[1] / "conformance").glob("*.jsonl"))
 

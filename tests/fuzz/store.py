@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from machine.jobs import checkpoint, entry, rows, segment
 from weir.errors import SnapshotCorrupt
-from weir.io.ingress_log import IngressLog, IngressRecord, first_place
-from weir.io.sidecar import Sidecar, read_sidecar, sidecar_schema, write_sidecar
+from weir.files.sidecar import Sidecar, read_sidecar, sidecar_schema, write_sidecar
+from weir.ingress.ingress_log import IngressLog, IngressRecord, first_place
 from weir.job.commits import Commit, decode_commit, decode_part, encode_part
 from weir.job.job_record import JobRecord, OutputRecord, encode_job, read_job
-from weir.job.keys import LATEST_RECORD, commit_key, ingress_key, part_key, record_key
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.records import encode_hint, last_record, read_hint
 from weir.job.status import STATUS, read_status, read_story, story_key
@@ -31,6 +30,7 @@ from weir.reliable.codec import (
     encode_record,
     encode_snapshot,
 )
+from weir.reliable.keys import LATEST_RECORD, commit_key, ingress_key, part_key, record_key
 from weir.reliable.objects import ObjectRef, seal_of
 from weir.reliable.store import Body, ObjectExists
 from weir.reliable.vertex import Snapshot

@@ -21,7 +21,6 @@ from property.test_script_fuzz import PROGRAMS, STREAMS, outcome
 from weir.errors import RunError, WeirError
 from weir.events.batch import Batch
 from weir.job.host import Host
-from weir.job.keys import ingress_key
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings
 from weir.job.messages import Orders, Place, VertexReport
@@ -29,14 +28,15 @@ from weir.job.poison import Death, Step
 from weir.job.running import HostSettings
 from weir.job.signals import OrdersArrived, Put, Reported
 from weir.job.status import status_of
-from weir.job.strategy import Strategy
 from weir.job.sweeping import EPOCH_BITS
 from weir.reliable.codec import record_of
 from weir.reliable.cursor import Cursor
 from weir.reliable.digest import digest
+from weir.reliable.keys import ingress_key
 from weir.reliable.objects import SEAL, ObjectRef
 from weir.reliable.stream import Entry
-from weir.spark.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
+from weir.runtime.strategies import Strategy
+from weir.spark.live.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
 
 JOB = topology()
 STRATEGIES = {v: Strategy("checkpoint", 1.0) for v in JOB.vertices}

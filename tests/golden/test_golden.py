@@ -15,7 +15,7 @@ import pytest
 from weir.local.files import run_files
 from weir.plan.nodes import Node, Program
 from weir.plan.properties import walk_nodes
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.script.program import parse_program
 
 FOLDER = Path(__file__).parent

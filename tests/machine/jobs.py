@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import OPEN, Batch, concat_batches
-from weir.job.instance import Instance, SinkInstance, make_cursors
-from weir.job.keys import commit_key
 from weir.job.messages import Checkpoint, Report, VertexOrder, VertexReport
 from weir.job.signals import Stored
-from weir.job.topology import OutletSpec, Topology, VertexSpec
+from weir.reliable.keys import commit_key
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import See, Snapshot, Span
+from weir.runtime.instance import Instance, SinkInstance, make_cursors
+from weir.runtime.topology import OutletSpec, Topology, VertexSpec
 
 SOURCE = VertexSpec("0.0", "source", 0, 0, outlets=(OutletSpec(("0.0/0.0",)),))
 INNER = VertexSpec("1.0", "inner", 1, 0, ("0.0/0.0",), (0,), (OutletSpec(("1.0/0.0",)),))

@@ -6,17 +6,17 @@ import pytest
 from machine.jobs import rows
 from weir.errors import SnapshotCorrupt
 from weir.job.commits import Commit, encode_part, read_part
+from weir.job.committed import commits
 from weir.job.job_record import FORMAT, JobRecord, OutputRecord, encode_job, read_job
-from weir.job.keys import JOB, commit_key, part_key, record_key
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.records import check_commits, encode_hint, job_ledger, known_record, last_record
 from weir.job.verifying import verify_store
-from weir.local.committed import commits
-from weir.local.simulated_disk import SimulatedDisk
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import Digest, digest
+from weir.reliable.keys import JOB, commit_key, part_key, record_key
 from weir.reliable.objects import ObjectRef
+from weir.simulator.simulated_disk import SimulatedDisk
 
 SINK = "sink.0"
 COUNT = 5

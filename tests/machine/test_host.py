@@ -22,7 +22,6 @@ from weir.errors import RunError
 from weir.events.batch import OPEN
 from weir.job.commits import Commit, decode_commit
 from weir.job.host import Host
-from weir.job.keys import commit_key
 from weir.job.messages import Checkpoint, Orders, Place, VertexOrder
 from weir.job.poison import Death, MemoryNotes, Phase, Step
 from weir.job.running import HostSettings
@@ -49,11 +48,12 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
-from weir.job.strategy import Strategy
 from weir.reliable.codec import encode_record, encode_snapshot
+from weir.reliable.keys import commit_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
+from weir.runtime.strategies import Strategy
 
 SETTINGS = HostSettings(flush_after=1.0, commit_every=1.0)
 STRATEGIES: Mapping[str, Strategy] = {

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from weir.errors import SnapshotCorrupt
-from weir.io.ingress_log import IngressLog, IngressRecord, LogCollected, LogPlace, begin_log
-from weir.job.keys import ingress_key
-from weir.local.simulated_disk import SimulatedDisk
+from weir.files.chunks import LogPlace
+from weir.ingress.ingress_log import IngressLog, IngressRecord, LogCollected, begin_log
 from weir.reliable.codec import encode_record
+from weir.reliable.keys import ingress_key
 from weir.reliable.objects import ObjectRef
+from weir.simulator.simulated_disk import SimulatedDisk
 
 
 class Instances:

@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 
 from weir.events.batch import START, empty_batch
-from weir.io.ingress_log import LogPlace
-from weir.job.instance import Instance
-from weir.job.keys import ingress_key
-from weir.job.strategy import Strategy
-from weir.job.topology import VertexSpec, make_topology
-from weir.local.instances import InstanceMaker, PartitionInstance
-from weir.local.simulate import make_job
-from weir.local.simulator import SimulatedJob
-from weir.local.workloads import Workload, make_workload
-from weir.plan.rewrites import rewrite
+from weir.files.chunks import LogPlace
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.codec import decode_snapshot, encode_snapshot
 from weir.reliable.digest import row_hashes
+from weir.reliable.keys import ingress_key
 from weir.reliable.log import LogStream
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
+from weir.runtime.instance import Instance
+from weir.runtime.instances import InstanceMaker, PartitionInstance
+from weir.runtime.strategies import Strategy
+from weir.runtime.topology import VertexSpec, make_topology
+from weir.simulator.simulate import make_job
+from weir.simulator.workloads import Workload, make_workload
+from weir.simulator.world import SimulatedJob
 
 
 def one_partition(name: str) -> Workload:

@@ -1,15 +1,6 @@
 """The ledger: where vertices restart, and what is garbage."""
 
 from machine.jobs import checkpoint, commit, segment, topology
-from weir.job.keys import (
-    checkpoint_key,
-    commit_key,
-    ingress_key,
-    is_ephemeral,
-    record_key,
-    segment_key,
-    step_of,
-)
 from weir.job.ledger import (
     Ledger,
     collect,
@@ -19,6 +10,15 @@ from weir.job.ledger import (
     learn_checkpoints,
     learn_segments,
     restarts,
+)
+from weir.reliable.keys import (
+    checkpoint_key,
+    commit_key,
+    ingress_key,
+    is_ephemeral,
+    record_key,
+    segment_key,
+    step_of,
 )
 
 

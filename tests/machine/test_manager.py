@@ -6,7 +6,6 @@ import pytest
 
 from machine.jobs import checkpoint, commit, report, segment, stored, topology
 from weir.job.commits import Commit
-from weir.job.keys import LATEST_RECORD, commit_key, ingress_key, number_of, part_key, record_key
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
 from weir.job.messages import Orders, VertexReport
@@ -27,10 +26,18 @@ from weir.job.signals import (
     Unstored,
 )
 from weir.job.status import status_of
-from weir.job.strategy import Strategy
 from weir.job.sweeping import EPOCH_BITS
 from weir.reliable.codec import encode_record
+from weir.reliable.keys import (
+    LATEST_RECORD,
+    commit_key,
+    ingress_key,
+    number_of,
+    part_key,
+    record_key,
+)
 from weir.reliable.objects import ObjectRef
+from weir.runtime.strategies import Strategy
 
 ONE = {v: Strategy("checkpoint", 1.0) for v in ("0.0", "1.0", "sink.0")}
 TWO = {**ONE, "1.0": Strategy("replicate", 1.0, copies=2)}

@@ -6,19 +6,19 @@ import pytest
 from machine.jobs import commit, rows
 from weir.errors import PlanError, SnapshotCorrupt
 from weir.job.commits import Commit, decode_part, encode_part
-from weir.job.keys import LATEST_RECORD, checkpoint_key, commit_key, part_key, record_key
 from weir.job.ledger import Ledger
 from weir.job.records import encode_hint, last_record, sweep
 from weir.job.requests import Requests
 from weir.job.signals import Get, Put
-from weir.job.strategy import parse_strategy
-from weir.job.topology import make_topology
-from weir.local.simulated_disk import SimulatedDisk
-from weir.local.workloads import choose, make_workload, workload_names
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.codec import encode_record
+from weir.reliable.keys import LATEST_RECORD, checkpoint_key, commit_key, part_key, record_key
 from weir.reliable.objects import ObjectRef
+from weir.runtime.strategies import parse_strategy
+from weir.runtime.topology import make_topology
+from weir.simulator.simulated_disk import SimulatedDisk
+from weir.simulator.workloads import choose, make_workload, workload_names
 
 
 def disk(*numbers: int, hint: bytes | None = None) -> SimulatedDisk:

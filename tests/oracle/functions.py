@@ -1,7 +1,7 @@
 """Functions of non-null values, and conversions between types.
 
-The names are those of `weir.plan.functions`; calendar functions and hashes have tests of their
-own and are not here.
+The names are those of `weir.plan.binding.functions`; calendar functions and hashes have tests of
+their own and are not here.
 """
 
 from __future__ import annotations

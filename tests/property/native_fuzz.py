@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from property.mutations import damaged
 from weir.errors import InputError
 from weir.events.types import BIGINT, DOUBLE, INT, STRING, TIMESTAMP
-from weir.io.columnar import ArrowFile, ParquetFile
-from weir.io.ingress import Ingress
+from weir.files.columnar import ArrowFile, ParquetFile
+from weir.ingress.ingress import Ingress
 from weir.plan.nodes import Source, SourceOptions
 from weir.reliable.digest import digest
 

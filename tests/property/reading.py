@@ -15,8 +15,8 @@ import pyarrow as pa
 from weir.events.batch import ticks
 from weir.events.text import parse_timestamps
 from weir.events.types import BIGINT, STRING
-from weir.io.chunks import Chunk, DataFile
-from weir.io.nesting import MAX_NESTING
+from weir.files.chunks import Chunk, DataFile
+from weir.files.nesting import MAX_NESTING
 
 COLUMNS = (("vs", BIGINT), ("s", STRING))
 Said = tuple[object, ...]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from weir.io.memory import MemoryPartition
+from weir.ingress.memory import MemoryPartition
 from weir.local.runner import LocalRun
 from weir.plan.horizon import Horizon, horizons
 from weir.plan.nodes import Program

@@ -17,18 +17,18 @@ from oracle import OPEN, Row
 from oracle.rows import in_order
 from weir.events import batch as events
 from weir.events.batch import Batch
-from weir.kernels.aggregate import AggregateKernel
-from weir.kernels.apply import ApplyKernel
-from weir.kernels.asof import AsofKernel
-from weir.kernels.chop import ChopKernel
-from weir.kernels.clip import ClipKernel
-from weir.kernels.distinct import DistinctKernel
-from weir.kernels.joins import JoinKernel
 from weir.kernels.kernel import Kernel
-from weir.kernels.presence import PresenceKernel
-from weir.kernels.stateless import make_transform
-from weir.kernels.stitch import StitchKernel
-from weir.kernels.top import TopOfInstant, TopOfWindow
+from weir.kernels.operators.aggregate import AggregateKernel
+from weir.kernels.operators.apply import ApplyKernel
+from weir.kernels.operators.asof import AsofKernel
+from weir.kernels.operators.chop import ChopKernel
+from weir.kernels.operators.clip import ClipKernel
+from weir.kernels.operators.distinct import DistinctKernel
+from weir.kernels.operators.joins import JoinKernel
+from weir.kernels.operators.presence import PresenceKernel
+from weir.kernels.operators.stateless import make_transform
+from weir.kernels.operators.stitch import StitchKernel
+from weir.kernels.operators.top import TopOfInstant, TopOfWindow
 from weir.plan import nodes
 
 Stateless = nodes.Project | nodes.Filter | nodes.Explode | nodes.AlterLifetime

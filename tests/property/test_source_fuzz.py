@@ -22,9 +22,9 @@ from fuzz.mutating import LONGEST_SECONDS, no_hang
 from property.mutations import mutated
 from property.reading import Said, read_as, said_by, slow_csv, slow_json, slow_records
 from weir.errors import InputError
-from weir.io.csv import CsvFile
-from weir.io.framing import Block, Framer
-from weir.io.jsonl import JsonLines
+from weir.files.csv import CsvFile
+from weir.files.framing import Block, Framer
+from weir.files.jsonl import JsonLines
 
 EXECUTIONS = int(os.environ.get("WEIR_FUZZ", "0"))
 LIMITS = (20, 60, 1 << 20)

@@ -39,7 +39,7 @@ BUGS = (
     Bug("one of its streams holds up a vertex", _HOST,
         "all(s.is_ahead(self._settings.ahead_bytes) for s in written)",
         "any(s.is_ahead(self._settings.ahead_bytes) for s in written)"),
-    Bug("a vertex reads what is ahead only", "kernels/merge.py",
+    Bug("a vertex reads what is ahead only", "kernels/operators/merge.py",
         "if self._ctis[stream] == least]", "if self._ctis[stream] != least]"),
     Bug("a cursor takes rows twice", _CURSOR,
         "skip = min(self._wanted - entry.seq, len(entry.rows))", "skip = 0"),
@@ -65,7 +65,7 @@ BUGS = (
     Bug("a restart does not rewind its inputs", _VERTEX,
         "stream.register((self.name, place), seq)\n        # The claim",
         "pass\n        # The claim"),
-    Bug("a source forgets where its ingress stood", "local/instances.py",
+    Bug("a source forgets where its ingress stood", "runtime/instances.py",
         "self._ingress.load(state)", "self._ingress.load(state | {next(iter(state)): 0})"),
     # --- what is durable ---
     Bug("a checkpoint is told before it is written", _RUNNING,
@@ -140,7 +140,7 @@ BUGS = (
     Bug("an old hint hides the last record", "job/records.py",
         "else [])}, reverse=True):", "else [])}):"),
     # --- logs of sources ---
-    Bug("a record of a log that was made anew is believed", "io/ingress_log.py",
+    Bug("a record of a log that was made anew is believed", "ingress/ingress_log.py",
         "ObjectRef.of(self._last.key, body) != self._last:", "body == b'':"),
     Bug("a log is collected one record too far", _LEDGER,
         "0 if usable is None else usable.log", "0 if usable is None else usable.log + 1"),

@@ -2,8 +2,8 @@
 
 from sabotage.bugs import Bug
 
-_OWN, _STORE, _SAY = "io/own_folder.py", "io/object_store.py", "cli/command_line.py"
-_FOLDERS = ("tests/unit/io/test_own_folder.py",)
+_OWN, _STORE, _SAY = "files/own_folder.py", "files/object_store.py", "cli/command_line.py"
+_FOLDERS = ("tests/unit/files/test_own_folder.py",)
 _STORES = ("tests/unit/spark/test_stores.py",)
 _SIGNALS = ("tests/unit/spark/test_signals.py",)
 _HOSTILE = ("tests/unit/cli/test_hostile.py",)
@@ -19,7 +19,7 @@ BUGS = (
         "if free is False or (not", "if (not", _FOLDERS),
     Bug("a folder of another machine is removed at once", _OWN,
         'here = owner.kernel != "" and owner.kernel == _kernel()', "here = True", _FOLDERS),
-    Bug("a folder that stepped aside goes with its run", "io/writers.py",
+    Bug("a folder that stepped aside goes with its run", "files/writers.py",
         "file_time(self.folder), _bring_back)", "file_time(self.folder))", _FOLDERS),
     Bug("half of an object that could not be written stays", _STORE,
         "                os.unlink(written)", "                pass", _STORES),

@@ -3,7 +3,7 @@
 from sabotage.bugs import Bug
 
 _POISON, _MANAGER, _RUNNING = "job/poison.py", "job/manager.py", "job/running.py"
-_VERTEX, _PROCESS = "reliable/vertex.py", "spark/host_process.py"
+_VERTEX, _PROCESS = "reliable/vertex.py", "spark/live/host_process.py"
 _RULES = ("tests/unit/job/test_poison.py",)
 _MACHINE = ("tests/machine/test_manager_poison.py",)
 _WORLD = ("tests/faults/test_poison.py",)

@@ -2,7 +2,7 @@
 
 from sabotage.bugs import Bug
 
-_PEERS, _FLIGHT, _MANAGER = "spark/peers.py", "spark/flight.py", "spark/live_manager.py"
+_PEERS, _FLIGHT, _MANAGER = "spark/live/peers.py", "spark/live/flight.py", "spark/live/manager.py"
 _TLS_TESTS = ("tests/unit/spark/test_tls.py",)
 _PEER_TESTS = ("tests/unit/spark/test_peers.py",)
 _LIMIT_TESTS = ("tests/unit/plan/test_limits.py",)
@@ -10,7 +10,7 @@ _LIMIT_TESTS = ("tests/unit/plan/test_limits.py",)
 BUGS = (
     Bug("anybody may speak TLS", _FLIGHT,
         "verify_client=tls is not None,", "verify_client=False,", _TLS_TESTS),
-    Bug("a certificate for servers alone is taken", "spark/tls.py",
+    Bug("a certificate for servers alone is taken", "spark/live/tls.py",
         "if refused := _refused(certificate, key, authority or certificate):",
         "if refused := '':", _TLS_TESTS),
     Bug("half of the secret is enough", _FLIGHT,
@@ -41,7 +41,7 @@ BUGS = (
     Bug("schemas need a deep stack", "plan/nodes.py",
         "unknown = [i for i in inputs_of(stack[-1]) if name not in i.__dict__]",
         "unknown = list[Node]()", _LIMIT_TESTS),
-    Bug("projections are merged without end", "plan/rewrites.py",
+    Bug("projections are merged without end", "plan/rewrites/rewrite.py",
         "if _deepest(exprs) + _deepest([e for _, e in inner.columns]) > MOST_PARTS:",
         "if not exprs:", _LIMIT_TESTS),
     Bug("a union of unions counts as two branches", "plan/limits.py",

@@ -2,10 +2,14 @@
 
 from sabotage.bugs import Bug
 
-_FOLLOWED = ("tests/unit/io/test_followed.py",)
-_LIMITS = ("tests/unit/io/test_record_limits.py",)
-_DAMAGE = ("tests/unit/io/test_damage.py",)
-_TAILED, _FRAMING, _UNCHANGED = "io/tailed.py", "io/framing.py", "io/unchanged.py"
+_FOLLOWED = ("tests/unit/ingress/test_followed.py",)
+_LIMITS = ("tests/unit/files/test_record_limits.py",)
+_DAMAGE = ("tests/unit/files/test_damage.py",)
+_TAILED, _FRAMING, _UNCHANGED = (
+    "ingress/connectors/tailed.py",
+    "files/framing.py",
+    "ingress/unchanged.py",
+)
 
 BUGS = (
     Bug("a last line without a line end is dropped", _TAILED,
@@ -33,18 +37,18 @@ BUGS = (
         "np.searchsorted(quotes, breaks) % 2 == 0", _LIMITS),
     Bug("a long line of blanks is no row", _FRAMING,
         "if i in too_long or not text.isspace()", "if not text.isspace()", _LIMITS),
-    Bug("of a name twice only the last is looked at", "io/json_scan.py",
+    Bug("of a name twice only the last is looked at", "files/json_scan.py",
         "            if begins[column, row] > 0:\n", "            if False:\n",
-        ("tests/unit/io/test_plain_blocks.py",)),
-    Bug("levels are counted by line in one text", "io/nesting.py",
+        ("tests/unit/files/test_plain_blocks.py",)),
+    Bug("levels are counted by line in one text", "files/nesting.py",
         "MAX_NESTING, False))", "MAX_NESTING, True))", _LIMITS),
     Bug("batches are not validated in full", "events/intact.py",
         "batch.validate(full=True)", "batch.validate()", _DAMAGE),
-    Bug("rows of a Parquet file are not counted", "io/columnar.py",
+    Bug("rows of a Parquet file are not counted", "files/columnar.py",
         "if rows != total:", "if False:", _DAMAGE),
-    Bug("checksums of pages are not looked at", "io/columnar.py",
+    Bug("checksums of pages are not looked at", "files/columnar.py",
         "page_checksum_verification=True", "page_checksum_verification=False", _DAMAGE),
-    Bug("an Arrow file is mapped", "io/columnar.py",
+    Bug("an Arrow file is mapped", "files/columnar.py",
         "with pa.OSFile(self.path) as source:",
         "with pa.memory_map(self.path) as source:", _DAMAGE),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from sabotage.bugs import Bug
 
 _COMMITS, _RECORDS, _OBJECTS = "job/commits.py", "job/records.py", "reliable/objects.py"
-_RUNNING, _MANAGER, _LOG = "job/running.py", "job/manager.py", "io/ingress_log.py"
+_RUNNING, _MANAGER, _LOG = "job/running.py", "job/manager.py", "ingress/ingress_log.py"
 _MACHINE = ("tests/machine", "tests/faults/test_adversary.py")
 
 BUGS = (
@@ -23,9 +23,9 @@ BUGS = (
         "        if later := later_commit(store, sink, number):\n"
         "            raise SnapshotCorrupt(f\"{error}; {later} follows it: {LOST}\") from error\n",
         "", _MACHINE),
-    Bug("readers do not ask the record for the last commit", "local/committed.py",
+    Bug("readers do not ask the record for the last commit", "job/committed.py",
         "known[-1].ref if known else None, since, thorough", "None, since, thorough",
-        ("tests/faults/test_adversary.py", "tests/unit/local/test_committed.py")),
+        ("tests/faults/test_adversary.py", "tests/unit/job/test_committed.py")),
     Bug("a hint ahead of the records is ignored", _RECORDS,
         "if hint is not None and hint > _number(found):", "if False:", _MACHINE),
     Bug("a commit ahead of the records is ignored", _RECORDS,

@@ -13,8 +13,8 @@ from pyspark.sql import functions as f
 import weir
 from weir.errors import InputError, PlanError
 from weir.plan.nodes import Output, Program
-from weir.spark.frames import from_spark
-from weir.spark.offline import run_offline
+from weir.spark.offline.frames import from_spark
+from weir.spark.offline.run_offline import run_offline
 
 pytestmark = pytest.mark.xdist_group("spark")
 

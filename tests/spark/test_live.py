@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import finished, wait_for, weir_run
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.status import JobStatus, read_story
 
 pytestmark = pytest.mark.xdist_group("processes")

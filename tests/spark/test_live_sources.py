@@ -12,7 +12,7 @@ import pytest
 
 import weir
 from commands import finished, wait_for, weir_run
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.kept import kept_objects
 from weir.job.status import JobStatus
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from weir.conform.cases import Case, Outcome, Trial, check_cases, read_cases, run_locally
 from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
-from weir.local.conform import Case, Outcome, Trial, check_cases, read_cases, run_locally
 from weir.local.files import run_files
-from weir.local.runner import Progress
 from weir.plan.nodes import Program
+from weir.runtime.reports import Progress
 from weir.script.program import parse_program
-from weir.spark import progress
-from weir.spark.offline import run_offline, run_programs
-from weir.spark.trials import run_trials
+from weir.spark.offline import progress
+from weir.spark.offline.run_offline import run_offline, run_programs
+from weir.spark.offline.trials import run_trials
 
 pytestmark = pytest.mark.xdist_group("spark")
 

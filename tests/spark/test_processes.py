@@ -16,7 +16,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from weir.local.files import OutputReport, run_files
+from weir.local.files import run_files
+from weir.runtime.reports import OutputReport
 from weir.script.program import parse_program
 from weir.spark.java import java_home
 

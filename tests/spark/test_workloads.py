@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from weir.local.conform import Trial
-from weir.local.witness import truth_of
-from weir.local.workloads import make_workload, workload_names
-from weir.spark.trials import run_trials
+from weir.conform.cases import Trial
+from weir.simulator.witness import truth_of
+from weir.simulator.workloads import make_workload, workload_names
+from weir.spark.offline.trials import run_trials
 
 pytestmark = pytest.mark.xdist_group("spark")
 

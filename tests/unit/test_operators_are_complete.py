@@ -82,7 +82,7 @@ def _kernel_tests() -> str:
 def _matched_classes() -> set[str]:
     """The classes that `make_kernel`, `make_transform` and the kernels' own `match`es name."""
     found: set[str] = set()
-    files = [SRC / "reliable" / "chain.py", *sorted((SRC / "kernels").glob("*.py"))]
+    files = [SRC / "reliable" / "chain.py", *sorted((SRC / "kernels").rglob("*.py"))]
     for path in files:
         for part in ast.walk(ast.parse(path.read_text())):
             if isinstance(part, ast.MatchClass) and isinstance(part.cls, ast.Name):
@@ -106,7 +106,7 @@ def test_it_has_a_method(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(BY_REWRITES))
 def test_a_rewrite_makes_it(name: str) -> None:
-    others = (p for p in (SRC / "plan").glob("*.py") if p.name != "nodes.py")
+    others = (p for p in (SRC / "plan").rglob("*.py") if p.name != "nodes.py")
     # A call with arguments: a pattern of a `match` has none.
     assert any(re.search(rf"\b{name}\([^)]", p.read_text()) for p in others)
 

@@ -39,7 +39,7 @@ def verify(
     Exit code 1 if they differ, or if an output is not what it carries the digest of.
     """
     with clean_errors(debug), _reading() as tell:
-        from weir.local import verify as comparing
+        from weir.conform import verify as comparing
 
         verdicts = comparing.verify([a] if b is None else [a, b], tell)
     with clean_errors(debug):
@@ -64,7 +64,7 @@ def diff(
     Rows that A alone has begin with `-`, those of B with `+`. Exit code 1 if they differ.
     """
     with clean_errors(debug), _reading() as tell:
-        from weir.local import verify as comparing
+        from weir.conform import verify as comparing
 
         found = comparing.diff(a, b, tell)
     with clean_errors(debug):

@@ -34,7 +34,7 @@ from weir.errors import InputError
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
-    from weir.local.conform import Case, Verdict
+    from weir.conform.cases import Case, Verdict
 
 LIVE_HOSTS = 2
 
@@ -63,14 +63,14 @@ def conform(
         settings = spark_settings(runner, master=master, setting=setting, store="")
         cuts = [None if n == "none" else number(n, "--cut", MOST_ROWS) for n in cut.split(",")]
         parallelisms = [number(n, "--parallelism", MOST_VERTICES) for n in parallelism.split(",")]
-        from weir.local.conform import check_cases
+        from weir.conform.cases import check_cases
 
         read = _read_cases(cases)
         if runner is Runner.local:
             verdicts = list(_tracked(check_cases(read, cuts, parallelisms), len(read)))
         elif runner is Runner.live:
-            from weir.spark.live_hosts import live_master, live_settings
-            from weir.spark.live_trials import run_live_trials
+            from weir.spark.live.hosts import live_master, live_settings
+            from weir.spark.live.trials import run_live_trials
             from weir.spark.session import session
 
             chosen = master or live_master(LIVE_HOSTS)
@@ -78,8 +78,8 @@ def conform(
                 live = partial(run_live_trials, spark, hosts=LIVE_HOSTS)
                 verdicts = list(_tracked(check_cases(read, cuts, parallelisms, live), len(read)))
         else:
+            from weir.spark.offline.trials import run_trials
             from weir.spark.session import session
-            from weir.spark.trials import run_trials
 
             meter = Meter(Console(stderr=True), in_time=False, as_json=as_json)
             with session(master, settings) as spark, meter:
@@ -90,7 +90,7 @@ def conform(
 
 
 def _read_cases(paths: Sequence[Path]) -> list[Case]:
-    from weir.local.conform import read_cases
+    from weir.conform.cases import read_cases
 
     try:
         return [case for path in paths for case in read_cases(path)]

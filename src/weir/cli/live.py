@@ -36,11 +36,11 @@ from weir.errors import RunError
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
-    from weir.io.object_store import ObjectStore
+    from weir.files.object_store import ObjectStore
+    from weir.job.committed import Manifest, OutputReader
     from weir.job.status import JobStatus
-    from weir.local.committed import Manifest, OutputReader
-    from weir.local.files import RunReport
     from weir.plan.nodes import Program
+    from weir.runtime.reports import RunReport
 
 StorePlace = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
 
@@ -65,11 +65,11 @@ def run_to_end(
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
     from weir.job.manager import ManagerSettings
-    from weir.spark.live import LiveSettings, check_callbacks, grace_seconds, prepare_live
-    from weir.spark.live_hosts import check_spark, live_master, live_settings
+    from weir.spark.live.hosts import check_spark, live_master, live_settings
+    from weir.spark.live.job import LiveSettings, check_callbacks, grace_seconds, prepare_live
+    from weir.spark.live.tls import read_tls
     from weir.spark.session import check_files, session
     from weir.spark.signals import signals_ask
-    from weir.spark.tls import read_tls
 
     check_callbacks(program, ())
     chosen = master or live_master(hosts)
@@ -110,7 +110,7 @@ def _told_warnings() -> Iterator[None]:
 
 def _watch(meter: Meter) -> Callable[[JobStatus], None]:
     from weir.events.batch import START
-    from weir.local.runner import Progress
+    from weir.runtime.reports import Progress
 
     def watch(status: JobStatus) -> None:
         stage = status.trouble or status.state
@@ -302,7 +302,7 @@ def read(
     listed: their commits, rows and digests so far.
     """
     with clean_errors(debug):
-        from weir.local.committed import OutputReader, manifests
+        from weir.job.committed import OutputReader, manifests
 
         store = _opened(place)
         if output is None:
@@ -333,7 +333,7 @@ def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
 
 
 def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
-    from weir.io.sinks import JsonLinesForm
+    from weir.files.sinks import JsonLinesForm
 
     lines = JsonLinesForm([name for name, _ in reader.form.columns])
     while True:
@@ -349,7 +349,7 @@ def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
 
 
 def _opened(place: str) -> ObjectStore:
-    from weir.io.object_store import existing_store
+    from weir.files.object_store import existing_store
 
     try:
         return existing_store(place)

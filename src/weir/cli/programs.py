@@ -35,8 +35,8 @@ from weir.cli.progress import Meter
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
-    from weir.local.files import RunReport
     from weir.plan.nodes import Program
+    from weir.runtime.reports import RunReport
 
 
 class Form(StrEnum):
@@ -142,7 +142,7 @@ def run(
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is Runner.local:
             from weir.local.files import run_files
-            from weir.local.process import keep_freed_memory
+            from weir.runtime.process import keep_freed_memory
 
             keep_freed_memory()
             with meter, prints_aside():
@@ -161,7 +161,7 @@ def run(
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
             )  # fmt: skip
         else:
-            from weir.spark.offline import run_offline
+            from weir.spark.offline.run_offline import run_offline
             from weir.spark.session import session
 
             with session(master, settings) as spark, meter:
@@ -187,7 +187,7 @@ def explain(
     with clean_errors(debug):
         sys.dont_write_bytecode = True  # who only looks leaves nothing beside the user's code
         from weir.plan.explain import explain as shown
-        from weir.plan.rewrites import rewrite
+        from weir.plan.rewrites.rewrite import rewrite
         from weir.plan.stages import cut_stages
 
         rewritten = rewrite(_with_outputs(_program(program, param)))

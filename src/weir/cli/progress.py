@@ -22,7 +22,7 @@ from weir.cli.command_line import say
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
-    from weir.local.runner import Progress
+    from weir.runtime.reports import Progress
 
 QUIET_SECONDS = 2.0
 """Nothing is said on a terminal before this."""

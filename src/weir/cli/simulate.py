@@ -25,7 +25,7 @@ from weir.cli.command_line import (
 )
 
 if TYPE_CHECKING:
-    from weir.local.simulate import SeedResult, Wish
+    from weir.simulator.simulate import SeedResult, Wish
 
 STORY_LINES = 60
 """The end of a story is shown; `--seed` shows all of it."""
@@ -79,7 +79,7 @@ def simulate(
 
 
 def _run_one(seed: int, wish: Wish, as_json: bool) -> bool:
-    from weir.local.simulate import run_seed
+    from weir.simulator.simulate import run_seed
 
     result = run_seed(seed, wish=wish)
     _tell_one(result, as_json)
@@ -103,8 +103,8 @@ def _run_many(seeds: range, wish: Wish, jobs: int, as_json: bool) -> bool:
 
 
 def _wish(faults: str | None, until: float | None, harm: float) -> Wish:
-    from weir.local.faults import KINDS
-    from weir.local.simulate import Wish
+    from weir.simulator.faults import KINDS
+    from weir.simulator.simulate import Wish
 
     if until is not None and not 0 <= until <= MOST_SECONDS:
         raise Usage(f"--until takes seconds from 0 to {MOST_SECONDS:,}, not {until}")
@@ -120,7 +120,7 @@ def _wish(faults: str | None, until: float | None, harm: float) -> Wish:
 
 
 def _results(seeds: Sequence[int], wish: Wish, jobs: int) -> Iterator[SeedResult]:
-    from weir.local.simulate import run_seed
+    from weir.simulator.simulate import run_seed
 
     run = partial(run_seed, wish=wish)
     if jobs == 1:
@@ -132,7 +132,7 @@ def _results(seeds: Sequence[int], wish: Wish, jobs: int) -> Iterator[SeedResult
 
 def _made_small(result: SeedResult, wish: Wish) -> tuple[str, SeedResult]:
     """The command that repeats a failure with as few faults as will do, and what comes of it."""
-    from weir.local.simulate import minimise
+    from weir.simulator.simulate import minimise
 
     small, shown = minimise(result, wish=wish)
     kinds = ",".join(small.kinds or ()) or "none"

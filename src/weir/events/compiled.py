@@ -64,6 +64,10 @@ def _jit(loop: Loop, **options: Any) -> Loop:
 def _package_stamp() -> str:
     """Changes with every file that may hold a loop."""
     package = Path(__file__).parents[1]
-    files = sorted(p for name in ("events", "kernels", "io") for p in (package / name).glob("*.py"))
-    stats = [(path.name, (stat := path.stat()).st_mtime_ns, stat.st_size) for path in files]
+    homes = ("events", "kernels", "files", "ingress")
+    files = sorted(path for home in homes for path in (package / home).rglob("*.py"))
+    stats = [
+        (str(path.relative_to(package)), (stat := path.stat()).st_mtime_ns, stat.st_size)
+        for path in files
+    ]
     return hashlib.sha256(repr(stats).encode()).hexdigest()

@@ -20,9 +20,9 @@ import msgspec
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch, concat_batches
 from weir.events.order import in_order
-from weir.job.keys import commit_key, commits_of, number_of
 from weir.reliable.codec import decode_entries, decode_record, encode_entries
 from weir.reliable.digest import Digest, digest
+from weir.reliable.keys import commit_key, commits_of, number_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body, Store
 from weir.reliable.stream import Entry

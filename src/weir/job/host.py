@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.errors import SnapshotCorrupt
-from weir.job.instance import Instance, MakeInstance
 from weir.job.messages import Orders, Report, VertexOrder
 from weir.job.poison import Death, MemoryNotes, Notes
 from weir.job.requests import RETRY_AFTER, Requests
@@ -55,11 +54,12 @@ from weir.job.signals import (
     Unstored,
     Unsubscribed,
 )
-from weir.job.strategy import Strategy
-from weir.job.topology import Topology
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, batch_bytes
 from weir.reliable.objects import ObjectRef
+from weir.runtime.instance import Instance, MakeInstance
+from weir.runtime.strategies import Strategy
+from weir.runtime.topology import Topology
 
 
 @dataclass(slots=True)

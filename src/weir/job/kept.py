@@ -7,9 +7,9 @@ from typing import Protocol
 
 import msgspec
 
-from weir.job.keys import incarnation_of, ingress_log, is_known, number_of
 from weir.job.ledger import Ledger
 from weir.job.records import last_record
+from weir.reliable.keys import incarnation_of, ingress_log, is_known, number_of
 from weir.reliable.store import Store
 
 

@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from weir.errors import SnapshotCorrupt
-from weir.job.keys import ingress_key, ingress_log, is_ephemeral, number_of, record_key
 from weir.job.messages import Checkpoint
 from weir.job.poison import Suspect
-from weir.job.topology import Topology, VertexSpec
 from weir.reliable.codec import decode_record, encode_record
+from weir.reliable.keys import ingress_key, ingress_log, is_ephemeral, number_of, record_key
 from weir.reliable.log import Segment
 from weir.reliable.objects import ObjectRef
+from weir.runtime.topology import Topology, VertexSpec
 
 UNREAD = 2**62
 """The low-water mark of a stream that nobody reads."""

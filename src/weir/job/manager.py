@@ -32,14 +32,6 @@ from dataclasses import dataclass, field
 
 from weir.errors import SnapshotCorrupt
 from weir.job.commits import LOST, PUT_BACK
-from weir.job.keys import (
-    EPHEMERAL,
-    LATEST_RECORD,
-    is_ephemeral,
-    is_known,
-    number_of,
-    record_key,
-)
 from weir.job.ledger import (
     Ledger,
     Restarts,
@@ -75,7 +67,6 @@ from weir.job.signals import (
     Unstored,
 )
 from weir.job.story import StoryLine
-from weir.job.strategy import Strategy
 from weir.job.sweeping import (
     EPOCH_BITS,
     collected_logs,
@@ -84,7 +75,16 @@ from weir.job.sweeping import (
     old_records,
     unnamed,
 )
-from weir.job.topology import Topology
+from weir.reliable.keys import (
+    EPHEMERAL,
+    LATEST_RECORD,
+    is_ephemeral,
+    is_known,
+    number_of,
+    record_key,
+)
+from weir.runtime.strategies import Strategy
+from weir.runtime.topology import Topology
 
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
 

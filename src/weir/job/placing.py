@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from weir.job.keys import ingress_log
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint, Report, VertexReport
 from weir.job.poison import Step
-from weir.job.topology import Topology
+from weir.reliable.keys import ingress_log
+from weir.runtime.topology import Topology
 
 RATE_OVER = 1.0
 

@@ -27,7 +27,7 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from weir.events.batch import OPEN, START, Batch
-from weir.kernels.evaluation import shown_value
+from weir.kernels.expressions.evaluation import shown_value
 from weir.reliable.vertex import Span
 
 PIECES = 256

@@ -16,7 +16,10 @@ import msgspec
 from weir.errors import RunError, SnapshotCorrupt
 from weir.job.commits import LOST, Commit, decode_commit
 from weir.job.job_record import JobRecord
-from weir.job.keys import (
+from weir.job.ledger import Ledger, decode_ledger
+from weir.job.sweeping import collected_logs, orphaned_parts, unnamed
+from weir.reliable.codec import decode_record, encode_record
+from weir.reliable.keys import (
     EPHEMERAL,
     LATEST_RECORD,
     commit_key,
@@ -25,9 +28,6 @@ from weir.job.keys import (
     number_of,
     record_key,
 )
-from weir.job.ledger import Ledger, decode_ledger
-from weir.job.sweeping import collected_logs, orphaned_parts, unnamed
-from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.store import Store
 
 _hint_decoder = msgspec.json.Decoder(int)

@@ -23,13 +23,9 @@ import msgspec
 from weir.errors import SnapshotCorrupt, WeirError
 from weir.events.batch import OPEN
 from weir.job.commits import Commit, decode_commit, encode_part
-from weir.job.instance import Instance, MakeInstance, SinkInstance, SourceInstance
-from weir.job.keys import checkpoint_key, commit_key, part_key, segment_key
 from weir.job.messages import Checkpoint, VertexOrder, VertexReport
 from weir.job.poison import Notes, Phase
 from weir.job.signals import Get, HostCommand, Pull, Put
-from weir.job.strategy import Strategy
-from weir.job.topology import VertexSpec
 from weir.reliable.codec import (
     decode_snapshot,
     encode_entries,
@@ -37,11 +33,15 @@ from weir.reliable.codec import (
     encode_snapshot,
 )
 from weir.reliable.digest import Digest, digest
+from weir.reliable.keys import checkpoint_key, commit_key, part_key, segment_key
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.replay import needs_of
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
+from weir.runtime.instance import Instance, MakeInstance, SinkInstance, SourceInstance
+from weir.runtime.strategies import Strategy
+from weir.runtime.topology import VertexSpec
 
 _T = TypeVar("_T")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from weir.events.batch import OPEN, START
-from weir.job.keys import is_known
 from weir.job.manager import Manager
 from weir.job.placing import Placement
 from weir.job.records import last_record
 from weir.job.story import StoryLine
 from weir.reliable.codec import decode_record
+from weir.reliable.keys import is_known
 from weir.reliable.store import Store
 
 STATUS = "status"

@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from weir.errors import SnapshotCorrupt
 from weir.job.commits import decode_commit
-from weir.job.keys import (
+from weir.job.messages import VertexReport
+from weir.reliable.keys import (
     LATEST_RECORD,
     commit_key,
     first_of,
@@ -29,7 +30,6 @@ from weir.job.keys import (
     is_known,
     number_of,
 )
-from weir.job.messages import VertexReport
 
 EPOCH_BITS = 24
 """Incarnations are epoch << EPOCH_BITS | counter."""

@@ -20,11 +20,11 @@ from weir.errors import RunError, SnapshotCorrupt
 from weir.job.commits import Commit, decode_commit, read_chain, read_part
 from weir.job.job_record import read_job
 from weir.job.kept import SizedStore
-from weir.job.keys import JOB, commit_key, ingress_key, ingress_log, is_known, number_of
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.records import job_ledger
 from weir.reliable.codec import decode_record, decode_snapshot
+from weir.reliable.keys import JOB, commit_key, ingress_key, ingress_log, is_known, number_of
 from weir.reliable.objects import SEAL, ObjectRef, unsealed
 
 Progress = Callable[[int], None]

@@ -13,56 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from weir.errors import DeterminismViolation, PlanError
+from weir.errors import DeterminismViolation
 from weir.events.batch import Batch
-from weir.io.chunks import CHUNK_ROWS
-from weir.io.paths import check_apart, check_not_read
-from weir.io.sinks import sink_format
-from weir.io.writers import OutputWriter, put_all_in_place
-from weir.local.partitions import open_partitions
-from weir.local.runner import Emit, LocalRun, Progress, output_schema
+from weir.files.chunks import CHUNK_ROWS
+from weir.files.writers import OutputWriter, put_all_in_place
+from weir.local.runner import Emit, LocalRun
 from weir.local.second_run import second_checksums
-from weir.plan.nodes import Output, Program
+from weir.plan.nodes import Program
+from weir.runtime.outputs import check_outputs, output_writer
+from weir.runtime.partitions import open_partitions
+from weir.runtime.reports import InputReport, OutputReport, Progress, RunReport
 
 Report = Callable[[Progress], None]
-
-
-@dataclass(frozen=True, slots=True)
-class InputReport:
-    """What was read of one source: its partitions, and how many rows were turned away."""
-
-    name: str
-    partitions: int
-    late: int
-    bad: int
-
-
-@dataclass(frozen=True, slots=True)
-class OutputReport:
-    """What was written of one output."""
-
-    name: str
-    kind: Literal["rows", "late", "bad"]
-    path: str
-    rows: int
-    digest: str
-
-    @property
-    def title(self) -> str:
-        return self.name if self.kind == "rows" else f"{self.kind} rows of {self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """What a run read and wrote. `events` counts those that were admitted."""
-
-    events: int
-    inputs: tuple[InputReport, ...]
-    outputs: tuple[OutputReport, ...]
 
 
 def run_files(
@@ -118,32 +82,12 @@ def check_same(before: Mapping[str, str], after: Mapping[str, str]) -> None:
             )
 
 
-def check_outputs(program: Program, directory: str | Path) -> None:
-    """There is an output, each has a known format, and none is read by the program."""
-    if not program.outputs:
-        raise PlanError("the program has no OUTPUT", hint="add OUTPUT … TO 'path';")
-    for output in program.outputs:
-        sink_format(output.path)
-    check_apart(program, directory)
-    check_not_read(program, directory)
-
-
 def _emit_to(writers: Sequence[OutputWriter], number: int) -> Emit:
     # The writers are opened when the plan says how many vertices each output has.
     def emit(vertex: int, rows: Batch) -> None:
         writers[number].write(vertex, rows)
 
     return emit
-
-
-def output_path(output: Output, directory: str | Path) -> str:
-    """The path of an output; that of a folder still ends in `/`."""
-    return f"{Path(directory) / output.path}{'/' if output.path.endswith('/') else ''}"
-
-
-def output_writer(output: Output, directory: Path, vertices: int) -> OutputWriter:
-    path = output_path(output, directory)
-    return OutputWriter(path, output_schema(output), vertices, lifetime=output.kind != "bad")
 
 
 def _run_report(run: LocalRun, directory: str | Path) -> RunReport:

@@ -19,14 +19,15 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.events.batch import Batch, concat_batches, empty_batch, times
 from weir.events.order import in_order
-from weir.io.memory import MemoryPartition
-from weir.local.files import RunReport, check_same, other_cut, run_files
-from weir.local.partitions import open_partitions
-from weir.local.runner import LocalRun, Progress
+from weir.ingress.memory import MemoryPartition
+from weir.local.files import check_same, other_cut, run_files
+from weir.local.runner import LocalRun
 from weir.local.second_run import checksums_here
 from weir.plan.nodes import Node, Output, Program, Source, schema
 from weir.plan.properties import walk_nodes
 from weir.plan.stream import Stream
+from weir.runtime.partitions import open_partitions
+from weir.runtime.reports import Progress, RunReport
 from weir.script.program import parse_program
 
 Rows = Sequence[Mapping[str, object]]

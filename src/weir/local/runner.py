@@ -8,40 +8,27 @@ goes first, how large chunks are and how many vertices a stage has changes nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from weir.errors import PlanError, RunError
 from weir.events.batch import OPEN, Batch, empty_batch
-from weir.io.chunks import CHUNK_ROWS, Chunk, Partition
-from weir.io.ingress import Admitted, Ingress, bad_schema, late_schema
-from weir.plan.nodes import Output, Program, Schema, Source, schema
+from weir.files.chunks import CHUNK_ROWS, Chunk, Partition
+from weir.ingress.ingress import Admitted, Ingress
+from weir.plan.nodes import Program, Source, schema
 from weir.plan.properties import SOURCE_ORIGIN_DEPTH
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import Link, Sink, Stage, StagedPlan, cut_stages, stage_schema
 from weir.reliable.chain import Chain
 from weir.reliable.digest import Digest, digest
 from weir.reliable.stream import MemoryStream
 from weir.reliable.vertex import Outlet, Vertex
+from weir.runtime.reports import Progress
 
 OutletKey = tuple[int, tuple[str, ...] | None, int]
 """Which stage, split by what (None: not split), into how many."""
 
 Emit = Callable[[int, Batch], None]
 """Takes rows of an output: from which vertex, and the rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is: events read, the event time that all sources have reached, and how
-    much of the inputs is read, in bytes (rows, if they are in memory; 0 of 0: not known)."""
-
-    events: int
-    reached: int
-    read: int = 0
-    size: int = 0
-    stage: str = ""
-    """What of several steps is being done, where there are some."""
 
 
 class SourceVertex:
@@ -305,14 +292,3 @@ class LocalRun:
     def checksums(self) -> dict[str, str]:
         """The ordered checksum of every stream."""
         return {stream.name: stream.ordered_checksum for stream in self.streams.values()}
-
-
-def output_schema(output: Output) -> Schema:
-    """The columns of an output: a stream's, or those of a source's late or bad rows."""
-    match output.kind, output.node:
-        case "late", Source() as source:
-            return late_schema(source)
-        case "bad", Source() as source:
-            return bad_schema(source)
-        case _:
-            return schema(output.node)

@@ -26,12 +26,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.errors import RunError, WeirError
-from weir.local.partitions import Partitions, open_partitions
 from weir.local.runner import Emit, LocalRun
 from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program, ProgramText
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
+from weir.runtime.partitions import Partitions, open_partitions
 from weir.script.program import parse_program
 
 _COMMAND = "import sys; from weir.local.second_run import main; main(*sys.argv[1:])"

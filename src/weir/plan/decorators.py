@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from weir.errors import PlanError
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING, parse_type, type_name
-from weir.plan.projection import check_name
+from weir.plan.binding.projection import check_name
 from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
 
 TypeText: TypeAlias = "str | pa.DataType"

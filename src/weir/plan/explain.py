@@ -19,9 +19,9 @@ from weir.plan.explain_dot import dot_of
 from weir.plan.holds import NONE, Hold, kept, longest_holds
 from weir.plan.nodes import Node, Output, Program, Source, Union, inputs_of, schema
 from weir.plan.render import render_detail
+from weir.plan.rewrites.traversal import ordered_nodes, reader_counts, row_outputs
 from weir.plan.stages import Branch, Link, Port, Stage, StagedPlan
 from weir.plan.strategy import Choice, choose_strategies, default_strategy
-from weir.plan.traversal import ordered_nodes, reader_counts, row_outputs
 
 Format = Literal["text", "dot", "json"]
 

@@ -51,7 +51,7 @@ from weir.plan.nodes import (
     Union,
     inputs_of,
 )
-from weir.plan.traversal import ordered_nodes
+from weir.plan.rewrites.traversal import ordered_nodes
 
 
 @dataclass(frozen=True, slots=True, order=True)

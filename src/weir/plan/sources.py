@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from weir.errors import PlanError
 from weir.events.types import BIGINT, TIMESTAMP, parse_type, type_name
-from weir.plan.binder import unknown
+from weir.plan.binding.binder import unknown
+from weir.plan.binding.projection import check_name
 from weir.plan.nodes import LARGEST_RECORD, Source, SourceOptions
-from weir.plan.projection import check_name
 
 
 def declare_source(

@@ -18,10 +18,20 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.plan.builder import apply, union
-from weir.plan.drafts import Draft, Named, both, draft, select_items, term
+from weir.plan.binding.builder import apply, union
+from weir.plan.binding.drafts import Draft, Named, both, draft, select_items, term
+from weir.plan.binding.lifetimes import BoundChange, change_lifetime
+from weir.plan.binding.partitioning import checked
+from weir.plan.binding.query import (
+    ChopChange,
+    JoinClause,
+    LifetimeClause,
+    NamedRelation,
+    PartitionClause,
+    StitchChange,
+)
+from weir.plan.binding.selects import partition
 from weir.plan.durations import parse_duration
-from weir.plan.lifetimes import BoundChange, change_lifetime
 from weir.plan.nodes import (
     MAX_RECORD,
     ClipDuration,
@@ -40,16 +50,6 @@ from weir.plan.nodes import (
     Window,
     schema,
 )
-from weir.plan.partitioning import checked
-from weir.plan.query import (
-    ChopChange,
-    JoinClause,
-    LifetimeClause,
-    NamedRelation,
-    PartitionClause,
-    StitchChange,
-)
-from weir.plan.selects import partition
 from weir.plan.sizes import parse_size
 from weir.plan.sources import declare_source
 from weir.plan.strategy import parse_strategy
@@ -277,7 +277,7 @@ class Stream:
         `directory` is where relative paths of sources start, `parallelism` the number of vertices.
         """
         # Spark stands above the plan, and is loaded only here.
-        made: object = import_module("weir.spark.frames").to_spark(self, spark, **options)
+        made: object = import_module("weir.spark.offline.frames").to_spark(self, spark, **options)
         return made
 
     def _selection(self) -> Selection:

@@ -27,7 +27,7 @@ from weir.events.types import (
     TIMESTAMP,
     type_name,
 )
-from weir.plan.coercion import coerce, common_type_of, widens
+from weir.plan.binding.coercion import coerce, common_type_of, widens
 from weir.plan.expressions import Literal
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 from weir.script.cursor import offset_of

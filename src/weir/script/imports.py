@@ -14,8 +14,8 @@ from pathlib import Path
 from sqlglot import exp
 
 from weir.errors import ScriptError
+from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.code_fingerprint import file_code
-from weir.plan.functions import FUNCTIONS
 from weir.plan.imported_files import ImportedFiles
 from weir.plan.user_code import UserFunctions, describe
 from weir.script.constants import Scope, string

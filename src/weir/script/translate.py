@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from weir.errors import Position
-from weir.plan.expressions import Expr
-from weir.plan.query import (
+from weir.plan.binding.query import (
     JoinClause,
     NamedRelation,
     OrderItem,
@@ -20,6 +19,7 @@ from weir.plan.query import (
     Star,
     SubqueryRelation,
 )
+from weir.plan.expressions import Expr
 from weir.script.constants import Scope, integer, string
 from weir.script.cursor import offset_of
 from weir.script.translate_expressions import expression

@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from weir.errors import Position
 from weir.events.types import BIGINT, DOUBLE, NULL, STRING
+from weir.plan.binding.functions import FUNCTIONS, OPERATORS
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, walk
-from weir.plan.functions import FUNCTIONS, OPERATORS
 from weir.script.constants import Scope, literal, parameter
 from weir.script.cursor import offset_of
 from weir.script.type_names import arrow_type

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from weir.plan import nodes
-from weir.plan.query import ChopChange, LifetimeClause, StitchChange, WithClause
+from weir.plan.binding.query import ChopChange, LifetimeClause, StitchChange, WithClause
 from weir.script.constants import Scope, integer, ticks
 from weir.script.source import did_you_mean
 from weir.script.translate_expressions import expression

@@ -14,8 +14,8 @@ import pyarrow as pa
 from weir.errors import WeirError
 from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.hashing import hash_rows
-from weir.io.chunks import Partition
-from weir.kernels.keys import each_once
+from weir.files.chunks import Partition
+from weir.kernels.structures.keys import each_once
 from weir.local.runner import LocalRun
 from weir.plan.expressions import UserCall, walk
 from weir.plan.nodes import (

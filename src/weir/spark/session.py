@@ -30,9 +30,9 @@ from pyspark.sql.utils import is_remote
 
 from weir.errors import RunError
 from weir.events.printable import printable
-from weir.spark.blocks import BLOCK_BYTES
 from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
+from weir.spark.offline.blocks import BLOCK_BYTES
 from weir.spark.signals import signals_wait
 
 if sys.platform != "win32":

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from weir.cli import progress
 from weir.cli.progress import Meter
-from weir.local.runner import Progress
+from weir.runtime.reports import Progress
 
 
 @pytest.fixture

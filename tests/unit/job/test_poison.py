@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 
 from weir.events.batch import OPEN, START, Batch
-from weir.job.keys import record_key
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.poison import (
     PIECES,
@@ -22,6 +21,7 @@ from weir.job.poison import (
     suspect,
     verdict,
 )
+from weir.reliable.keys import record_key
 
 
 def row(number: int, place: int = 0, pieces: int = 1, sample: str = "") -> Step:

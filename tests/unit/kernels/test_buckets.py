@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from weir.events.batch import START
-from weir.kernels.buckets import Buckets, live
+from weir.kernels.structures.buckets import Buckets, live
 
 GROUPS = 20
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from weir.events.batch import Batch
-from weir.kernels.distinct_counts import DistinctMeasure
-from weir.kernels.panes import EMIT, ENTER, EXIT, Operations, Panes
+from weir.kernels.aggregates.distinct_counts import DistinctMeasure
+from weir.kernels.operators.panes import EMIT, ENTER, EXIT, Operations, Panes
 from weir.plan.nodes import Aggregation, Schema
 
 GROUPS = 2

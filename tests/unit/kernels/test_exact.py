@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from weir.kernels import exact
+from weir.kernels.aggregates import exact
 
 TINY, HUGE = 5e-324, 1.7976931348623157e308
 CASES = [

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from weir.errors import OperatorFailed, PlanError, RunError
 from weir.events.batch import OPEN, Batch
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
-from weir.kernels.expressions import BUILDERS, compile_expression
-from weir.plan.binder import bind, schema_scope
+from weir.kernels.expressions.evaluator import BUILDERS, compile_expression
+from weir.plan.binding.binder import bind, schema_scope
+from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
-from weir.plan.functions import FUNCTIONS
 from weir.plan.nodes import Schema
 from weir.plan.user_code import ScalarFunction
 

@@ -11,9 +11,9 @@ import pytest
 
 from weir.errors import OperatorFailed, RunError
 from weir.events.types import DOUBLE
-from weir.kernels import exact
-from weir.kernels.evaluation import RowFailure
-from weir.kernels.moments import FloatMoment
+from weir.kernels.aggregates import exact
+from weir.kernels.aggregates.moments import FloatMoment
+from weir.kernels.expressions.evaluation import RowFailure
 from weir.script import parse_program
 from weir.testing import run_program, with_output
 

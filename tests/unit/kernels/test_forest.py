@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from weir.kernels import treap
-from weir.kernels.forest import Forest
-from weir.kernels.panes import EMIT, ENTER, EXIT, Operations
+from weir.kernels.operators.panes import EMIT, ENTER, EXIT, Operations
+from weir.kernels.structures import treap
+from weir.kernels.structures.forest import Forest
 
 NUMBERS = np.zeros(0, dtype=np.int64)
 PLAIN = (NUMBERS, NUMBERS, np.zeros(0, dtype=np.uint8))

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from weir.kernels.heaps import AFTER, BEFORE, FIRST, LAST, chain, insert, pop, slots_of
+from weir.kernels.structures.heaps import AFTER, BEFORE, FIRST, LAST, chain, insert, pop, slots_of
 
 GROUPS, SLOTS = 4, 300
 

@@ -10,7 +10,7 @@ import pytest
 
 from weir.events.batch import NO_ORIGIN, OPEN, START, Batch, empty_batch
 from weir.events.types import BIGINT, STRING
-from weir.kernels.merge import Merge, PortShape, with_branch, with_depth
+from weir.kernels.operators.merge import Merge, PortShape, with_branch, with_depth
 from weir.plan.nodes import Schema
 
 SHAPE = Schema((("v", BIGINT), ("s", STRING)), BIGINT)

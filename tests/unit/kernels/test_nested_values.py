@@ -17,8 +17,8 @@ from weir import testing
 from weir.errors import RunError
 from weir.events.batch import Batch
 from weir.events.types import BIGINT, DOUBLE, INT, STRING
-from weir.kernels.expressions import compile_expression
-from weir.plan.binder import bind, schema_scope
+from weir.kernels.expressions.evaluator import compile_expression
+from weir.plan.binding.binder import bind, schema_scope
 from weir.plan.nodes import Schema
 from weir.plan.terms import Term, call, col
 

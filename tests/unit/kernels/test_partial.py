@@ -11,13 +11,13 @@ import pytest
 
 from weir.events.batch import OPEN, START, Batch, Int64s, concat_batches
 from weir.events.types import BIGINT, BINARY, DOUBLE
-from weir.kernels.aggregate import AggregateKernel
-from weir.kernels.lanes import Lanes
-from weir.kernels.moments import Moment, make_moment
-from weir.kernels.panes import Panes
-from weir.kernels.partial import PaneWindows
-from weir.kernels.states import MergedMoment, pack
-from weir.kernels.windows import last_ended, windows_met
+from weir.kernels.aggregates.lanes import Lanes
+from weir.kernels.aggregates.moments import Moment, make_moment
+from weir.kernels.aggregates.states import MergedMoment, pack
+from weir.kernels.operators.aggregate import AggregateKernel
+from weir.kernels.operators.panes import Panes
+from weir.kernels.operators.partial import PaneWindows
+from weir.kernels.operators.windows import last_ended, windows_met
 from weir.plan.nodes import (
     Aggregation,
     Hopping,

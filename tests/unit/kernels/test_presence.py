@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from weir.events.batch import OPEN, START, Batch
-from weir.kernels import heaps, presence
-from weir.kernels.joins import JoinKernel
 from weir.kernels.kernel import Kernel
-from weir.kernels.presence import PresenceKernel
+from weir.kernels.operators import presence
+from weir.kernels.operators.joins import JoinKernel
+from weir.kernels.operators.presence import PresenceKernel
+from weir.kernels.structures import heaps
 from weir.plan.expressions import Literal
 from weir.plan.nodes import Join, Source, SourceOptions
 

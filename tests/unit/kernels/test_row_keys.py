@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.kernels.row_keys import row_keys
+from weir.kernels.structures.row_keys import row_keys
 
 WIDE = pa.decimal128(38, 2)
 STRATEGIES = {

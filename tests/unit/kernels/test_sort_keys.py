@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.events.order_bytes import is_plain, plain_codes
-from weir.kernels.sort_keys import byte_keys, canonical, from_bytes, from_plain
+from weir.kernels.structures.sort_keys import byte_keys, canonical, from_bytes, from_plain
 
 NARROW, WIDE = pa.decimal128(18, 4), pa.decimal128(38, 4)
 

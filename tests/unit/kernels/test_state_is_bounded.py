@@ -21,7 +21,7 @@ import pytest
 
 from weir.events.batch import OPEN, START, Batch, empty_batch
 from weir.plan.nodes import Program, schema
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain
 from weir.script import parse_program

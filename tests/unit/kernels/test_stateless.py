@@ -11,7 +11,7 @@ import pytest
 
 from weir.events.batch import OPEN, START, Batch
 from weir.events.types import BIGINT, STRING
-from weir.kernels.stateless import Transform, make_transform, true_rows
+from weir.kernels.operators.stateless import Transform, make_transform, true_rows
 from weir.plan.nodes import (
     AlterLifetime,
     ClipDuration,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.kernels.substrings import contains, split
+from weir.kernels.expressions.substrings import contains, split
 
 TEXTS = st.text(st.sampled_from("abé€\n"), max_size=12)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from weir.events.batch import OPEN, START
-from weir.kernels import time_queue
-from weir.kernels.time_queue import _AT_LEAST, Holds, TimeQueue, _Merge, _merge
+from weir.kernels.structures import time_queue
+from weir.kernels.structures.time_queue import _AT_LEAST, Holds, TimeQueue, _Merge, _merge
 
 
 def _numbers(values: list[int]) -> np.ndarray:  # type: ignore[type-arg]

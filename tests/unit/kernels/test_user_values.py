@@ -26,8 +26,8 @@ from weir.events.types import (
     TIMESTAMP,
     parse_type,
 )
-from weir.kernels.evaluation import RowFailure
-from weir.kernels.user_values import Misfit, is_plain, plain_value, shown, typed_array
+from weir.kernels.expressions.evaluation import RowFailure
+from weir.kernels.expressions.user_values import Misfit, is_plain, plain_value, shown, typed_array
 from weir.plan.user_code import describe
 
 

@@ -12,12 +12,12 @@ import pytest
 
 import weir
 from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
-from weir.io.sidecar import read_sidecar
-from weir.io.writers import OutputWriter, Staging
-from weir.local.files import InputReport, run_files
-from weir.local.partitions import open_partitions
-from weir.local.runner import Progress
+from weir.files.sidecar import read_sidecar
+from weir.files.writers import OutputWriter, Staging
+from weir.local.files import run_files
 from weir.reliable.digest import Digest
+from weir.runtime.partitions import open_partitions
+from weir.runtime.reports import InputReport, Progress
 from weir.script.program import parse_program
 
 FIGURE_1 = Path(__file__).parents[3] / "examples" / "figure1"

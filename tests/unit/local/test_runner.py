@@ -9,8 +9,10 @@ import pytest
 
 from weir.errors import RunError
 from weir.events.batch import OPEN, Batch
-from weir.io.memory import MemoryPartition
-from weir.local.runner import LocalRun, Progress, output_schema
+from weir.ingress.memory import MemoryPartition
+from weir.local.runner import LocalRun
+from weir.runtime.outputs import output_schema
+from weir.runtime.reports import Progress
 from weir.script import parse_program
 from weir.testing import batch_rows, run
 

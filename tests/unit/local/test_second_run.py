@@ -10,10 +10,10 @@ import pytest
 import weir
 from weir.errors import DeterminismViolation, OperatorFailed, RunError
 from weir.local.files import run_files
-from weir.local.partitions import open_partitions
 from weir.local.runner import LocalRun
 from weir.local.second_run import checksums_here, other_environment, second_checksums
 from weir.plan.nodes import Program
+from weir.runtime.partitions import open_partitions
 from weir.script import parse_program
 
 RULES = """

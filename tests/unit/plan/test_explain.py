@@ -10,7 +10,7 @@ from weir.plan.explain import explain
 from weir.plan.expressions import Call, Literal
 from weir.plan.nodes import Filter, Program, Project, inputs_of
 from weir.plan.render import render, render_value
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.script.program import parse_program
 

@@ -5,7 +5,7 @@ import pytest
 from weir.events.types import BIGINT
 from weir.plan.holds import duration, kept, longest_hold, longest_holds, longest_lifetime
 from weir.plan.nodes import Aggregate, Apply, Chop, Join, Node, Top, inputs_of
-from weir.plan.traversal import ordered_nodes
+from weir.plan.rewrites.traversal import ordered_nodes
 from weir.plan.user_code import OperatorFunction
 from weir.script.program import parse_program
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.plan.horizon import Horizon, horizons
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.script.program import parse_program
 

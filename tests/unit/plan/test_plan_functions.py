@@ -18,10 +18,10 @@ from weir.events.types import (
     TIMESTAMP,
     parse_type,
 )
-from weir.plan.binder import bind, schema_scope
-from weir.plan.coercion import castable, common_type, widens
+from weir.plan.binding.binder import bind, schema_scope
+from weir.plan.binding.coercion import castable, common_type, widens
+from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.expressions import Call, Cast, Column, Expr, Literal
-from weir.plan.functions import FUNCTIONS
 from weir.plan.nodes import Schema
 from weir.plan.terms import Term, call, case, col, lit
 

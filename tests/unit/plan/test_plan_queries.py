@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP
+from weir.plan.binding.joins import PlanWarning
 from weir.plan.expressions import Call, Cast, Column, Literal, columns_of
-from weir.plan.joins import PlanWarning
 from weir.plan.nodes import (
     Aggregate,
     Aggregation,

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 
 from weir.errors import PlanError
+from weir.plan.binding.joins import PlanWarning
 from weir.plan.decorators import aggregate, operator, udf
-from weir.plan.joins import PlanWarning
 from weir.plan.nodes import Aggregate, Apply, Node, Source, schema
 from weir.plan.stream import Stream, stream
 from weir.plan.terms import call, case, col, count, explode, lit

@@ -27,8 +27,8 @@ from weir.plan.nodes import (
     schema,
 )
 from weir.plan.render import render_detail
-from weir.plan.rewrites import merge_projects, needed_columns, rewrite
-from weir.plan.traversal import ordered_nodes
+from weir.plan.rewrites.rewrite import merge_projects, needed_columns, rewrite
+from weir.plan.rewrites.traversal import ordered_nodes
 from weir.plan.user_code import OperatorFunction
 from weir.script.program import parse_program
 

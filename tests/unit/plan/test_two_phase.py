@@ -11,9 +11,9 @@ import pytest
 from weir.errors import RunError
 from weir.plan.nodes import Aggregate, PartialAggregate, Program, schema
 from weir.plan.render import render_detail
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.rewrites.traversal import ordered_nodes, row_outputs
 from weir.plan.stages import cut_stages
-from weir.plan.traversal import ordered_nodes, row_outputs
 from weir.script import parse_program
 from weir.testing import Result, run, with_output
 

@@ -8,19 +8,19 @@ import pytest
 
 from weir.errors import PlanError
 from weir.events.batch import OPEN, START, Batch, concat_batches
-from weir.kernels.aggregate import AggregateKernel
-from weir.kernels.apply import ApplyKernel
-from weir.kernels.asof import AsofKernel
-from weir.kernels.chop import ChopKernel
-from weir.kernels.clip import ClipKernel
-from weir.kernels.distinct import DistinctKernel
-from weir.kernels.joins import JoinKernel
-from weir.kernels.presence import PresenceKernel
-from weir.kernels.stitch import StitchKernel
-from weir.kernels.top import TopOfInstant, TopOfWindow
+from weir.kernels.operators.aggregate import AggregateKernel
+from weir.kernels.operators.apply import ApplyKernel
+from weir.kernels.operators.asof import AsofKernel
+from weir.kernels.operators.chop import ChopKernel
+from weir.kernels.operators.clip import ClipKernel
+from weir.kernels.operators.distinct import DistinctKernel
+from weir.kernels.operators.joins import JoinKernel
+from weir.kernels.operators.presence import PresenceKernel
+from weir.kernels.operators.stitch import StitchKernel
+from weir.kernels.operators.top import TopOfInstant, TopOfWindow
 from weir.plan.expressions import Literal
 from weir.plan.nodes import Chop, Distinct, Join, Source, SourceOptions, Stitch, Top
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain, make_kernel
 from weir.reliable.digest import digest

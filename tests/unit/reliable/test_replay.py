@@ -11,7 +11,7 @@ import pytest
 from weir.errors import DeterminismViolation, RunError
 from weir.events.batch import OPEN, START, Batch
 from weir.plan.horizon import horizons
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain
 from weir.reliable.codec import decode_snapshot, encode_snapshot

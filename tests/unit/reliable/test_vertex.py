@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from weir.events.batch import OPEN, Batch
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import Stage, StagedPlan, cut_stages
 from weir.reliable.chain import Chain
 from weir.reliable.stream import Entry, MemoryStream

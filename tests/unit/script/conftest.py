@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from weir.events.types import BIGINT, DOUBLE
+from weir.plan.binding.query import Query
 from weir.plan.expressions import Expr
-from weir.plan.query import Query
 from weir.plan.user_code import AggregateFunction, UserFunctions
 from weir.script.constants import Parameter, Scope, overridden
 from weir.script.dialect import parse_statements

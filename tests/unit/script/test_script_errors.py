@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import ScriptError
-from weir.plan.functions import OPERATORS
+from weir.plan.binding.functions import OPERATORS
 from weir.script import parse_program
 
 A = "STREAM A (vs BIGINT, k STRING, v BIGINT) FROM 'a.jsonl';\n"

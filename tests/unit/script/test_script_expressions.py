@@ -10,8 +10,8 @@ import pytest
 
 from weir.errors import ScriptError
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP
+from weir.plan.binding.functions import FUNCTIONS, OPERATORS
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal
-from weir.plan.functions import FUNCTIONS, OPERATORS
 
 Parse: TypeAlias = Callable[[str], Expr]
 

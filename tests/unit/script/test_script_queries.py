@@ -10,8 +10,7 @@ import pytest
 
 from weir.events.types import BIGINT
 from weir.plan import nodes
-from weir.plan.expressions import AggregateCall, Call, Column, Literal
-from weir.plan.query import (
+from weir.plan.binding.query import (
     ChopChange,
     JoinClause,
     LifetimeClause,
@@ -26,6 +25,7 @@ from weir.plan.query import (
     SubqueryRelation,
     WithClause,
 )
+from weir.plan.expressions import AggregateCall, Call, Column, Literal
 
 Parse: TypeAlias = Callable[[str], Query]
 

@@ -8,7 +8,15 @@ import pytest
 
 from weir.events.batch import Batch
 from weir.reliable.stream import Entry
-from weir.spark.blocks import BlockRow, Blocks, batch_bytes, decode, encode, record_of, rows_of
+from weir.spark.offline.blocks import (
+    BlockRow,
+    Blocks,
+    batch_bytes,
+    decode,
+    encode,
+    record_of,
+    rows_of,
+)
 
 
 def batch(count: int, *, origin: bool = False, width: int = 10) -> Batch:

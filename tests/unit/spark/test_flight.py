@@ -18,15 +18,15 @@ from machine.jobs import entry
 from weir.errors import RunError
 from weir.events.batch import empty_batch
 from weir.reliable.stream import Entry
-from weir.spark.flight import ChannelErrors, Client, Security, Server, Subscription
-from weir.spark.peers import Wanted
+from weir.spark.live.flight import ChannelErrors, Client, Security, Server, Subscription
+from weir.spark.live.peers import Wanted
 
 SECRET = Security("secret")
 SERVER = """
 import signal
 from weir.events.batch import empty_batch
 from weir.reliable.stream import Entry
-from weir.spark.flight import Security, Server, Subscription
+from weir.spark.live.flight import Security, Server, Subscription
 
 def subscribe(wanted):
     subscription = Subscription("only")

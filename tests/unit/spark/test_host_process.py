@@ -18,8 +18,8 @@ from weir.errors import RunError
 from weir.events.batch import Batch
 from weir.job.poison import Death, Step
 from weir.reliable.vertex import Span
-from weir.spark.host_process import keep_host
-from weir.spark.step_notes import SharedNotes
+from weir.spark.live.host_process import keep_host
+from weir.spark.live.step_notes import SharedNotes
 
 VERTICES = ["0.0", "1.0", "sink.0"]
 ROWS = Batch(np.array([4]), np.array([5]), (pa.array(["x"]), pa.array([17])))

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from weir.errors import PlanError
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.job_record import read_job
-from weir.job.keys import record_key
+from weir.reliable.keys import record_key
 from weir.script import parse_program
-from weir.spark.live import LiveRun, prepare_live
+from weir.spark.live.job import LiveRun, prepare_live
 
 RULES = "import weir\n@weir.udf\ndef f(v: int) -> int:\n    return v + {}\n"
 TEXT = """IMPORT 'rules.py'; STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from weir.errors import RunError
-from weir.spark import live_hosts
-from weir.spark.live_hosts import ABORTS, Hosts, Setting, check_spark, live_master
+from weir.spark.live import hosts as live_hosts
+from weir.spark.live.hosts import ABORTS, Hosts, Setting, check_spark, live_master
 
 
 def settings(master: str, **more: str) -> Setting:

@@ -13,14 +13,14 @@ import pytest
 from pyarrow import flight
 
 from machine.jobs import report, topology
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager, ManagerSettings
 from weir.job.messages import Report, VertexReport, decode_orders
-from weir.job.strategy import Strategy
-from weir.spark import live_manager
-from weir.spark.flight import Client, Security
-from weir.spark.live_manager import ManagerDriver
+from weir.runtime.strategies import Strategy
+from weir.spark.live import manager as live_manager
+from weir.spark.live.flight import Client, Security
+from weir.spark.live.manager import ManagerDriver
 
 SECRET = Security("secret")
 

@@ -10,8 +10,8 @@ import pytest
 
 from weir.events.batch import OPEN, START, Batch
 from weir.events.types import BIGINT, DATE, INT, TIMESTAMP
-from weir.spark.blocks import decode, encode
 from weir.spark.narrow import narrowed, widened
+from weir.spark.offline.blocks import decode, encode
 
 HIGH, LOW = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 

@@ -15,7 +15,7 @@ from weir.job.messages import Orders, Report, VertexReport
 from weir.reliable.codec import record_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
-from weir.spark.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
+from weir.spark.live.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
 
 BIGINTS = (pa.int64(),)
 pack = msgspec.msgpack.encode

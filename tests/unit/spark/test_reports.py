@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 from weir.errors import InputError, OperatorFailed
-from weir.spark.progress import Watch, read_news, tell_failure
-from weir.spark.reports import ErrorReport, Report, first_error, packed, read_report, report_row
-from weir.spark.waves import make_job
+from weir.spark.offline.progress import Watch, read_news, tell_failure
+from weir.spark.offline.reports import (
+    ErrorReport,
+    Report,
+    first_error,
+    packed,
+    read_report,
+    report_row,
+)
+from weir.spark.offline.waves import make_job
 
 SENT = InputError("wrong", file="a.jsonl", line=3, column="k")
 BEHIND = OperatorFailed(function="f", file="f.py", line=1, event={}, cause="too few rows")

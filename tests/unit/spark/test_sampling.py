@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from weir.io.memory import MemoryPartition
+from weir.ingress.memory import MemoryPartition
 from weir.plan.nodes import PartialAggregate, Program
 from weir.plan.properties import walk_nodes
-from weir.plan.rewrites import rewrite
+from weir.plan.rewrites.rewrite import rewrite
 from weir.script.program import parse_program
 from weir.spark.sampling import rows_share_keys
 

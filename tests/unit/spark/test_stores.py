@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from weir.errors import RunError
-from weir.io import object_store
-from weir.io.object_store import ObjectStore, existing_store
-from weir.job.keys import is_known
+from weir.files import object_store
+from weir.files.object_store import ObjectStore, existing_store
+from weir.reliable.keys import is_known
 from weir.reliable.store import ObjectExists
-from weir.spark.store_threads import PatientStore
+from weir.spark.live.store_threads import PatientStore
 
 
 def test_objects_are_made_once(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_store_that_is_gone_is_told_by_name(tmp_path: Path) -> None:
 FULL = """
 import resource, signal, sys
 from weir.errors import RunError
-from weir.io.object_store import ObjectStore
+from weir.files.object_store import ObjectStore
 store = ObjectStore(sys.argv[1])
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -116,7 +116,7 @@ def test_a_source_waits_for_its_store_but_not_for_ever(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from weir.io import object_store
+from weir.files import object_store
 store = object_store.ObjectStore(sys.argv[1])
 store.put("a", b"1")
 os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from certificates import certificate
 from weir.cli import app
 from weir.errors import PlanError
-from weir.spark.flight import ChannelErrors, Client, Security, Server
-from weir.spark.tls import Tls, read_tls
+from weir.spark.live.flight import ChannelErrors, Client, Security, Server
+from weir.spark.live.tls import Tls, read_tls
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from weir.io.memory import MemoryPartition
-from weir.io.writers import OutputForm
-from weir.local.runner import output_schema
+from weir.files.writers import OutputForm
+from weir.ingress.memory import MemoryPartition
+from weir.runtime.outputs import output_schema
 from weir.script.program import parse_program
-from weir.spark.targets import Target
-from weir.spark.waves import GroupPlace, Job, Piece, Route, SinkPlace, make_job, make_piece
+from weir.spark.offline.targets import Target
+from weir.spark.offline.waves import GroupPlace, Job, Piece, Route, SinkPlace, make_job, make_piece
 
 A = "STREAM A (vs BIGINT, k BIGINT, v BIGINT) FROM 'a.jsonl';"
 SUMS = "S = SELECT k, SUM(v) AS s FROM A GROUP BY k WITH TUMBLING(5); OUTPUT S TO 'x.csv';"

@@ -1,0 +1,318 @@
+"""Conformance cases: programs with known answers, run under every cut and parallelism asked for.
+
+A case is one line of JSON (docs/reference/cli.md, conform). It passes when, in every run,
+1. the rows of `Out` are the expected ones as a multiset, or the expected error came;
+2. the digest of `Out` is the same in all runs;
+3. at equal parallelism the ordered checksum of every stream is the same for all cuts.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
+from pathlib import Path
+
+from weir.conform.case_rows import (
+    Item,
+    came_rows,
+    column_types,
+    shown_rows,
+    typed_rows,
+    wanted_rows,
+)
+from weir.errors import InputError, PlanError, WeirError
+from weir.events.batch import Batch
+from weir.events.types import BIGINT
+from weir.ingress.memory import CTI_KEY, MemoryPartition
+from weir.local.runner import Emit, LocalRun
+from weir.plan.nodes import Output, Program, Source
+from weir.plan.sources import declare_source
+from weir.runtime.outputs import output_schema
+from weir.script.program import parse_program
+
+COMPARED = "Out"
+"""The stream whose rows are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case as it was read; an input is a list of partitions."""
+
+    id: str
+    program: str
+    inputs: Mapping[str, Sequence[Sequence[Item]]]
+    options: Mapping[str, str]
+    expected: Sequence[Item] | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a case; `reason` is empty when it passed."""
+
+    id: str
+    reason: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.reason
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def read_cases(path: str | Path) -> Iterator[Case]:
+    """The cases of a file; InputError for a line that is none."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"cannot be read: {why}", file=str(path)) from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield _case(json.loads(line))
+            except json.JSONDecodeError as error:
+                message = f"not a case: no JSON: {error}"
+                raise InputError(message, file=str(path), line=number) from error
+            except RecursionError:
+                message = "not a case: it is nested too deeply"
+                raise InputError(message, file=str(path), line=number) from None
+            except (ValueError, TypeError) as error:
+                message = f"not a case: {error}"
+                raise InputError(message, file=str(path), line=number) from error
+
+
+def _case(raw: object) -> Case:
+    if not isinstance(raw, dict):
+        raise TypeError("a case is an object")
+    missing = [f"`{name}`" for name in ("id", "program", "inputs") if name not in raw]
+    if missing:
+        raise ValueError(f"it has no {', no '.join(missing)}")
+    inputs, options, expected = raw["inputs"], raw.get("options") or {}, raw.get("expected")
+    if not isinstance(inputs, dict) or not isinstance(options, dict):
+        raise TypeError("inputs and options are objects")
+    error = raw.get("error")
+    if (expected is None) == (error is None):
+        raise ValueError("a case has either `expected` or `error`")
+    if not isinstance(expected, list | None):
+        raise TypeError("expected is a list")
+    return Case(
+        str(raw["id"]),
+        str(raw["program"]),
+        {name: _partitions(given) for name, given in inputs.items()},
+        options,
+        expected,
+        None if error is None else str(error),
+    )
+
+
+def _partitions(given: object) -> list[list[Item]]:
+    partitions: object = given.get("partitions") if isinstance(given, dict) else [given]
+    if not isinstance(partitions, list) or not all(isinstance(p, list) for p in partitions):
+        raise TypeError("an input is a list of rows, or has a list of such lists as `partitions`")
+    if not all(isinstance(item, dict) for items in partitions for item in items):
+        raise TypeError("a row of an input is an object")
+    return partitions
+
+
+# --- one case --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of a case: its program and inputs, under a cut and a parallelism."""
+
+    program: Program
+    partitions: Mapping[str, Sequence[MemoryPartition]]
+    cut: int | None
+    parallelism: int
+
+    @property
+    def where(self) -> str:
+        return f"cut {self.cut or 'none'}, parallelism {self.parallelism}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a trial: rows and fingerprints, or an error."""
+
+    batches: Sequence[Batch] = ()
+    digest: str = ""
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    error: str | None = None
+
+
+Runner = Callable[[Sequence[Trial]], Iterable[Outcome]]
+"""Runs trials; the outcomes come in their order."""
+
+
+def check_cases(
+    cases: Sequence[Case],
+    cuts: Sequence[int | None] = (None,),
+    parallelisms: Sequence[int] = (1,),
+    runner: Runner | None = None,
+) -> Iterator[Verdict]:
+    """Run every case with every cut and every parallelism and judge it."""
+    prepared = [_trials(case, cuts, parallelisms) for case in cases]
+    trials = [trial for case in prepared if not isinstance(case, Verdict) for trial in case]
+    outcomes = iter((runner or run_locally)(trials))
+    for case, made in zip(cases, prepared, strict=True):
+        if isinstance(made, Verdict):
+            yield made
+        else:
+            yield _verdict(case, made, list(islice(outcomes, len(made))))
+
+
+def run_locally(trials: Sequence[Trial]) -> Iterator[Outcome]:
+    """One trial after the other, in this process."""
+    for trial in trials:
+        batches: list[Batch] = []
+        try:
+            run = LocalRun(
+                trial.program, trial.partitions, [_keep_in(batches)],
+                cut=trial.cut, parallelism=trial.parallelism, check=True,
+            )  # fmt: skip
+            run.run()
+        except WeirError as error:
+            yield Outcome(error=str(error))
+        else:
+            yield Outcome(batches, str(run.egress[0].digest), run.checksums)
+
+
+def _keep_in(batches: list[Batch]) -> Emit:
+    return lambda _, rows: batches.append(rows)
+
+
+def _trials(
+    case: Case, cuts: Sequence[int | None], parallelisms: Sequence[int]
+) -> list[Trial] | Verdict:
+    """The runs of a case, or the verdict on a program that cannot run."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a theta join is allowed here too
+            program = case_program(case)
+        partitions = case_partitions(case, program)
+    except WeirError as error:
+        return Verdict(case.id, _judge_error(case, str(error)))
+    return [Trial(program, partitions, cut, n) for n, cut in product(parallelisms, cuts)]
+
+
+def _verdict(case: Case, trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Verdict:
+    by_parallelism: dict[int, tuple[Trial, Outcome]] = {}
+    first = (trials[0], outcomes[0])
+    for now in zip(trials, outcomes, strict=True):
+        reason = _judge(case, *now)
+        before = by_parallelism.setdefault(now[0].parallelism, now)
+        reason = reason or _compare(first, before, now)
+        if reason:
+            return Verdict(case.id, reason)
+    return Verdict(case.id)
+
+
+def case_program(case: Case) -> Program:
+    """The checked program with `Out` as its only output."""
+    sources = [_source(case, name, index) for index, name in enumerate(case.inputs)]
+    program = parse_program(case.program, sources=sources)
+    named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
+    if COMPARED not in named:
+        raise PlanError(f"the program has no stream `{COMPARED}`")
+    return replace(program, outputs=(Output(COMPARED, named[COMPARED], ""),))
+
+
+def _source(case: Case, name: str, index: int) -> Source:
+    """The input's declaration: columns from its rows, options as a script reads them."""
+    rows = _events(case.inputs[name])
+    times = {"vs": BIGINT, **({"ve": BIGINT} if _has_ends(rows) else {})}
+    columns = {**times, **column_types(rows)}
+    # A script cannot write the type of a column of nulls; for the options any type will do.
+    written = ", ".join(f"{_quoted(n)} BIGINT" for n in columns)
+    options = case.options.get(name, "")
+    text = f"STREAM {_quoted(name)} ({written}) FROM '-'{f' WITH ({options})' if options else ''};"
+    declared = parse_program(text).sources[0]
+    return declare_source(name, columns, name, declared.options, index)
+
+
+def _events(partitions: Iterable[Sequence[Item]]) -> list[Item]:
+    return [item for items in partitions for item in items if CTI_KEY not in item]
+
+
+def _has_ends(rows: Iterable[Item]) -> bool:
+    """Whether any row says its end; where none does, all are points or have a `lifetime`."""
+    return any("ve" in row for row in rows)
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def case_partitions(case: Case, program: Program) -> dict[str, list[MemoryPartition]]:
+    memory = {}
+    for source in program.sources:
+        if source.name not in case.inputs:
+            raise InputError(f"the case has no input `{source.name}`")
+        given = case.inputs[source.name]
+        types = dict(source.declared)
+        memory[source.name] = [
+            MemoryPartition(f"{source.name}[{i}]", rows, source.declared)
+            for i, rows in enumerate(_explicit(typed_rows(items, types)) for items in given)
+        ]
+    return memory
+
+
+def _explicit(items: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """Rows that say no end are points, also among rows that do."""
+    return [_as_point(i) if CTI_KEY not in i and "ve" not in i else i for i in items]
+
+
+def _as_point(item: dict[str, object]) -> dict[str, object]:
+    start = item.get("vs")
+    return {**item, "ve": start + 1 if isinstance(start, int) else None}
+
+
+# --- judging ---------------------------------------------------------------------------------
+
+
+def _judge(case: Case, trial: Trial, outcome: Outcome) -> str:
+    if outcome.error is not None:
+        return _judge_error(case, outcome.error, trial.where)
+    shape = output_schema(trial.program.outputs[0])
+    came = came_rows(outcome.batches, shape)
+    wanted = wanted_rows(case.expected or (), shape)
+    if case.error is not None:
+        shown = shown_rows(came, shape.names) or "no rows"
+        return f"({trial.where}) wanted an error with {case.error!r}, came {shown}"
+    missing, unexpected = wanted - came, came - wanted
+    if not missing and not unexpected:
+        return ""
+    return (
+        f"({trial.where}) missing [{shown_rows(missing, shape.names)}], "
+        f"unexpected [{shown_rows(unexpected, shape.names)}]"
+    )
+
+
+def _judge_error(case: Case, message: str, where: str = "") -> str:
+    place = f"({where}) " if where else ""
+    told = " ".join(message.split())
+    if case.error is None:
+        return f"{place}wanted {len(case.expected or ())} rows, came an error: {told}"
+    if case.error.lower() not in message.lower():
+        return f"{place}wanted an error with {case.error!r}, came: {told}"
+    return ""
+
+
+def _compare(
+    first: tuple[Trial, Outcome], of_parallelism: tuple[Trial, Outcome], now: tuple[Trial, Outcome]
+) -> str:
+    """The fingerprints across runs."""
+    if now[1].digest != first[1].digest:
+        return f"digest {first[1].digest} ({first[0].where}), but {now[1].digest} ({now[0].where})"
+    before, after = of_parallelism[1].checksums, now[1].checksums
+    if before == after:
+        return ""
+    name = next(n for n in sorted({*before, *after}) if before.get(n) != after.get(n))
+    return f"other rows in {name}: ({of_parallelism[0].where}) and ({now[0].where}) differ"

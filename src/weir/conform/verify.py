@@ -1,0 +1,192 @@
+"""Comparing outputs, or whole runs, by their digests.
+
+Rules
+1. Of outputs the digest is made again from the rows that are there. One that is not the digest
+   that the output carries makes it corrupt, whatever it is compared with.
+2. A run is what `weir run --json` printed, saved as a `.json` file. Runs are compared by the
+   digests in them, output by output.
+3. Different columns are a difference; no row is then read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from weir.errors import InputError
+from weir.files.diff import Difference, Tell, first_difference, total_digest
+from weir.files.saved import SavedOutput, column_differences, open_outputs, typed_names
+from weir.files.sidecar import Sidecar, sidecar_path
+from weir.reliable.digest import Digest
+from weir.runtime.reports import OutputReport
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one side has."""
+
+    path: str
+    rows: int
+    digest: str
+
+    @property
+    def shown(self) -> str:
+        return f"{self.rows:,} row{'' if self.rows == 1 else 's'}, digest {self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one comparison. `output` is which one of a run, `columns` what is different
+    about them. The sides of something corrupt are what is there and what it carries."""
+
+    status: Literal["equal", "different", "corrupt"]
+    sides: tuple[Side, ...] = ()
+    output: str = ""
+    columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.output}: {self._text}" if self.output else self._text
+
+    @property
+    def _text(self) -> str:
+        if self.columns:
+            return f"{self.status}: columns: {'; '.join(self.columns)}"
+        if self.status == "equal":
+            return f"equal: {self.sides[0].shown}"
+        if len(self.sides) == 1:
+            return f"different: only {self.sides[0].path} has it"
+        a, b = self.sides
+        if self.status == "corrupt":
+            return f"corrupt: {a.path} has {a.shown}; it carries the digest of {b.shown}"
+        return f"different: {a.path} has {a.shown}; {b.path} has {b.shown}"
+
+
+def verify(paths: Sequence[str], tell: Tell) -> list[Verdict]:
+    """Compare two outputs, two runs, or one output with the digest it carries."""
+    runs = [path for path in paths if _is_run(path)]
+    if not runs:
+        return _verify_outputs(open_outputs(paths), tell)
+    if len(runs) == 1:
+        raise InputError("a run is compared with another run", file=runs[0])
+    return _verify_runs(*runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How two outputs differ: in their columns, else in the rows of a first event time."""
+
+    columns: tuple[str, ...] = ()
+    first: Difference | None = None
+
+    @property
+    def equal(self) -> bool:
+        return not self.columns and self.first is None
+
+    def __str__(self) -> str:
+        if self.columns:
+            return f"different columns: {'; '.join(self.columns)}"
+        if self.first is None:
+            return "no difference"
+        lines = [f"first difference at {self.first.time}"]
+        for sign, only in (("-", self.first.only_a), ("+", self.first.only_b)):
+            lines += [f"{sign} {msgspec.json.encode(row).decode()}" for row in only.rows]
+            if only.more:
+                lines.append(f"{sign} … {only.more:,} more")
+        return "\n".join(lines)
+
+
+def diff(a: str, b: str, tell: Tell) -> Differences:
+    """How two outputs differ."""
+    for path in (a, b):
+        if _is_run(path):
+            raise InputError("a run has no rows; diff compares outputs", file=path)
+    first, second = open_outputs([a, b])
+    if columns := _columns_of(first, second):
+        return Differences(columns)
+    return Differences(first=first_difference(first, second, tell))
+
+
+def _is_run(path: str) -> bool:
+    return path.lower().endswith(".json")
+
+
+def _columns_of(a: SavedOutput, b: SavedOutput) -> tuple[str, ...]:
+    return column_differences(typed_names(a.form), typed_names(b.form), (a.path, b.path))
+
+
+# --- outputs -------------------------------------------------------------------------------
+
+
+def _verify_outputs(outputs: Sequence[SavedOutput], tell: Tell) -> list[Verdict]:
+    if len(outputs) == 1 and outputs[0].sidecar is None:
+        message = "carries no digest; name another output to compare it with"
+        raise InputError(message, file=outputs[0].path)
+    if len(outputs) == 2 and (columns := _columns_of(*outputs)):
+        return [Verdict("different", columns=columns)]
+    sides = tuple(_side(o.path, total_digest(o, tell)) for o in outputs)
+    corrupt = [v for o, side in zip(outputs, sides, strict=True) if (v := _corrupt(o, side))]
+    if len(outputs) == 1 and corrupt:
+        return corrupt
+    equal = len({side.digest for side in sides}) == 1
+    return [*corrupt, Verdict("equal" if equal else "different", sides)]
+
+
+def _side(path: str, digest: Digest) -> Side:
+    return Side(path, digest.count, str(digest))
+
+
+def _corrupt(output: SavedOutput, side: Side) -> Verdict | None:
+    """The verdict on an output that is not what it carries the digest of."""
+    carried = output.sidecar
+    if carried is None:
+        return None
+    beside = Side(sidecar_path(output.path), carried.rows, carried.digest)
+    names = (output.path, beside.path)
+    columns = column_differences(typed_names(output.form), _carried_columns(carried), names)
+    if columns or carried.digest != side.digest:
+        return Verdict("corrupt", (side, beside), columns=columns)
+    return None
+
+
+def _carried_columns(carried: Sidecar) -> list[tuple[str, str]]:
+    lifetime = [("vs", carried.time), ("ve", carried.time)] if carried.lifetime else []
+    return [*lifetime, *carried.columns]
+
+
+# --- runs ----------------------------------------------------------------------------------
+
+
+class _Run(msgspec.Struct):
+    outputs: list[OutputReport]
+
+
+def _verify_runs(a: str, b: str) -> list[Verdict]:
+    first, second = _read_run(a), _read_run(b)
+    return [
+        _run_verdict(name, [run[name] for run in (first, second) if name in run])
+        for name in dict.fromkeys((*first, *second))
+    ]
+
+
+def _run_verdict(name: str, sides: Sequence[Side]) -> Verdict:
+    equal = len(sides) == 2 and sides[0].digest == sides[1].digest
+    return Verdict("equal" if equal else "different", tuple(sides), name)
+
+
+_decoder = msgspec.json.Decoder(_Run)
+
+
+def _read_run(path: str) -> dict[str, Side]:
+    """The outputs of a run by name and kind. Of a stream that went to two places one is taken:
+    both have its rows."""
+    try:
+        run = _decoder.decode(Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not what `weir run --json` prints: {error}", file=path) from error
+    return {o.title: Side(path, o.rows, o.digest) for o in run.outputs}

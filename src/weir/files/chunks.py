@@ -1,0 +1,141 @@
+"""What readers hand to the ingress: rows of one partition in order, with their places.
+
+Contract
+1. A partition is one file. Its data rows are numbered from 0 (the *offset*), bad ones
+   included; explicit CTIs have no number. Offsets depend on the file alone, never on chunks.
+2. A reader judges form only (is this line a row of these columns?). It never raises for a bad
+   row: it lists it, and the ingress decides, in offset order.
+3. `chunks(size, start)` gives the rows from offset `start` on; a CTI that stands right before
+   that row is given (again), which changes nothing: CTIs only grow.
+4. A chunk has at most `size` rows and about `CHUNK_BYTES`, unless a single row has more. No more
+   is held than what a chunk is made of: about `BLOCK_BYTES` of a text file and one record, some
+   pages of a Parquet file, a record batch of an Arrow file.
+5. A reader that is told which columns are needed may leave others out of its chunks, but which
+   rows are bad does not change: what could misfit is looked at all the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from weir.events.batch import Int64s
+from weir.plan.nodes import MAX_RECORD
+from weir.reliable.keys import number_of
+from weir.reliable.objects import ObjectRef
+
+Columns = Sequence[tuple[str, pa.DataType]]
+
+CHUNK_ROWS = 65_536
+CHUNK_BYTES = 1 << 25
+BLOCK_BYTES = 1 << 22
+NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that does not fit: where it stood, what stood there, what was wrong."""
+
+    offset: int
+    line: int | None
+    column: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where a source is in its log: at this record (none: it has no log), before which the
+    partition had `offset` rows and `line` was the next, and these files were found. Of the file
+    that it reads, `read` bytes are behind it, with this digest (`unchanged.py`)."""
+
+    ref: ObjectRef | None = None
+    offset: int = 0
+    line: int = 1
+    _found: Sequence[str] = field(default=(), repr=False)
+    _found_count: int = 0
+    read: int = 0
+    digest: str = ""
+
+    @property
+    def number(self) -> int:
+        return 0 if self.ref is None else number_of(self.ref.key)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        # The list is shared by all places of a run and only grows.
+        return tuple(self._found[: self._found_count])
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows of a partition.
+
+    `rows` has the columns that are needed; `offsets` and `lines` (None for files without lines)
+    are theirs. CTI number i stands before row `cti_places[i]` of the chunk. `stop` is the offset
+    of the first row behind the chunk, `read` how much of the partition's `size` is behind us.
+    """
+
+    rows: pa.RecordBatch
+    offsets: Int64s
+    stop: int
+    lines: Int64s | None = None
+    cti_times: Int64s = field(default_factory=lambda: NO_TIMES)
+    cti_places: Int64s = field(default_factory=lambda: NO_TIMES)
+    bad: tuple[BadRow, ...] = ()
+    read: int = 0
+    place: LogPlace | None = None
+    """Of a source with a log: where the rows stand in it."""
+
+    def line(self, row: int) -> int | None:
+        return None if self.lines is None else int(self.lines[row])
+
+
+class Partition(Protocol):
+    """One file of a source, or rows in memory. `size` is in bytes, in memory in rows."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file with its declared columns, and those of them that are needed (None: all).
+
+    `name` is what errors and LATE rows show; a relative one starts at `root`, for processes that
+    work in another folder.
+    """
+
+    name: str
+    columns: Columns
+    needed: Collection[str] | None = None
+    root: str = ""
+    max_record: int = MAX_RECORD
+    """The bytes that a record of a text file may have."""
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.root, self.name)
+
+    @property
+    def size(self) -> int:
+        return os.path.getsize(self.path)
+
+    def needs(self, column: str) -> bool:
+        return self.needed is None or column in self.needed
+
+
+def shown(text: str) -> str:
+    """A row's text as messages show it, cut when it is long."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

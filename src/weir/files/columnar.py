@@ -1,0 +1,342 @@
+"""Parquet and Arrow files: typed columns, one partition a file.
+
+A declared column that the file lacks, or has in a type that does not widen to the declared one,
+is an error of the file. Times of any unit become microseconds; a value that does not fit (finer
+than a microsecond, say) makes its row a bad row. A column that is not needed is not read, unless
+its type in the file has values that would not fit.
+
+What a file says of itself may be wrong, by damage or on purpose. So its bytes are read, not mapped
+(a mapped file that becomes shorter ends the process), pages are held against the checksums that
+they have, each batch is validated in full before a value of it is looked at, and all rows that the
+file counts must be there. Whatever Arrow raises about a file becomes an InputError that names it.
+Other values without a checksum are not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from weir.errors import InputError, WeirError
+from weir.events.intact import check_intact
+from weir.events.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, type_name
+from weir.files.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
+from weir.kernels.expressions.casts import convert_what_fits
+from weir.kernels.expressions.evaluation import shown_value
+
+IpcReader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
+Bytes: TypeAlias = pa.OSFile
+Batches: TypeAlias = Iterator[tuple[pa.RecordBatch, int]]
+"""Batches of a file, and how many of its bytes have been read behind each."""
+
+_ARROW_FILE = b"ARROW1"
+_MOST_DIGITS = 38
+# Without a buffer all pages of a row group would be in memory at once.
+_BUFFER_BYTES = 1 << 20
+
+
+class ParquetFile(DataFile):
+    """A `.parquet` file as a partition."""
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        with closing(_opened(self)) as file:
+            with _names_the_file(self.name):
+                columns = _columns_to_read(file.schema_arrow, self)
+            yield from _chunks(self, self._batches(file, columns, size), columns, size, start)
+
+    def _batches(self, file: pq.ParquetFile, columns: Columns, size: int) -> Batches:
+        names = [name for name, _ in columns]
+        rows = 0
+        with _names_the_file(self.name):
+            total = file.metadata.num_rows
+            # Threads would not change the rows, only take cores from other vertices.
+            most = _rows_within(CHUNK_BYTES, size, file.metadata, names)
+            batches = file.iter_batches(batch_size=most, columns=names, use_threads=False)
+        for batch in _intact(batches, self.name):
+            rows += batch.num_rows
+            yield batch, min(self.size, self.size * rows // max(total, 1))
+        if rows != total:
+            message = f"damaged: it says that it has {total} rows, and {rows} are there"
+            raise InputError(message, file=self.name)
+
+
+class ArrowFile(DataFile):
+    """A `.arrow` file (IPC file or stream format) as a partition."""
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        with pa.OSFile(self.path) as source:
+            with _names_the_file(self.name):
+                found = _ipc(source, self.name, None).schema
+                columns = _columns_to_read(found, self)
+                places = [found.get_field_index(name) for name, _ in columns]
+            reader = _ipc(source, self.name, places if len(places) < len(found) else None)
+            yield from _chunks(self, self._batches(source, reader), columns, size, start)
+
+    def _batches(self, source: Bytes, reader: IpcReader) -> Batches:
+        if isinstance(reader, pa.RecordBatchStreamReader):
+            for batch in _intact(reader, self.name):
+                yield batch, source.tell()
+            return
+        count = reader.num_record_batches
+        batches = (reader.get_batch(i) for i in range(count))
+        for i, batch in enumerate(_intact(batches, self.name)):
+            yield batch, self.size * (i + 1) // count
+
+
+@contextmanager
+def _names_the_file(name: str) -> Iterator[None]:
+    """Around calls of Arrow alone: what it says of a file is an InputError that names it."""
+    try:
+        yield
+    except WeirError:
+        raise
+    except OSError as error:
+        if error.errno is not None:  # the disk's fault
+            raise
+        raise _damaged(error, name) from error
+    # Arrow has no root of all that it raises (KeyError, UnicodeDecodeError, MemoryError, …).
+    except Exception as error:
+        raise _damaged(error, name) from error
+
+
+def _damaged(error: Exception, name: str) -> InputError:
+    said = "".join(c if c.isprintable() else " " for c in str(error)) or type(error).__name__
+    return InputError(f"not a readable file: {shown(said)}", file=name)
+
+
+def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    """The batches, of which each is whole; InputError at the first that is not."""
+    batches = iter(batches)
+    while True:
+        with _names_the_file(name):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            check_intact(batch)
+        yield batch
+
+
+@dataclass(frozen=True, slots=True)
+class Records(DataFile):
+    """Record batches of unknown number that come from elsewhere, as a partition read once."""
+
+    batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        first = next(self.batches, None)
+        if first is not None:
+            columns = _columns_to_read(first.schema, self)
+            batches = ((batch, 0) for batch in chain([first], self.batches))
+            yield from _chunks(self, batches, columns, size, start)
+
+
+def stored_schema(file: str) -> pa.Schema:
+    """The columns that a Parquet or Arrow file says it has."""
+    if file.lower().endswith(".parquet"):
+        with closing(_opened(ParquetFile(file, ()))) as opened, _names_the_file(file):
+            return opened.schema_arrow
+    with pa.OSFile(file) as source:
+        return _ipc(source, file, None).schema
+
+
+def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[str]) -> int:
+    """At most `size` rows, fewer where so many would be larger than the limit by what the file
+    says of itself. Values of which each is stored once, however often it comes, are larger when
+    they are read: `_chunks` sees to them."""
+    for i in range(found.num_row_groups):
+        group = found.row_group(i)
+        if group.total_byte_size * size <= limit * group.num_rows:
+            continue
+        columns = (group.column(j) for j in range(group.num_columns))
+        read = sum(
+            c.total_uncompressed_size
+            for c in columns
+            if any(c.path_in_schema == n or c.path_in_schema.startswith(f"{n}.") for n in names)
+        )
+        size = max(1, min(size, limit * group.num_rows // max(read, 1)))
+    return size
+
+
+def _opened(data: DataFile) -> pq.ParquetFile:
+    with _names_the_file(data.name):
+        return pq.ParquetFile(
+            data.path,
+            buffer_size=_BUFFER_BYTES,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
+
+
+def _ipc(source: Bytes, name: str, places: list[int] | None) -> IpcReader:
+    options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
+    source.seek(0)
+    is_file = source.read(len(_ARROW_FILE)) == _ARROW_FILE
+    source.seek(0)
+    with _names_the_file(name):
+        opened = pa.ipc.open_file if is_file else pa.ipc.open_stream
+        return opened(source, options=options)
+
+
+# --- types ---------------------------------------------------------------------------------
+
+
+def _columns_to_read(found: pa.Schema, file: DataFile) -> Columns:
+    """The needed columns, and those in which a value may not fit; InputError if one is not
+    there or has another type, needed or not."""
+    _check(found, file.columns, file.name)
+    return [
+        (name, dtype)
+        for name, dtype in file.columns
+        if file.needs(name) or not _always_fits(found.field(name).type, dtype)
+    ]
+
+
+def _always_fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_dictionary(found):
+        return _always_fits(found.value_type, wanted)
+    if found == wanted or wanted in (DOUBLE, STRING):
+        return True
+    return bool(pa.types.is_signed_integer(found))
+
+
+def _check(found: pa.Schema, columns: Columns, file: str) -> None:
+    for name, dtype in columns:
+        places = found.get_all_field_indices(name)
+        if len(places) != 1:
+            message = f"the file has this column {len(places)} times, not once"
+            raise InputError(message, file=file, column=name)
+        kind = found.field(places[0]).type
+        if not _widens(kind, dtype):
+            message = f"wanted {type_name(dtype)}, the file has {type_name(kind)}"
+            raise InputError(message, file=file, column=name)
+
+
+def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_dictionary(found):
+        return _widens(found.value_type, wanted)
+    if found == wanted or pa.types.is_null(found):
+        return True
+    if pa.types.is_nested(wanted):
+        return _nested_widens(found, wanted)
+    if wanted == TIMESTAMP:
+        # Asked for its zone now: one that is no text raises.
+        return bool(pa.types.is_timestamp(found)) and found.tz != ""
+    if wanted == DATE:
+        return bool(pa.types.is_date(found))
+    if wanted in (BIGINT, INT):
+        return bool(pa.types.is_integer(found)) and found.bit_width <= wanted.bit_width
+    if wanted == DOUBLE:
+        return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
+    if pa.types.is_decimal(wanted):
+        # Arrow dies of scales that no decimal has.
+        return bool(pa.types.is_decimal(found)) and -_MOST_DIGITS <= found.scale <= wanted.scale
+    if wanted == STRING:
+        return bool(pa.types.is_large_string(found) or pa.types.is_string_view(found))
+    return bool(pa.types.is_large_binary(found) or pa.types.is_fixed_size_binary(found))
+
+
+def _nested_widens(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_list(wanted):
+        lists = pa.types.is_list(found) or pa.types.is_large_list(found)
+        return bool(lists) and _widens(found.value_type, wanted.value_type)
+    names = [f.name for f in wanted]
+    return (
+        bool(pa.types.is_struct(found))
+        and [f.name for f in found] == names
+        and all(_widens(f.type, w.type) for f, w in zip(found, wanted, strict=True))
+    )
+
+
+# --- chunks --------------------------------------------------------------------------------
+
+
+def _chunks(
+    file: DataFile, batches: Batches, columns: Columns, size: int, start: int
+) -> Iterator[Chunk]:
+    first = before = 0
+    for batch, read in batches:
+        most = max(1, min(size, CHUNK_BYTES * batch.num_rows // max(_bytes(batch), 1)))
+        for begin in range(0, batch.num_rows, most):
+            part = batch.slice(begin, most)
+            skipped = min(max(start - first, 0), part.num_rows)
+            if skipped < part.num_rows:
+                share = (read - before) * (begin + part.num_rows) // batch.num_rows
+                rows = part.slice(skipped)
+                yield _chunk(file, rows, columns, first + skipped, before + share)
+            first += part.num_rows
+        before = read
+
+
+def _bytes(batch: pa.RecordBatch) -> int:
+    """About how large the rows are once every value stands for itself."""
+    total = 0
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            values = column.dictionary
+            total += column.indices.nbytes + len(column) * values.nbytes // max(len(values), 1)
+        else:
+            total += column.nbytes
+    return total
+
+
+def _chunk(file: DataFile, batch: pa.RecordBatch, columns: Columns, first: int, read: int) -> Chunk:
+    converted: dict[str, pa.Array] = {}
+    lost = np.zeros(batch.num_rows, dtype=np.bool_)
+    bad: list[BadRow] = []
+    for name, dtype in columns:
+        source = batch.column(name)
+        column = convert_what_fits(partial(_cast, dtype=dtype), source, dtype)
+        if column.null_count != source.null_count:
+            wrong = np.asarray(column.is_null()) & np.asarray(source.is_valid())
+            bad += _bad_rows(batch, name, dtype, np.flatnonzero(wrong & ~lost).tolist(), first)
+            lost |= wrong
+        if file.needs(name):
+            converted[name] = column
+    rows = pa.RecordBatch.from_pydict(converted)
+    offsets = np.arange(first, first + batch.num_rows, dtype=np.int64)
+    if not bad:
+        return Chunk(rows, offsets, first + batch.num_rows, read=read)
+    kept = ~lost
+    return Chunk(
+        rows.filter(pa.array(kept)),
+        offsets[kept],
+        first + batch.num_rows,
+        bad=tuple(sorted(bad, key=lambda b: b.offset)),
+        read=read,
+    )
+
+
+def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if dtype == TIMESTAMP and column.type != dtype:
+        # A time without a zone is UTC, as in text files.
+        return column.cast(pa.timestamp("us", column.type.tz)).cast(BIGINT).cast(TIMESTAMP)
+    return column.cast(dtype, safe=dtype != DOUBLE)
+
+
+def _bad_rows(
+    batch: pa.RecordBatch, name: str, dtype: pa.DataType, rows: Sequence[int], first: int
+) -> list[BadRow]:
+    return [
+        BadRow(
+            first + row,
+            None,
+            name,
+            shown(repr({n: shown_value(batch.column(n)[row]) for n in batch.schema.names})),
+            f"wanted {type_name(dtype)}, came {shown_value(batch.column(name)[row])}",
+        )
+        for row in rows
+    ]

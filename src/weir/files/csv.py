@@ -1,0 +1,260 @@
+"""CSV: a header row, commas, double quotes; one partition a file.
+
+An empty field is NULL, `""` the empty text. A quoted field may hold line ends. Columns that are
+not declared are ignored; a declared one that the header lacks is an error, as is a header name
+twice. Values look as in CAST from STRING, but a DECIMAL must not have more decimals than fit;
+BINARY is base64; LIST and STRUCT are JSON texts, as in `jsonl.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import BinaryIO
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from weir.errors import InputError
+from weir.events.types import BINARY, STRING, type_name
+from weir.files.chunks import CHUNK_ROWS, NO_TIMES, Chunk, Columns, DataFile, shown
+from weir.files.framing import BYTE_ORDER_MARK, Block, read_blocks, skip_byte_order_mark
+from weir.files.jsonl import value_decoder, values_as
+from weir.files.nesting import is_too_deep
+from weir.files.texts import (
+    Misfits,
+    Records,
+    Typed,
+    cast_plain,
+    cast_texts,
+    exact_chunk,
+    is_utf8,
+    plain_chunk,
+    too_long_faults,
+)
+
+Fields = list[str | None]
+
+_FIELD = re.compile(r'(?:"((?:[^"]++|"")*+)"|([^",]*+))(,|$)')
+_BESIDE_QUOTES = np.zeros(256, dtype=np.bool_)
+_BESIDE_QUOTES[list(b',\r\n"')] = True
+
+
+class CsvFile(DataFile):
+    """A `.csv` file as a partition."""
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        with open(self.path, "rb") as file:
+            skip_byte_order_mark(file)
+            names, lines = _header(file, self.name, self.max_record)
+            places = self._looked_at(names)
+            seen = 0
+            for block in read_blocks(file, size, self.max_record, line=lines + 1, quoted=True):
+                chunk = None
+                if block.fits(self.max_record):
+                    chunk = self._plain(block, places, len(names), seen, start)
+                if chunk is None:
+                    chunk = self._exact(block, places, len(names), seen, start)
+                seen = chunk.stop
+                if len(chunk.offsets) or chunk.bad:
+                    yield chunk
+
+    def _looked_at(self, names: Fields) -> dict[str, int]:
+        """Where the columns stand that are read or could misfit; a text never does."""
+        places = _places(names, self.columns, self.name)
+        return {n: places[n] for n, dtype in self.columns if self.needs(n) or dtype != STRING}
+
+    def _plain(
+        self, block: Block, places: Mapping[str, int], width: int, first: int, start: int
+    ) -> Chunk | None:
+        texts = _plain_texts(block, places, width)
+        return None if texts is None else plain_chunk(self, self._typed(texts), block, first, start)
+
+    def _exact(
+        self, block: Block, places: Mapping[str, int], width: int, first: int, start: int
+    ) -> Chunk:
+        records = _records(block, self.max_record, width)
+        skipped = min(max(start - first, 0), len(records))
+        records = records.since(skipped)
+        rows = records.readable()
+        texts = {n: pa.array([row[at] for row in rows], STRING) for n, at in places.items()}
+        typed = self._typed(texts)
+        return exact_chunk(self, records, typed, first + skipped, (NO_TIMES, NO_TIMES), block.stop)
+
+    def _typed(self, texts: Mapping[str, pa.Array]) -> Typed:
+        return {n: _values(texts[n], dtype) for n, dtype in self.columns if n in texts}
+
+
+# --- records -------------------------------------------------------------------------------
+
+
+def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
+    """The names in the first record that is not blank, and how many lines were read."""
+    parts: list[bytes] = []
+    size = quotes = lines = 0
+    while line := file.readline(limit + 2 - size):
+        parts.append(line)
+        size, quotes, lines = size + len(line), quotes + line.count(b'"'), lines + 1
+        if size > limit + 1:
+            message = f"the header row is longer than {limit} bytes; `max_record` says how long"
+            raise InputError(f"{message} a record may be", file=name, line=1)
+        if line.isspace() and size == len(line):
+            parts, size = [], 0
+        elif quotes % 2 == 0:
+            break
+    text = b"".join(parts)
+    names = _split(text.decode("utf-8", "replace"))
+    if not text:
+        message = "the file is empty; its first row must be a header with the columns' names"
+        raise InputError(message, file=name, line=1)
+    if names is None:
+        raise InputError("the header row has quotes that do not fit", file=name, line=1)
+    return names, lines
+
+
+def _split(text: str) -> Fields | None:
+    """The fields of a record, or None when its quotes are wrong."""
+    line = text.rstrip("\r\n")
+    if '"' not in line:
+        return [field or None for field in line.split(",")]
+    fields: Fields = []
+    place = 0
+    while True:
+        match = _FIELD.match(line, place)
+        if match is None:
+            return None
+        quoted, bare, comma = match.groups()
+        fields.append(quoted.replace('""', '"') if quoted is not None else bare or None)
+        place = match.end()
+        if not comma:
+            return fields
+
+
+def _records(block: Block, limit: int, width: int) -> Records[Fields]:
+    numbers, texts, too_long = block.records(limit)
+    rows: list[Fields] = []
+    faults = too_long_faults(too_long, limit)
+    for row, text in enumerate(texts):
+        if row in faults:
+            rows.append([])
+            continue
+        try:
+            fields = _split(text.decode())
+        except UnicodeDecodeError as error:
+            fields, reason = [], f"not UTF-8: {error}"
+        else:
+            reason = _misshape(fields, width)
+        if reason:
+            faults[row] = ("", reason)
+        rows.append(fields or [])
+    return Records(numbers, texts, rows, faults)
+
+
+def _misshape(fields: Fields | None, width: int) -> str:
+    if fields is None:
+        return "a quote that does not fit: torn row"
+    return "" if len(fields) == width else f"wanted {width} fields, came {len(fields)}"
+
+
+def _places(names: Fields, columns: Columns, file: str) -> dict[str, int]:
+    places = {}
+    for name, _ in columns:
+        count = names.count(name)
+        if count != 1:
+            message = f"the header has this name {count} times, not once"
+            raise InputError(message, file=file, line=1, column=name)
+        places[name] = names.index(name)
+    return places
+
+
+# --- plain blocks --------------------------------------------------------------------------
+
+
+def _plain_texts(block: Block, places: Mapping[str, int], width: int) -> dict[str, pa.Array] | None:
+    """The fields of a block in which Arrow sees the very records that `_split` sees."""
+    data = block.data
+    # Arrow skips a byte order mark, takes a lone \r for a line end and any quotes; in one column
+    # a line of blanks is a row to it.
+    if width == 1 or data.startswith(BYTE_ORDER_MARK) or not is_utf8(data):
+        return None
+    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+        return None
+    if b'"' in data and not _quotes_fit(data):
+        return None
+    names = [str(place) for place in places.values()]
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(data),
+            arrow_csv.ReadOptions(
+                use_threads=False,
+                block_size=len(data),
+                column_names=[str(i) for i in range(width)],
+            ),
+            arrow_csv.ParseOptions(newlines_in_values=b'"' in data),
+            arrow_csv.ConvertOptions(
+                check_utf8=False,
+                column_types=dict.fromkeys(names, STRING),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                include_columns=names,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(block):
+        return None
+    [batch] = table.combine_chunks().to_batches()
+    return dict(zip(places, batch.columns, strict=True))
+
+
+def _quotes_fit(data: bytes) -> bool:
+    """Whether quotes stand around fields only, or doubled inside of quoted ones."""
+    characters = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(characters == ord('"'))
+    beside = np.concatenate((quotes[::2] - 1, quotes[1::2] + 1))
+    return len(quotes) % 2 == 0 and bool(_BESIDE_QUOTES[characters[beside]].all())
+
+
+# --- values --------------------------------------------------------------------------------
+
+
+def _values(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
+    if pa.types.is_decimal(dtype):
+        column = cast_plain(texts, dtype)
+        return _read_each(texts, dtype, Decimal) if column is None else (column, {})
+    if dtype == BINARY:
+        return _read_each(texts, dtype, lambda text: base64.b64decode(text, validate=True))
+    if pa.types.is_nested(dtype):
+        return _read_each(texts, dtype, _nested_reader(dtype))
+    return cast_texts(texts, dtype)
+
+
+def _nested_reader(dtype: pa.DataType) -> Callable[[str], object]:
+    decoder = value_decoder(dtype)
+
+    def read(text: str) -> object:
+        if is_too_deep(text.encode()):
+            raise ValueError("nested too deep")
+        return decoder.decode(text)
+
+    return read
+
+
+def _read_each(
+    texts: pa.Array, dtype: pa.DataType, read: Callable[[str], object]
+) -> tuple[pa.Array, Misfits]:
+    values: list[object] = []
+    misfits = {}
+    for row, text in enumerate(texts.to_pylist()):
+        try:
+            values.append(None if text is None else read(text))
+        except (InvalidOperation, ValueError, msgspec.DecodeError):
+            values.append(None)
+            misfits[row] = f"wanted {type_name(dtype)}, came {shown(repr(text))}"
+    column, others = values_as(values, dtype)
+    return column, {**others, **misfits}

@@ -1,0 +1,194 @@
+"""The first event time at which two outputs differ, and the rows there that one side alone has.
+
+How
+1. A first pass over both sums up their digests: if they are equal there is no difference. It
+   also sees which files are in the order of outputs.
+2. Else all files of both sides are merged in that order, each row with its side behind its
+   columns. Equal rows then stand together, and make a difference where one side has more.
+3. A file that is not in order (Weir did not write it) is sorted first. Beyond `memory` bytes its
+   rows wait in files; all else holds some blocks of each file. Of a folder with many parts only
+   some are open at a time (`runs.py`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from weir.events.batch import Batch, Int64s, concat_batches, times
+from weir.events.order import sort_batch
+from weir.files.runs import BLOCK_ROWS, SortedRuns, merge_runs
+from weir.files.saved import SavedOutput
+from weir.files.sinks import json_values
+from weir.files.writers import OutputForm
+from weir.reliable.digest import Digest, digest, row_hashes
+
+SHOWN_ROWS = 20
+SORT_MEMORY = 64 << 20
+"""Sorting takes about three times as much for a moment, and is no faster with more."""
+
+Tell = Callable[[int], None]
+"""Is told of rows that were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyHere:
+    """Rows of one time that one side alone has: the first of them as JSON has them, and how
+    many more there are."""
+
+    rows: tuple[dict[str, object], ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first event time at which two outputs differ, as JSON has it, and how."""
+
+    time: object
+    only_a: OnlyHere
+    only_b: OnlyHere
+
+
+def total_digest(output: SavedOutput, tell: Tell) -> Digest:
+    """The digest of the rows that are there."""
+    return _scan(output, tell, lambda file, batch: None)
+
+
+def first_difference(
+    a: SavedOutput, b: SavedOutput, tell: Tell, *, memory: int = SORT_MEMORY
+) -> Difference | None:
+    """Where two outputs with the same columns differ first; None if nowhere."""
+    orders = [_OrderCheck(), _OrderCheck()]
+    totals = [_scan(o, tell, order.see) for o, order in zip((a, b), orders, strict=True)]
+    if totals[0] == totals[1]:
+        return None
+    with tempfile.TemporaryDirectory(prefix="weir-diff-") as folder:
+        runs = []
+        for side, (output, order) in enumerate(zip((a, b), orders, strict=True)):
+            sorter = SortedRuns(folder, f"side-{side}", output.form.schema.types)
+            in_order = _in_order(output, order.broken, sorter, memory)
+            runs += [_marked(run, side, tell) for run in in_order]
+        return _first_unequal(merge_runs(runs, folder), a.form)
+
+
+# --- each side in order --------------------------------------------------------------------
+
+
+def _scan(output: SavedOutput, tell: Tell, see: Callable[[str, Batch], None]) -> Digest:
+    total = Digest()
+    for file in output.files:
+        for batch in output.batches(file):
+            total += digest(batch)
+            see(file, batch)
+            tell(len(batch))
+    return total
+
+
+class _OrderCheck:
+    """Finds the files whose rows are not in the order of outputs."""
+
+    def __init__(self) -> None:
+        self.broken: set[str] = set()
+        self._file = ""
+        self._last: Batch | None = None
+
+    def see(self, file: str, batch: Batch) -> None:
+        if file in self.broken:
+            return
+        before = [self._last] if self._last is not None and self._file == file else []
+        order = sort_batch(concat_batches([*before, batch]), False)
+        if (order[1:] < order[:-1]).any():
+            self.broken.add(file)
+        self._file, self._last = file, batch.slice(len(batch) - 1, len(batch))
+
+
+def _in_order(
+    output: SavedOutput, broken: set[str], sorter: SortedRuns, memory: int
+) -> list[Iterator[Batch]]:
+    """Runs that together are the output."""
+    for file in sorted(broken):
+        for batch in output.batches(file):
+            sorter.add(batch)
+            if sorter.held_bytes > memory:
+                sorter.spill()
+    sorter.spill()  # the other side needs the memory
+    whole = [output.batches(file, BLOCK_ROWS) for file in output.files if file not in broken]
+    return [*whole, *sorter.run_iterators()]
+
+
+def _marked(run: Iterator[Batch], side: int, tell: Tell) -> Iterator[Batch]:
+    for batch in run:
+        tell(len(batch))
+        mark = pa.repeat(pa.scalar(side, pa.int32()), len(batch))
+        yield Batch(batch.vs, batch.ve, (*batch.columns, mark))
+
+
+# --- both sides together -------------------------------------------------------------------
+
+
+def _first_unequal(merged: Iterator[Batch], form: OutputForm) -> Difference | None:
+    time: int | None = None
+    only = (_Collected(form), _Collected(form))
+    for rows, surplus, reached in _surpluses(merged):
+        if time is None and len(rows):
+            time = int(rows.vs[0])
+        if time is None:
+            continue
+        here = rows.vs == time
+        for side, sign in zip(only, (1, -1), strict=True):
+            mine = here & (sign * surplus > 0)
+            side.take(rows.take(mine), sign * surplus[mine])
+        if reached > time:
+            break
+    if time is None:
+        return None
+    shown = json_values(times(np.array([time]), form.schema.time))[0]
+    return Difference(shown, only[0].result(), only[1].result())
+
+
+def _surpluses(merged: Iterator[Batch]) -> Iterator[tuple[Batch, Int64s, int]]:
+    """Rows that one side has more often, each once, with how much more often A has them; and
+    the time that was reached. Equal rows may go on in the next batch: the last ones wait."""
+    waiting, count = Batch(np.empty(0, np.int64), np.empty(0, np.int64), ()), 0
+    words: tuple[int, int] | None = None
+    for batch in merged:
+        rows, side = Batch(batch.vs, batch.ve, batch.columns[:-1]), batch.columns[-1]
+        first, second = row_hashes(rows)
+        is_new = np.ones(len(rows), dtype=np.bool_)
+        is_new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+        starts = np.flatnonzero(is_new)
+        surplus = np.add.reduceat(1 - 2 * side.to_numpy().astype(np.int64), starts)
+        if words == (int(first[0]), int(second[0])):
+            surplus[0] += count
+        elif count:
+            yield waiting, np.array([count]), int(waiting.vs[0])
+        waiting, count = rows.slice(int(starts[-1]), int(starts[-1]) + 1), int(surplus[-1])
+        words = int(first[-1]), int(second[-1])
+        uneven = np.flatnonzero(surplus[:-1])
+        yield rows.take(starts[uneven]), surplus[uneven], int(rows.vs[-1])
+    if count:
+        yield waiting, np.array([count]), int(waiting.vs[0])
+
+
+class _Collected:
+    """The first rows as JSON has them, and the number of all."""
+
+    def __init__(self, form: OutputForm) -> None:
+        self._form = form
+        self._rows: list[dict[str, object]] = []
+        self._count = 0
+
+    def take(self, rows: Batch, often: Int64s) -> None:
+        self._count += int(often.sum())
+        places = np.repeat(np.arange(len(rows)), np.minimum(often, SHOWN_ROWS))
+        record = self._form.record(rows.take(places[: SHOWN_ROWS - len(self._rows)]))
+        columns: Sequence[list[object]] = [json_values(c) for c in record.columns]
+        names = record.schema.names
+        self._rows += [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def result(self) -> OnlyHere:
+        return OnlyHere(tuple(self._rows), self._count - len(self._rows))

@@ -1,0 +1,161 @@
+"""Bytes to records: where each record of a text ends, however the bytes come.
+
+Contract
+1. A record is a line, or in a `quoted` format (CSV) lines up to one that leaves no quote open;
+   what stands behind the last line end is a record too, once nothing more can come.
+2. A record's length is that of its bytes without the `\\n` behind it. One that is longer than the
+   limit may lack some of those that are behind it, and `Block.records` names it; whoever reads
+   records lists it as a bad row. That depends on the record alone, never on how its bytes were cut.
+3. At most a piece of input and one record of the limit are held. Each byte is looked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from weir.events.batch import Int64s
+from weir.files.chunks import BLOCK_BYTES
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NEWLINE, _QUOTE = b'\n"'
+_BEYOND = 2
+"""Bytes that are kept behind the limit: of them one may be a line end inside of quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole records as they stand in the file, blank ones too."""
+
+    data: bytes
+    ends: Int64s
+    """Where each record ends in `data`."""
+    lines: Int64s
+    """The number of each record's first line, from 1."""
+    stop: int
+    """Where the block ends in the file."""
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def fits(self, limit: int) -> bool:
+        """Whether no record is longer than the limit, at a first look."""
+        return len(self.data) <= limit or int(np.diff(self.ends, prepend=0).max()) <= limit
+
+    def records(self, limit: int) -> tuple[list[int], list[bytes], frozenset[int]]:
+        """Numbers of lines and texts of the records that are not blank, and which of them are
+        longer than the limit: those are cut to the same bytes wherever they came from."""
+        starts = [0, *self.ends[:-1].tolist()]
+        texts = [self.data[a:b] for a, b in zip(starts, self.ends.tolist(), strict=True)]
+        too_long = {i for i, text in enumerate(texts) if len(text.removesuffix(b"\n")) > limit}
+        kept = [i for i, text in enumerate(texts) if i in too_long or not text.isspace()]
+        return (
+            self.lines[kept].tolist(),
+            [texts[i][: limit + 1] if i in too_long else texts[i] for i in kept],
+            frozenset(place for place, i in enumerate(kept) if i in too_long),
+        )
+
+    def between(self, first: int, stop: int) -> Block:
+        """Some of the records."""
+        if first == 0 and stop >= len(self):
+            return self
+        begin, ends = int(self.ends[first - 1]) if first else 0, self.ends[first:stop]
+        end = int(ends[-1])
+        place = self.stop - (len(self.data) - end)
+        return Block(self.data[begin:end], ends - begin, self.lines[first:stop], place)
+
+    def parts(self, size: int) -> Iterator[Block]:
+        """At most `size` records at a time."""
+        for first in range(0, len(self), size):
+            yield self.between(first, first + size)
+
+
+class Framer:
+    """Cuts bytes that come piece by piece into records; see the module's contract."""
+
+    def __init__(
+        self, limit: int, *, quoted: bool = False, line: int = 1, position: int = 0
+    ) -> None:
+        self._limit, self._quoted = limit, quoted
+        self._line = line
+        """The number of the first line that is not given out."""
+        self._position = position
+        """Where it begins in the file."""
+        self._held = bytearray()
+        """What is kept of the record that has not ended."""
+        self._held_bytes = self._held_lines = 0
+        """How many bytes and line ends of it there were."""
+        self._is_open = 0
+        """1 behind a quote that is not closed."""
+
+    def skip(self, count: int) -> None:
+        """So many bytes of the file were left out before the next piece."""
+        self._position += count
+
+    def feed(self, data: bytes) -> list[Block]:
+        """The records that are whole with these bytes, in one block or none."""
+        characters = np.frombuffer(data, dtype=np.uint8)
+        breaks = np.flatnonzero(characters == _NEWLINE) + 1
+        last_lines = self._last_lines(characters, breaks)
+        if not len(last_lines):
+            self._hold(data, len(breaks))
+            return []
+        ends = breaks[last_lines]
+        cut = int(ends[-1])
+        lines = np.concatenate(([0], self._held_lines + last_lines + 1)) + self._line
+        stop = self._position + self._held_bytes + cut
+        whole = b"".join((self._held, data[:cut]))
+        block = Block(whole, ends + len(self._held), lines[:-1], stop)
+        self._begin(int(lines[-1]), stop)
+        self._hold(data[cut:], len(breaks) - int(last_lines[-1]) - 1)
+        return [block]
+
+    def end(self) -> list[Block]:
+        """The record behind the last line end, if there is one: nothing more will come."""
+        if not self._held_bytes:
+            return []
+        text, stop = bytes(self._held), self._position + self._held_bytes
+        block = Block(text, np.array([len(text)]), np.array([self._line]), stop)
+        self._begin(self._line + self._held_lines + 1, stop)
+        return [block]
+
+    def _last_lines(self, characters: npt.NDArray[np.uint8], breaks: Int64s) -> Int64s:
+        """Which lines end a record: those that leave no quote open."""
+        if not self._quoted:
+            return np.arange(len(breaks))
+        quotes = np.flatnonzero(characters == _QUOTE)
+        closed = (np.searchsorted(quotes, breaks) + self._is_open) % 2 == 0
+        self._is_open = (self._is_open + len(quotes)) % 2
+        return np.flatnonzero(closed)
+
+    def _hold(self, data: bytes, lines: int) -> None:
+        self._held += data[: self._limit + _BEYOND - len(self._held)]
+        self._held_bytes += len(data)
+        self._held_lines += lines
+
+    def _begin(self, line: int, position: int) -> None:
+        self._line, self._position = line, position
+        self._held.clear()
+        self._held_bytes = self._held_lines = 0
+
+
+def skip_byte_order_mark(file: BinaryIO) -> None:
+    """Some editors begin UTF-8 text with a mark, which is no part of it."""
+    if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
+        file.seek(0)
+
+
+def read_blocks(
+    file: BinaryIO, size: int, limit: int, *, line: int = 1, quoted: bool = False
+) -> Iterator[Block]:
+    """The rest of a file, at most `size` records at a time; the first line has a number."""
+    framer = Framer(limit, quoted=quoted, line=line, position=file.tell())
+    while data := file.read(BLOCK_BYTES):
+        for block in framer.feed(data):
+            yield from block.parts(size)
+    for block in framer.end():
+        yield from block.parts(size)

@@ -1,0 +1,349 @@
+"""JSON lines: one object a line, one partition a file.
+
+A field that is not declared is ignored, a missing one is NULL. `{"$cti": T}` is an explicit
+CTI, T ticks or ISO 8601. How values look:
+
+    BIGINT, INT   numbers without fraction         TIMESTAMP, DATE   ISO 8601 texts
+    DOUBLE        numbers; "NaN", "Infinity",      DECIMAL           numbers or texts, exact
+                  "-Infinity"                      BINARY            base64
+    LIST, STRUCT  arrays, objects
+
+A torn line is that line's fault and no other's, and so is one that is longer than `max_record` or
+nested too deep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from operator import attrgetter
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.batch import ticks
+from weir.events.text import parse_timestamps
+from weir.events.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    type_name,
+)
+from weir.files.chunks import CHUNK_ROWS, Chunk, Columns, DataFile, shown
+from weir.files.framing import Block, read_blocks, skip_byte_order_mark
+from weir.files.json_scan import KINDS, LineScanner
+from weir.files.nesting import MAX_NESTING, has_too_deep, is_too_deep
+from weir.files.sinks import UNPLAIN_NAME
+from weir.files.texts import (
+    Misfits,
+    Records,
+    Typed,
+    cast_texts,
+    exact_chunk,
+    is_utf8,
+    plain_chunk,
+    too_long_faults,
+)
+from weir.kernels.expressions.evaluation import numbers
+
+Decoder = msgspec.json.Decoder[msgspec.Struct]
+
+_CTI = "$cti"
+_cti_of = attrgetter("cti")
+_PLACE = re.compile(r" - at `\$\.([^`]*)`$")
+_DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_SETTLED = frozenset((BIGINT, INT, DOUBLE, BOOLEAN, STRING, BINARY))
+"""Types whose values fit when they could be decoded."""
+_FORMS: dict[pa.DataType, object] = {
+    BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
+    INT: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
+    DOUBLE: float | Literal["NaN", "Infinity", "-Infinity"],
+    BOOLEAN: bool,
+    STRING: str,
+    BINARY: bytes,
+    TIMESTAMP: str,
+    DATE: str,
+}
+
+
+class JsonLines(DataFile):
+    """A `.jsonl` file as a partition."""
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        read = self.block_reader()
+        seen = 0
+        with open(self.path, "rb") as file:
+            skip_byte_order_mark(file)
+            for block in read_blocks(file, size, self.max_record):
+                chunk = read(block, seen, start)
+                seen = chunk.stop
+                if len(chunk.offsets) or len(chunk.cti_times) or chunk.bad:
+                    yield chunk
+
+    def block_reader(self) -> Callable[[Block, int, int], Chunk]:
+        """Makes chunks of blocks: of its rows, of which the first has an offset, those from
+        offset `start` on."""
+        decoder = msgspec.json.Decoder(_form(self.columns, cti=True))
+        scanner = self._scanner()
+
+        def read(block: Block, first: int, start: int) -> Chunk:
+            chunk = None
+            if block.fits(self.max_record):
+                chunk = self._scanned(scanner, block, first, start)
+                chunk = chunk or self._decoded(decoder, block, first, start)
+            return chunk or self._exact(decoder, block, first, start)
+
+        return read
+
+    def _scanner(self) -> LineScanner | None:
+        if not all(dtype in KINDS for _, dtype in self.columns):
+            return None
+        wanted = [n for n, dtype in self.columns if self.needs(n) or dtype != STRING]
+        return LineScanner(self.columns, wanted, refused=(_CTI,))
+
+    def _scanned(
+        self, scanner: LineScanner | None, block: Block, first: int, start: int
+    ) -> Chunk | None:
+        if scanner is None or not is_utf8(block.data):
+            return None
+        texts = scanner.texts(block.data, len(block))
+        if texts is None:
+            return None
+        types = dict(self.columns)
+        typed = {name: cast_texts(column, types[name]) for name, column in texts.items()}
+        # 1e400 is no DOUBLE, but an infinity to Arrow.
+        doubles = (typed[name][0] for name, dtype in self.columns if dtype == DOUBLE)
+        if not all(np.isfinite(numbers(column)).all() for column in doubles):
+            return None
+        return plain_chunk(self, typed, block, first, start)
+
+    def _decoded(self, decoder: Decoder, block: Block, first: int, start: int) -> Chunk | None:
+        rows = _plain_rows(decoder, block)
+        return None if rows is None else plain_chunk(self, self._typed(rows), block, first, start)
+
+    def _exact(self, decoder: Decoder, block: Block, first: int, start: int) -> Chunk:
+        records, ctis = _one_by_one(decoder, block, self.max_record, self.columns)
+        skipped = min(max(start - first, 0), len(records))
+        kept = [(time, at - skipped) for time, at in ctis if first + at >= start]
+        times = np.array(kept, dtype=np.int64).reshape(-1, 2)
+        records = records.since(skipped)
+        typed = self._typed(records.readable())
+        places = (times[:, 0], times[:, 1])
+        return exact_chunk(self, records, typed, first + skipped, places, block.stop)
+
+    def _typed(self, rows: Sequence[msgspec.Struct]) -> Typed:
+        return {
+            name: values_as(list(map(attrgetter(f"f{i}"), rows)), dtype)
+            for i, (name, dtype) in enumerate(self.columns)
+            if self.needs(name) or dtype not in _SETTLED
+        }
+
+
+# --- lines ---------------------------------------------------------------------------------
+
+Ctis = list[tuple[int, int]]
+"""Times, each with the number of data rows before it."""
+
+
+def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
+    """The rows of a block of which each line is one object of the columns, and no CTI."""
+    data = block.data
+    # Behind a `}` no `{` can follow inside of a value. So all line ends are between values, and
+    # with as many values as lines there is one in each.
+    between = b"}\r\n{" if data.endswith(b"\r\n") else b"}\n{"
+    if data.count(between) != len(block) - 1 or has_too_deep(data, block.ends):
+        return None
+    try:
+        rows = decoder.decode_lines(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    # A name can be written with escapes too: \u0024cti.
+    may_have_cti = b"$cti" in data or b"\\u00" in data
+    if may_have_cti and any(cti is not msgspec.UNSET for cti in map(_cti_of, rows)):
+        return None
+    return rows if len(rows) == len(block) else None
+
+
+def _one_by_one(
+    decoder: Decoder, block: Block, limit: int, columns: Columns
+) -> tuple[Records[msgspec.Struct], Ctis]:
+    data: list[tuple[int, bytes, msgspec.Struct]] = []
+    numbers, lines, too_long = block.records(limit)
+    long_faults = too_long_faults(too_long, limit)
+    faults: dict[int, tuple[str, str]] = {}
+    ctis: Ctis = []
+    nothing = decoder.decode(b"{}")
+    for place, (number, line) in enumerate(zip(numbers, lines, strict=True)):
+        row = nothing
+        if place in long_faults:
+            faults[len(data)] = long_faults[place]
+        elif is_too_deep(line):
+            faults[len(data)] = ("", f"nested deeper than {MAX_NESTING} levels")
+        else:
+            try:
+                row = decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                faults[len(data)] = _fault(error, columns)
+        cti = _cti_of(row)
+        if cti is msgspec.UNSET:
+            data.append((number, line, row))
+        elif (time := _cti_time(cti)) is not None:
+            ctis.append((time, len(data)))
+        else:
+            faults[len(data)] = (_CTI, f"wanted ticks or an ISO 8601 time, came {shown(repr(cti))}")
+            data.append((number, line, nothing))
+    records = Records(
+        [number for number, _, _ in data],
+        [line for _, line, _ in data],
+        [row for _, _, row in data],
+        faults,
+    )
+    return records, ctis
+
+
+def _fault(error: Exception, columns: Columns) -> tuple[str, str]:
+    """The column and the reason of a line that could not be decoded."""
+    message = str(error)
+    found = _PLACE.search(message)
+    path = found[1] if found else ""
+    # Names may have dots of their own: the longest that fits is the column.
+    names = [n for n, _ in columns if path == n or path.startswith((f"{n}.", f"{n}["))]
+    name = max(names, key=len, default=path)
+    wanted = type_name(dict(columns)[name]) if names else "a row"
+    return name, f"wanted {wanted}: {_PLACE.sub('', message)}"
+
+
+def _cti_time(value: object) -> int | None:
+    if isinstance(value, str):
+        try:
+            return int(ticks(parse_timestamps(pa.array([value])))[0])
+        except pa.ArrowInvalid:
+            return None
+    if not isinstance(value, int | float) or not -(2**63) <= value < 2**63:
+        return None
+    return int(value) if value == int(value) else None
+
+
+# --- values --------------------------------------------------------------------------------
+
+
+def _form(columns: Columns, *, cti: bool = False) -> type[msgspec.Struct]:
+    """A struct with the fields f0, f1, … for the columns, whatever they are called."""
+    fields: list[tuple[str, object, object]] = [
+        (f"f{i}", _value_form(dtype) | None, None)  # type: ignore[operator]
+        for i, (_, dtype) in enumerate(columns)
+    ]
+    names = {f"f{i}": name for i, (name, _) in enumerate(columns)}
+    for name in names.values():
+        if UNPLAIN_NAME.search(name):
+            raise PlanError(
+                f"column '{name}': JSON lines are not read by a name with quotes, backslashes or "
+                "control characters",
+                hint="call it something else, or use another format",
+            )
+    if cti:
+        fields.append(("cti", int | float | str | None | msgspec.UnsetType, msgspec.UNSET))
+        names["cti"] = _CTI
+    return msgspec.defstruct("Row", fields, rename=names, gc=False)
+
+
+def value_decoder(dtype: pa.DataType) -> msgspec.json.Decoder[object]:
+    """A decoder of single values, for `values_as`."""
+    return msgspec.json.Decoder(_value_form(dtype))
+
+
+def _value_form(dtype: pa.DataType) -> object:
+    if pa.types.is_decimal(dtype):
+        return Decimal
+    if pa.types.is_list(dtype):
+        element = _value_form(dtype.value_type) | None  # type: ignore[operator]
+        return list[element]  # type: ignore[valid-type]
+    if pa.types.is_struct(dtype):
+        return _form([(f.name, f.type) for f in dtype])
+    if pa.types.is_null(dtype):
+        return None
+    return _FORMS[dtype]
+
+
+def _field(rows: Sequence[msgspec.Struct | None], place: int) -> list[object]:
+    name = f"f{place}"
+    return [None if row is None else getattr(row, name) for row in rows]
+
+
+def values_as(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
+    """Decoded values as a column; the rows whose texts are none of the type are misfits."""
+    if dtype in (TIMESTAMP, DATE):
+        return cast_texts(pa.array(values, STRING), dtype)
+    if pa.types.is_decimal(dtype):
+        return _decimals(values, dtype)
+    if pa.types.is_list(dtype):
+        return _lists(values, dtype)
+    if pa.types.is_struct(dtype):
+        return _structs(values, dtype)
+    if dtype == DOUBLE:
+        return _doubles(values), {}
+    return pa.array(values, dtype), {}
+
+
+def _doubles(values: list[object]) -> pa.Array:
+    try:
+        return pa.array(values, DOUBLE)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # NaN and infinities are texts
+        return pa.array([_DOUBLES[v] if isinstance(v, str) else v for v in values], DOUBLE)
+
+
+def _decimals(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
+    misfits = {}
+    for row, value in enumerate(values):
+        if isinstance(value, Decimal) and not _fits(value, dtype):
+            misfits[row] = f"wanted {type_name(dtype)}, came {shown(str(value))}"
+    kept = [None if row in misfits else value for row, value in enumerate(values)]
+    return pa.array(kept, dtype), misfits
+
+
+def _fits(value: Decimal, dtype: pa.DataType) -> bool:
+    if not value.is_finite():
+        return False
+    _, digits, exponent = value.as_tuple()  # normalize() would round to 28 digits
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).lstrip("0")
+    exponent += len(text) - len(text.rstrip("0"))
+    whole_digits = len(text.rstrip("0")) + exponent
+    return bool(-exponent <= dtype.scale and whole_digits <= dtype.precision - dtype.scale)
+
+
+def _lists(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
+    lengths = np.array([len(v) if isinstance(v, list) else 0 for v in values], dtype=np.int64)
+    offsets = np.zeros(len(values) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    elements, wrong = values_as(
+        [e for v in values if isinstance(v, list) for e in v], dtype.value_type
+    )
+    mask = pa.array([v is None for v in values], BOOLEAN)
+    column = pa.ListArray.from_arrays(pa.array(offsets), elements, type=dtype, mask=mask)
+    return column, {_owner(offsets, at): reason for at, reason in wrong.items()}
+
+
+def _owner(offsets: npt.NDArray[np.int32], element: int) -> int:
+    return int(np.searchsorted(offsets, element, side="right")) - 1
+
+
+def _structs(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
+    rows = [v if isinstance(v, msgspec.Struct) else None for v in values]
+    parts = [values_as(_field(rows, i), f.type) for i, f in enumerate(dtype)]
+    mask = pa.array([v is None for v in values], BOOLEAN)
+    column = pa.StructArray.from_arrays([p[0] for p in parts], fields=list(dtype), mask=mask)
+    misfits: dict[int, str] = {}
+    for _, wrong in parts:
+        misfits = {**wrong, **misfits}
+    return column, misfits

@@ -1,0 +1,222 @@
+"""The store of a live job in a folder, or in a bucket (`s3://`, `gs://`, `az://`), by obstore.
+
+In a folder an object is written under another name, brought to the disk, and only then given its
+own: so it is whole or not there, whatever happens (contract of `reliable/store.py`). What has no
+name yet lies in a folder of this process's own, below `.writing`: it goes when a write fails, and
+if the process is killed, when another one looks, which each does at its first write and once a
+minute (`own_folder.py`). Buckets do all that by themselves.
+
+Everything that is made here is for its owner alone: folders have mode 0700, files 0600.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
+from obstore.store import LocalStore, from_url
+
+from weir.errors import RunError
+from weir.files.own_folder import OwnFolder, file_time, remove_left_over
+from weir.files.paths import DEEPEST
+from weir.reliable.store import Body, ObjectExists
+
+_WRITING = ".writing"
+"""A folder for what has no name yet."""
+SWEEP_EVERY = 60.0
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_NO_KEY = re.compile(r"(^|/)(\.{0,2})(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class ObjectStore:
+    """See the module's docstring. `place` is a folder or a URL; a folder is made if there is none,
+    unless somebody only reads."""
+
+    def __init__(self, place: str, *, make: bool = True) -> None:
+        self.place = place
+        self._folder = folder_of(place)
+        self._own: OwnFolder | None = None
+        self._lock = threading.Lock()
+        self._swept_at = 0.0
+        try:
+            if self._folder is None:
+                self._store = from_url(place)
+                return
+            if make:
+                self._folder.parent.mkdir(parents=True, exist_ok=True)
+                self._folder.mkdir(0o700, exist_ok=True)
+            elif not self._folder.is_dir():
+                raise RunError(f"there is no store '{place}'")
+            self._store = LocalStore(self._folder)
+        except (BaseError, OSError, ValueError) as error:
+            raise RunError(f"cannot use '{place}' as a store: {_why(error)}") from error
+
+    def put(self, key: str, body: Body, *, new: bool = False) -> None:
+        _check(key)
+        mode = "create" if new else "overwrite"
+        try:
+            if self._folder is None:
+                obstore.put(self._store, key, body, mode=mode)  # type: ignore[arg-type]
+            else:
+                self._put_durably(self._folder, key, body, new=new)
+        except AlreadyExistsError as error:
+            raise ObjectExists(key) from error
+        except (BaseError, OSError) as error:
+            raise RunError(f"{key} cannot be written to '{self.place}': {_why(error)}") from error
+
+    def _put_durably(self, folder: Path, key: str, body: Body, *, new: bool) -> None:
+        written = os.path.join(self._own_folder(folder), uuid4().hex)
+        try:
+            with open(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            _make_folders(folder, key)
+            source = os.path.relpath(written, folder)
+            obstore.rename(self._store, source, key, overwrite=not new)
+        except BaseException:
+            with suppress(OSError):  # the first error counts
+                os.unlink(written)
+            raise
+        _to_disk((folder / key).parent)
+
+    def _own_folder(self, folder: Path) -> str:
+        """A folder for what this process is writing; what others left behind is swept."""
+        with self._lock:  # several threads write
+            if self._own is None or not os.path.isdir(self._own.path):
+                self._leave()
+                (folder / _WRITING).mkdir(0o700, exist_ok=True)
+                self._own = OwnFolder(str(folder / _WRITING))
+                self._swept_at = -SWEEP_EVERY
+            if time.monotonic() - self._swept_at >= SWEEP_EVERY:
+                self._swept_at = time.monotonic()
+                remove_left_over(str(folder / _WRITING), file_time(self._own.path))
+            return self._own.path
+
+    def close(self) -> None:
+        """What this process was writing is forgotten, and what others left behind is swept."""
+        with self._lock, suppress(OSError):  # the next process does what cannot be done here
+            if self._own is not None:
+                remove_left_over(os.path.dirname(self._own.path), file_time(self._own.path))
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._own is not None:
+            self._own.remove()
+        self._own = None
+
+    def get(self, key: str) -> bytes | None:
+        _check(key)
+        try:
+            return bytes(obstore.get(self._store, key).bytes())
+        except (NotFoundError, FileNotFoundError):
+            return None
+        except (BaseError, OSError) as error:
+            raise RunError(f"{key} cannot be read from '{self.place}': {_why(error)}") from error
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            _check(key)
+            try:
+                obstore.delete(self._store, key)
+            except (NotFoundError, FileNotFoundError):
+                continue
+            except (BaseError, OSError) as error:
+                why = _why(error)
+                raise RunError(f"{key} cannot be deleted in '{self.place}': {why}") from error
+
+    def list(self, prefix: str = "") -> list[str]:
+        return [key for key, _ in self.sizes(prefix)]
+
+    def sizes(self, prefix: str = "") -> Sequence[tuple[str, int]]:
+        """The objects whose names begin so, with their sizes."""
+        within = prefix.rsplit("/", 1)[0] if "/" in prefix else ""
+        try:
+            if self._folder is not None:
+                found = list(_files(self._folder, within))
+            else:
+                found = [
+                    (str(meta["path"]), int(meta["size"]))
+                    for page in obstore.list(self._store, prefix=within or None)
+                    for meta in page
+                ]
+        except (BaseError, OSError) as error:
+            raise RunError(f"'{self.place}' cannot be listed: {_why(error)}") from error
+        return sorted((k, s) for k, s in found if k.startswith(prefix))
+
+
+def existing_store(place: str) -> ObjectStore:
+    """A store that is there already: who only reads makes no folder."""
+    return ObjectStore(place, make=False)
+
+
+def folder_of(place: str) -> Path | None:
+    """The folder that a store lies in, absolute; None for a bucket.
+
+    >>> folder_of("s3://bucket/job"), folder_of("file:///var/job")
+    (None, PosixPath('/var/job'))
+    """
+    url = _URL.match(place)
+    if url is not None and url[0].lower() != "file://":
+        return None
+    if "\0" in place or not place:
+        raise RunError(f"cannot use '{place}' as a store: that is no path")
+    folder = Path(place[len(url[0]) if url else 0 :]).absolute()
+    if len(folder.parts) > DEEPEST:
+        raise RunError(f"cannot use '{place}' as a store: its path has too many parts")
+    return folder
+
+
+def _check(key: str) -> None:
+    """Names come from the store itself too: none leads out of it."""
+    if _NO_KEY.search(key):
+        raise RunError(f"'{key}' is no name of an object in a store")
+
+
+def _why(error: Exception) -> str:
+    """What went wrong, without obstore's own view of it."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).split("\n\nDebug source", 1)[0].strip()
+
+
+def _make_folders(folder: Path, key: str) -> None:
+    """The folders in which an object lies. A store that is gone is not made anew."""
+    for part in key.split("/")[:-1]:
+        folder /= part
+        folder.mkdir(0o700, exist_ok=True)
+
+
+def _files(folder: Path, within: str) -> Iterator[tuple[str, int]]:
+    """The files below a folder's folder. obstore would refuse the whole for one of a strange name,
+    which somebody may have left there; such a name has what is no text in it escaped."""
+    for path, folders, files in os.walk(folder / within, onerror=_unless_gone):
+        if _WRITING in folders and Path(path) == folder:
+            folders.remove(_WRITING)
+        for name in files:
+            file = os.path.join(path, name)
+            with suppress(OSError):  # it was deleted meanwhile, or is a link to nothing or itself
+                key = os.path.relpath(file, folder).encode("utf-8", "surrogateescape")
+                yield key.decode("utf-8", "backslashreplace"), os.stat(file).st_size
+
+
+def _unless_gone(error: OSError) -> None:
+    """A folder that is gone holds nothing, and one that may not be read is a stranger's."""
+    if not isinstance(error, FileNotFoundError | PermissionError):
+        raise error
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

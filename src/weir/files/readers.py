@@ -1,0 +1,62 @@
+"""Sources: which files a declared input has, and how each is read.
+
+A path may be a glob; every matched file is one partition, in the order of names (by UTF-8
+bytes of the whole path, so that no locale changes it). The ending says the format.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from weir.errors import InputError
+from weir.files.chunks import Partition
+from weir.files.columnar import ArrowFile, ParquetFile
+from weir.files.csv import CsvFile
+from weir.files.jsonl import JsonLines
+from weir.files.paths import check_scheme
+from weir.plan.nodes import Source
+
+FORMATS: Mapping[str, type[JsonLines | CsvFile | ParquetFile | ArrowFile]] = {
+    ".jsonl": JsonLines,
+    ".csv": CsvFile,
+    ".parquet": ParquetFile,
+    ".arrow": ArrowFile,
+}
+
+
+def open_source(
+    source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
+) -> list[Partition]:
+    """The partitions of a source in order; relative paths start at `directory`."""
+    files = source_files(source.path, directory)
+    return [open_partition(source, file, needed=needed) for file in files]
+
+
+def open_partition(
+    source: Source, file: str, *, needed: Collection[str] | None = None, root: str = ""
+) -> Partition:
+    """One file of a source. Its chunks go to an `Ingress`; one at a time is in memory.
+
+    `needed` are the columns that are read (`plan.pruning.needed_columns`), None for all; the
+    ingress puts NULLs in the place of others. A relative file starts at `root`.
+    """
+    ending = os.path.splitext(file)[1].lower()
+    if ending not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise InputError(f"unknown format `{ending}`; known are {known}", file=file)
+    limit = source.options.max_record
+    return FORMATS[ending](file, source.declared, needed, root, limit)
+
+
+def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
+    """The files that a path names, in order; InputError when there are none."""
+    check_scheme(path)
+    full = os.path.join(directory, path)
+    matched = [full] if os.path.isfile(full) else glob.glob(full, recursive=True)
+    files = sorted((f for f in matched if os.path.isfile(f)), key=os.fsencode)
+    if not files:
+        raise InputError("no file matches", file=full)
+    return files

@@ -1,0 +1,245 @@
+"""Outputs read back: the files of one, its columns, its rows as batches.
+
+Contract
+1. An output is a file, or a folder in which every file is a part, but for names that begin
+   with `_` or `.`; all parts have one format and the same columns.
+2. Parquet and Arrow files know their types. Text files are read by the types that the output
+   carries, else by those of the output that it is compared with, matched by name.
+3. Rows come block by block, each part in its own order; nothing is kept.
+4. Rows without a lifetime (the BAD stream) are points at their `offset`, as in their digest.
+5. What cannot be read is an InputError that names the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from weir.errors import InputError
+from weir.events.batch import Batch, ticks
+from weir.events.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    type_name,
+)
+from weir.files.chunks import CHUNK_ROWS, Chunk
+from weir.files.columnar import stored_schema
+from weir.files.readers import FORMATS
+from weir.files.sidecar import Sidecar, read_sidecar, sidecar_path, sidecar_schema
+from weir.files.writers import OutputForm
+from weir.plan.nodes import LARGEST_RECORD, Schema
+
+_TEXTS = (".jsonl", ".csv")
+_TIMES = ("vs", "ve")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOutput:
+    """An output that was written: where, in which form, and what it carries."""
+
+    path: str
+    files: tuple[str, ...]
+    form: OutputForm
+    sidecar: Sidecar | None
+
+    def batches(self, file: str, size: int = CHUNK_ROWS) -> Iterator[Batch]:
+        """The rows of one of the files."""
+        columns = [(name, self._read_as(dtype)) for name, dtype in self.form.columns]
+        partition = FORMATS[self.form.ending](file, columns, max_record=LARGEST_RECORD)
+        try:
+            for chunk in partition.chunks(size):
+                _refuse_bad(chunk, file)
+                if chunk.rows.num_rows:
+                    yield self._batch(chunk.rows, file)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error}", file=file) from error
+
+    def _read_as(self, dtype: pa.DataType) -> pa.DataType:
+        return STRING if dtype == NULL and self.form.ending in _TEXTS else dtype
+
+    def _batch(self, rows: pa.RecordBatch, file: str) -> Batch:
+        columns = tuple(
+            _as_null(rows, name, file) if dtype == NULL else rows.column(name)
+            for name, dtype in self.form.schema.columns
+        )
+        if self.form.lifetime:
+            return Batch(ticks(rows.column("vs")), ticks(rows.column("ve")), columns)
+        offsets = ticks(rows.column("offset"))
+        return Batch(offsets, offsets + 1, columns)
+
+
+def _refuse_bad(chunk: Chunk, file: str) -> None:
+    if chunk.bad:
+        row = chunk.bad[0]
+        message = f"{row.reason}; the row is {row.text}"
+        raise InputError(message, file=file, line=row.line, column=row.column)
+
+
+def _as_null(rows: pa.RecordBatch, name: str, file: str) -> pa.Array:
+    if rows.column(name).null_count < rows.num_rows:
+        raise InputError("wanted NULL in every row", file=file, column=name)
+    return pa.nulls(rows.num_rows)
+
+
+def open_outputs(paths: Sequence[str]) -> list[SavedOutput]:
+    """The outputs at these paths, which are to be compared."""
+    files = [_files(path) for path in paths]
+    sidecars = [read_sidecar(path) for path in paths]
+    forms = [_own_form(*found) for found in zip(paths, files, sidecars, strict=True)]
+    lender = next((form for form in forms if form is not None), None)
+    if lender is None:
+        message = f"the types of its columns are not known: there is no {sidecar_path(paths[0])}"
+        raise InputError(message, file=paths[0])
+    return [
+        SavedOutput(path, parts, form or _text_form(parts, lender), sidecar)
+        for path, parts, form, sidecar in zip(paths, files, forms, sidecars, strict=True)
+    ]
+
+
+def column_differences(
+    a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]], names: tuple[str, str]
+) -> tuple[str, ...]:
+    """What is different about columns (names and types), in words.
+
+    >>> column_differences([("k", "INT"), ("v", "INT")], [("k", "BIGINT")], ("A", "B"))
+    ('k is INT in A, BIGINT in B', 'v INT is in A only')
+    """
+    first, second = dict(a), dict(b)
+    found = [
+        f"{name} is {first[name]} in {names[0]}, {second[name]} in {names[1]}"
+        for name in first
+        if name in second and first[name] != second[name]
+    ]
+    found += [f"{n} {t} is in {names[0]} only" for n, t in a if n not in second]
+    found += [f"{n} {t} is in {names[1]} only" for n, t in b if n not in first]
+    if not found and list(first) != list(second):
+        orders = [", ".join(columns) for columns in (first, second)]
+        found = [f"the order is {orders[0]} in {names[0]}, {orders[1]} in {names[1]}"]
+    return tuple(found)
+
+
+def typed_names(form: OutputForm) -> list[tuple[str, str]]:
+    """All columns of an output with their types as a script writes them."""
+    return [(name, type_name(dtype)) for name, dtype in form.columns]
+
+
+# --- files and columns ---------------------------------------------------------------------
+
+
+def _files(path: str) -> tuple[str, ...]:
+    if not os.path.exists(path):
+        raise InputError("is not there", file=path)
+    if not os.path.isdir(path):
+        files = [path]
+    else:
+        names = sorted((n for n in os.listdir(path) if n[0] not in "_."), key=os.fsencode)
+        files = [os.path.join(path, name) for name in names]
+    endings = {_ending(file) for file in files}
+    if len(endings) != 1 or not endings <= set(FORMATS):
+        known = ", ".join(FORMATS)
+        raise InputError(f"not an output: a file, or a folder of files, in {known}", file=path)
+    return tuple(files)
+
+
+def _ending(file: str) -> str:
+    return os.path.splitext(file)[1].lower()
+
+
+def _own_form(path: str, files: Sequence[str], sidecar: Sidecar | None) -> OutputForm | None:
+    """The form of an output as far as it knows itself."""
+    if _ending(files[0]) in _TEXTS:
+        if sidecar is None:
+            return None
+        return _text_form(files, OutputForm("", sidecar_schema(path, sidecar), sidecar.lifetime))
+    form, *others = [_stored_form(file) for file in files]
+    for file, other in zip(files[1:], others, strict=True):
+        differ = column_differences(typed_names(form), typed_names(other), (files[0], file))
+        if differ:
+            raise InputError(f"parts of one output differ: {'; '.join(differ)}", file=path)
+    return form
+
+
+def _text_form(files: Sequence[str], lender: OutputForm) -> OutputForm:
+    """The columns that the files name, in the lender's types and order; a name that it does
+    not have counts as STRING."""
+    ending = _ending(files[0])
+    named = list(dict.fromkeys(name for file in files for name in _text_names(file)))
+    known = lender.schema.columns
+    # JSON may leave a NULL out, a header nothing.
+    kept = [c for c in known if ending == ".jsonl" or c[0] in named]
+    new = [(n, STRING) for n in named if n not in lender.schema.names and n not in _TIMES]
+    return OutputForm(ending, Schema((*kept, *new), lender.schema.time), lender.lifetime)
+
+
+_decoder = msgspec.json.Decoder(dict[str, object])
+
+
+def _text_names(file: str) -> list[str]:
+    """The names in the header, or in the first row."""
+    try:
+        if _ending(file) == ".csv":
+            with open(file, encoding="utf-8-sig", newline="") as lines:
+                return next(csv.reader(lines), [])
+        with open(file, "rb") as rows:
+            first = next((row for row in rows if not row.isspace()), b"{}")
+            return list(_decoder.decode(first))
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
+        raise InputError(f"not a readable file: {error}", file=file, line=1) from error
+
+
+def _stored_form(file: str) -> OutputForm:
+    found = _stored_schema(file)
+    types = {field.name: _weir_type(field.type, file, field.name) for field in found}
+    lifetime = all(types.get(name) in (BIGINT, TIMESTAMP) for name in _TIMES)
+    if not lifetime and types.get("offset") != BIGINT:
+        message = "not an output: no columns vs and ve of times, nor the offset of bad rows"
+        raise InputError(message, file=file)
+    columns = tuple((n, t) for n, t in types.items() if not (lifetime and n in _TIMES))
+    return OutputForm(_ending(file), Schema(columns, types.get("vs", BIGINT)), lifetime)
+
+
+def _stored_schema(file: str) -> pa.Schema:
+    try:
+        return stored_schema(file)
+    except OSError as error:
+        raise InputError(f"not a readable file: {error}", file=file) from error
+
+
+def _weir_type(found: pa.DataType, file: str, column: str) -> pa.DataType:
+    """The type of the language that holds all values of one that others write."""
+    is_a = pa.types
+    if is_a.is_dictionary(found):
+        return _weir_type(found.value_type, file, column)
+    if is_a.is_list(found) or is_a.is_large_list(found):
+        return pa.list_(_weir_type(found.value_type, file, column))
+    if is_a.is_struct(found):
+        return pa.struct([(f.name, _weir_type(f.type, file, column)) for f in found])
+    if found in (BOOLEAN, STRING, BINARY, DATE, NULL) or is_a.is_decimal128(found):
+        return found
+    if is_a.is_integer(found):
+        small = found.bit_width < 32 or found == INT
+        return INT if small else BIGINT
+    for is_it, dtype in (
+        (is_a.is_floating, DOUBLE),
+        (is_a.is_timestamp, TIMESTAMP),
+        (is_a.is_date, DATE),
+        (is_a.is_large_string, STRING),
+        (is_a.is_string_view, STRING),
+        (is_a.is_large_binary, BINARY),
+        (is_a.is_fixed_size_binary, BINARY),
+    ):
+        if is_it(found):
+            return dtype
+    raise InputError(f"no type of Weir holds {found}", file=file, column=column)

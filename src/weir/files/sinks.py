@@ -1,0 +1,213 @@
+"""File formats of outputs: each takes record batches in order and writes one file.
+
+The same batches give the same bytes. Text forms are those the readers take back: an open end
+and every NULL is null (JSON) or an empty field (CSV); see `jsonl.py` and `csv.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from weir.errors import PlanError
+from weir.events.text import format_timestamps
+from weir.events.types import BIGINT, BINARY, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from weir.files.paths import check_scheme
+from weir.kernels.expressions.casts import cast_array
+
+UNPLAIN_NAME = re.compile(r'["\\\x00-\x1f]')
+"""What msgspec takes in no name of a struct's field."""
+_SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+
+
+DIRECT = ("console:", "callback:")
+"""Outputs that get each row as it comes, at least once, and have no file."""
+
+
+class Sink(Protocol):
+    """A file being written."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def sink_format(path: str) -> str:
+    """The ending that says the format; a folder of parts is Parquet."""
+    check_scheme(path)
+    if path in DIRECT:
+        raise PlanError(f"'{path}' is for live runs", hint="--runner live, or write to a file")
+    if path.endswith("/"):
+        return ".parquet"
+    for ending in SINKS:
+        if path.lower().endswith(ending):
+            return ending
+    raise PlanError(f"unknown output format in '{path}'", hint=f"endings are {', '.join(SINKS)}, /")
+
+
+class ParquetSink:
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        # All that decides about bytes is fixed here, not left to a default that may change.
+        # Whole numbers as differences: of random ones half is left for the compression to read,
+        # of times nearly nothing; a dictionary of them costs more than it saves. What is left of
+        # them Snappy makes as small as Zstandard does, in half the time. (Arrow chooses by column
+        # only where none is nested.)
+        texts = [f.name for f in schema if f.type in (STRING, BINARY)]
+        numbers = [f.name for f in schema if f.type in (BIGINT, INT, TIMESTAMP, DATE)]
+        flat = not any(pa.types.is_nested(f.type) for f in schema)
+        codecs = {f.name: "snappy" if flat and f.name in numbers else "zstd" for f in schema}
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            version="2.6",
+            compression=codecs if flat else "zstd",
+            compression_level={n: 1 for n, c in codecs.items() if c == "zstd"} if flat else 1,
+            use_dictionary=texts,
+            column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+            data_page_version="1.0",
+            write_statistics=True,
+            write_page_checksum=True,
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class ArrowSink:
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        self._writer = pa.ipc.new_file(path, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        # Through IPC slices keep their parent's padding bits: copy them to plain arrays.
+        columns = [pa.concat_arrays([c, c.slice(0, 0)]) for c in batch.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class JsonSink:
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115 - closed by `close`
+        self._lines = JsonLinesForm(schema.names)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._file.write(self._lines.encode(batch))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class JsonLinesForm:
+    """Rows of these columns as JSON lines."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        names = {f"f{i}": name for i, name in enumerate(columns)}
+        self._encoder = msgspec.json.Encoder()
+        self._row: Callable[..., object]
+        if any(UNPLAIN_NAME.search(name) for name in columns):
+            self._row = lambda *values: dict(zip(columns, values, strict=True))
+        else:
+            # Structs rather than dicts: the garbage collector need not look at them.
+            self._row = msgspec.defstruct("Row", list(names), rename=names, gc=False)
+
+    def encode(self, batch: pa.RecordBatch) -> bytes:
+        columns = [json_values(c) for c in batch.columns]
+        return self._encoder.encode_lines(list(map(self._row, *columns)))
+
+
+class CsvSink:
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115 - closed by `close`
+        names = _quoted(pa.array(schema.names, STRING)).to_pylist()
+        self._file.write((",".join(names) + "\n").encode())
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        lines = pc.binary_join_element_wise(*(_csv_fields(c) for c in batch.columns), ",")
+        self._file.write(("\n".join(lines.to_pylist()) + "\n").encode())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+SINKS: Mapping[str, Callable[[str, pa.Schema], Sink]] = {
+    ".parquet": ParquetSink,
+    ".arrow": ArrowSink,
+    ".jsonl": JsonSink,
+    ".csv": CsvSink,
+}
+
+
+# --- values as text ------------------------------------------------------------------------
+
+
+def json_values(column: pa.Array) -> list[object]:
+    """The values of a column as JSON has them."""
+    dtype = column.type
+    if dtype == DOUBLE:
+        values: list[object] = column.to_pylist()
+        if pc.all(pc.is_finite(column)).as_py() is False:
+            values = [_SPECIAL.get(str(v), v) for v in values]
+        return values
+    if dtype == TIMESTAMP:
+        texts: list[object] = format_timestamps(column).to_pylist()
+        return texts
+    if dtype == DATE or pa.types.is_decimal(dtype):
+        plain: list[object] = cast_array(column, STRING).to_pylist()
+        return plain
+    if dtype == BINARY:
+        return [None if v is None else base64.b64encode(v).decode() for v in column.to_pylist()]
+    if pa.types.is_list(dtype):
+        return _json_lists(column)
+    if pa.types.is_struct(dtype):
+        return _json_structs(column)
+    others: list[object] = column.to_pylist()
+    return others
+
+
+def _json_lists(column: pa.Array) -> list[object]:
+    elements = iter(json_values(column.flatten()))
+    lengths = pc.list_value_length(column).to_pylist()
+    return [None if n is None else [next(elements) for _ in range(n)] for n in lengths]
+
+
+def _json_structs(column: pa.Array) -> list[object]:
+    names = [f.name for f in column.type]
+    fields = [json_values(f) for f in column.flatten()]
+    rows = zip(*fields, strict=True)
+    present = column.is_valid().to_pylist()
+    return [
+        dict(zip(names, row, strict=True)) if here else None
+        for row, here in zip(rows, present, strict=True)
+    ]
+
+
+def _csv_fields(column: pa.Array) -> pa.Array:
+    if column.type == BINARY or pa.types.is_nested(column.type):
+        values = json_values(column)
+        texts = [v if v is None or isinstance(v, str) else _json_text(v) for v in values]
+        column = pa.array(texts, STRING)
+    return pc.fill_null(_quoted(cast_array(column, STRING)), "")
+
+
+def _json_text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    """Texts with quotes where they need them; the empty text does: without them it is NULL."""
+    special = pc.match_substring_regex(texts, r'[,"\r\n]|^$')
+    if not pc.any(special).as_py():
+        return texts
+    doubled = pc.replace_substring(texts, '"', '""')
+    return pc.if_else(special, pc.binary_join_element_wise('"', doubled, '"', ""), texts)

@@ -1,0 +1,268 @@
+"""Outputs of finite runs: sorted files that are byte-identical when their rows are equal.
+
+Contract
+1. Rows are `vs`, `ve`, then the payload columns, sorted by (vs, ve, payload left to right); an
+   open end is NULL and comes last among equal starts. Row groups (of Parquet), batches (of
+   Arrow) have `GROUP_ROWS` rows each but the last.
+2. A path that ends in `/` is a folder with one sorted Parquet part for each vertex.
+3. Nothing is seen under the path before `close`: all is written beside it and renamed. `abort`,
+   or never closing, leaves what was there before. Several outputs are all finished first and
+   then renamed, one right after the other (`put_all_in_place`). What a run that was killed left
+   there is removed by the next one that writes beside it (`own_folder.py`).
+4. The output carries its digest; see `sidecar.py`.
+5. Memory is bounded by `memory` bytes and some blocks; beyond that rows wait in files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, unquote_to_bytes
+
+import pyarrow as pa
+
+from weir.errors import RunError
+from weir.events.batch import Batch, concat_batches, times
+from weir.files.own_folder import Owner, OwnFolder, file_time, remove_left_over
+from weir.files.runs import SortedRuns, merge_runs
+from weir.files.sidecar import DIGEST_NAME, Sidecar, make_sidecar, sidecar_path, write_sidecar
+from weir.files.sinks import SINKS, sink_format
+from weir.plan.nodes import Schema
+from weir.reliable.digest import Digest
+
+GROUP_ROWS = 65_536
+DEFAULT_MEMORY = 256 << 20
+_ASIDE = "old"
+"""Where a folder that is being replaced waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputForm:
+    """How an output's files look: the format by its ending, and the columns.
+
+    `lifetime=False` leaves vs and ve out (the BAD stream's rows have none).
+    """
+
+    ending: str
+    schema: Schema
+    lifetime: bool = True
+
+    def write(self, path: str, batches: Iterator[Batch]) -> None:
+        """A file of these rows, which come in the order of the file."""
+        sink = SINKS[self.ending](path, pa.schema(self.columns))
+        try:
+            for group in _groups(batches):
+                sink.write(self.record(group))
+        finally:
+            sink.close()
+
+    @property
+    def columns(self) -> Sequence[tuple[str, pa.DataType]]:
+        """All columns of the file."""
+        time = self.schema.time
+        lifetime = [("vs", time), ("ve", time)] if self.lifetime else []
+        return [*lifetime, *self.schema.columns]
+
+    def record(self, rows: Batch) -> pa.RecordBatch:
+        """Rows as the file has them."""
+        time = self.schema.time
+        lifetime = [times(rows.vs, time), times(rows.ve, time)] if self.lifetime else []
+        return pa.RecordBatch.from_arrays(
+            [*lifetime, *rows.columns], schema=pa.schema(self.columns)
+        )
+
+    def sidecar(self, digest: Digest) -> Sidecar:
+        """What an output of this form carries."""
+        return make_sidecar(digest, self.schema, self.lifetime)
+
+
+class Staging:
+    """A folder beside an output's path where the output is made, and its way to its place."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._given = str(path)
+        self._path = os.path.abspath(path)
+        self._made = ""
+        self.check_what_is_there()
+        parent, name = os.path.split(self._path)
+        with self.naming():
+            os.makedirs(parent, exist_ok=True)
+            self._own = OwnFolder(parent, f".{name}.", quote(os.fsencode(name)))
+            self.folder = self._own.path
+            remove_left_over(parent, file_time(self.folder), _bring_back)
+
+    def check_what_is_there(self) -> None:
+        """A folder is replaced only if it holds nothing but what an output has."""
+        if not os.path.isdir(self._path):
+            return
+        if not self._given.endswith("/"):
+            raise RunError(f"cannot write '{self._given}': it is a folder")
+        strange = [n for n in sorted(os.listdir(self._path)) if not _is_of_output(n)]
+        if strange:
+            raise RunError(
+                f"cannot write '{self._given}': the folder has other files, {strange[0]} say; "
+                "an output replaces the whole folder, so give it one of its own"
+            )
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """What the system refuses, as an error with the output's path: the user knows no other."""
+        try:
+            yield
+        except OSError as error:
+            under_a_file = isinstance(error, FileExistsError | NotADirectoryError)
+            why = "a part of its path is a file, not a folder" if under_a_file else error.strerror
+            raise RunError(f"cannot write '{self._given}': {why or error}") from error
+        except RecursionError:  # folders are made from the inside out
+            raise RunError(f"cannot write '{self._given}': its path has too many parts") from None
+
+    @property
+    def shown(self) -> str:
+        """The path as the user wrote it."""
+        return self._given
+
+    def finish(self, made: str, sidecar: Sidecar) -> None:
+        """This file or folder is whole; it gets what it carries."""
+        with self.naming():
+            write_sidecar(made, sidecar)
+        self._made = made
+
+    def put_in_place(self) -> None:
+        """What was finished takes the output's name; the staging folder goes."""
+        made = self._made
+        with self.naming():
+            if os.path.isdir(made):
+                self._replace_folder(made)
+            else:
+                # In this order, whatever is interrupted, no old digest stands beside a new file.
+                Path(sidecar_path(self._path)).unlink(missing_ok=True)
+                os.replace(made, self._path)
+                os.replace(sidecar_path(made), sidecar_path(self._path))
+            self.remove()
+
+    def _replace_folder(self, made: str) -> None:
+        """A folder cannot be replaced in one step: the old one steps aside first, and comes back
+        if the new one cannot take its place."""
+        aside = os.path.join(self.folder, _ASIDE)
+        if not os.path.isdir(self._path):
+            os.replace(made, self._path)
+            return
+        os.rename(self._path, aside)
+        try:
+            os.replace(made, self._path)
+        except BaseException:
+            os.rename(aside, self._path)
+            raise
+
+    def remove(self) -> None:
+        """Forget what is here, if anything still is."""
+        self._own.remove()
+
+
+def _bring_back(folder: str, owner: Owner) -> None:
+    """An output that had just stepped aside when its run was killed takes its place again."""
+    path = os.path.join(os.fsencode(os.path.dirname(folder)), unquote_to_bytes(owner.purpose))
+    aside = os.path.join(folder, _ASIDE)
+    if os.path.isdir(aside) and owner.purpose and not os.path.lexists(path):
+        os.rename(aside, path)
+
+
+def put_all_in_place(outputs: Sequence[Staging]) -> None:
+    """Finished outputs take their names, after a last look at all of the places. No file system
+    renames several at once: if one fails, those before it are in place, and the error says so."""
+    for output in outputs:
+        output.check_what_is_there()
+    placed: list[str] = []
+    for output in outputs:
+        try:
+            output.put_in_place()
+        except RunError as error:
+            if not placed:
+                raise
+            names = ", ".join(f"'{path}'" for path in placed)
+            raise RunError(f"{error}; of this run's outputs {names} are in place") from error
+        placed.append(output.shown)
+
+
+class OutputWriter:
+    """One OUTPUT; every vertex of its stage writes its rows, in any order."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        schema: Schema,
+        vertices: int = 1,
+        *,
+        lifetime: bool = True,
+        memory: int = DEFAULT_MEMORY,
+    ) -> None:
+        self._is_folder = str(path).endswith("/")
+        self._form = OutputForm(sink_format(str(path)), schema, lifetime)
+        self._memory = memory
+        self._staging = Staging(path)
+        folder = self._staging.folder
+        self._runs = [SortedRuns(folder, f"run-{v}", schema.types) for v in range(vertices)]
+
+    def write(self, vertex: int, batch: Batch) -> None:
+        """Take rows of a vertex."""
+        self._runs[vertex].add(batch)
+        if sum(runs.held_bytes for runs in self._runs) > self._memory:
+            with self._staging.naming():
+                max(self._runs, key=lambda runs: runs.held_bytes).spill()
+
+    def close(self, digest: Digest) -> None:
+        """Finish and put the output in its place."""
+        put_all_in_place([self.finish(digest)])
+
+    def finish(self, digest: Digest) -> Staging:
+        """Sort and write; `digest` is that of all rows. What is returned has then only to be put
+        in its place."""
+        made = os.path.join(self._staging.folder, "output")
+        with self._staging.naming():
+            if self._is_folder:
+                os.mkdir(made)
+                for vertex, runs in enumerate(self._runs):
+                    self._write_file(os.path.join(made, part_name(vertex)), [runs])
+            else:
+                self._write_file(made, self._runs)
+        self._staging.finish(made, self._form.sidecar(digest))
+        return self._staging
+
+    def abort(self) -> None:
+        """Forget all; what stood under the path before stays."""
+        self._staging.remove()
+
+    def _write_file(self, path: str, parts: Sequence[SortedRuns]) -> None:
+        runs = [run for part in parts for run in part.run_iterators()]
+        self._form.write(path, merge_runs(runs, self._staging.folder))
+
+
+def _is_of_output(name: str) -> bool:
+    return name == DIGEST_NAME or re.fullmatch(r"part-\d+\.parquet", name) is not None
+
+
+def part_name(number: int) -> str:
+    """The file of a part in a folder."""
+    return f"part-{number:05}.parquet"
+
+
+def _groups(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same rows in batches of `GROUP_ROWS`; the last may be smaller."""
+    held: list[Batch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += len(batch)
+        if count < GROUP_ROWS:
+            continue
+        rows = concat_batches(held)
+        whole = count - count % GROUP_ROWS
+        for start in range(0, whole, GROUP_ROWS):
+            yield rows.slice(start, start + GROUP_ROWS)
+        held, count = [rows.slice(whole, count)], count - whole
+    if count:
+        yield concat_batches(held)

@@ -1,0 +1,286 @@
+"""Ingress: rows become events, CTIs are born, lateness is judged.
+
+Rules (semantics §6), for one partition, in offset order
+1. `now` = the larger of (largest vs so far − delay) and the explicit CTIs so far; it only
+   grows. An event with vs < the `now` of what stood before it is late.
+2. `late`: fail is an InputError; drop counts it; adjust moves vs to `now`, keeps the end, and
+   drops what has nothing left. Dropped rows are the LATE stream.
+3. NULL or infinite starts, ends that are not behind their start, lifetimes beyond the
+   largest time, and what the reader could not read are bad: fail is an InputError, skip
+   counts it. Bad rows are the BAD stream. They never move `now`.
+4. What comes out depends on the partition's rows alone, never on how they are cut into
+   chunks; of two errors the one of the smaller offset is raised.
+5. The partition's CTI after a chunk is its `now`; at the end of a finite partition, `OPEN`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.errors import InputError
+from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks, times
+from weir.events.compiled import in_place
+from weir.events.types import BIGINT, STRING
+from weir.files.chunks import BadRow, Chunk, shown
+from weir.kernels.expressions.evaluation import shown_value
+from weir.plan.nodes import Schema, Source, schema
+
+Bools = npt.NDArray[np.bool_]
+
+PARTITION_BITS = 40
+"""The first origin column is source.index << PARTITION_BITS | partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What came of a chunk: the events, the CTI behind them, and what was turned away."""
+
+    batch: Batch
+    cti: int
+    late: Batch
+    bad: Batch
+
+
+def late_schema(source: Source) -> Schema:
+    """The LATE stream: the rows with the lifetimes they came with, their places, and the time
+    that the partition had reached."""
+    below = schema(source)
+    place = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("now", below.time))
+    return Schema((*below.columns, *place), below.time)
+
+
+def bad_schema(source: Source) -> Schema:
+    """The BAD stream: the text of rows, their places, what was wrong.
+
+    They have no lifetime of their own: as events they are points at their offset, and outputs
+    leave that out.
+    """
+    place = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("column", STRING))
+    return Schema((*place, ("row", STRING), ("reason", STRING)), BIGINT)
+
+
+class Ingress:
+    """The ingress of one partition; see the module's rules."""
+
+    def __init__(self, source: Source, partition: int, file: str, *, now: int = START) -> None:
+        self.source, self.partition, self.file = source, partition, file
+        self.now = now
+        self.next_offset = 0
+        self.late_count = 0
+        self.bad_count = 0
+        self._no_late = empty_batch(late_schema(source).types)
+        self._no_bad = empty_batch(bad_schema(source).types)
+
+    def feed(self, chunk: Chunk) -> Admitted:
+        """Admit the next rows of the partition."""
+        at_once = self._all_good(chunk)
+        if at_once is not None:
+            return at_once
+        vs, ve, bad = self._lifetimes(chunk)
+        before = self._now_before(chunk, vs, bad.mask)
+        late = ~bad.mask & (vs < before[:-1])
+        self._raise_first(chunk, bad, late, vs, before)
+        admitted_vs, dropped = self._late_rows(vs, ve, late, before)
+        self.now = int(before[-1])
+        self.next_offset = chunk.stop
+        self.bad_count += len(bad.rows)
+        self.late_count += int(dropped.sum())
+        kept = ~(bad.mask | dropped)
+        batch = self._batch(chunk, admitted_vs, ve)
+        return Admitted(
+            batch if kept.all() else batch.take(kept),
+            self.now,
+            self._late_batch(chunk, vs, ve, dropped, before),
+            self._bad_batch(bad.rows),
+        )
+
+    def end(self) -> int:
+        """The partition is finished: nothing will come."""
+        self.now = OPEN
+        return self.now
+
+    def snapshot(self) -> dict[str, int]:
+        return {
+            "now": self.now,
+            "next_offset": self.next_offset,
+            "late_count": self.late_count,
+            "bad_count": self.bad_count,
+        }
+
+    def load(self, state: Mapping[str, int]) -> None:
+        self.now, self.next_offset = state["now"], state["next_offset"]
+        self.late_count, self.bad_count = state["late_count"], state["bad_count"]
+
+    def _all_good(self, chunk: Chunk) -> Admitted | None:
+        """The common case in one pass: every row is an event, on time. None where it is not so."""
+        options = self.source.options
+        if chunk.bad or len(chunk.cti_places):
+            return None
+        vs = ticks(chunk.rows.column(options.vs))
+        lifetime = 1 if options.lifetime is None else options.lifetime
+        ends = options.ve is not None
+        ve = ticks(chunk.rows.column(options.ve)) if ends else np.empty(len(vs), dtype=np.int64)
+        good, now = _judge(vs, ve, ends, lifetime, options.delay, self.now)
+        if not good:
+            return None
+        self.now, self.next_offset = now, chunk.stop
+        return Admitted(self._batch(chunk, vs, ve), now, self._no_late, self._no_bad)
+
+    # --- steps of feed ---------------------------------------------------------------------
+
+    def _lifetimes(self, chunk: Chunk) -> tuple[Int64s, Int64s, _Bad]:
+        """Starts and ends, and which rows are bad."""
+        options = self.source.options
+        vs = ticks(chunk.rows.column(options.vs))
+        if options.ve is not None:
+            ve = ticks(chunk.rows.column(options.ve))
+            wrong_end = (ve <= vs) | ((ve > LATEST) & (ve != OPEN))
+        else:
+            lifetime = 1 if options.lifetime is None else options.lifetime
+            # OPEN itself would mean that the event never ends.
+            wrong_end = vs >= OPEN - lifetime
+            ve = np.where(wrong_end, OPEN, vs) + np.where(wrong_end, 0, lifetime)
+        no_start = (vs > LATEST) | (vs < -LATEST)
+        mask = no_start | wrong_end
+        if not mask.any():
+            return vs, ve, _Bad(mask, chunk.bad)
+        found = [
+            self._bad_row(chunk, int(row), bool(no_start[row])) for row in np.flatnonzero(mask)
+        ]
+        together = sorted((*chunk.bad, *found), key=lambda b: b.offset)
+        return vs, ve, _Bad(mask, together)
+
+    def _bad_row(self, chunk: Chunk, row: int, no_start: bool) -> BadRow:
+        options = self.source.options
+        names = chunk.rows.schema.names
+        values = {n: shown_value(chunk.rows.column(n)[row]) for n in names}
+        if no_start:
+            column, reason = options.vs, f"a start must be a time, came {values[options.vs]}"
+        elif options.ve is not None:
+            column = options.ve
+            reason = f"the end {values[column]} is not behind the start {values[options.vs]}"
+        else:
+            column, reason = options.vs, f"no time is left behind the start {values[options.vs]}"
+        place = int(chunk.offsets[row]), chunk.line(row)
+        return BadRow(*place, column, shown(repr(values)), reason)
+
+    def _now_before(self, chunk: Chunk, vs: Int64s, bad: Bools) -> Int64s:
+        """`now` before each row, and behind the last one."""
+        delay = self.source.options.delay
+        now = np.full(len(vs) + 1, START, dtype=np.int64)
+        now[0] = self.now
+        # vs − delay, but not below the smallest time
+        reached = np.where(bad, START, np.maximum(vs, START + delay) - delay)
+        now[1:] = reached
+        np.maximum.at(now, chunk.cti_places, chunk.cti_times)
+        return np.maximum.accumulate(now)
+
+    def _raise_first(
+        self, chunk: Chunk, bad: _Bad, late: Bools, vs: Int64s, before: Int64s
+    ) -> None:
+        errors: list[tuple[int, InputError]] = []
+        if bad.rows and self.source.options.bad == "fail":
+            row = bad.rows[0]
+            message = f"{row.reason}; the row is {row.text}"
+            error = InputError(message, file=self.file, line=row.line, column=row.column)
+            errors.append((row.offset, error))
+        if self.source.options.late == "fail" and late.any():
+            at = int(np.argmax(late))
+            errors.append((int(chunk.offsets[at]), self._late_error(chunk, at, vs, before)))
+        if errors:
+            raise min(errors, key=lambda e: e[0])[1]
+
+    def _late_error(self, chunk: Chunk, row: int, vs: Int64s, before: Int64s) -> InputError:
+        message = (
+            f"late: the event's start {vs[row]} is before {before[row]}, which the partition "
+            f"had reached (offset {chunk.offsets[row]}); a delay, or late = 'drop' or 'adjust', "
+            "would admit such events"
+        )
+        column = self.source.options.vs
+        return InputError(message, file=self.file, line=chunk.line(row), column=column)
+
+    def _late_rows(
+        self, vs: Int64s, ve: Int64s, late: Bools, before: Int64s
+    ) -> tuple[Int64s, Bools]:
+        """The starts that events get, and the late rows that are dropped."""
+        if self.source.options.late == "drop" or not late.any():
+            return vs, late
+        adjusted = np.where(late, before[:-1], vs)
+        return adjusted, late & (ve <= adjusted)
+
+    # --- batches ---------------------------------------------------------------------------
+
+    def _batch(self, chunk: Chunk, vs: Int64s, ve: Int64s) -> Batch:
+        columns = self._payload(chunk)
+        place = (self.source.index << PARTITION_BITS) | self.partition
+        origin = (np.full(len(vs), place, dtype=np.int64), chunk.offsets)
+        return Batch(vs, ve, columns, origin)
+
+    def _payload(self, chunk: Chunk) -> tuple[pa.Array, ...]:
+        """The declared columns without those of the time; NULLs for one that nobody needs."""
+        rows, read = chunk.rows, frozenset(chunk.rows.schema.names)
+        return tuple(
+            rows.column(name) if name in read else pa.nulls(rows.num_rows, dtype)
+            for name, dtype in schema(self.source).columns
+        )
+
+    def _late_batch(
+        self, chunk: Chunk, vs: Int64s, ve: Int64s, dropped: Bools, before: Int64s
+    ) -> Batch:
+        if not dropped.any():
+            return self._no_late
+        rows = np.flatnonzero(dropped)
+        payload = (column.take(pa.array(rows)) for column in self._payload(chunk))
+        place = (
+            pa.repeat(self.file, len(rows)),
+            pa.array(chunk.offsets[rows]),
+            pa.array([chunk.line(int(row)) for row in rows], BIGINT),
+            times(before[rows], schema(self.source).time),
+        )
+        return Batch(vs[rows], ve[rows], (*payload, *place))
+
+    def _bad_batch(self, bad: Sequence[BadRow]) -> Batch:
+        if not bad:
+            return self._no_bad
+        offsets = np.array([b.offset for b in bad], dtype=np.int64)
+        columns = (
+            pa.repeat(self.file, len(bad)),
+            pa.array(offsets),
+            pa.array([b.line for b in bad], BIGINT),
+            pa.array([b.column for b in bad], STRING),
+            pa.array([b.text for b in bad], STRING),
+            pa.array([b.reason for b in bad], STRING),
+        )
+        return Batch(offsets, offsets + 1, columns)
+
+
+@in_place
+def _judge(vs, ve, ends, lifetime, delay, now):  # type: ignore[no-untyped-def]
+    """Whether every row is an event and on time, and `now` behind the last. Writes the ends of
+    rows that have none of their own."""
+    for row in range(len(vs)):
+        start = vs[row]
+        if start < now or start > LATEST or start < -LATEST:
+            return False, now
+        if ends:
+            if ve[row] <= start or (ve[row] > LATEST and ve[row] != OPEN):
+                return False, now
+        elif start >= OPEN - lifetime:
+            return False, now
+        else:
+            ve[row] = start + lifetime
+        now = max(now, max(start, START + delay) - delay)
+    return True, now
+
+
+@dataclass(frozen=True, slots=True)
+class _Bad:
+    """Bad rows of a chunk: a mask of those that were read, and all of them in offset order."""
+
+    mask: Bools
+    rows: Sequence[BadRow]

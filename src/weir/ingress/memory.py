@@ -1,0 +1,60 @@
+"""Partitions and outputs in memory: what tests and `weir conform` read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from weir.errors import InputError
+from weir.files.chunks import CHUNK_ROWS, Chunk
+
+CTI_KEY = "$cti"
+
+
+class MemoryPartition:
+    """Rows as dicts in the order of their offsets; `{"$cti": T}` is an explicit CTI."""
+
+    def __init__(
+        self,
+        name: str,
+        items: Sequence[Mapping[str, object]],
+        columns: Sequence[tuple[str, pa.DataType]],
+    ) -> None:
+        self.name = name
+        rows = [item for item in items if CTI_KEY not in item]
+        try:
+            arrays = [pa.array([row.get(n) for row in rows], t) for n, t in columns]
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise InputError(f"a row does not fit its columns: {error}", file=name) from error
+        self._rows = pa.RecordBatch.from_arrays(arrays, names=[n for n, _ in columns])
+        before = np.cumsum([CTI_KEY not in item for item in items], dtype=np.int64)
+        claims = [i for i, item in enumerate(items) if CTI_KEY in item]
+        self._cti_places = before[claims] if claims else np.zeros(0, dtype=np.int64)
+        self._cti_times = np.array([items[i][CTI_KEY] for i in claims], dtype=np.int64)
+
+    @property
+    def size(self) -> int:
+        return len(self._rows)
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        total = self._rows.num_rows
+        while True:
+            stop = min(start + size, total)
+            is_last = stop == total
+            # A CTI that stands right behind the last row of a chunk belongs to the next one.
+            inside = (self._cti_places >= start) & (
+                (self._cti_places <= stop) if is_last else (self._cti_places < stop)
+            )
+            yield Chunk(
+                self._rows.slice(start, stop - start),
+                np.arange(start, stop),
+                stop,
+                cti_times=self._cti_times[inside],
+                cti_places=self._cti_places[inside] - start,
+                read=stop,
+            )
+            if is_last:
+                return
+            start = stop

@@ -1,0 +1,130 @@
+"""What was read of a file is still there: hashes of what stands before a position.
+
+A live source that goes on in a file goes on behind rows that were read before, maybe in another
+process. They must be the same rows still, else what follows belongs to another file.
+
+Of a text the first bytes are hashed, up to the end of the rows that were taken; so what stands
+behind them may still be mended. Parquet and Arrow files are written at once and say at their ends
+where all lies: of them the size and both ends are hashed (`_EDGE` bytes each).
+
+What cannot be seen: a file that was rewritten with the very same beginning; other values in the
+middle of a Parquet or Arrow file of the same size that keeps its ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import BinaryIO
+
+from weir.errors import InputError
+from weir.files.chunks import Chunk, DataFile, LogPlace, Partition
+from weir.files.columnar import ArrowFile, ParquetFile
+from weir.files.csv import CsvFile
+from weir.files.jsonl import JsonLines
+
+_PIECE = 1 << 22
+_EDGE = 1 << 16
+
+
+def gone(what: str, file: str, rows: int) -> InputError:
+    """Rows that are needed again, or that came unseen, cannot be had."""
+    count = "1 row" if rows == 1 else f"{rows} rows"
+    return InputError(
+        f"it {what}, and {count} of it were read; put the whole file back and run again with "
+        "--resume",
+        file=file,
+    )
+
+
+def check_not_shorter(partition: Partition, start: int) -> None:
+    """A partition that gave no row from `start` on has at least those before it."""
+    before = next(iter(partition.chunks(1, start - 1)), None) if start else None
+    if start and (before is None or before.stop < start):
+        raise gone("has fewer rows now", partition.name, start)
+
+
+class Prefix:
+    """A running hash of the first bytes of a file; `position` says how many."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self.position = 0
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def advance(self, file: BinaryIO, position: int, data: bytes = b"") -> None:
+        """Go on to a position; `data` are the bytes up to there, where they are at hand."""
+        if len(data) == position - self.position:
+            self._hash.update(data)
+            self.position = position
+        while self.position < position:
+            most = min(_PIECE, position - self.position)
+            piece = os.pread(file.fileno(), most, self.position)
+            if not piece:
+                return  # it is shorter now
+            self._hash.update(piece)
+            self.position += len(piece)
+
+
+def prefix_of(file: BinaryIO, name: str, place: LogPlace, rows: int) -> Prefix:
+    """The prefix that was read when a place was noted; InputError when it is another now."""
+    prefix = Prefix()
+    prefix.advance(file, place.read)
+    if prefix.position < place.read:
+        raise gone("was truncated", name, rows)
+    if place.read and prefix.digest != place.digest:
+        raise gone("does not begin any more with what was read of it", name, rows)
+    return prefix
+
+
+def marked_chunks(
+    partition: Partition, size: int, start: int, place: LogPlace | None
+) -> Iterator[Chunk]:
+    """The chunks of a file from `start` on, each with a place that says what was read of it;
+    `place` is that of the row before `start`."""
+    match partition:
+        case JsonLines() | CsvFile():
+            yield from _text_chunks(partition, size, start, place)
+        case ParquetFile() | ArrowFile():
+            yield from _whole_chunks(partition, size, start, place)
+        case _:
+            yield from partition.chunks(size, start)
+
+
+def _text_chunks(
+    partition: JsonLines | CsvFile, size: int, start: int, place: LogPlace | None
+) -> Iterator[Chunk]:
+    known = place or _NOWHERE
+    with open(partition.path, "rb") as file:
+        prefix = prefix_of(file, partition.name, known, start)
+        for chunk in partition.chunks(size, start):
+            prefix.advance(file, chunk.read)
+            yield replace(chunk, place=replace(known, read=chunk.read, digest=prefix.digest))
+
+
+def _whole_chunks(
+    partition: ParquetFile | ArrowFile, size: int, start: int, place: LogPlace | None
+) -> Iterator[Chunk]:
+    known = place or _NOWHERE
+    edges = _edges(partition)
+    if known.read and (known.read, known.digest) != edges:
+        raise gone("is another file now", partition.name, start)
+    marked = replace(known, read=edges[0], digest=edges[1])
+    for chunk in partition.chunks(size, start):
+        yield replace(chunk, place=marked)
+
+
+def _edges(file: DataFile) -> tuple[int, str]:
+    """The size of a file, and a hash of its first and last bytes."""
+    with open(file.path, "rb") as opened:
+        size = os.fstat(opened.fileno()).st_size
+        ends = opened.read(_EDGE), os.pread(opened.fileno(), _EDGE, max(0, size - _EDGE))
+    return size, hashlib.sha256(b"".join(ends)).hexdigest()
+
+
+_NOWHERE = LogPlace()

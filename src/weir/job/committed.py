@@ -1,0 +1,206 @@
+"""Committed rows of a live job: read back while it runs or later, and made into files.
+
+The manifest of an output is the log of its commits, `commits/<sink>/<number>` in the job's store:
+each is made once and whole, refers to the part that holds its rows and to the commit before it, and
+says how many rows there are and the count and digest of all so far. The manager's record refers to
+the last commit, so what is lost or changed is found (`job/commits.py`); it is an error, and nothing
+is written then. Of what a reader has seen nothing changes and nothing goes away, so who has read up
+to a number goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pyarrow as pa
+
+from weir.errors import RunError
+from weir.events.batch import Batch, concat_batches, empty_batch
+from weir.events.order import in_order
+from weir.files.object_store import existing_store
+from weir.files.writers import OutputForm, OutputWriter, put_all_in_place
+from weir.job.commits import ChainedCommit, read_chain, read_part
+from weir.job.job_record import JobRecord, find_output, read_job
+from weir.job.ledger import Ledger
+from weir.job.records import check_commits, job_ledger
+from weir.plan.nodes import Output
+from weir.reliable.digest import Digest
+from weir.reliable.store import Store
+from weir.runtime.outputs import output_writer
+
+Kind = Literal["rows", "late", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Committed rows of an output: those from a commit on (`table`), and how many commits and
+    rows there are in all, with their digest. `finished`: no more will come."""
+
+    table: pa.Table
+    commits: int
+    rows: int
+    digest: str
+    finished: bool
+
+
+def read_committed(store: str, output: str, *, kind: Kind = "rows", since: int = 0) -> Committed:
+    """The rows of a live job's output that are there for good, while the job runs or later.
+
+    `store` is the job's store. Rows come in the order of a file. `since` leaves the first so many
+    commits out: with the `commits` of an earlier answer only what has come since is read. `kind`
+    asks for the late or the bad rows of an input.
+    """
+    reader = OutputReader(existing_store(store), output, kind)
+    look = reader.look(since)
+    batches = [rows for link in look.commits for rows in reader.rows(link)]
+    return Committed(
+        reader.table(batches), look.end, look.digest.count, str(look.digest), look.finished
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is committed of an output: the commits from a number on, how many there are in all, the
+    digest of all rows, and whether no more will come."""
+
+    commits: Sequence[ChainedCommit]
+    end: int
+    digest: Digest
+    finished: bool
+
+
+class OutputReader:
+    """Reads the commits of one output; see the module's docstring."""
+
+    def __init__(self, store: Store, name: str, kind: str = "rows") -> None:
+        self._job = existing_job(store)
+        job = self._job
+        number = find_output(job.outputs, name, kind)
+        self._store, self._sink = store, f"sink.{number}"
+        self._has_looked = False
+        self.output = job.outputs[number]
+        self.form = OutputForm(".jsonl", self.output.schema, self.output.kind != "bad")
+
+    def look(self, since: int = 0) -> Look:
+        """What is there now, without the first so many commits, which must be there. The first look
+        is thorough, the next ones are quick: the record will refer to what comes."""
+        ledger = job_ledger(self._store, self._job, thorough=not self._has_looked)
+        first, is_new = max(since - 1, 0), not self._has_looked
+        found = commits(self._store, self._sink, ledger, first, thorough=is_new)
+        if since and not found:
+            raise RunError(f"{self.output.title} has no commit {since - 1} yet")
+        self._has_looked = True
+        last = found[-1].commit if found else None
+        return Look(
+            found[1:] if since else found,
+            0 if last is None else last.number + 1,
+            Digest() if last is None else last.digest,
+            ledger is not None and ledger.finished,
+        )
+
+    def rows(self, commit: ChainedCommit) -> list[Batch]:
+        """The sorted runs of a commit."""
+        return [rows for _, rows in read_part(self._store, commit)]
+
+    def table(self, batches: list[Batch]) -> pa.Table:
+        """Rows as a file has them."""
+        rows = concat_batches([empty_batch(self.form.schema.types), *batches])
+        rows = in_order(rows)
+        return pa.Table.from_batches([self.form.record(rows)])
+
+    def write(self, path: str) -> Digest:
+        """What is committed now, as a file (or a folder of parts) like a finished run's."""
+        look = self.look()
+        writers = len(look.commits[-1].commit.inputs) if look.commits else 1
+        lifetime = self.output.kind != "bad"
+        writer = OutputWriter(path, self.output.schema, writers, lifetime=lifetime)
+        with ExitStack() as aborting:
+            aborting.callback(writer.abort)
+            for commit in look.commits:
+                for place, rows in read_part(self._store, commit):
+                    writer.write(place, rows)
+            writer.close(look.digest)
+        return look.digest
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """How much of an output is committed."""
+
+    name: str
+    kind: Kind
+    path: str
+    commits: int
+    rows: int
+    digest: str
+    finished: bool
+
+
+def manifests(store: Store) -> list[Manifest]:
+    """The outputs of a job that are kept, and how much of each is committed."""
+    job = existing_job(store)
+    ledger = job_ledger(store, job) or Ledger()
+    check_commits(store, ledger)
+    found = []
+    for number, output in enumerate(job.outputs):
+        if not output.kept:
+            continue
+        known = ledger.checkpoints.get(f"sink.{number}", ())
+        links = commits(store, f"sink.{number}", ledger, known[-1].number if known else 0)
+        last = links[-1].commit if links else None
+        count, digest = (0, Digest()) if last is None else (last.number + 1, last.digest)
+        found.append(
+            Manifest(
+                output.name, output.kind, output.path,
+                count, digest.count, str(digest), ledger.finished,
+            )
+        )  # fmt: skip
+    return found
+
+
+# --- commits and their parts ---------------------------------------------------------------------
+
+
+def existing_job(store: Store) -> JobRecord:
+    job = read_job(store)
+    if job is None:
+        raise RunError("the store holds no job")
+    return job
+
+
+def commits(
+    store: Store, sink: str, ledger: Ledger | None, since: int = 0, *, thorough: bool = True
+) -> list[ChainedCommit]:
+    """The commits of an output that are there, in order, from a number on; see `read_chain`."""
+    known = ledger.checkpoints.get(sink, ()) if ledger is not None else ()
+    return read_chain(store, sink, known[-1].ref if known else None, since, thorough=thorough)
+
+
+def write_outputs(
+    store: Store,
+    ledger: Ledger,
+    outputs: Mapping[int, Output],
+    inputs: Mapping[int, int],
+    directory: str | Path,
+) -> list[Digest]:
+    """Put outputs, by their numbers, in their places, as the other runners do; `inputs` says how
+    many vertices write each, `ledger` is the last record."""
+    digests: list[Digest] = []
+    with ExitStack() as aborting:
+        writers = []
+        for number, output in outputs.items():
+            writer = output_writer(output, Path(directory), inputs[number])
+            aborting.callback(writer.abort)
+            writers.append(writer)
+            digest = Digest()
+            for link in commits(store, f"sink.{number}", ledger):
+                digest = link.commit.digest
+                for place, rows in read_part(store, link):
+                    writer.write(place, rows)
+            digests.append(digest)
+        put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])
+    return digests

@@ -1,0 +1,109 @@
+"""Failures of aggregates: what fails knows little, so it is named on the way out.
+
+A sum knows the number of its result (`RowFailure`), the user's aggregate the operation it was at
+(`OperationFailure`), a window the number of its group (`GroupFailure`). The kernel, which knows
+groups and windows, makes a `GroupFailure` of all of them, and of this, with the group's keys, an
+error that names the event, or the window and the group. Only that error leaves the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weir.errors import OperatorFailed, RunError
+from weir.events.batch import OPEN
+from weir.kernels.expressions.evaluation import RowFailure, UserCode
+from weir.kernels.operators.panes import EMIT, Operations
+
+if TYPE_CHECKING:
+    from weir.kernels.operators.windows import Results
+
+
+class OperationFailure(Exception):
+    """The user's aggregate fails at this operation, maybe on an event that it was given."""
+
+    def __init__(
+        self, at: int, why: str, user_code: UserCode, event: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(why)
+        self.at, self.why, self.user_code, self.event = at, why, user_code, event
+
+
+class GroupFailure(Exception):
+    """A group cannot be worked on: in which window, or on which of its events, if known."""
+
+    def __init__(
+        self,
+        group: int,
+        why: str,
+        *,
+        window: tuple[int, int] | None = None,
+        user_code: UserCode | None = None,
+        event: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(why)
+        self.group, self.why, self.window = group, why, window
+        self.user_code, self.event = user_code, event
+
+    def named(self, keys: Mapping[str, object]) -> RunError:
+        """The error that users see."""
+        place = _place(self.window, keys)
+        user = self.user_code
+        if user is None:
+            return RunError(f"in {place}: {self.why}")
+        return OperatorFailed(
+            function=user.function,
+            file=user.file,
+            line=user.line,
+            event=place if self.event is None else _event(self.event, keys),
+            cause=self.why,
+        )
+
+
+def located(
+    failure: OperationFailure | RowFailure, operations: Operations, results: Results
+) -> GroupFailure:
+    """The failure of the group whose operation it was, in the window that it was for."""
+    emits = np.flatnonzero(operations.kinds == EMIT)
+    at = failure.at if isinstance(failure, OperationFailure) else int(emits[failure.row])
+    group = int(operations.groups[at])
+    following = np.flatnonzero((emits >= at) & (operations.groups[emits] == group))
+    rows = np.flatnonzero(results.emit == following[0]) if len(following) else following
+    window = (int(results.vs[rows[0]]), int(results.ve[rows[0]])) if len(rows) else None
+    event = failure.event if isinstance(failure, OperationFailure) else None
+    return GroupFailure(group, failure.why, window=window, user_code=failure.user_code, event=event)
+
+
+def key_text(keys: Mapping[str, object]) -> str:
+    """`k = 'a', j = 2`; a computed key has no name."""
+    named = (
+        f"{name} = {value!r}" if name[0] != "$" else repr(value) for name, value in keys.items()
+    )
+    return ", ".join(named)
+
+
+def _place(window: tuple[int, int] | None, keys: Mapping[str, object]) -> str:
+    if window is None:
+        return f"the group {key_text(keys)}" if keys else "the group of all events"
+    start, end = window
+    shown = f"window [{start}, {'open' if end == OPEN else end})"
+    return f"{shown} of {key_text(keys)}" if keys else shown
+
+
+def _event(event: Mapping[str, object], keys: Mapping[str, object]) -> dict[str, object]:
+    """The lifetime, the keys, the rest; what is computed is called by its place."""
+    lifetime = {name: event[name] for name in ("vs", "ve")}
+    named = {_label(n, "key", i): v for i, (n, v) in enumerate(keys.items(), 1)}
+    rest = [(n, v) for n, v in event.items() if n not in lifetime]
+    return {
+        **lifetime,
+        **named,
+        **{_label(n, "argument", i): v for i, (n, v) in enumerate(rest, 1)},
+    }
+
+
+def _label(name: str, kind: str, place: int) -> str:
+    return f"{kind} {place}" if name[0] == "$" else name

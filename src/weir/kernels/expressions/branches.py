@@ -1,0 +1,195 @@
+"""AND, OR, COALESCE and CASE: the parts of expressions that not every row reaches.
+
+A part is first run on the whole batch and its values are chosen from: that is fast, and right
+as long as nothing fails. When something fails, or calls the user's code, the part is run again
+only on the rows that reach it; what fails there has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.events.batch import Batch
+from weir.events.types import BOOLEAN
+from weir.kernels.expressions.evaluation import Bools, Datum, RowFailure, as_array, assemble
+
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A compiled expression; `run` gives a scalar exactly where `constant` is one.
+
+    `columns` are the places of the columns it reads.
+    """
+
+    run: Callable[[Batch], Datum]
+    type: pa.DataType
+    constant: pa.Scalar | None = None
+    columns: frozenset[int] = frozenset()
+    calls_user: bool = False
+
+    def array(self, batch: Batch) -> pa.Array:
+        return as_array(self.run(batch), len(batch))
+
+
+def constant_part(scalar: pa.Scalar) -> Part:
+    return Part(lambda batch: scalar, scalar.type, constant=scalar)
+
+
+def made_of(parts: Sequence[Part], run: Callable[[Batch], Datum], dtype: pa.DataType) -> Part:
+    """A part that reads what its parts read."""
+    columns: frozenset[int] = frozenset().union(*(p.columns for p in parts))
+    return Part(run, dtype, columns=columns, calls_user=any(p.calls_user for p in parts))
+
+
+def connective(name: str, parts: Sequence[Part]) -> Part:
+    """AND or OR, three-valued; the left side decides which rows reach the right one."""
+    combine = pc.and_kleene if name == "and" else pc.or_kleene
+    deciding = name == "or"
+
+    def run(batch: Batch) -> Datum:
+        result = parts[0].run(batch)
+        for part in parts[1:]:
+            value = _tried(part, batch)
+            if value is None:
+                left = as_array(result, len(batch))
+                decided = _true_rows(left if deciding else pc.invert(left))
+                value = _on_rows(part, batch, np.flatnonzero(~decided))
+            result = combine(result, value)
+        return result
+
+    if all(p.constant is not None for p in parts):
+        scalar = parts[0].constant
+        for part in parts[1:]:
+            scalar = combine(scalar, part.constant)
+        return constant_part(scalar)
+    return made_of(parts, run, BOOLEAN)
+
+
+def coalesce(parts: Sequence[Part], dtype: pa.DataType) -> Part:
+    """The first value that is not NULL; an argument is reached where all before it are."""
+    parts = [p for p in parts if p.constant is None or p.constant.is_valid]
+    for place, part in enumerate(parts):
+        if part.constant is not None:
+            parts = parts[: place + 1]
+            break
+    if not parts:
+        return constant_part(pa.scalar(None, dtype))
+    if len(parts) == 1:
+        return parts[0]
+
+    def run(batch: Batch) -> Datum:
+        result = parts[0].run(batch)
+        for part in parts[1:]:
+            if not result.null_count:
+                break
+            value = _tried(part, batch)
+            if value is None:
+                value = _on_rows(part, batch, np.flatnonzero(np.asarray(result.is_null())))
+            result = pc.coalesce(result, value)
+        return result
+
+    return made_of(parts, run, dtype)
+
+
+def case(branches: Sequence[tuple[Part, Part]], otherwise: Part, dtype: pa.DataType) -> Part:
+    """CASE: the value of the first branch whose condition is true."""
+    branches, otherwise = _without_constants(branches, otherwise)
+    if not branches:
+        return otherwise
+    parts = [*(p for branch in branches for p in branch), otherwise]
+    calls_user = any(p.calls_user for p in parts)
+
+    def run(batch: Batch) -> Datum:
+        if not calls_user:
+            try:
+                return _whole(branches, otherwise, batch)
+            except RowFailure:
+                pass  # perhaps on rows that do not reach it
+        return _by_branch(branches, otherwise, batch, dtype)
+
+    return made_of(parts, run, dtype)
+
+
+def _without_constants(
+    branches: Sequence[tuple[Part, Part]], otherwise: Part
+) -> tuple[Sequence[tuple[Part, Part]], Part]:
+    open_branches: list[tuple[Part, Part]] = []
+    for condition, value in branches:
+        if condition.constant is None:
+            open_branches.append((condition, value))
+        elif condition.constant.as_py():
+            return open_branches, value
+    return open_branches, otherwise
+
+
+def _whole(branches: Sequence[tuple[Part, Part]], otherwise: Part, batch: Batch) -> pa.Array:
+    result = otherwise.run(batch)
+    for condition, value in reversed(branches):
+        holds = condition.run(batch)
+        if holds.null_count:
+            holds = pc.fill_null(holds, False)
+        result = pc.if_else(holds, value.run(batch), result)
+    return result
+
+
+def _by_branch(
+    branches: Sequence[tuple[Part, Part]], otherwise: Part, batch: Batch, dtype: pa.DataType
+) -> pa.Array:
+    left = np.arange(len(batch), dtype=np.intp)
+    found: list[tuple[Rows, pa.Array]] = []
+    for condition, value in branches:
+        holds = _true_rows(_values(condition, batch, left))
+        reached = left[holds]
+        found.append((reached, _values(value, batch, reached)))
+        left = left[~holds]
+    found.append((left, _values(otherwise, batch, left)))
+    return assemble(len(batch), dtype, found)
+
+
+# --- parts of batches ----------------------------------------------------------------------
+
+
+def _tried(part: Part, batch: Batch) -> Datum | None:
+    """The part's values for all rows, or None where only those that reach it may be asked."""
+    if part.calls_user:
+        return None
+    try:
+        return part.run(batch)
+    except RowFailure:
+        return None
+
+
+def _true_rows(condition: pa.Array) -> Bools:
+    if condition.null_count:
+        condition = pc.fill_null(condition, False)
+    return np.asarray(condition)
+
+
+def _on_rows(part: Part, batch: Batch, rows: Rows) -> pa.Array:
+    """The part's values at these rows, NULL elsewhere."""
+    return assemble(len(batch), part.type, [(rows, _values(part, batch, rows))])
+
+
+def _values(part: Part, batch: Batch, rows: Rows) -> pa.Array:
+    if len(rows) == len(batch):
+        return part.array(batch)
+    if not len(rows):
+        return pa.nulls(0, part.type)
+    index = pa.array(rows)
+    # Columns that the part does not read stay as they are: nobody looks at them.
+    columns = tuple(
+        c.take(index) if place in part.columns else c for place, c in enumerate(batch.columns)
+    )
+    try:
+        return part.array(Batch(batch.vs[rows], batch.ve[rows], columns))
+    except RowFailure as failure:
+        row = int(rows[failure.row])
+        raise RowFailure(row, failure.why, failure.user_code) from failure.__cause__

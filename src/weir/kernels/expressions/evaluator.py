@@ -1,0 +1,251 @@
+"""Evaluation of bound expressions over batches, vectorised on Arrow.
+
+Contract
+1. `compile_expression(expr, schema)` resolves names and builds functions once; what it returns
+   takes a batch with the schema's columns and gives an array of the expression's type, one value
+   for each row. It is pure: no clock, no random, nothing kept between calls.
+2. A value that cannot be computed is a `RunError` that names the event (in the user's own
+   function an `OperatorFailed`). It fails only where SQL evaluates: a CASE branch for rows that
+   reach it, a COALESCE argument where those before are NULL, the right side of AND (OR) where
+   the left is not FALSE (TRUE). Built-in functions are total but for such failures, so all is
+   first tried on whole batches, and only a failure is looked at row by row.
+3. What depends on no column is computed once; if that fails, it fails on the first event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from weir.errors import OperatorFailed, RunError
+from weir.events.batch import OPEN, Batch, times
+from weir.kernels.expressions import (
+    functions_hashes,
+    functions_lists,
+    functions_logic,
+    functions_numbers,
+    functions_text,
+    functions_time,
+)
+from weir.kernels.expressions.branches import (
+    Part,
+    case,
+    coalesce,
+    connective,
+    constant_part,
+    made_of,
+)
+from weir.kernels.expressions.casts import build_cast, misfit
+from weir.kernels.expressions.evaluation import (
+    ArrayFunction,
+    Builder,
+    Datum,
+    RowFailure,
+    Site,
+    as_array,
+    shown_value,
+)
+from weir.kernels.expressions.user_calls import build_user_call
+from weir.plan.expressions import (
+    LIFETIME_NAMES,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    UserCall,
+)
+from weir.plan.nodes import Schema
+from weir.plan.render import render
+
+BUILDERS: Mapping[str, Builder] = {
+    **functions_logic.FUNCTIONS,
+    **functions_numbers.FUNCTIONS,
+    **functions_text.FUNCTIONS,
+    **functions_time.FUNCTIONS,
+    **functions_lists.FUNCTIONS,
+    **functions_hashes.FUNCTIONS,
+}
+Why = Callable[[Sequence[object], Exception], str]
+"""What to say of arguments on which Arrow fails."""
+
+_TELL_NULLS = frozenset(("is_null", "is_not_null"))
+_TAKE_NULLS = _TELL_NULLS | {"in", "nullif", "greatest", "least"}
+
+
+def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array]:
+    """A function from batches with these columns to the expression's values.
+
+    >>> from weir.events.types import BIGINT
+    >>> import numpy as np
+    >>> schema = Schema((("v", BIGINT),), BIGINT)
+    >>> double = Call("mul", (Column("v", type=BIGINT), Literal(2, type=BIGINT)), type=BIGINT)
+    >>> batch = Batch(np.array([1]), np.array([5]), (pa.array([21]),))
+    >>> compile_expression(double, schema)(batch).to_pylist()
+    [42]
+    """
+    part = _compile(expr, schema)
+
+    def evaluate(batch: Batch) -> pa.Array:
+        try:
+            return as_array(part.run(batch), len(batch))
+        except RowFailure as failure:
+            error = named_failure(failure, batch, schema)
+            raise error from failure.__cause__
+        except (pa.ArrowException, MemoryError, OverflowError) as failure:
+            # Nobody says on which row: memory may be short for all of them together.
+            first = event_at(batch, schema, 0) if len(batch) else None
+            events = f"one of {len(batch)} events, the first of them {first}"
+            raise RunError(f"a value cannot be computed: {failure}, on {events}") from failure
+
+    return evaluate
+
+
+def event_at(batch: Batch, schema: Schema, row: int) -> dict[str, object]:
+    """One event as messages show it: its lifetime (an open end is None), then its columns."""
+    ve = int(batch.ve[row])
+    event: dict[str, object] = {"vs": int(batch.vs[row]), "ve": None if ve == OPEN else ve}
+    for name, column in zip(schema.names, batch.columns, strict=True):
+        event[name] = shown_value(column[row])
+    return event
+
+
+def named_failure(failure: RowFailure, batch: Batch, schema: Schema) -> RunError:
+    """The error that users see, with the event."""
+    event = event_at(batch, schema, failure.row)
+    user = failure.user_code
+    if user is None:
+        return RunError(f"{failure.why}, on event {event}")
+    return OperatorFailed(
+        function=user.function, file=user.file, line=user.line, event=event, cause=failure.why
+    )
+
+
+# --- compilation ---------------------------------------------------------------------------
+
+
+def _compile(expr: Expr, schema: Schema) -> Part:
+    match expr:
+        case Literal():
+            return constant_part(pa.scalar(expr.value, expr.type))
+        case Column():
+            return _column(expr.name, schema)
+        case Call():
+            return _call(expr, [_compile(a, schema) for a in expr.args])
+        case Case():
+            branches = [(_compile(c, schema), _compile(v, schema)) for c, v in expr.branches]
+            return case(branches, _compile(expr.otherwise, schema), _type(expr))
+        case Cast():
+            arg = _compile(expr.arg, schema)
+            convert = build_cast(arg.type, _type(expr), expr.lenient)
+            return _apply(convert, [arg], _type(expr), lambda v, _: misfit(v[0], _type(expr)))
+        case UserCall():
+            return _user_call(expr, [_compile(a, schema) for a in expr.args])
+    raise AssertionError(f"not bound: {expr!r}")
+
+
+def _type(expr: Expr) -> pa.DataType:
+    assert expr.type is not None, f"not bound: {expr!r}"
+    return expr.type
+
+
+def _column(name: str, schema: Schema) -> Part:
+    if name in LIFETIME_NAMES:
+        time = schema.time
+        start = name == "vs"
+        return Part(lambda batch: times(batch.vs if start else batch.ve, time), time)
+    place = schema.index(name)
+    columns = frozenset((place,))
+    return Part(lambda batch: batch.columns[place], schema.types[place], columns=columns)
+
+
+def _call(call: Call, args: Sequence[Part]) -> Part:
+    if call.function in ("and", "or"):
+        return connective(call.function, args)
+    if call.function == "coalesce":
+        return coalesce(args, _type(call))
+    if call.function not in _TAKE_NULLS and any(_is_null(a) for a in args):
+        return constant_part(pa.scalar(None, call.type))
+    if call.function not in _TELL_NULLS and any(pa.types.is_null(a.type) for a in args):
+        return constant_part(pa.scalar(None, call.type))
+    site = Site(
+        call.function,
+        _type(call),
+        tuple(a.type for a in args),
+        tuple(a.constant for a in args),
+    )
+    return _apply(BUILDERS[call.function](site), args, _type(call), _told(call))
+
+
+def _told(call: Call) -> Why:
+    def why(values: Sequence[object], error: Exception) -> str:
+        shown = render(replace(call, args=tuple(Literal(v) for v in values)))
+        return f"{error} in {shown}"
+
+    return why
+
+
+def _is_null(part: Part) -> bool:
+    return part.constant is not None and not part.constant.is_valid
+
+
+def _apply(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, why: Why) -> Part:
+    if all(a.constant is not None for a in args):
+        return _folded(function, args, dtype, why)
+    run = _runner(function, [a.run for a in args], why)
+    return made_of(args, run, dtype)
+
+
+def _folded(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, why: Why) -> Part:
+    one = [as_array(a.constant, 1) for a in args]
+    try:
+        return constant_part(function(*one)[0])
+    except (pa.ArrowInvalid, RowFailure):
+        # Whether it fails is for the rows that reach it to say.
+        return Part(_runner(function, [a.array for a in args], why), dtype)
+
+
+def _runner(
+    function: ArrayFunction, args: Sequence[Callable[[Batch], Datum]], why: Why
+) -> Callable[[Batch], Datum]:
+    def run(batch: Batch) -> Datum:
+        values = [arg(batch) for arg in args]
+        try:
+            return function(*values)
+        except pa.ArrowInvalid as error:
+            raise _located(function, values, len(batch), why, error) from None
+
+    return run
+
+
+def _located(
+    function: ArrayFunction, values: Sequence[Datum], length: int, why: Why, error: Exception
+) -> RowFailure:
+    """The failure of the first row on which Arrow fails."""
+    low, high = 0, length
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            function(*(_slice(v, low, middle) for v in values))
+        except pa.ArrowInvalid:
+            high = middle
+        else:
+            low = middle
+    shown = [shown_value(v if isinstance(v, pa.Scalar) else v[low]) for v in values]
+    return RowFailure(low, why(shown, error))
+
+
+def _slice(value: Datum, start: int, stop: int) -> Datum:
+    return value if isinstance(value, pa.Scalar) else value.slice(start, stop - start)
+
+
+def _user_call(call: UserCall, args: Sequence[Part]) -> Part:
+    function = build_user_call(call.function)
+
+    def run(batch: Batch) -> pa.Array:
+        return function(len(batch), *(a.array(batch) for a in args))
+
+    return replace(made_of(args, run, _type(call)), calls_user=True)

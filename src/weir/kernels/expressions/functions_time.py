@@ -1,0 +1,195 @@
+"""Functions of TIMESTAMP and DATE: date_trunc, extract, date_add, to_timestamp. All in UTC.
+
+EXTRACT: `millisecond` and `microsecond` count within the second; `epoch` is whole seconds,
+rounded down; `week` is the ISO week; `dow` is 0 on Sunday. DATE_ADD of months keeps the day of
+the month or takes the month's last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.events.text import parse_timestamps
+from weir.events.types import BIGINT, STRING, TIMESTAMP
+from weir.kernels.expressions.casts import cast_array
+from weir.kernels.expressions.evaluation import (
+    ArrayFunction,
+    Bools,
+    Builder,
+    Datum,
+    RowFailure,
+    Site,
+    fail_where,
+    numbers,
+    spread,
+    valid_rows,
+    with_nulls,
+)
+
+Ints = npt.NDArray[np.int64]
+
+_NAIVE = pa.timestamp("us")
+_SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+_TICKS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": _SECOND,
+    "minute": 60 * _SECOND,
+    "hour": 3_600 * _SECOND,
+    "day": _DAY,
+    "week": 7 * _DAY,
+}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_MONDAY = -3 * _DAY  # 1969-12-29
+_MOST_MONTHS = 12 * 600_000  # beyond the range of TIMESTAMP, within that of the arithmetic
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _naive(column: pa.Array) -> pa.Array:
+    # Arrow looks up the zone's rules for every function of a zoned column; UTC has none.
+    return column.view(_NAIVE) if column.type == TIMESTAMP else column.cast(_NAIVE)
+
+
+def _to_ticks(column: pa.Array) -> Ints:
+    return np.asarray(numbers(_naive(column).view(BIGINT)), dtype=np.int64)
+
+
+def _from_ticks(ticks: Ints, valid: Bools | None, dtype: pa.DataType) -> pa.Array:
+    return cast_array(with_nulls(ticks, valid).cast(TIMESTAMP), dtype)
+
+
+# --- truncation and fields -----------------------------------------------------------------
+
+
+def _date_trunc(site: Site) -> ArrayFunction:
+    unit = str(site.constant(0))
+    if unit in _MONTHS:
+        return lambda _, column: (
+            pc.floor_temporal(_naive(column), unit=unit)
+            .view(BIGINT)
+            .cast(TIMESTAMP)
+            .cast(site.type)
+        )
+    size, origin = _TICKS[unit], _MONDAY if unit == "week" else 0
+
+    def run(_: Datum, column: pa.Array) -> pa.Array:
+        ticks = _to_ticks(column)
+        return _from_ticks(ticks - (ticks - origin) % size, valid_rows(column), site.type)
+
+    return run
+
+
+def _of_ticks(function: Callable[[Ints], Ints]) -> ArrayFunction:
+    return lambda column: with_nulls(function(_to_ticks(column)), valid_rows(column))
+
+
+def _of_calendar(function: ArrayFunction) -> ArrayFunction:
+    return lambda column: function(_naive(column)).cast(BIGINT)
+
+
+_FIELDS: Mapping[str, ArrayFunction] = {
+    "year": _of_calendar(pc.year),
+    "quarter": _of_calendar(pc.quarter),
+    "month": _of_calendar(pc.month),
+    "week": _of_calendar(pc.iso_week),
+    "day": _of_calendar(pc.day),
+    "doy": _of_calendar(pc.day_of_year),
+    "dow": _of_ticks(lambda t: (t // _DAY + 4) % 7),  # 1970-01-01 was a Thursday
+    "hour": _of_ticks(lambda t: t // _TICKS["hour"] % 24),
+    "minute": _of_ticks(lambda t: t // _TICKS["minute"] % 60),
+    "second": _of_ticks(lambda t: t // _SECOND % 60),
+    "millisecond": _of_ticks(lambda t: t // 1_000 % 1_000),
+    "microsecond": _of_ticks(lambda t: t % _SECOND),
+    "epoch": _of_ticks(lambda t: t // _SECOND),
+}
+
+
+def _extract(site: Site) -> ArrayFunction:
+    field = _FIELDS[str(site.constant(0))]
+    return lambda _, column: field(column)
+
+
+# --- moving --------------------------------------------------------------------------------
+
+
+def _date_add(site: Site) -> ArrayFunction:
+    unit = str(site.constant(2))
+    add = _add_months if unit in _MONTHS else _add_ticks
+    size = _MONTHS[unit] if unit in _MONTHS else _TICKS[unit]
+    return spread(lambda column, count, _: add(column, count, size, site.type))
+
+
+def _add_ticks(column: pa.Array, count: pa.Array, size: int, dtype: pa.DataType) -> pa.Array:
+    ticks = _naive(column).view(BIGINT)
+    moved = pc.add_checked(ticks, pc.multiply_checked(count, size))
+    return cast_array(moved.cast(TIMESTAMP), dtype)
+
+
+def _add_months(column: pa.Array, count: pa.Array, size: int, dtype: pa.DataType) -> pa.Array:
+    counts, valid = numbers(count), valid_rows(column, count)
+    too_far = np.abs(counts.astype(np.float64)) * size > _MOST_MONTHS
+    fail_where(too_far, valid, lambda row: f"date_add overflow: {counts[row]} is too far")
+    moments = _to_ticks(column).astype("M8[us]")
+    months = moments.astype("M8[M]")
+    days = moments.astype("M8[D]")
+    in_day = moments - days
+    target = months + np.where(too_far, 0, counts.astype(np.int64) * size)
+    last = (target + 1).astype("M8[D]") - 1
+    day = np.minimum(target.astype("M8[D]") + (days - months.astype("M8[D]")), last)
+    whole = day.astype(np.int64)
+    limit = np.iinfo(np.int64).max // _DAY
+    fail_where(
+        np.abs(whole) >= limit, valid, lambda row: f"date_add overflow: {counts[row]} is too far"
+    )
+    ticks = np.where(np.abs(whole) < limit, whole, 0) * _DAY + in_day.astype(np.int64)
+    return _from_ticks(ticks, valid, dtype)
+
+
+# --- parsing -------------------------------------------------------------------------------
+
+
+def _to_timestamp(site: Site) -> ArrayFunction:
+    if len(site.arg_types) == 2:
+        form = str(site.constant(1))
+        return lambda column, _: _strptime(column, form)
+    if site.arg_types[0] == STRING:
+        return _iso_times
+    return lambda column: cast_array(column, TIMESTAMP)
+
+
+def _iso_times(column: pa.Array) -> pa.Array:
+    try:
+        return parse_timestamps(column)
+    except pa.ArrowInvalid:  # whose text speaks of Arrow's types
+        raise pa.ArrowInvalid("no ISO 8601 time") from None
+
+
+def _strptime(column: pa.Array, form: str) -> pa.Array:
+    # Row by row: Arrow's own strptime has no fractions of a second.
+    values: list[int | None] = []
+    for row, text in enumerate(column.to_pylist()):
+        try:
+            values.append(None if text is None else _ticks_of(datetime.strptime(text, form)))
+        except ValueError as error:
+            raise RowFailure(row, f"to_timestamp: {error}") from None
+    return pa.array(values, BIGINT).cast(TIMESTAMP)
+
+
+def _ticks_of(moment: datetime) -> int:
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (zoned - _EPOCH) // timedelta(microseconds=1)
+
+
+FUNCTIONS: Mapping[str, Builder] = {
+    "date_trunc": _date_trunc,
+    "extract": _extract,
+    "date_add": _date_add,
+    "to_timestamp": _to_timestamp,
+}

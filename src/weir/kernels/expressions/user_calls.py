@@ -1,0 +1,229 @@
+"""Calls of the user's own code.
+
+What a scalar function raises, and a result of another type than it declares, is a `RowFailure`
+with the place in the user's code. A vectorised function that fails on many rows is asked again for
+parts of them, so that the failure names one event.
+
+Whatever leaves the user's code by an exception is its failure, `SystemExit` too. Only Ctrl-C,
+which may find the process inside of it, passes.
+
+With WEIR_EXTRA_CALLS in the environment, as in the second run of `--check`, functions are also
+called where nobody asks for the result. That must change nothing.
+"""
+
+from __future__ import annotations
+
+import opcode
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from weir.errors import OperatorFailed
+from weir.events.types import type_name
+from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_value
+from weir.kernels.expressions.user_values import shown, typed_array
+from weir.plan.user_code import ScalarFunction, describe
+
+UserFunction = Callable[..., pa.Array]
+"""Takes the number of rows, then an array for each argument."""
+Result = TypeVar("Result")
+
+_RAISE = opcode.opmap["RAISE_VARARGS"]
+
+
+def extra_calls() -> bool:
+    """Whether this process calls functions more often than their results are needed."""
+    return "WEIR_EXTRA_CALLS" in os.environ
+
+
+def build_user_call(function: ScalarFunction) -> UserFunction:
+    # A function of nothing gets no arrays that could tell it how many values to make.
+    if function.vectorised and function.args:
+        return _vectorised(function)
+    return _row_by_row(function)
+
+
+def failure_place(name: str, function: object, error: BaseException | None) -> UserCode:
+    """The line in the user's file where it failed; where the function is defined for None."""
+    code = _code_of(function)
+    file = code.co_filename if code is not None else "<built-in>"
+    line = code.co_firstlineno if code is not None else 0
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    for frame in reversed(frames):
+        if frame.filename == file and frame.lineno is not None:
+            return UserCode(name, file, frame.lineno)
+    return UserCode(name, file, line)
+
+
+def _code_of(function: object) -> CodeType | None:
+    # A decorated function is looked through; a class runs its __init__, a callable object its
+    # __call__.
+    if isinstance(function, type):
+        function = function.__init__  # type: ignore[misc]
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    if not hasattr(function, "__code__"):
+        function = type(function).__dict__.get("__call__")
+    code = getattr(function, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def check_not_interrupted(error: BaseException, function: object) -> None:
+    """Raise the error again if it is Ctrl-C, which came while the user's code ran. A
+    KeyboardInterrupt that a `raise` in the function's own file raised is its failure."""
+    if not isinstance(error, KeyboardInterrupt):
+        return
+    code, last = _code_of(function), error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or code is None or last.tb_frame.f_code.co_filename != code.co_filename:
+        raise error
+    if last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISE:
+        raise error
+
+
+def guarded(
+    name: str,
+    call: Callable[..., Result],
+    arguments: tuple[object, ...],
+    event: object,
+    of: object = None,
+) -> Result:
+    """Call the user's code; what it raises becomes `OperatorFailed` with the place and event.
+    `of` is whose code it is, where `call` is not the user's function itself."""
+    try:
+        return call(*arguments)
+    except BaseException as error:
+        check_not_interrupted(error, of or call)
+        place = failure_place(name, of or call, error)
+        raise OperatorFailed(
+            function=name, file=place.file, line=place.line, event=event, cause=describe(error)
+        ) from error
+
+
+def _row_by_row(function: ScalarFunction) -> UserFunction:
+    call, extra = function.function, extra_calls()
+
+    def run(length: int, *args: pa.Array) -> pa.Array:
+        results: list[object] = []
+        try:
+            columns = [python_values(a) for a in args]
+        except RowFailure as failure:
+            place = failure_place(function.name, call, None)
+            raise RowFailure(failure.row, failure.why, place) from None
+        try:
+            for values in zip(*columns, strict=True) if columns else [()] * length:
+                if extra and not results:
+                    call(*values)
+                results.append(call(*values))
+        except BaseException as error:
+            check_not_interrupted(error, call)
+            place = failure_place(function.name, call, error)
+            raise RowFailure(len(results), describe(error), place) from error
+        try:
+            return typed_array(results, function.result)
+        except RowFailure as failure:
+            raise _wrong_type(function, failure.row, failure.why) from failure.__cause__
+
+    return run
+
+
+def python_values(column: pa.Array) -> list[object]:
+    """The values as Python has them; `RowFailure` for the first that it cannot have."""
+    try:
+        values: list[object] = column.to_pylist()
+    except (ValueError, OverflowError):  # a time beyond the year 9999
+        for row, value in enumerate(column):
+            try:
+                value.as_py()
+            except (ValueError, OverflowError) as error:
+                why = f"Python has no value for the {type_name(column.type)} {shown_value(value)}: "
+                why += str(error)
+                raise RowFailure(row, why) from None
+        raise
+    return values
+
+
+def _wrong_type(function: ScalarFunction, row: int, why: str) -> RowFailure:
+    place = failure_place(function.name, function.function, None)
+    return RowFailure(row, f"it must return {why}", place)
+
+
+def _vectorised(function: ScalarFunction) -> UserFunction:
+    call, extra = function.function, extra_calls()
+
+    def run(length: int, *args: pa.Array) -> pa.Array:
+        if not length:
+            return pa.nulls(0, function.result)
+        try:
+            if extra:
+                call(*(a.slice(0, 1) for a in args))
+            result = call(*args)
+        except BaseException as error:
+            check_not_interrupted(error, call)
+            row = _first_failing(call, args)
+            place = failure_place(function.name, call, error)
+            raise RowFailure(row, describe(error), place) from error
+        return _checked(function, result, length)
+
+    return run
+
+
+def _checked(function: ScalarFunction, result: object, length: int) -> pa.Array:
+    """The result as an array of its own memory: the function may write into what it returned."""
+    if isinstance(result, pa.ChunkedArray):
+        result = result.combine_chunks()
+    elif isinstance(result, np.ndarray) and result.ndim == 1:
+        result = _of_numpy(function, result)
+    wanted = function.result
+    if not isinstance(result, pa.Array) or result.type != wanted:
+        raise _wrong_type(function, 0, f"{type_name(wanted)}, not {_kind(result, wanted)}")
+    if len(result) != length:
+        raise _wrong_type(
+            function, 0, f"an array as long, not {len(result)} values for {length} rows"
+        )
+    try:
+        result.validate(full=True)
+        return pa.concat_arrays([result, result.slice(0, 0)])
+    except pa.ArrowException as error:
+        raise _wrong_type(function, 0, f"a sound array: {error}") from None
+
+
+def _of_numpy(function: ScalarFunction, result: np.ndarray) -> pa.Array:
+    if result.dtype == object:
+        try:
+            return typed_array(result.tolist(), function.result)
+        except RowFailure as failure:
+            raise _wrong_type(function, failure.row, failure.why) from failure.__cause__
+    try:
+        return pa.array(result)
+    except (pa.ArrowException, TypeError, ValueError):  # a dtype that Arrow lacks
+        why = f"{type_name(function.result)}, not an ndarray of {result.dtype}"
+        raise _wrong_type(function, 0, why) from None
+
+
+def _kind(result: object, wanted: pa.DataType) -> str:
+    if not isinstance(result, pa.Array):
+        return shown(result)
+    name = type_name(result.type)
+    return name if name != type_name(wanted) else str(result.type)  # apart in NULLs allowed
+
+
+def _first_failing(call: Callable[..., object], args: Sequence[pa.Array]) -> int:
+    """The first row on which the function fails alone or with those before it."""
+    low, high = 0, len(args[0])  # fails on the first `high` rows, not on the first `low`
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            call(*(a.slice(0, middle) for a in args))
+        except BaseException as error:  # looked for, not swallowed: the caller raises the first
+            check_not_interrupted(error, call)
+            high = middle
+        else:
+            low = middle
+    return low

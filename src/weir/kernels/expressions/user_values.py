@@ -1,0 +1,317 @@
+"""Values that the user's code gives, as values of a declared type: exactly, or not at all.
+
+Contract
+1. What is taken stands in a table (docs/how-to/user-code.md): values that say the same in the
+   wanted type, in one way only. 1.0 is no BIGINT, True is no number, a datetime without a time
+   zone no TIMESTAMP. None is NULL, for every type and inside LIST and STRUCT.
+2. A *plain* value is the Python value that Arrow would give back for it. Columns of plain values
+   are made by Arrow at once; only others are looked at one by one.
+3. Converted values share nothing that could change with what the user gave.
+"""
+
+from __future__ import annotations
+
+import reprlib
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from functools import lru_cache
+from itertools import chain
+from types import NoneType
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+
+from weir.events.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    type_name,
+)
+from weir.kernels.expressions.evaluation import RowFailure
+from weir.plan.user_code import describe
+
+Convert = Callable[[object], object]
+
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+_PLAIN = {
+    BIGINT: int, INT: int, DOUBLE: float, BOOLEAN: bool, STRING: str, BINARY: bytes, DATE: date,
+}  # fmt: skip
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+_BITS = {BIGINT: 63, INT: 31}
+_LARGEST = int(sys.float_info.max)
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = 200
+_short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = 10
+
+
+class Misfit(Exception):
+    """A value is not of the wanted type; the text is "BIGINT, not 1.5 (float)"."""
+
+    def __init__(self, dtype: pa.DataType, value: object, why: str = "") -> None:
+        super().__init__(f"{type_name(dtype)}, not {shown(value)}{why}")
+
+
+def shown(value: object) -> str:
+    """A value of the user's as messages show it: shortened, with its type."""
+    kind = type(value).__name__
+    try:
+        return f"{_short.repr(value)} ({kind})"
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the user's own __repr__ fails
+        return f"a value that cannot be shown ({kind})"
+
+
+def typed_array(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
+    """The values as an array; `RowFailure` for the first that does not fit."""
+    if is_plain(values, dtype):
+        try:
+            return _whole(pa.array(values, dtype))
+        except _MISFITS:
+            pass  # one of them is too large; below we see which
+    convert = converter(dtype)
+    converted: list[object] = []
+    for row, value in enumerate(values):
+        try:
+            converted.append(convert(value))
+        except Misfit as misfit:
+            raise RowFailure(row, str(misfit)) from misfit.__cause__
+    try:
+        return _whole(pa.array(converted, dtype))
+    except pa.ArrowException as error:  # one of them alone is more than an array can hold
+        row = next((i for i, v in enumerate(converted) if not _holds(v, dtype)), 0)
+        raise RowFailure(row, f"{type_name(dtype)}, in less than 2 GiB: {error}") from error
+
+
+def _holds(value: object, dtype: pa.DataType) -> bool:
+    try:
+        pa.array([value], dtype)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _whole(made: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(made, pa.ChunkedArray):  # Arrow's way to have more than one array can hold
+        why = "of this and the rows before it are more than 2 GiB, too much for one batch"
+        raise RowFailure(len(made.chunk(0)), f"less: values {why}; run with a smaller --cut")
+    return made
+
+
+def is_plain(values: Sequence[object], dtype: pa.DataType) -> bool:
+    """Whether all values are plain (None aside); numbers may still be too large."""
+    kinds = set(map(type, values))
+    kinds.discard(NoneType)
+    if dtype in _PLAIN:
+        return kinds <= {_PLAIN[dtype]}
+    if pa.types.is_decimal(dtype):
+        return kinds <= {Decimal}
+    if pa.types.is_list(dtype):
+        if not kinds <= {list}:
+            return False
+        lists = (v for v in values if isinstance(v, list))
+        return is_plain(list(chain.from_iterable(lists)), dtype.value_type)
+    if pa.types.is_struct(dtype):
+        names = [field.name for field in dtype]
+        dicts = [v for v in values if isinstance(v, dict)]
+        if not kinds <= {dict} or any(list(v) != names for v in dicts):
+            return False
+        return all(is_plain([v[f.name] for v in dicts], f.type) for f in dtype)
+    return dtype == TIMESTAMP and kinds <= {datetime} and all(map(_is_utc, values))
+
+
+def _is_utc(value: object) -> bool:
+    if not isinstance(value, datetime):
+        return value is None
+    # Zones of the user's own may do anything when they are asked.
+    return type(value.tzinfo) in (timezone, ZoneInfo) and value.utcoffset() == timedelta()
+
+
+def plain_value(value: object, dtype: pa.DataType) -> object:
+    """The value as Arrow would give it back, itself where it is plain; else `Misfit`."""
+    kind = type(value)
+    if kind is _PLAIN.get(dtype):
+        if kind is str:
+            return _string(value, dtype)
+        if kind is not int or _fits_bits(value, dtype):
+            return value
+    elif value is None:
+        return None
+    converted = converter(dtype)(value)
+    given: object = pa.scalar(converted, dtype).as_py()
+    return given
+
+
+@lru_cache(maxsize=1024)
+def converter(dtype: pa.DataType) -> Convert:
+    """A function from one value to one that Arrow takes as it is; it raises `Misfit`."""
+    convert = _converter(dtype)
+
+    def run(value: object) -> object:
+        if value is None:
+            return None
+        try:
+            return convert(value)
+        except (Misfit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # of the value's own methods
+            raise Misfit(dtype, value, f": {describe(error)}") from error
+
+    return run
+
+
+def _converter(dtype: pa.DataType) -> Convert:
+    if pa.types.is_list(dtype):
+        return _list(dtype)
+    if pa.types.is_struct(dtype):
+        return _struct(dtype)
+    if pa.types.is_decimal(dtype):
+        return lambda value: _decimal(value, dtype)
+    simple = _SIMPLE[dtype]
+    return lambda value: simple(value, dtype)
+
+
+def _fits_bits(value: object, dtype: pa.DataType) -> bool:
+    limit = 1 << _BITS[dtype]
+    return isinstance(value, int) and -limit <= value < limit
+
+
+def _whole_number(value: object) -> int | None:
+    """The value if it is an integer of Python's or NumPy's, and no bool."""
+    if isinstance(value, int):
+        return None if isinstance(value, bool) else int.__int__(value)
+    if isinstance(value, np.integer) and value.dtype.kind in "iu":  # a timedelta64 is one too
+        return int(value)
+    return None
+
+
+def _integer(value: object, dtype: pa.DataType) -> int:
+    number = _whole_number(value)
+    if number is None:
+        raise Misfit(dtype, value)
+    if not _fits_bits(number, dtype):
+        raise Misfit(dtype, value, f", which has more than {_BITS[dtype] + 1} bits")
+    return number
+
+
+def _double(value: object, dtype: pa.DataType) -> float:
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, np.float16 | np.float32):
+        return float(value)
+    number = _whole_number(value)
+    if number is None:
+        raise Misfit(dtype, value)
+    if abs(number) > _LARGEST or float(number) != number:
+        raise Misfit(dtype, value, ", which no DOUBLE is exactly")
+    return float(number)
+
+
+def _boolean(value: object, dtype: pa.DataType) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise Misfit(dtype, value)
+
+
+def _string(value: object, dtype: pa.DataType) -> str:
+    if not isinstance(value, str):
+        raise Misfit(dtype, value)
+    text = str.__str__(value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Misfit(dtype, value, ", which has half of a surrogate pair") from None
+    return text
+
+
+def _binary(value: object, dtype: pa.DataType) -> bytes:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return b"".join((value,))
+    raise Misfit(dtype, value)
+
+
+def _date(value: object, dtype: pa.DataType) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    raise Misfit(dtype, value)
+
+
+def _timestamp(value: object, dtype: pa.DataType) -> int:
+    """Microseconds since 1970, as `event.vs` has them."""
+    number = _whole_number(value)
+    if number is not None:
+        return _integer(number, BIGINT)
+    if not isinstance(value, datetime):
+        raise Misfit(dtype, value)
+    if value.utcoffset() is None:
+        raise Misfit(dtype, value, ", which has no time zone")
+    if getattr(value, "nanosecond", 0):
+        raise Misfit(dtype, value, ", which has parts of a microsecond")
+    return (value - _EPOCH) // _TICK
+
+
+def _decimal(value: object, dtype: pa.DataType) -> Decimal:
+    number = value if isinstance(value, Decimal) else _whole_number(value)
+    if number is None:
+        raise Misfit(dtype, value)
+    try:
+        exact: Decimal = pa.scalar(Decimal(number), dtype).as_py()
+    except pa.ArrowInvalid:
+        raise Misfit(dtype, value, ", which does not fit it exactly") from None
+    return exact
+
+
+_SIMPLE: dict[pa.DataType, Callable[[object, pa.DataType], object]] = {
+    BIGINT: _integer, INT: _integer, DOUBLE: _double, BOOLEAN: _boolean, STRING: _string,
+    BINARY: _binary, DATE: _date, TIMESTAMP: _timestamp,
+}  # fmt: skip
+
+
+def _list(dtype: pa.DataType) -> Convert:
+    convert = converter(dtype.value_type)
+
+    def run(value: object) -> list[object]:
+        if isinstance(value, np.ndarray) and value.ndim == 1:
+            elements: Sequence[object] = value.tolist()
+        elif isinstance(value, list | tuple):
+            elements = value
+        else:
+            raise Misfit(dtype, value)
+        try:
+            return [convert(element) for element in elements]
+        except Misfit as inner:
+            raise Misfit(dtype, value, f": an element must be {inner}") from None
+
+    return run
+
+
+def _struct(dtype: pa.DataType) -> Convert:
+    fields = [(field.name, converter(field.type)) for field in dtype]
+    names = {name for name, _ in fields}
+
+    def run(value: object) -> dict[str, object]:
+        if not isinstance(value, dict):
+            raise Misfit(dtype, value)
+        if set(value) != names:
+            raise Misfit(dtype, value, f": its keys must be {', '.join(map(repr, names_of))}")
+        given = {}
+        for name, convert in fields:
+            try:
+                given[name] = convert(value[name])
+            except Misfit as inner:
+                raise Misfit(dtype, value, f": {name!r} must be {inner}") from None
+        return given
+
+    names_of = [name for name, _ in fields]
+    return run

@@ -1,0 +1,146 @@
+"""ASOF JOIN: each left row with the latest right row at or before its start.
+
+Right rows are held by key, newest first: only the newest of each key, or all of them when a
+condition may reject the newest. Left rows are not held: all right rows that start no later
+than a left row are there when its slice comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.events.batch import Batch, Int64s
+from weir.events.compiled import compiled
+from weir.kernels.expressions.evaluator import compile_expression
+from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
+from weir.kernels.operators.joins import JoinKeys
+from weir.kernels.structures.keys import grown
+from weir.kernels.structures.rows import RowStore
+from weir.plan.nodes import Join, Schema, schema
+
+
+class AsofKernel:
+    """See `kernel.Kernel` for the contract."""
+
+    def __init__(self, node: Join) -> None:
+        left, right = schema(node.left), schema(node.right)
+        self._keys = JoinKeys()
+        self._left_keys = [left.index(a) for a, _ in node.keys]
+        self._right_keys = [right.index(b) for _, b in node.keys]
+        self._right_schema = right
+        self._keeps_unmatched = node.kind == "left_asof"
+        both = Schema(left.columns + right.columns, schema(node).time)
+        self._condition: Callable[[Batch], pa.Array] | None = None
+        if node.condition is not None:
+            self._condition = compile_expression(node.condition, both)
+        self._rows = RowStore(right.types)
+        self._arrival = np.zeros(0, dtype=np.int64)  # by slot
+        self._older = np.full(0, -1, dtype=np.int64)  # by slot
+        self._group_of = np.full(0, -1, dtype=np.int64)  # by slot
+        self._newest = np.full(0, -1, dtype=np.int64)  # by group
+        self._arrivals = 0
+
+    @property
+    def state_rows(self) -> int:
+        return len(self._rows)
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        left, right = slices
+        right_groups = self._keys.encode(right, self._right_keys)
+        right, right_groups = right.take(right_groups >= 0), right_groups[right_groups >= 0]
+        slots = self._hold(right, right_groups)
+        groups = self._keys.encode(left, self._left_keys)
+        self._keys.joined(groups)
+        self._newest = grown(self._newest, self._keys.capacity, -1)
+        found, replaced = _latest(
+            left.vs, groups, right.vs, right_groups, slots, self._newest, self._older,
+            self._condition is None,
+        )  # fmt: skip
+        if self._condition is not None:
+            found = self._search(left, found)
+        rows = self._matched(left, found)
+        result = emitted([(rows.vs + 1, rows)])
+        self._keys.left(groups)
+        self._keys.left(self._group_of[replaced])
+        self._rows.free(replaced)
+        return result, cti
+
+    def _hold(self, batch: Batch, groups: Int64s) -> Int64s:
+        self._keys.joined(groups)
+        slots = self._rows.add(batch)
+        self._arrival = grown(self._arrival, self._rows.capacity)
+        self._older = grown(self._older, self._rows.capacity, -1)
+        self._group_of = grown(self._group_of, self._rows.capacity, -1)
+        self._newest = grown(self._newest, self._keys.capacity, -1)
+        self._arrival[slots] = np.arange(self._arrivals, self._arrivals + len(slots))
+        self._arrivals += len(slots)
+        self._group_of[slots] = groups
+        return slots
+
+    def _search(self, left: Batch, found: Int64s) -> Int64s:
+        """For each left row go from newer to older right rows until the condition holds."""
+        assert self._condition is not None
+        result = np.full(len(left), -1, dtype=np.int64)
+        rows = np.flatnonzero(found >= 0)
+        found = found[rows]
+        while len(rows):
+            mine = left.take(rows)
+            pairs = Batch(mine.vs, mine.ve, mine.columns + self._rows.columns(found))
+            kept = pc.fill_null(self._condition(pairs), False).to_numpy(zero_copy_only=False)
+            holds = np.asarray(kept, dtype=np.bool_)
+            result[rows[holds]] = found[holds]
+            rows, found = rows[~holds], self._older[found[~holds]]
+            rows, found = rows[found >= 0], found[found >= 0]
+        return result
+
+    def _matched(self, left: Batch, found: Int64s) -> Batch:
+        if self._keeps_unmatched:
+            missing = found < 0
+            held = self._rows.columns(found[~missing])
+            index = pa.array(np.cumsum(~missing) - 1, mask=missing)
+            columns = tuple(c.take(index) for c in held)
+            return Batch(left.vs, left.ve, left.columns + columns)
+        rows = np.flatnonzero(found >= 0)
+        mine = left.take(rows)
+        return Batch(mine.vs, mine.ve, mine.columns + self._rows.columns(found[rows]))
+
+    def snapshot(self) -> Tables:
+        slots = self._rows.held()
+        slots = slots[np.argsort(self._arrival[slots])]
+        return {"right": rows_table(self._rows.take(slots), self._right_schema.names)}
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        batch, _ = table_rows(tables["right"])
+        order = np.argsort(batch.vs, kind="stable")  # tables of several vertices end to end
+        batch = batch.take(order)
+        groups = self._keys.encode(batch, self._right_keys)
+        slots = self._hold(batch, groups)
+        nobody = np.zeros(0, dtype=np.int64)
+        _latest(
+            nobody, nobody, batch.vs, groups, slots, self._newest, self._older,
+            self._condition is None,
+        )  # fmt: skip
+
+
+@compiled
+def _latest(left_vs, left_groups, right_vs, right_groups, slots, newest, older, only_newest):  # type: ignore[no-untyped-def]
+    """The newest right row of each left row's key (−1 for none), and the rows replaced."""
+    found = np.full(len(left_vs), -1, dtype=np.int64)
+    replaced = np.empty(len(slots), dtype=np.int64)
+    count = j = 0
+    for i in range(len(left_vs) + 1):
+        while j < len(slots) and (i == len(left_vs) or right_vs[j] <= left_vs[i]):
+            group = right_groups[j]
+            older[slots[j]] = -1 if only_newest else newest[group]
+            if only_newest and newest[group] >= 0:
+                replaced[count] = newest[group]
+                count += 1
+            newest[group] = slots[j]
+            j += 1
+        if i < len(left_vs) and left_groups[i] >= 0:
+            found[i] = newest[left_groups[i]]
+    return found, replaced[:count]

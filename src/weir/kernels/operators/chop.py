@@ -1,0 +1,76 @@
+"""CHOP(p): rows cut at every grid point inside their lifetime.
+
+A piece comes out when the CTI passes its start. A row is held while pieces of it lie ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from weir.errors import RunError
+from weir.events.batch import OPEN, Batch, Int64s
+from weir.kernels.expressions.evaluator import event_at
+from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
+from weir.kernels.structures.rows import RowStore
+from weir.kernels.structures.time_queue import TimeQueue
+from weir.plan.nodes import Chop, schema
+
+
+class ChopKernel:
+    """See `kernel.Kernel` for the contract."""
+
+    def __init__(self, node: Chop) -> None:
+        self._schema = schema(node)
+        self._period, self._offset = node.period, node.offset
+        # The vs of a held row is the start of its next piece.
+        self._rows = RowStore(self._schema.types)
+        self._next = TimeQueue()
+
+    @property
+    def state_rows(self) -> int:
+        return len(self._rows)
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        self._hold(slices[0])
+        _, slots = self._next.pop(cti - 1)
+        starts, ends = self._rows.vs[slots], self._rows.ve[slots]
+        if cti == OPEN and (ends == OPEN).any():
+            raise self._endless(slots[ends == OPEN][:1])
+        # The grid points before `until` cut off the pieces that are due.
+        until = np.minimum(ends, cti)
+        first = (starts - self._offset) // self._period
+        counts = (until - 1 - self._offset) // self._period - first + 1
+        rows = np.repeat(np.arange(len(slots)), counts)
+        numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        cell = self._offset + (first[rows] + numbers) * self._period
+        vs = np.maximum(cell, starts[rows])
+        ve = np.minimum(ends[rows], cell + self._period)
+        batch = Batch(vs, ve, self._rows.columns(slots[rows]))
+        result = emitted([(vs + 1, batch)])
+        self._go_on(slots, self._offset + (first + counts) * self._period)
+        return result, cti
+
+    def _hold(self, batch: Batch) -> None:
+        self._next.add(batch.vs, self._rows.add(batch))
+
+    def _endless(self, slot: Int64s) -> RunError:
+        event = event_at(self._rows.take(slot), self._schema, 0)
+        del event["vs"]  # not the event's own any more, but the next piece's
+        return RunError(
+            f"CHOP of an open event never ends; clip it first (CLIP_DURATION), on event {event}"
+        )
+
+    def _go_on(self, slots: Int64s, following: Int64s) -> None:
+        done = following >= self._rows.ve[slots]
+        self._rows.free(slots[done])
+        self._rows.vs[slots[~done]] = following[~done]
+        self._next.add(following[~done], slots[~done])
+
+    def snapshot(self) -> Tables:
+        return {"rows": rows_table(self._rows.take(self._rows.held()), self._schema.names)}
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        self._hold(table_rows(tables["rows"])[0])

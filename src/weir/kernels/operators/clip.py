@@ -1,0 +1,143 @@
+"""CLIP JOIN: a left row ends where the next matching right row starts.
+
+Left rows are held, linked by key, until they are clipped or end; right rows are looked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.events.batch import OPEN, START, Batch, Int64s
+from weir.events.compiled import compiled
+from weir.kernels.expressions.evaluator import compile_expression
+from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
+from weir.kernels.operators.joins import JoinKeys, Side
+from weir.kernels.structures.buckets import Buckets, insert, live, make_room
+from weir.kernels.structures.keys import each_once, grown
+from weir.kernels.structures.time_queue import Holds
+from weir.plan.nodes import Join, Schema, schema
+
+
+class ClipKernel:
+    """See `kernel.Kernel` for the contract."""
+
+    def __init__(self, node: Join) -> None:
+        left, right = schema(node.left), schema(node.right)
+        self._keys = JoinKeys()
+        self._live = Buckets()
+        self._left = Side(left, [left.index(a) for a, _ in node.keys])
+        self._right_keys = [right.index(b) for _, b in node.keys]
+        both = Schema(left.columns + right.columns, schema(node).time)
+        self._condition: Callable[[Batch], pa.Array] | None = None
+        if node.condition is not None:
+            self._condition = compile_expression(node.condition, both)
+        self._held = np.full(0, OPEN, dtype=np.int64)  # by slot: vs while the end is unknown
+        self._holds = Holds()
+
+    @property
+    def state_rows(self) -> int:
+        return len(self._left.rows)
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        left, right = slices
+        side = self._left
+        slots = self._hold(left)
+        # The right rows join their groups while this step looks at them.
+        groups = self._keys.encode(right, self._right_keys)
+        self._keys.joined(groups)
+        self._live.grow(self._keys.capacity)
+        clipped, rows, self._live.arena = _clips(
+            slots, left.vs, left.ve, side.groups(slots),
+            self._live.arena, self._live.spans, self._live.free,
+            right.vs, groups, self._condition is None,
+        )  # fmt: skip
+        if self._condition is not None:
+            clipped, rows = self._first_matches(clipped, rows, right)
+        starts = right.vs[rows]
+        parts = [(starts + 1, self._ended(clipped, starts))]
+        self._forget(clipped)
+        due = side.due(cti)
+        # A row that was clipped is gone; its slot may hold another by now.
+        due = each_once(due[(self._held[due] != OPEN) & (side.rows.ve[due] <= cti)])
+        ends = side.rows.ve[due]
+        parts.append((ends, self._ended(due, ends)))
+        self._forget(due)
+        self._live.release(self._keys.left(groups))
+        side.forget_dropped()
+        return emitted(parts), min(cti, self._holds.minimum(self._held))
+
+    def _hold(self, batch: Batch) -> Int64s:
+        groups = self._keys.encode(batch, self._left.keys)
+        self._keys.joined(groups)
+        slots = self._left.add(batch, groups)
+        self._held = grown(self._held, self._left.rows.capacity, OPEN)
+        self._held[slots] = batch.vs
+        self._holds.push(batch.vs, slots, self._held)
+        return slots
+
+    def _first_matches(
+        self, left: Int64s, right_rows: Int64s, right: Batch
+    ) -> tuple[Int64s, Int64s]:
+        """Of each left row the first right row for which the condition holds."""
+        assert self._condition is not None
+        theirs = right.take(right_rows)
+        columns = self._left.rows.columns(left) + theirs.columns
+        kept = self._condition(Batch(theirs.vs, theirs.ve, columns))
+        mask = np.asarray(pc.fill_null(kept, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        left, right_rows = left[mask], right_rows[mask]
+        _, first = np.unique(left, return_index=True)  # pairs come in order of time
+        return left[first], right_rows[first]
+
+    def _ended(self, slots: Int64s, ends: Int64s) -> Batch:
+        return Batch(self._left.rows.vs[slots], ends, self._left.rows.columns(slots))
+
+    def _forget(self, slots: Int64s) -> None:
+        side = self._left
+        self._held[slots] = OPEN
+        groups = side.groups(slots)
+        self._live.remove(groups, slots)
+        self._live.release(self._keys.left(groups))
+        side.rows.free(slots)
+
+    def snapshot(self) -> Tables:
+        return {"left": rows_table(self._left.rows.take(self._left.rows.held()), self._left.names)}
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        batch, _ = table_rows(tables["left"])
+        side = self._left
+        slots = self._hold(batch)
+        self._live.grow(self._keys.capacity)
+        self._live.insert_all(side.groups(slots), slots, batch.ve, START)
+
+
+@compiled
+def _clips(slots, vs, ve, groups, arena, spans, free, right_vs, right_groups, at_once):  # type: ignore[no-untyped-def]
+    """Walk new left rows and right rows in order of vs, right ones first: (left slot, right
+    row) wherever a right row starts inside a left row; `at_once` takes the left row out."""
+    left = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
+    right = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
+    count = i = j = 0
+    while i < len(slots) or j < len(right_vs):
+        if i < len(slots) and (j == len(right_vs) or vs[i] < right_vs[j]):
+            if groups[i] >= 0:
+                while not insert(groups[i], slots[i], ve[i], vs[i], arena, spans):
+                    arena = make_room(groups[i], vs[i], arena, spans, free)
+            i += 1
+            continue
+        group = right_groups[j]
+        if group >= 0:
+            more = live(group, right_vs[j], arena, spans, left, count)
+            while more < 0:
+                left = np.concatenate((left, np.empty_like(left)))
+                right = np.concatenate((right, np.empty_like(right)))
+                more = live(group, right_vs[j], arena, spans, left, count)
+            right[count:more] = j
+            count = more
+            if at_once:
+                spans[group, 1] = 0
+        j += 1
+    return left[:count], right[:count], arena

@@ -1,0 +1,103 @@
+"""SELECT DISTINCT: one row per payload and maximal interval on which it is live.
+
+A payload that is live has one open piece, from its first start to the furthest end so far; a
+row that starts no later than that end lengthens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from weir.events.batch import OPEN, Batch, Int64s
+from weir.events.compiled import compiled
+from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
+from weir.kernels.operators.panes import Groups
+from weir.kernels.structures.keys import each_once, grown
+from weir.kernels.structures.time_queue import Holds, TimeQueue, after
+from weir.plan.nodes import Distinct, schema
+
+
+class DistinctKernel:
+    """See `kernel.Kernel` for the contract."""
+
+    def __init__(self, node: Distinct) -> None:
+        shape = schema(node)
+        self._names = shape.names
+        self._groups = Groups(range(len(shape.types)), shape.types)
+        self._start = np.full(0, OPEN, dtype=np.int64)  # by group
+        self._end = np.full(0, OPEN, dtype=np.int64)  # by group
+        self._timers = TimeQueue()
+        self._holds = Holds()
+
+    @property
+    def state_rows(self) -> int:
+        return len(self._groups)
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        (batch,) = slices
+        groups = self._encode(batch)
+        started, ended, starts, ends = _pieces(batch.vs, batch.ve, groups, self._start, self._end)
+        self._watch(started)
+        self._holds.push(self._start[started], started, self._start)
+        parts = [(ends + 1, Batch(starts, ends, self._groups.keys(ended)))]
+        due = self._over(cti)
+        piece = Batch(self._start[due], self._end[due], self._groups.keys(due))
+        parts.append((after(piece.ve), piece))
+        self._start[due] = OPEN
+        self._groups.release(due)
+        return emitted(parts), min(cti, self._holds.minimum(self._start))
+
+    def _encode(self, batch: Batch) -> Int64s:
+        groups = self._groups.encode(batch)
+        self._start = grown(self._start, self._groups.capacity, OPEN)
+        self._end = grown(self._end, self._groups.capacity, OPEN)
+        return groups
+
+    def _over(self, cti: int) -> Int64s:
+        """The groups whose piece has ended for good."""
+        due = self._timers.pop(cti)[1]
+        due = each_once(due[self._start[due] != OPEN])
+        over = after(self._end[due]) <= cti
+        self._watch(due[~over])  # lengthened since: one timer a piece, however often
+        return due[over]
+
+    def _watch(self, groups: Int64s) -> None:
+        self._timers.add(after(self._end[groups]), groups)
+
+    def snapshot(self) -> Tables:
+        live = self._groups.live()
+        batch = Batch(self._start[live], self._end[live], self._groups.keys(live))
+        return {"pieces": rows_table(batch, self._names)}
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        batch, _ = table_rows(tables["pieces"])
+        groups = self._encode(batch)
+        self._start[groups], self._end[groups] = batch.vs, batch.ve
+        self._watch(groups)
+        self._holds.push(batch.vs, groups, self._start)
+
+
+@compiled
+def _pieces(vs, ve, groups, start, end):  # type: ignore[no-untyped-def]
+    """Lengthen or begin pieces; the groups that began one, and the pieces so ended."""
+    none = np.iinfo(np.int64).max
+    started = np.empty(len(vs), dtype=np.int64)
+    ended = np.empty(len(vs), dtype=np.int64)
+    starts = np.empty(len(vs), dtype=np.int64)
+    ends = np.empty(len(vs), dtype=np.int64)
+    begun = count = 0
+    for row in range(len(vs)):
+        group = groups[row]
+        if start[group] != none and vs[row] <= end[group]:
+            end[group] = max(end[group], ve[row])
+            continue
+        if start[group] != none:
+            ended[count], starts[count], ends[count] = group, start[group], end[group]
+            count += 1
+        start[group], end[group] = vs[row], ve[row]
+        started[begun] = group
+        begun += 1
+    return started[:begun], ended[:count], starts[:count], ends[:count]

@@ -1,0 +1,83 @@
+"""The first half of a two-phase aggregation: every pane of a hopping window is a row.
+
+It runs wherever its input's rows are: no two rows need to meet. What it gives are the same
+panes that the final aggregate would have made of the rows, so that the final one, which reads
+them instead, sees the same windows at the same time.
+
+1. A pane [start, end) of window numbers is sent when its first window ends: later rows are in
+   later windows. So each vertex sends a pane once.
+2. Its lifetime is the longest that a row of the pane can have: from the end of window
+   start − 1 to the start of window `end`. An event with that lifetime is in the same pane.
+3. Where windows up to K have ended, no unsent pane starts before window K ends, and this is
+   the output CTI: by it the final aggregate knows that window K has ended.
+
+Open events are in panes without an end, which are sent like others: that they are an error at
+the end of a finite input is for the final aggregate to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from weir.events.batch import OPEN, START, Batch, Int64s
+from weir.kernels.operators.panes import EMIT, ENTER, EXIT, Operations, Panes
+from weir.kernels.operators.windows import Due, Results, last_ended, windows_met
+from weir.kernels.structures.time_queue import TimeQueue
+from weir.plan.nodes import Hopping
+
+
+class PaneWindows:
+    """See `windows.Windower` for the contract."""
+
+    def __init__(self, panes: Panes, window: Hopping) -> None:
+        self._panes = panes
+        self._window = window
+        self._unsent = TimeQueue()
+
+    def grow(self, groups: int) -> None:
+        pass
+
+    def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]:
+        return windows_met(self._window, batch.vs, batch.ve)
+
+    def opened(self, panes: Int64s) -> None:
+        self._unsent.add(self._panes.start[panes], panes)
+
+    def due(self, cti: int) -> Due:
+        _, panes = self._unsent.pop(last_ended(self._window, cti))
+        # A pane that is alone in its group's running total is the total.
+        kinds = np.tile(np.array([ENTER, EMIT, EXIT], dtype=np.int64), len(panes))
+        groups = np.repeat(self._panes.group[panes], 3)
+        return Due(Operations(kinds, groups, np.repeat(panes, 3)), self._results(panes), panes)
+
+    def _results(self, panes: Int64s) -> Results:
+        w, ends = self._window, self._panes.end[panes]
+        final = w.offset + self._panes.start[panes] * w.hop + w.size
+        # Times beyond the first and last that windows are known for are moved to them: they
+        # are in the same pane.
+        earliest = START + max(w.size + w.offset, 0)
+        vs = np.maximum(final, earliest + w.hop) - w.hop
+        last = w.offset + (ends - 1) * w.hop
+        ve = np.where(ends == OPEN, OPEN, np.minimum(last, OPEN - 1 - w.hop) + w.hop)
+        return Results(np.arange(len(panes)), vs, ve, final)
+
+    def output_cti(self, cti: int) -> int:
+        if cti in (OPEN, START):
+            return cti
+        w = self._window
+        return max(w.offset + last_ended(w, cti) * w.hop + w.size, START)
+
+    def forgets(self, groups: Int64s) -> npt.NDArray[np.bool_]:
+        return np.ones(len(groups), dtype=np.bool_)
+
+    def group_state(self, groups: Int64s) -> dict[str, Int64s]:
+        return {}
+
+    def restore(self, groups: Int64s, state: Mapping[str, Int64s], panes: Int64s, cti: int) -> None:
+        self.opened(panes)
+
+    def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:
+        return np.zeros(len(panes), dtype=np.bool_)

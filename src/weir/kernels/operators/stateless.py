@@ -1,0 +1,270 @@
+"""Operators without state: rows in, rows out, in the order they came.
+
+A `Transform` maps a batch to a batch and a CTI to a CTI; origins are kept (EXPLODE adds the
+element's number), so order means the same above and below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, ticks
+from weir.events.compiled import compiled
+from weir.events.memory import array_of
+from weir.kernels.expressions.evaluation import RowFailure
+from weir.kernels.expressions.evaluator import compile_expression, named_failure
+from weir.plan.nodes import (
+    AlterLifetime,
+    ClipDuration,
+    Duration,
+    Explode,
+    Extend,
+    Filter,
+    HopLifetime,
+    LifetimeChange,
+    Point,
+    PointAtEnd,
+    Project,
+    Quantize,
+    Schema,
+    SetLifetime,
+    Shift,
+    schema,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """What a stateless operator does to rows and to CTIs."""
+
+    rows: Callable[[Batch], Batch]
+    cti: Callable[[int], int]
+
+
+def make_transform(node: Project | Filter | Explode | AlterLifetime) -> Transform:
+    below = schema(node.input)
+    match node:
+        case Project():
+            return Transform(_project(node, below), _same)
+        case Filter():
+            return Transform(_filter(node, below), _same)
+        case Explode():
+            return Transform(_explode(below.index(node.column)), _same)
+        case AlterLifetime():
+            return _naming(_alter(node.change, below), below)
+
+
+def _naming(transform: Transform, below: Schema) -> Transform:
+    """The transform, with an error that names the event where a row fails."""
+
+    def rows(batch: Batch) -> Batch:
+        try:
+            return transform.rows(batch)
+        except RowFailure as failure:
+            raise named_failure(failure, batch, below) from None
+
+    return Transform(rows, transform.cti)
+
+
+def _same(cti: int) -> int:
+    return cti
+
+
+def _project(node: Project, below: Schema) -> Callable[[Batch], Batch]:
+    columns = [compile_expression(expr, below) for _, expr in node.columns]
+
+    def project(batch: Batch) -> Batch:
+        return Batch(batch.vs, batch.ve, tuple(c(batch) for c in columns), batch.origin)
+
+    return project
+
+
+def _filter(node: Filter, below: Schema) -> Callable[[Batch], Batch]:
+    predicate = compile_expression(node.predicate, below)
+
+    def keep(batch: Batch) -> Batch:
+        mask = predicate(batch)
+        if mask.null_count:
+            mask = pc.fill_null(mask, False)
+        if mask.true_count == len(batch):
+            return batch
+        return batch.take(true_rows(mask))
+
+    return keep
+
+
+def true_rows(mask: pa.BooleanArray) -> Int64s:
+    """The positions at which a mask without NULLs is true."""
+    bits = array_of(mask.buffers()[1], np.uint8)
+    if mask.offset:
+        bits = np.packbits(mask.to_numpy(zero_copy_only=False), bitorder="little")
+    if len(bits) % 8:
+        bits = np.concatenate((bits, np.zeros(-len(bits) % 8, dtype=np.uint8)))
+    rows: Int64s = _set_bits(bits.view(np.int64), _BIT_NUMBERS, mask.true_count)
+    return rows
+
+
+# A de Bruijn sequence: times a power of two, its first six bits tell which.
+_DE_BRUIJN = 0x03F79D71B4CB0A89
+_BIT_NUMBERS = np.empty(64, dtype=np.int64)
+_BIT_NUMBERS[[(_DE_BRUIJN << i) >> 58 & 63 for i in range(64)]] = np.arange(64)
+
+
+@compiled
+def _set_bits(words, bit_numbers, count):  # type: ignore[no-untyped-def]
+    rows = np.empty(count, dtype=np.int64)
+    found = 0
+    for at in range(len(words)):
+        word = words[at]
+        while word and found < count:  # behind the last row bits may be anything
+            rows[found] = 64 * at + bit_numbers[((word & -word) * _DE_BRUIJN) >> 58 & 63]
+            found += 1
+            word &= word - 1
+    return rows
+
+
+def _explode(at: int) -> Callable[[Batch], Batch]:
+    def explode(batch: Batch) -> Batch:
+        lists = batch.columns[at]
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+        elements = pc.list_flatten(lists)
+        others = (*batch.columns[:at], *batch.columns[at + 1 :])
+        origin: tuple[Int64s, ...] = ()
+        if others or batch.origin:
+            rows = np.repeat(np.arange(len(batch)), lengths)
+            index = pa.array(rows)
+            others = tuple(c.take(index) for c in others)
+            origin = tuple(o.take(rows) for o in batch.origin)
+        if origin:
+            number = np.arange(len(elements)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            origin = (*origin, number)
+        vs, ve = _repeated(batch.vs, batch.ve, lengths, len(elements))
+        return Batch(vs, ve, (*others[:at], elements, *others[at:]), origin)
+
+    return explode
+
+
+@compiled
+def _repeated(vs, ve, counts, total):  # type: ignore[no-untyped-def]
+    starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+    at = 0
+    for row in range(len(counts)):
+        for _ in range(counts[row]):
+            starts[at], ends[at] = vs[row], ve[row]
+            at += 1
+    return starts, ends
+
+
+def _alter(change: LifetimeChange, below: Schema) -> Transform:
+    match change:
+        case Duration(d):
+            return Transform(_ends(lambda vs, ve: vs + d), _same)
+        case Extend(d):
+            return Transform(_ends(lambda vs, ve: _moved(ve, d)), _same)
+        case ClipDuration(d):
+            return Transform(_ends(lambda vs, ve: np.minimum(ve, vs + d)), _same)
+        case Point():
+            return Transform(_ends(lambda vs, ve: vs + 1), _same)
+        case Shift(d):
+            return Transform(_lifetimes(lambda vs, ve: (vs + d, _moved(ve, d))), _shifted(d))
+        case PointAtEnd():
+            return Transform(_point_at_end, _same)
+        case SetLifetime(shift, end):
+            return Transform(_set_lifetime(shift, compile_expression(end, below)), _shifted(shift))
+        case Quantize(size, hop, offset):
+            down = _Grid(hop, offset)
+            return Transform(
+                _lifetimes(lambda vs, ve: (down.floor(vs), _quantized(vs, ve, size, down))),
+                lambda c: c if c in (OPEN, START) else max(int(down.floor_one(c)), START),
+            )
+        case HopLifetime(size, hop, offset):
+            grid = _Grid(hop, offset)
+            return Transform(
+                _hop_lifetime(size, grid),
+                lambda c: c if c in (OPEN, START) else -((offset - c) // hop) * hop + offset,
+            )
+
+
+def _moved(times: Int64s, by: int) -> Int64s:
+    return np.where(times == OPEN, OPEN, times + by)
+
+
+def _shifted(by: int) -> Callable[[int], int]:
+    def move(cti: int) -> int:
+        return cti if cti in (OPEN, START) else max(min(cti + by, OPEN - 1), START)
+
+    return move
+
+
+def _with_lifetimes(batch: Batch, vs: Int64s, ve: Int64s) -> Batch:
+    """The batch with other lifetimes; rows whose lifetime is empty are gone."""
+    if len(vs) and (vs.min() < -LATEST or vs.max() > LATEST):
+        row = int(np.argmax((vs < -LATEST) | (vs > LATEST)))
+        raise RowFailure(row, f"overflow: a lifetime was moved to {vs[row]}, beyond ±2⁶² ticks")
+    moved = Batch(vs, ve, batch.columns, batch.origin)
+    kept = vs < ve
+    return moved if kept.all() else moved.take(kept)
+
+
+def _lifetimes(
+    change: Callable[[Int64s, Int64s], tuple[Int64s, Int64s]],
+) -> Callable[[Batch], Batch]:
+    def alter(batch: Batch) -> Batch:
+        return _with_lifetimes(batch, *change(batch.vs, batch.ve))
+
+    return alter
+
+
+def _ends(change: Callable[[Int64s, Int64s], Int64s]) -> Callable[[Batch], Batch]:
+    return _lifetimes(lambda vs, ve: (vs, change(vs, ve)))
+
+
+def _point_at_end(batch: Batch) -> Batch:
+    closed = batch if (batch.ve != OPEN).all() else batch.take(batch.ve != OPEN)
+    return Batch(closed.ve, closed.ve + 1, closed.columns, closed.origin)
+
+
+def _set_lifetime(shift: int, end: Callable[[Batch], pa.Array]) -> Callable[[Batch], Batch]:
+    def alter(batch: Batch) -> Batch:
+        return _with_lifetimes(batch, batch.vs + shift, ticks(end(batch)))
+
+    return alter
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The points offset + k·hop."""
+
+    hop: int
+    offset: int
+
+    def floor(self, times: Int64s) -> Int64s:
+        return (times - self.offset) // self.hop * self.hop + self.offset
+
+    def floor_one(self, time: int) -> int:
+        return (time - self.offset) // self.hop * self.hop + self.offset
+
+    def ceil(self, times: Int64s) -> Int64s:
+        return -((self.offset - times) // self.hop) * self.hop + self.offset
+
+
+def _quantized(vs: Int64s, ve: Int64s, size: int, grid: _Grid) -> Int64s:
+    latest = np.maximum(np.where(ve == OPEN, 0, ve) + grid.hop - 1, vs + size)
+    ends = _Grid(grid.hop, grid.offset + size).floor(latest)
+    return np.where(ve == OPEN, OPEN, ends)
+
+
+def _hop_lifetime(size: int, grid: _Grid) -> Callable[[Batch], Batch]:
+    def alter(batch: Batch) -> Batch:
+        start = grid.ceil(batch.vs)
+        if grid.hop <= size:
+            return _with_lifetimes(batch, start, grid.ceil(batch.vs + size))
+        inside = start - batch.vs < size
+        return _with_lifetimes(batch, start, np.where(inside, start + size, start))
+
+    return alter

@@ -1,0 +1,222 @@
+"""ORDER BY … LIMIT k, of each window or of each instant.
+
+Of each window: the rows of a window have one lifetime and come in one slice, so nothing is
+held. Of each instant: as a snapshot without groups, with the first k rows of an ordered
+multiset at every cell. Ties of the order columns are broken by the order of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.events.batch import START, Batch, Int64s, empty_batch
+from weir.events.compiled import compiled, in_place
+from weir.events.order import order_codes
+from weir.kernels.aggregates.measures import chain_members
+from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
+from weir.kernels.operators.panes import Panes
+from weir.kernels.operators.windows import SnapshotWindows
+from weir.kernels.structures import treap
+from weir.kernels.structures.keys import grown
+from weir.kernels.structures.row_keys import row_keys
+from weir.kernels.structures.rows import RowStore
+from weir.plan.nodes import Top, schema
+
+
+class TopOfWindow:
+    """See `kernel.Kernel` for the contract."""
+
+    def __init__(self, node: Top) -> None:
+        shape = schema(node)
+        self._order = [(shape.index(name), descending) for name, descending in node.order]
+        self._limit, self._ties = node.limit, node.ties
+
+    state_rows = 0
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        (batch,) = slices
+        codes = [_directed(batch.columns[i], down) for i, down in self._order]
+        # A window is its start and end; rows of equal order keep the order they came in.
+        order = np.lexsort([*reversed(codes), batch.ve, batch.vs])
+        window_changes = _changes([batch.vs, batch.ve], order)
+        order_changes = _changes([batch.vs, batch.ve, *codes], order)
+        ranks = _ranks(window_changes, order_changes, self._ties)
+        kept = np.sort(order[ranks < self._limit])
+        rows = batch.take(kept)
+        rows = Batch(rows.vs, rows.ve, rows.columns)
+        return emitted([(rows.vs + 1, rows)]), cti
+
+    def snapshot(self) -> Tables:
+        return {}
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        pass
+
+
+def _directed(column: pa.Array, descending: bool) -> Int64s:
+    codes = order_codes(column)
+    return ~codes if descending else codes
+
+
+def _changes(keys: Sequence[Int64s], order: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Where a row in this order differs from the one before it."""
+    changes = np.zeros(len(order), dtype=np.bool_)
+    for key in keys:
+        values = key[order]
+        changes[1:] |= values[1:] != values[:-1]
+    return changes
+
+
+@compiled
+def _ranks(window_changes, order_changes, ties):  # type: ignore[no-untyped-def]
+    """How many rows of the window come before each (with ties: before its first equal)."""
+    ranks = np.zeros(len(window_changes), dtype=np.int64)
+    first = 0
+    for i in range(len(ranks)):
+        if window_changes[i]:
+            first = i
+        ranks[i] = i - first
+        if ties and i > first and not order_changes[i]:
+            ranks[i] = ranks[i - 1]
+    return ranks
+
+
+class TopOfInstant:
+    """See `kernel.Kernel` for the contract."""
+
+    def __init__(self, node: Top) -> None:
+        shape = schema(node)
+        self._schema = shape
+        self._order = [(shape.index(name), descending) for name, descending in node.order]
+        self._limit, self._ties = node.limit, node.ties
+        self._panes = Panes()
+        self._windows = SnapshotWindows(self._panes)
+        self._windows.grow(1)
+        self._rows = RowStore([*shape.types, pa.binary()])  # with the sort key
+        self._arrival = np.zeros(0, dtype=np.int64)  # by row
+        self._nodes = np.zeros((0, treap.FIELDS), dtype=np.int64)
+        self._following = np.full(0, -1, dtype=np.int64)
+        self._heads = np.full(0, -1, dtype=np.int64)
+        self._roots = np.full(1, -1, dtype=np.int64)
+        self._arrivals = 0
+
+    @property
+    def state_rows(self) -> int:
+        return len(self._rows)
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        (batch,) = slices
+        if len(batch):
+            self._take_in(batch, np.arange(self._arrivals, self._arrivals + len(batch)))
+        due = self._windows.due(cti)
+        counts = np.empty(due.operations.emits, dtype=np.int64)
+        rows = _replay_top(
+            due.operations.kinds, due.operations.panes, self._heads, self._following,
+            self._nodes, self._roots, *self._rows.bytes_of(len(self._schema.types)),
+            self._limit, self._ties, counts,
+        )  # fmt: skip
+        result = empty_batch(self._schema.types)
+        if len(rows):
+            cells = np.repeat(np.arange(len(counts)), counts)
+            columns = self._rows.columns(rows)[:-1]
+            found = Batch(due.results.vs[cells], due.results.ve[cells], columns)
+            result = emitted([(due.results.final[cells], found)])
+        self._rows.free(chain_members(due.gone, self._heads, self._following))
+        self._heads[due.gone] = -1
+        self._panes.release(due.gone)
+        return result, self._windows.output_cti(cti)
+
+    def _take_in(self, batch: Batch, arrivals: Int64s) -> None:
+        self._arrivals = max(self._arrivals, int(arrivals.max()) + 1)
+        self._windows.opened(self._put(batch, arrivals))
+
+    def _put(self, batch: Batch, arrivals: Int64s) -> Int64s:
+        """Hold rows; the panes made for them."""
+        keys = row_keys([(batch.columns[i], down) for i, down in self._order], arrivals)
+        slots = self._rows.add(Batch(batch.vs, batch.ve, (*batch.columns, keys)))
+        groups = np.zeros(len(batch), dtype=np.int64)
+        panes, new = self._panes.encode(groups, batch.vs, batch.ve)
+        self._nodes = grown(self._nodes, self._rows.capacity)
+        self._arrival = grown(self._arrival, self._rows.capacity)
+        self._following = grown(self._following, self._rows.capacity, -1)
+        self._heads = grown(self._heads, self._panes.capacity, -1)
+        self._arrival[slots] = arrivals
+        self._nodes[slots] = (0, -1, -1, 1)
+        _chain(slots, panes, self._following, self._heads)
+        return new
+
+    def snapshot(self) -> Tables:
+        slots = self._rows.held()
+        held = self._rows.take(slots)
+        rows = Batch(held.vs, held.ve, held.columns[:-1])
+        cut = self._windows.group_state(np.zeros(1, dtype=np.int64))["cut"]
+        return {
+            "rows": rows_table(rows, self._schema.names, arrival=self._arrival[slots]),
+            "cut": pa.table({"cut": cut}),
+        }
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        batch, extra = table_rows(tables["rows"])
+        cut = np.array(tables["cut"].column(0), dtype=np.int64)
+        if len(batch):
+            self._put(batch, extra["arrival"])
+            self._arrivals = int(extra["arrival"].max()) + 1
+        panes = self._panes.live()
+        group = np.zeros(1, dtype=np.int64)
+        self._windows.restore(group, {"cut": cut}, panes, START)
+        enter = np.full_like(panes, treap.ENTER)
+        _replay_top(
+            enter, panes, self._heads, self._following, self._nodes, self._roots,
+            *self._rows.bytes_of(len(self._schema.types)), self._limit, self._ties, panes,
+        )  # fmt: skip
+
+
+@in_place
+def _chain(slots, panes, following, heads):  # type: ignore[no-untyped-def]
+    for i in range(len(slots)):
+        following[slots[i]] = heads[panes[i]]
+        heads[panes[i]] = slots[i]
+
+
+@in_place
+def _equal_order(a, b, starts, lengths, buffer):  # type: ignore[no-untyped-def]
+    """Whether two rows are alike in their order columns: their keys but for the arrival."""
+    if lengths[a] != lengths[b]:
+        return False
+    same = True
+    for i in range(lengths[a] - 8):
+        same = same and buffer[starts[a] + i] == buffer[starts[b] + i]
+    return same
+
+
+@compiled
+def _replay_top(kinds, panes, heads, following, nodes, roots, starts, lengths, buffer,  # type: ignore[no-untyped-def]
+                limit, ties, counts):  # fmt: skip
+    """Run the operations; at each EMIT the first rows, one list after the other."""
+    out = np.empty(1024, dtype=np.int64)
+    at = emitted_count = 0
+    for op in range(len(kinds)):
+        if kinds[op] == 2:
+            size = nodes[roots[0], 3] if roots[0] >= 0 else 0
+            if at + size > len(out):
+                out = np.concatenate((out, np.empty(len(out) + size, dtype=np.int64)))
+            taken, last = np.int64(0), np.int64(-1)
+            while taken < size:
+                row = treap.kth(nodes, roots[0], taken)
+                if taken >= limit and not (
+                    ties and limit > 0 and _equal_order(last, row, starts, lengths, buffer)
+                ):
+                    break
+                out[at] = last = row
+                at += 1
+                taken += 1
+            counts[emitted_count] = taken
+            emitted_count += 1
+            continue
+        first = heads[panes[op]]
+        treap.move(kinds[op], first, following, nodes, roots, np.int64(0), starts, lengths, buffer)
+    return out[:at]

@@ -1,0 +1,313 @@
+"""Windows: which interval of positions an event takes part in, and when results are due.
+
+Every kind of window gives its groups a line of integer *positions* and each event an interval
+[start, end) on it: window numbers (hopping), ticks (snapshot), session numbers, numbers of
+count windows. Panes of equal interval enter and leave together.
+
+Contract of a windower
+1. `assign(batch, groups)` gives every row its interval; an empty one means that the row is in
+   no window.
+2. `due(cti)` gives, in order, the operations on panes that are due (see `panes.Operations`),
+   the results asked for by them, and the panes that have left for good.
+3. `output_cti(cti)`: no later result starts before it.
+4. `forgets(groups)`: which of the groups without panes need not be remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from weir.events.batch import OPEN, START, Batch, Int64s
+from weir.events.compiled import compiled
+from weir.kernels.aggregates.group_failures import GroupFailure
+from weir.kernels.operators.panes import EMIT, Operations, Panes
+from weir.kernels.structures.keys import grown
+from weir.kernels.structures.time_queue import Holds, TimeQueue
+from weir.plan.nodes import Hopping
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Rows to make: which EMIT each repeats, its lifetime, and when it became final."""
+
+    emit: Int64s
+    vs: Int64s
+    ve: Int64s
+    final: Int64s
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+NO_RESULTS = Results(_NONE, _NONE, _NONE, _NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    operations: Operations
+    results: Results
+    gone: Int64s
+
+
+def results_from(due: Due, time: int) -> Due:
+    """The same without results that start before this time, and without what only they ask for."""
+    operations, results = due.operations, due.results
+    kept = results.vs >= time
+    if kept.all():
+        return due
+    emits = np.flatnonzero(operations.kinds == EMIT)
+    asked = np.zeros(len(emits), dtype=np.bool_)
+    asked[results.emit[kept]] = True
+    stays = np.ones(len(operations.kinds), dtype=np.bool_)
+    stays[emits[~asked]] = False
+    numbers = np.cumsum(asked) - 1
+    return Due(
+        Operations(operations.kinds[stays], operations.groups[stays], operations.panes[stays]),
+        Results(
+            numbers[results.emit[kept]], results.vs[kept], results.ve[kept], results.final[kept]
+        ),
+        due.gone,
+    )
+
+
+class Windower(Protocol):
+    def grow(self, groups: int) -> None: ...
+    def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]: ...
+    def opened(self, panes: Int64s) -> None: ...
+    def due(self, cti: int) -> Due: ...
+    def output_cti(self, cti: int) -> int: ...
+    def forgets(self, groups: Int64s) -> npt.NDArray[np.bool_]: ...
+    def group_state(self, groups: Int64s) -> dict[str, Int64s]: ...
+    def restore(self, groups: Int64s, state: Mapping[str, Int64s], panes: Int64s, cti: int) -> None:
+        """Take over groups and panes from a snapshot."""
+        ...
+
+    def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:
+        """Which restored panes had entered their windows before the snapshot."""
+        ...
+
+
+class _Sliding:
+    """What hopping windows and snapshots share: groups cut at positions where panes change."""
+
+    def __init__(self, panes: Panes) -> None:
+        self._panes = panes
+        self._enters = TimeQueue()
+        self._exits = TimeQueue()
+        self._inside = np.zeros(0, dtype=np.int64)  # by group: panes in the window
+        self._cut = np.full(0, OPEN, dtype=np.int64)  # by group: from where nothing is emitted
+
+    def grow(self, groups: int) -> None:
+        self._inside = grown(self._inside, groups)
+        self._cut = grown(self._cut, groups, OPEN)
+
+    def opened(self, panes: Int64s) -> None:
+        self._enters.add(self._panes.start[panes], panes)
+        self._exits.add(self._panes.end[panes], panes)
+
+    def forgets(self, groups: Int64s) -> npt.NDArray[np.bool_]:
+        return np.ones(len(groups), dtype=np.bool_)
+
+    def group_state(self, groups: Int64s) -> dict[str, Int64s]:
+        return {"cut": self._cut[groups]}
+
+    def _operations(self, enter_until: int, exit_until: int) -> tuple[Operations, Int64s, Int64s]:
+        """Operations with an EMIT wherever a group's contents change; the EMITs' cells
+        (from, to, whether an exit cut it); the panes that left."""
+        enter_at, entering = self._enters.pop(enter_until)
+        exit_at, leaving = self._exits.pop(exit_until)
+        kinds, groups, panes, cells = _cut_cells(
+            enter_at, entering, exit_at, leaving, self._panes.group, self._inside, self._cut
+        )
+        return Operations(kinds, groups, panes), cells, leaving
+
+
+@compiled
+def _cut_cells(enter_at, entering, exit_at, leaving, group_of, inside, cut):  # type: ignore[no-untyped-def]
+    total = len(entering) + len(leaving)
+    kinds = np.empty(2 * total, dtype=np.int64)
+    groups = np.empty(2 * total, dtype=np.int64)
+    panes = np.empty(2 * total, dtype=np.int64)
+    cells = np.empty((total, 3), dtype=np.int64)
+    ops = emits = i = j = 0
+    while i < len(entering) or j < len(leaving):
+        # At one position panes leave before others enter.
+        leaves = j < len(leaving) and (i == len(entering) or exit_at[j] <= enter_at[i])
+        at = exit_at[j] if leaves else enter_at[i]
+        pane = leaving[j] if leaves else entering[i]
+        group = group_of[pane]
+        if inside[group] > 0 and cut[group] < at:
+            kinds[ops], groups[ops], panes[ops] = 2, group, -1
+            cells[emits, 0], cells[emits, 1], cells[emits, 2] = cut[group], at, leaves
+            ops += 1
+            emits += 1
+        cut[group] = at
+        kinds[ops], groups[ops], panes[ops] = 1 if leaves else 0, group, pane
+        ops += 1
+        if leaves:
+            inside[group] -= 1
+            if inside[group] == 0:
+                cut[group] = np.iinfo(np.int64).max
+            j += 1
+        else:
+            inside[group] += 1
+            i += 1
+    return kinds[:ops], groups[:ops], panes[:ops], cells[:emits]
+
+
+class SnapshotWindows(_Sliding):
+    """Cells between neighbouring endpoints of a group's events; positions are ticks."""
+
+    def __init__(self, panes: Panes) -> None:
+        super().__init__(panes)
+        self._holds = Holds()
+
+    def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]:
+        return batch.vs, batch.ve
+
+    def due(self, cti: int) -> Due:
+        operations, cells, gone = self._operations(cti, cti)
+        # A cell that an end closes is known at that end; one that only a start closes is known
+        # once the row with that start is.
+        start, end, leaves = np.ascontiguousarray(cells.T)
+        final = end + (leaves == 0)
+        touched = operations.groups[operations.kinds != EMIT]
+        touched = touched[self._inside[touched] > 0]
+        self._holds.push(self._cut[touched], touched, self._cut)
+        numbers = np.arange(len(cells))
+        return Due(operations, Results(numbers, start, end, final), gone)
+
+    def output_cti(self, cti: int) -> int:
+        return min(cti, self._holds.minimum(self._cut))
+
+    def restore(self, groups: Int64s, state: Mapping[str, Int64s], panes: Int64s, cti: int) -> None:
+        self._cut[groups] = state["cut"]
+        self._exits.add(self._panes.end[panes], panes)
+        np.add.at(self._inside, self._panes.group[panes], 1)
+        self._holds.push(state["cut"], groups, self._cut)
+
+    def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:
+        return np.ones(len(panes), dtype=np.bool_)
+
+
+class HoppingWindows(_Sliding):
+    """Windows `[offset + k·hop, offset + k·hop + size)`; positions are the numbers k."""
+
+    def __init__(self, panes: Panes, window: Hopping) -> None:
+        super().__init__(panes)
+        self._window = window
+        self._flushed = START
+        self._restored_at = START
+
+    def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]:
+        return windows_met(self._window, batch.vs, batch.ve)
+
+    def due(self, cti: int) -> Due:
+        last = last_ended(self._window, cti)
+        operations, cells, gone = self._operations(last, min(last + 1, OPEN - 1))
+        if cti == OPEN:
+            if len(self._exits):
+                raise self._endless()
+            return Due(operations, self._results(cells), gone)
+        operations, cells = self._flush(operations, cells, last + 1)
+        return Due(operations, self._results(cells), gone)
+
+    def _endless(self) -> GroupFailure:
+        """The failure of the first open event, of which only its first window is still known."""
+        w, panes = self._window, self._exits.pop(OPEN)[1]
+        pane = panes[np.argmin(self._panes.start[panes])]
+        start = w.offset + int(self._panes.start[pane]) * w.hop
+        return GroupFailure(
+            int(self._panes.group[pane]),
+            "an open event is in a HOPPING window that never ends; "
+            "clip it first (CLIP_DURATION or CHOP)",
+            window=(start, start + w.size),
+        )
+
+    def _flush(
+        self, operations: Operations, cells: Int64s, until: int
+    ) -> tuple[Operations, Int64s]:
+        """Every group in a window emits up to the last closed one."""
+        if until == self._flushed:
+            return operations, cells
+        self._flushed = until
+        late = np.flatnonzero((self._inside > 0) & (self._cut < until))
+        if not len(late):
+            return operations, cells
+        extra = np.stack([self._cut[late], np.full_like(late, until), late * 0], axis=1)
+        self._cut[late] = until
+        emits = np.full_like(late, 2)
+        operations = Operations(
+            np.concatenate([operations.kinds, emits]),
+            np.concatenate([operations.groups, late]),
+            np.concatenate([operations.panes, -np.ones_like(late)]),
+        )
+        return operations, np.concatenate([cells, extra])
+
+    def _results(self, cells: Int64s) -> Results:
+        w = self._window
+        counts = cells[:, 1] - cells[:, 0]
+        emit = np.repeat(np.arange(len(cells)), counts)
+        firsts = np.repeat(np.cumsum(counts) - counts, counts)
+        numbers = np.repeat(cells[:, 0], counts) + np.arange(len(emit)) - firsts
+        vs = w.offset + numbers * w.hop
+        return Results(emit, vs, vs + w.size, vs + w.size)
+
+    def output_cti(self, cti: int) -> int:
+        if cti in (OPEN, START):
+            return cti
+        w = self._window
+        return max(w.offset + (last_ended(w, cti) + 1) * w.hop, START)
+
+    def restore(self, groups: Int64s, state: Mapping[str, Int64s], panes: Int64s, cti: int) -> None:
+        self._cut[groups] = state["cut"]
+        self._exits.add(self._panes.end[panes], panes)
+        self._restored_at = cti
+        entered = self.entered(panes)
+        self._enters.add(self._panes.start[panes[~entered]], panes[~entered])
+        np.add.at(self._inside, self._panes.group[panes[entered]], 1)
+
+    def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:
+        return self._panes.start[panes] <= last_ended(self._window, self._restored_at)
+
+
+def last_ended(window: Hopping, cti: int) -> int:
+    """The number of the last window that has ended at this CTI."""
+    if cti == OPEN:
+        return OPEN - 1
+    return max((cti - window.offset - window.size) // window.hop, START)
+
+
+def windows_met(window: Hopping, vs: Int64s, ve: Int64s) -> tuple[Int64s, Int64s]:
+    """The first window that each lifetime meets and one past the last (`OPEN`: none is)."""
+    numbers: tuple[Int64s, Int64s] = _window_numbers(vs, ve, window.size, window.hop, window.offset)
+    return numbers
+
+
+@compiled
+def _window_numbers(vs, ve, size, hop, offset):  # type: ignore[no-untyped-def]
+    """The first window that each lifetime meets and one past the last. Neighbours mostly have
+    the same, so the divisions are skipped while a time stays in the same step of the grid."""
+    none = np.iinfo(np.int64).max
+    starts = np.empty(len(vs), dtype=np.int64)
+    ends = np.empty(len(vs), dtype=np.int64)
+    start = end = 0
+    start_from = start_until = end_from = end_until = np.int64(0)
+    for row in range(len(vs)):
+        if not start_from <= vs[row] < start_until:
+            start = (vs[row] - offset - size) // hop + 1
+            start_from = (start - 1) * hop + offset + size
+            start_until = start_from + hop
+        starts[row] = start
+        if ve[row] == none:
+            ends[row] = none
+            continue
+        if not end_from < ve[row] <= end_until:
+            end = -((offset - ve[row]) // hop)
+            end_until = end * hop + offset
+            end_from = end_until - hop
+        ends[row] = end
+    return starts, ends

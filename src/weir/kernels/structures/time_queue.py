@@ -1,0 +1,214 @@
+"""Things that are due at a time: a few sorted runs, merged geometrically.
+
+Contract
+1. `add(times, ids)` remembers ids under times; `pop(until)` takes out all with time ≤ until,
+   ordered by time, where it is equal by when it was added.
+2. Adding k things costs O(k log n), not only amortised: long runs are merged a little with every
+   call, and are read where they are until then. Popping touches only what is due.
+3. Nothing is removed but by `pop`: an owner that drops an id early must know it when it is due.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.batch import OPEN, Int64s
+from weir.events.compiled import in_place
+from weir.kernels.structures.keys import each_once
+
+_NOTHING = np.zeros(0, dtype=np.int64)
+
+_AT_LEAST = 4_096
+"""Things of each merge that one call moves, about 10 µs; or, of more that are added, four times
+as many: a merge is done before so much has come that the next one is due."""
+
+
+class TimeQueue:
+    """See the module's contract."""
+
+    def __init__(self) -> None:
+        # The longest first, each at least twice the next or about to be merged with it.
+        self._runs: list[_Run | _Merge] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    @property
+    def next_time(self) -> int:
+        """The smallest time that something is due at; `OPEN` when nothing is."""
+        return min((run.next_time for run in self._runs), default=OPEN)
+
+    def add(self, times: Int64s, ids: Int64s) -> None:
+        if not len(times):
+            return
+        runs = self._runs
+        runs.append(_Run(*_sorted(times, ids)))
+        # From the end: what is merged at once may be merged with the run before it.
+        for at in reversed(range(len(runs) - 1)):
+            one, other = runs[at], runs[at + 1]
+            if isinstance(one, _Run) and isinstance(other, _Run) and len(one) < 2 * len(other):
+                runs[at : at + 2] = [_Merge(one, other)]
+            runs[at] = runs[at].advanced(max(_AT_LEAST, 4 * len(times)))
+
+    def pop(self, until: int) -> tuple[Int64s, Int64s]:
+        due = [part for run in self._runs for part in run.pop(until)]
+        if not due:
+            return _NOTHING, _NOTHING
+        self._runs = [run for run in self._runs if len(run)]
+        if len(due) == 1:
+            return due[0]
+        return _sorted(np.concatenate([t for t, _ in due]), np.concatenate([i for _, i in due]))
+
+
+class _Run:
+    """Times in order, and whose they are."""
+
+    def __init__(self, times: Int64s, ids: Int64s) -> None:
+        self.times, self.ids = times, ids
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def next_time(self) -> int:
+        return int(self.times[0]) if len(self.times) else OPEN
+
+    def pop(self, until: int) -> list[tuple[Int64s, Int64s]]:
+        cut = int(np.searchsorted(self.times, until, side="right"))
+        due = self.times[:cut], self.ids[:cut]
+        self.times, self.ids = self.times[cut:], self.ids[cut:]
+        return [due] if cut else []
+
+    def advanced(self, count: int) -> _Run:
+        return self
+
+
+class _Merge:
+    """Two runs that become one. Whatever is popped meanwhile is a beginning of the one too."""
+
+    def __init__(self, one: _Run, other: _Run) -> None:
+        self._one, self._other = one, other
+        self._whole = (one.times, one.ids, other.times, other.ids)
+        self._times = np.empty(len(self), dtype=np.int64)
+        self._ids = np.empty(len(self), dtype=np.int64)
+        self._done = np.zeros(2, dtype=np.int64)  # of either run
+
+    def __len__(self) -> int:
+        return len(self._one) + len(self._other)
+
+    @property
+    def next_time(self) -> int:
+        return min(self._one.next_time, self._other.next_time)
+
+    def pop(self, until: int) -> list[tuple[Int64s, Int64s]]:
+        return self._one.pop(until) + self._other.pop(until)
+
+    def advanced(self, count: int) -> _Run | _Merge:
+        """Merge this many more; at the end the one run."""
+        if not len(self._one) or not len(self._other):
+            return self._one if len(self._one) else self._other
+        if not _merge(*self._whole, self._times, self._ids, self._done, count):
+            return self
+        popped = len(self._times) - len(self)
+        return _Run(self._times[popped:], self._ids[popped:])
+
+
+@in_place
+def _merge(a_times, a_ids, b_times, b_ids, times, ids, done, count):  # type: ignore[no-untyped-def]
+    """Go on from where `done` says; whether all are merged."""
+    i, j = done[0], done[1]
+    until = min(i + j + count, len(times))
+    for at in range(i + j, until):
+        if j == len(b_times) or (i < len(a_times) and a_times[i] <= b_times[j]):
+            times[at], ids[at] = a_times[i], a_ids[i]
+            i += 1
+        else:
+            times[at], ids[at] = b_times[j], b_ids[j]
+            j += 1
+    done[0], done[1] = i, j
+    return until == len(times)
+
+
+def _sorted(times: Int64s, ids: Int64s) -> tuple[Int64s, Int64s]:
+    """In order, in arrays of their own."""
+    if bool((times[1:] >= times[:-1]).all()):
+        return times.copy(), ids.copy()
+    order = np.argsort(times, kind="stable")
+    return times[order], ids[order]
+
+
+def after(ends: Int64s) -> Int64s:
+    """The first CTI at which nothing can touch a piece with this end; an open one ends at OPEN."""
+    return np.minimum(ends, OPEN - 1) + 1
+
+
+class Holds:
+    """The smallest start among things that are still held: it bounds the output CTI.
+
+    A heap with lazy deletion. The owner keeps `current`, indexed by id: an entry counts while
+    `current[id]` is still the start it was pushed with.
+    """
+
+    def __init__(self) -> None:
+        self._starts = np.zeros(64, dtype=np.int64)
+        self._ids = np.zeros(64, dtype=np.int64)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def push(self, starts: Int64s, ids: Int64s, current: Int64s) -> None:
+        if self._size + len(starts) > len(self._starts):
+            self._make_room(len(starts), current)
+        self._size = _push_all(self._starts, self._ids, self._size, starts, ids)
+
+    def _make_room(self, count: int, current: Int64s) -> None:
+        """Drop what is stale or was pushed twice; then there is room for this many more."""
+        starts, ids = self._starts[: self._size], self._ids[: self._size]
+        ids = each_once(ids[(current[ids] == starts) & (starts != OPEN)])
+        ids = ids[np.argsort(current[ids])]  # in order: a heap
+        self._size = len(ids)
+        room = np.zeros(max(64, 2 * (self._size + count)), np.int64)
+        self._starts, self._ids = np.concatenate([current[ids], room]), np.concatenate([ids, room])
+
+    def minimum(self, current: Int64s) -> int:
+        """The smallest start still held; `OPEN` when nothing is."""
+        self._size = _drop_stale(self._starts, self._ids, self._size, current)
+        return int(self._starts[0]) if self._size else OPEN
+
+
+@in_place
+def _push_one(heap, ids, size, start, owner):  # type: ignore[no-untyped-def]
+    at = size
+    while at > 0 and heap[(at - 1) >> 1] > start:
+        heap[at], ids[at] = heap[(at - 1) >> 1], ids[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    heap[at], ids[at] = start, owner
+    return size + 1
+
+
+@in_place
+def _push_all(heap, ids, size, starts, new_ids):  # type: ignore[no-untyped-def]
+    for i in range(len(starts)):
+        size = _push_one(heap, ids, size, starts[i], new_ids[i])
+    return size
+
+
+@in_place
+def _drop_stale(heap, ids, size, current):  # type: ignore[no-untyped-def]
+    while size > 0 and current[ids[0]] != heap[0]:
+        size -= 1
+        start, owner = heap[size], ids[size]
+        at = 0
+        while True:
+            child = 2 * at + 1
+            if child >= size:
+                break
+            if child + 1 < size and heap[child + 1] < heap[child]:
+                child += 1
+            if heap[child] >= start:
+                break
+            heap[at], ids[at] = heap[child], ids[child]
+            at = child
+        heap[at], ids[at] = start, owner
+    return size

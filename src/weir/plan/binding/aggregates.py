@@ -1,0 +1,270 @@
+"""Aggregates: their types, and how they come out of expressions into an `Aggregate` node.
+
+What a kernel gets, after binding (arguments are columns; NULL means a column of only NULLs):
+
+    count_star                    nothing                          -> BIGINT
+    count count_distinct          any                              -> BIGINT
+    sum                           BIGINT | DOUBLE | DECIMAL(p,s)   -> the same | DECIMAL(38,s)
+    avg                           BIGINT | DOUBLE | DECIMAL(p,s)   -> DOUBLE | DECIMAL(38,s+4)
+    stddev variance quantile_cont BIGINT | DOUBLE | DECIMAL        -> DOUBLE
+    min max quantile_disc         any                              -> the same
+    first last                    any                              -> the same
+    collect                       T                                -> LIST(T)
+    user                          as the user's aggregate declares
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+
+import pyarrow as pa
+
+from weir.errors import PlanError, Position
+from weir.events.types import BIGINT, DOUBLE, INT, NULL, is_numeric, type_name
+from weir.plan.binding.binder import Scope, bind, bind_condition, lookup, unknown, user_arguments
+from weir.plan.binding.coercion import MAX_PRECISION, coerce, type_of
+from weir.plan.binding.functions import FUNCTIONS
+from weir.plan.binding.partitioning import checked
+from weir.plan.binding.projection import project
+from weir.plan.expressions import AggregateCall, Call, Column, Expr, Literal, walk
+from weir.plan.nodes import Aggregate, Aggregation, CountWindow, Node, Window, schema
+from weir.plan.user_code import AggregateFunction, UserFunctions
+
+NUMERIC = ("sum", "avg", "stddev", "variance", "quantile_cont")
+PLAIN = ("count", "count_distinct", "min", "max", "quantile_disc", "first", "last", "collect")
+AGGREGATES = ("count_star", "median", *NUMERIC, *PLAIN)
+"""The names an `AggregateCall` may have, besides the user's; `count` without an argument is
+`count_star`, with DISTINCT `count_distinct`; `median` is `quantile_cont` at 0.5."""
+
+_BY_ORDER = ("first", "last", "collect", "user")
+
+
+def is_aggregate(expr: Expr, functions: UserFunctions) -> bool:
+    """Whether this very node is an aggregate; the user's may be written as a plain call."""
+    if isinstance(expr, Call):
+        known = expr.function in FUNCTIONS or expr.function in functions.scalars
+        return not known and expr.function in functions.aggregates
+    return isinstance(expr, AggregateCall)
+
+
+def has_aggregate(expr: Expr, functions: UserFunctions) -> bool:
+    return any(is_aggregate(e, functions) for e in walk(expr))
+
+
+def bind_aggregate(call: Expr, scope: Scope) -> tuple[AggregateCall, AggregateFunction | None]:
+    """A typed aggregate with its canonical name, and the user's function if it is one."""
+    if isinstance(call, Call):
+        call = AggregateCall(call.function, call.args, position=call.position)
+    assert isinstance(call, AggregateCall)
+    call = _canonical(call)
+    args = tuple(bind(a, scope.at("an aggregate")) for a in call.args)
+    condition = None
+    if call.filter is not None:
+        condition = bind_condition(call.filter, scope.at("FILTER"))
+    call = replace(call, args=args, filter=condition)
+    if call.function in AGGREGATES:
+        return _typed(call), None
+    user = scope.functions.aggregates.get(call.function)
+    if user is None:
+        known = ("median", *NUMERIC, *PLAIN, *scope.functions.aggregates)
+        raise unknown("aggregate", call.function, known, call.position)
+    cast = user_arguments(user.name, user.args, args, call.position)
+    return replace(call, args=cast, type=user.result), user
+
+
+def _canonical(call: AggregateCall) -> AggregateCall:
+    function = call.function
+    if call.distinct:
+        if function != "count":
+            raise PlanError(f"{function.upper()} takes no DISTINCT", position=call.position)
+        return replace(call, function="count_distinct", distinct=False)
+    if function == "count" and not call.args:
+        return replace(call, function="count_star")
+    if function == "median":
+        return replace(call, function="quantile_cont", params=("0.5",))
+    if function in ("quantile_disc", "quantile_cont"):
+        return _quantile(call)
+    return call
+
+
+def _quantile(call: AggregateCall) -> AggregateCall:
+    args, params = call.args, call.params
+    if not params and len(args) == 2 and isinstance(args[1], Literal):
+        params = (str(args[1].value),)
+        args = args[:1]
+    try:
+        (share,) = (Decimal(p) for p in params)
+        fits = 0 <= share <= 1
+    except (ValueError, InvalidOperation):
+        fits = False
+    if not fits:
+        name = call.function.upper()
+        raise PlanError(
+            f"{name}(x, p) takes a number p from 0 to 1, written out", position=call.position
+        )
+    return replace(call, args=args, params=params)
+
+
+def _typed(call: AggregateCall) -> AggregateCall:
+    wanted = 0 if call.function == "count_star" else 1
+    if len(call.args) != wanted:
+        raise PlanError(
+            f"{call.function.upper()} takes {wanted} argument(s), not {len(call.args)}",
+            position=call.position,
+        )
+    if not wanted:
+        return replace(call, type=BIGINT)
+    arg = _argument(call)
+    return replace(call, args=(arg,), type=_result(call.function, type_of(arg)))
+
+
+def _argument(call: AggregateCall) -> Expr:
+    arg = call.args[0]
+    dtype = type_of(arg)
+    if call.function in NUMERIC:
+        if dtype == NULL:
+            return coerce(arg, BIGINT if call.function == "sum" else DOUBLE)
+        if not is_numeric(dtype):
+            raise _refused(call, dtype)
+        return coerce(arg, BIGINT) if dtype == INT else arg
+    return arg
+
+
+def _refused(call: AggregateCall, dtype: pa.DataType) -> PlanError:
+    name = "MEDIAN or QUANTILE_CONT" if call.function == "quantile_cont" else call.function.upper()
+    return PlanError(f"{name} does not take {type_name(dtype)}", position=call.position)
+
+
+def _result(function: str, dtype: pa.DataType) -> pa.DataType:
+    if function in ("count", "count_distinct"):
+        return BIGINT
+    if function == "collect":
+        return pa.list_(dtype)
+    if function in ("stddev", "variance", "quantile_cont"):
+        return DOUBLE
+    if function == "sum" and pa.types.is_decimal(dtype):
+        return pa.decimal128(MAX_PRECISION, dtype.scale)
+    if function == "avg":
+        if pa.types.is_decimal(dtype):
+            return pa.decimal128(MAX_PRECISION, min(dtype.scale + 4, MAX_PRECISION))
+        return DOUBLE
+    return dtype
+
+
+class Aggregator:
+    """Collects what the expressions above a window need, then makes the `Aggregate`.
+
+    Invariant: every column that `scope` has handed out is in the node that `node` makes; equal
+    keys, arguments and aggregates are one column. `scope` is where the select list, HAVING and
+    ORDER BY are bound: aggregates and keys become columns, `vs` / `ve` is the window.
+    """
+
+    def __init__(self, node: Node, scope: Scope, keys: Sequence[Expr], window: Window) -> None:
+        self._input, self._inside, self._window = node, scope, window
+        self._keys: list[tuple[str, Expr]] = []
+        self._columns: list[tuple[str, Expr]] = []
+        self._results: list[tuple[str, AggregateCall, AggregateFunction | None]] = []
+        self._aliases: dict[str, Expr] = {}
+        for key in keys:
+            self._add_key(key)
+        self.scope = Scope(
+            (), (), clause="SELECT", functions=scope.functions, replaced=self._replace
+        )
+
+    def name_results(self, columns: Mapping[str, Expr]) -> None:
+        """The selected columns: HAVING and ORDER BY may use their names too."""
+        self._aliases.update(columns)
+
+    def node(self, position: Position | None = None) -> Node:
+        """The aggregate over one projection of the input to keys and arguments."""
+        aggregates = [(n, self._aggregation(c, u)) for n, c, u in self._results]
+        ordered = isinstance(self._window, CountWindow) or any(
+            a.function in _BY_ORDER for _, a in aggregates
+        )
+        columns = self._columns
+        if ordered:
+            # Ties are broken by the payload: it must stay what the user sees it to be.
+            seen = [
+                (v.expr.name, v.expr) for v in self._inside.visible if isinstance(v.expr, Column)
+            ]
+            columns = seen + [c for c in columns if c[0] not in dict(seen)]
+        keys = tuple(name for name, _ in self._keys)
+        below = project(self._input, columns)
+        return checked(Aggregate(below, keys, tuple(aggregates), self._window), position)
+
+    def _add_key(self, key: Expr) -> None:
+        if all(key != known for _, known in self._keys):
+            self._keys.append((self._column(key, "$k"), key))
+
+    def _column(self, expr: Expr, prefix: str = "$x") -> str:
+        """The name of a bound expression's column below the aggregate."""
+        for name, known in self._columns:
+            if known == expr:
+                return name
+        plain = isinstance(expr, Column) and expr.name not in ("vs", "ve")
+        name = expr.name if plain and isinstance(expr, Column) else f"{prefix}{len(self._columns)}"
+        self._columns.append((name, expr))
+        return name
+
+    def _aggregation(self, call: AggregateCall, user: AggregateFunction | None) -> Aggregation:
+        return Aggregation(
+            "user" if user else call.function,
+            tuple(self._column(a) for a in call.args),
+            type_of(call),
+            None if call.filter is None else self._column(call.filter),
+            call.params,
+            user,
+        )
+
+    def _replace(self, expr: Expr) -> Expr | None:
+        if is_aggregate(expr, self._inside.functions):
+            return self._result(expr)
+        if isinstance(expr, Column):
+            return self._named(expr)
+        computed = any(not isinstance(key, Column) for _, key in self._keys)
+        if computed and not isinstance(expr, Literal):
+            return self._computed_key(expr)
+        return None
+
+    def _result(self, expr: Expr) -> Expr:
+        call, user = bind_aggregate(expr, self._inside)
+        for name, known, _ in self._results:
+            if known == call:
+                return Column(name, type=known.type)
+        name = f"$a{len(self._results)}"
+        self._results.append((name, call, user))
+        return Column(name, type=call.type)
+
+    def _named(self, column: Column) -> Expr:
+        end = {"vs": "vs", "window_start": "vs", "ve": "ve", "window_end": "ve"}.get(column.name)
+        if end is not None:
+            return Column(end, type=schema(self._input).time)
+        if column.name in self._aliases and lookup(column.name, self._inside) is None:
+            return self._aliases[column.name]
+        found = self._above(bind(column, self._inside))
+        if found is None:
+            raise PlanError(
+                f"column `{column.name}` is neither in GROUP BY nor in an aggregate",
+                position=column.position,
+            )
+        return found
+
+    def _above(self, bound: Expr) -> Expr | None:
+        """A key, or a field of a key, as a column above the aggregate."""
+        for name, key in self._keys:
+            if key == bound:
+                return Column(name, type=key.type)
+        if isinstance(bound, Call) and bound.function == "field":
+            struct = self._above(bound.args[0])
+            return None if struct is None else replace(bound, args=(struct, bound.args[1]))
+        return None
+
+    def _computed_key(self, expr: Expr) -> Expr | None:
+        if any(is_aggregate(e, self._inside.functions) for e in walk(expr)):
+            return None
+        try:
+            return self._above(bind(expr, self._inside))
+        except PlanError:  # not an expression of the input: its parts will say why
+            return None

@@ -1,0 +1,251 @@
+"""Names and types: an expression as written becomes one that an operator can evaluate.
+
+Contract
+1. `bind(expr, scope)` gives the same tree with every node typed, every `Column` naming a column
+   of the scope's input, and casts where operands meet (`coercion.py`).
+2. What is wrong is a PlanError that carries the position of the part that is wrong.
+3. A scope says what a name stands for. Bare `vs` and `ve` are the input's own lifetime unless
+   the scope says otherwise; `A.k` is found by its qualifier, `k` when only one input has it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import pyarrow as pa
+
+from weir.errors import PlanError, Position
+from weir.events.types import BOOLEAN, STRING, type_name
+from weir.plan.binding.coercion import (
+    castable,
+    coerce,
+    common_type_of,
+    literal_type,
+    type_of,
+    widens,
+)
+from weir.plan.binding.functions import FUNCTIONS, OPERATORS, typed
+from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
+from weir.plan.nodes import Schema
+from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """A name that expressions may use, and the bound expression it stands for."""
+
+    qualifier: str | None
+    name: str
+    expr: Expr
+
+    @property
+    def full(self) -> str:
+        return self.name if self.qualifier is None else f"{self.qualifier}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an expression may read, and where it stands (`clause`, for messages).
+
+    `visible` are the payload columns in the order `*` lists them; `times` the lifetimes.
+    `replaced` is asked first, with the expression as written: what it gives is not looked at
+    further (aggregates and group keys above a window). `aliases` count where nothing else is
+    called so.
+    """
+
+    visible: tuple[Visible, ...]
+    times: tuple[Visible, ...]
+    clause: str = "this expression"
+    functions: UserFunctions = NO_FUNCTIONS
+    aliases: tuple[Visible, ...] = ()
+    replaced: Callable[[Expr], Expr | None] | None = None
+
+    def at(self, clause: str) -> Scope:
+        return replace(self, clause=clause)
+
+
+def schema_scope(
+    schema: Schema, qualifier: str | None = None, functions: UserFunctions = NO_FUNCTIONS
+) -> Scope:
+    """A single input's columns, bare and under its name, and its lifetime."""
+    columns = tuple(Visible(qualifier, n, Column(n, type=t)) for n, t in schema.columns)
+    times = lifetime(schema.time)
+    if qualifier is not None:
+        times += tuple(Visible(qualifier, t.name, t.expr) for t in times)
+    return Scope(columns, times, functions=functions)
+
+
+def lifetime(time: pa.DataType, names: tuple[str, str] = ("vs", "ve")) -> tuple[Visible, ...]:
+    """The operator's own lifetime under two bare names."""
+    pairs = zip(names, ("vs", "ve"), strict=True)
+    return tuple(Visible(None, n, Column(end, type=time)) for n, end in pairs)
+
+
+def bind(expr: Expr, scope: Scope) -> Expr:
+    """The expression with names resolved and types set.
+
+    >>> scope = schema_scope(Schema((("v", pa.int64()),), pa.int64()))
+    >>> bind(Call("gt", (Column("v"), Literal(1))), scope).type
+    DataType(bool)
+    """
+    if scope.replaced is not None and (found := scope.replaced(expr)) is not None:
+        return replace(found, position=expr.position)
+    match expr:
+        case Column():
+            return _column(expr, scope)
+        case Literal():
+            return expr if expr.type is not None else replace(expr, type=literal_type(expr))
+        case Cast():
+            return _cast(expr, scope)
+        case Case():
+            return _case(expr, scope)
+        case Call(function="neg", args=(Literal(value=int() | float() | Decimal() as value),)) if (
+            not isinstance(value, bool)
+        ):
+            # -9223372036854775808 is a BIGINT although the number after the minus is none.
+            return bind(Literal(-value, position=expr.position), scope)
+        case Call():
+            return _call(expr, scope)
+        case UserCall():
+            return _user_call(expr, tuple(bind(a, scope) for a in expr.args))
+        case AggregateCall():
+            raise PlanError(
+                f"an aggregate cannot stand in {scope.clause}",
+                position=expr.position,
+                hint="HAVING filters by aggregates" if scope.clause == "WHERE" else "",
+            )
+    raise AssertionError(f"not an expression: {expr!r}")
+
+
+def bind_condition(expr: Expr, scope: Scope) -> Expr:
+    """`bind`, and it must be BOOLEAN."""
+    bound = bind(expr, scope)
+    if not widens(type_of(bound), BOOLEAN):
+        raise PlanError(
+            f"{scope.clause} must be BOOLEAN, not {type_name(type_of(bound))}",
+            position=expr.position,
+        )
+    return coerce(bound, BOOLEAN)
+
+
+# --- names ---------------------------------------------------------------------------------
+
+
+def _column(column: Column, scope: Scope) -> Expr:
+    found = lookup(column.name, scope, column.position)
+    if found is not None:
+        return replace(found, position=column.position)
+    if column.name in ("window_start", "window_end"):
+        raise PlanError(
+            f"there is no window yet in {scope.clause}: no `{column.name}`",
+            position=column.position,
+        )
+    raise unknown("column", column.name, _names(scope), column.position)
+
+
+def lookup(name: str, scope: Scope, position: Position | None = None) -> Expr | None:
+    """What a name stands for: a lifetime, a column, a field of a STRUCT column, an alias."""
+    for candidates in (scope.times, scope.visible, scope.aliases):
+        found = _matching(name, candidates)
+        if len(found) > 1 and any(v.expr != found[0].expr for v in found):
+            both = " or ".join(f"`{v.full}`" for v in found)
+            raise PlanError(f"`{name}` is ambiguous: it may be {both}", position=position)
+        if found:
+            return found[0].expr
+    return _struct_field(name, scope, position)
+
+
+def _matching(name: str, candidates: tuple[Visible, ...]) -> list[Visible]:
+    exact = [v for v in candidates if v.full == name]
+    if exact or name in ("vs", "ve"):  # bare `vs` is never one of the joined inputs'
+        return exact
+    return [v for v in candidates if v.name == name]
+
+
+def _struct_field(name: str, scope: Scope, position: Position | None) -> Expr | None:
+    prefix, dot, field = name.rpartition(".")
+    struct = lookup(prefix, scope, position) if dot else None
+    if struct is None or not pa.types.is_struct(type_of(struct)):
+        return None
+    return typed(Call("field", (struct, Literal(field, type=STRING)), position=position))
+
+
+def _names(scope: Scope) -> list[str]:
+    visible = (*scope.visible, *scope.times, *scope.aliases)
+    return list(dict.fromkeys(n for v in visible for n in (v.name, v.full)))
+
+
+def unknown(
+    what: str, name: str, known: Iterable[str], position: Position | None = None
+) -> PlanError:
+    """The error for a name that nothing has, with the nearest one as a hint."""
+    by_lower = {n.lower(): n for n in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    hint = f"did you mean `{by_lower[close[0]]}`?" if close else ""
+    return PlanError(f"unknown {what} `{name}`", position=position, hint=hint)
+
+
+# --- types ---------------------------------------------------------------------------------
+
+
+def _cast(cast: Cast, scope: Scope) -> Expr:
+    arg = bind(cast.arg, scope)
+    if not castable(type_of(arg), type_of(cast)):
+        source, target = type_name(type_of(arg)), type_name(type_of(cast))
+        raise PlanError(f"no CAST from {source} to {target}", position=cast.position)
+    return replace(cast, arg=arg)
+
+
+def _case(case: Case, scope: Scope) -> Expr:
+    conditions = [bind_condition(c, scope.at("the condition of WHEN")) for c, _ in case.branches]
+    values = [bind(v, scope) for v in (*(v for _, v in case.branches), case.otherwise)]
+    shared = common_type_of(type_of(v) for v in values)
+    if shared is None:
+        names = ", ".join(dict.fromkeys(type_name(type_of(v)) for v in values))
+        raise PlanError(f"the branches of CASE have types {names}", position=case.position)
+    cast = [coerce(v, shared) for v in values]
+    branches = tuple(zip(conditions, cast[:-1], strict=True))
+    return replace(case, branches=branches, otherwise=cast[-1], type=shared)
+
+
+def _call(call: Call, scope: Scope) -> Expr:
+    if call.function == "explode":
+        raise PlanError("EXPLODE stands alone in a select list", position=call.position)
+    if call.function not in FUNCTIONS and call.function not in scope.functions.scalars:
+        if call.function in scope.functions.aggregates:
+            return bind(AggregateCall(call.function, call.args, position=call.position), scope)
+        built_in = (name for name in FUNCTIONS if name not in OPERATORS)
+        known = (*built_in, *scope.functions.scalars, *scope.functions.aggregates)
+        raise unknown("function", call.function, known, call.position)
+    args = tuple(bind(a, scope) for a in call.args)
+    if call.function in FUNCTIONS:
+        return typed(replace(call, args=args))
+    function = scope.functions.scalars[call.function]
+    return _user_call(UserCall(function, args, position=call.position), args)
+
+
+def _user_call(call: UserCall, args: tuple[Expr, ...]) -> Expr:
+    name, wanted = call.function.name, call.function.args
+    cast = user_arguments(name, wanted, args, call.position)
+    return replace(call, args=cast, type=call.function.result)
+
+
+def user_arguments(
+    name: str, wanted: tuple[pa.DataType, ...], args: tuple[Expr, ...], position: Position | None
+) -> tuple[Expr, ...]:
+    """The arguments of the user's function, as the types it declares."""
+    if len(args) != len(wanted):
+        raise PlanError(
+            f"{name} takes {len(wanted)} argument(s), not {len(args)}", position=position
+        )
+    for place, (arg, target) in enumerate(zip(args, wanted, strict=True), start=1):
+        if not widens(type_of(arg), target):
+            raise PlanError(
+                f"{name}: argument {place} must be {type_name(target)}, "
+                f"not {type_name(type_of(arg))}",
+                position=arg.position or position,
+            )
+    return tuple(coerce(a, t) for a, t in zip(args, wanted, strict=True))

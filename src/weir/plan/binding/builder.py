@@ -1,0 +1,223 @@
+"""From what a query says to nodes: the one maker of plans.
+
+`build_query` is what the script and the fluent API both call, so that they make equal plans.
+
+The order of a SELECT's operators: inputs, Partition, joins, Filter (WHERE), Aggregate, Filter
+(HAVING), Project, Explode, Distinct, the lifetime change of WITH; then, for the whole query,
+Union, Top, and a Project that takes hidden columns away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from weir.errors import PlanError, Position
+from weir.events.types import type_name
+from weir.plan.binding.aggregates import has_aggregate
+from weir.plan.binding.binder import Scope, bind, lookup, schema_scope, unknown
+from weir.plan.binding.coercion import coerce, common_type_of
+from weir.plan.binding.joins import Side
+from weir.plan.binding.partitioning import checked
+from weir.plan.binding.projection import check_name, keep_only, passed, project, with_columns
+from weir.plan.binding.query import (
+    JoinClause,
+    NamedRelation,
+    Query,
+    Relation,
+    Select,
+    SubqueryRelation,
+)
+from weir.plan.binding.selects import SelectBuilder
+from weir.plan.expressions import Column, Expr, columns_of
+from weir.plan.expressions import Literal as Constant
+from weir.plan.limits import sized
+from weir.plan.nodes import Apply, Hopping, Node, Top, Union, schema
+from weir.plan.user_code import NO_FUNCTIONS, OperatorCall, UserFunctions
+
+MOST_JOINS = 100
+"""In one SELECT. Every join looks at all columns of those before it."""
+
+
+def build_query(
+    query: Query, streams: Mapping[str, Node], functions: UserFunctions = NO_FUNCTIONS
+) -> Node:
+    """The bound plan of a query over named streams; PlanError where it cannot be."""
+    _check_limit(query)
+    if len(query.selects) == 1:
+        order = [item.expr for item in query.order_by]
+        single = _single(query, _select(query.selects[0], streams, functions, order))
+        return sized(single, query.position)
+    selects = [_select(s, streams, functions) for s in query.selects]
+    node = sized(union([_finished(s) for s in selects], query.position), query.position)
+    scope = schema_scope(schema(node), functions=functions)
+    return sized(_ranked(query, node, scope, {}, "instant"), query.position)
+
+
+def _check_limit(query: Query) -> None:
+    if query.order_by and query.limit is None:
+        raise PlanError(
+            "ORDER BY needs LIMIT: a stream has no order of its own",
+            position=query.order_by[0].expr.position or query.position,
+        )
+    if query.limit is not None and not 0 < query.limit < 2**62:
+        raise PlanError(f"LIMIT must be positive, not {query.limit}", position=query.position)
+    if query.ties and not query.order_by:
+        raise PlanError("WITH TIES needs ORDER BY", position=query.position)
+
+
+def _select(
+    select: Select,
+    streams: Mapping[str, Node],
+    functions: UserFunctions,
+    order: Sequence[Expr] = (),
+) -> SelectBuilder:
+    first = _relation(select.relation, streams, functions)
+    joins: list[tuple[JoinClause, Side]] = []
+    for join in select.joins:
+        if len(joins) == MOST_JOINS:
+            raise PlanError(
+                f"more than {MOST_JOINS} joins in one SELECT",
+                position=join.relation.position,
+                hint="name what some of them give as a stream of its own",
+            )
+        joins.append((join, _relation(join.relation, streams, functions)))
+    return SelectBuilder(select, first, joins, functions, order)
+
+
+def _relation(relation: Relation, streams: Mapping[str, Node], functions: UserFunctions) -> Side:
+    match relation:
+        case NamedRelation():
+            if relation.stream not in streams:
+                raise unknown("stream", relation.stream, streams, relation.position)
+            alias = relation.alias or relation.stream
+            return Side(streams[relation.stream], alias, relation.position)
+        case SubqueryRelation():
+            node = build_query(relation.query, streams, functions)
+            return Side(node, relation.alias, relation.position)
+
+
+def _finished(builder: SelectBuilder) -> Node:
+    return keep_only(builder.build(), [item.name for item in builder.items])
+
+
+# --- ORDER BY … LIMIT ----------------------------------------------------------------------
+
+
+def _single(query: Query, builder: SelectBuilder) -> Node:
+    """One SELECT: ORDER BY may also read what is not selected, which travels hidden."""
+    outputs = builder.output_scope()
+    hidden = {
+        place: builder.carry(item.expr)
+        for place, item in enumerate(query.order_by)
+        if not _readable(item.expr, outputs)
+    }
+    windowed = isinstance(builder.select.with_clause, Hopping)
+    return _ranked(query, builder.build(), outputs, hidden, "window" if windowed else "instant")
+
+
+def _readable(expr: Expr, outputs: Scope) -> bool:
+    if has_aggregate(expr, outputs.functions):
+        return False
+    return all(lookup(name, outputs) is not None for name in columns_of(expr))
+
+
+def _ranked(
+    query: Query,
+    node: Node,
+    outputs: Scope,
+    hidden: Mapping[int, str],
+    scope: Literal["window", "instant"],
+) -> Node:
+    """What ORDER BY and LIMIT leave; `hidden` are order columns that the node has already."""
+    if query.limit is not None:
+        order: list[tuple[str, bool]] = []
+        for place, item in enumerate(query.order_by):
+            name = hidden.get(place)
+            if name is None:
+                name, node = _order_column(node, item.expr, outputs, f"$o{place}")
+            _check_order(item.expr)
+            order.append((name, item.descending))
+        top = Top(node, tuple(order), query.limit, query.ties, scope)
+        node = checked(top, query.position)
+    return keep_only(node, [v.name for v in outputs.visible])
+
+
+def _order_column(node: Node, expr: Expr, outputs: Scope, name: str) -> tuple[str, Node]:
+    """The column to order by, and the node that has it."""
+    bound = bind(expr, outputs.at("ORDER BY"))
+    if isinstance(bound, Column) and bound.name not in ("vs", "ve"):
+        return bound.name, node
+    return name, with_columns(node, [(name, bound)])
+
+
+def _check_order(expr: Expr) -> None:
+    if isinstance(expr, Constant):
+        raise PlanError("ORDER BY takes columns, not a constant", position=expr.position)
+
+
+# --- several inputs ------------------------------------------------------------------------
+
+
+def union(nodes: Sequence[Node], position: Position | None = None) -> Node:
+    """UNION ALL: the columns by place, widened where their types differ; the first's names."""
+    schemas = [schema(n) for n in nodes]
+    width = len(schemas[0].columns)
+    for other in schemas[1:]:
+        if len(other.columns) != width:
+            raise PlanError(
+                f"UNION ALL of {width} and {len(other.columns)} columns", position=position
+            )
+    types = tuple(
+        _union_type(place, [s.columns[place] for s in schemas], position) for place in range(width)
+    )
+    return Union(tuple(_widened(n, types) for n in nodes))
+
+
+def _union_type(
+    place: int, columns: Sequence[tuple[str, pa.DataType]], position: Position | None
+) -> pa.DataType:
+    shared = common_type_of(dtype for _, dtype in columns)
+    if shared is None:
+        types = ", ".join(dict.fromkeys(type_name(dtype) for _, dtype in columns))
+        raise PlanError(
+            f"UNION ALL: column {place + 1} (`{columns[0][0]}`) has types {types}",
+            position=position,
+            hint="CAST one of them",
+        )
+    return shared
+
+
+def _widened(node: Node, types: tuple[pa.DataType, ...]) -> Node:
+    columns = [(n, coerce(e, t)) for (n, e), t in zip(passed(node), types, strict=True)]
+    return project(node, columns)
+
+
+def apply(
+    inputs: Sequence[Node],
+    keys: Sequence[Sequence[str]],
+    call: OperatorCall,
+    position: Position | None = None,
+) -> Node:
+    """PROCESS (no keys), REDUCE (keys) and COMBINE (two inputs): the user's own operator.
+
+    `keys` has one list of column names for each input, of equal types place by place.
+    """
+    for node, names in zip(inputs, keys, strict=True):
+        for name in names:
+            if name not in schema(node).names:
+                raise unknown("column", name, schema(node).names, position)
+    kinds = {
+        tuple(schema(node).type_of(k) for k in names)
+        for node, names in zip(inputs, keys, strict=True)
+    }
+    if len(kinds) > 1:
+        raise PlanError("the keys of COMBINE have different types", position=position)
+    for name, _ in call.columns:
+        check_name(name, position)
+    if call.misfit:
+        raise PlanError(call.misfit, position=position)
+    made = checked(Apply(tuple(inputs), tuple(tuple(k) for k in keys), call), position)
+    return sized(made, position)

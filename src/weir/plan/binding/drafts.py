@@ -1,0 +1,103 @@
+"""A SELECT in the making: what the fluent API has said so far, as a script would write it.
+
+A `Draft` is what `Stream` and `Selection` hand around; `planned` gives it to the builder. It is
+kept with its plan until the next operator, since ORDER BY … LIMIT may follow a SELECT and read
+what the SELECT does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from weir.errors import PlanError
+from weir.plan.binding.builder import build_query
+from weir.plan.binding.query import (
+    JoinClause,
+    NamedRelation,
+    OrderItem,
+    Query,
+    Select,
+    SelectItem,
+    Star,
+)
+from weir.plan.expressions import Call, Expr
+from weir.plan.nodes import Node
+from weir.plan.terms import Term, col
+from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+
+Named: TypeAlias = "Term | str"
+"""A term, or a column by its name."""
+
+ANONYMOUS = "input"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A query, the streams it names, and the user's functions it calls."""
+
+    query: Query
+    streams: Mapping[str, Node]
+    functions: UserFunctions = field(default=NO_FUNCTIONS)
+
+    @property
+    def select(self) -> Select:
+        return self.query.selects[0]
+
+    def changed(self, select: Select, terms: Iterable[Term] = ()) -> Draft:
+        """The draft with another SELECT, and with the functions of the terms in it."""
+        found = UserFunctions.of(f for t in terms for f in t.aggregates)
+        query = replace(self.query, selects=(select,))
+        return replace(self, query=query, functions=self.functions | found)
+
+    def joined(self, clause: JoinClause, node: Node) -> Draft:
+        relation = clause.relation
+        assert isinstance(relation, NamedRelation)
+        if relation.stream in self.streams:
+            raise PlanError(
+                f"two inputs of the join are called `{relation.stream}`",
+                hint='rename one with as_("…")',
+            )
+        streams = {**self.streams, relation.stream: node}
+        select = replace(self.select, joins=(*self.select.joins, clause))
+        return replace(self.changed(select), streams=streams)
+
+    def ranked(self, limit: int, by: Sequence[Term], ties: bool) -> Draft:
+        order = tuple(OrderItem(t.expr, t.descending) for t in by)
+        query = replace(self.query, order_by=order, limit=limit, ties=ties)
+        return replace(self.changed(self.select, by), query=query)
+
+    def planned(self) -> Node:
+        return build_query(self.query, self.streams, self.functions)
+
+
+def draft(node: Node, name: str | None) -> Draft:
+    """SELECT * FROM a stream."""
+    called = name or ANONYMOUS
+    select = Select((SelectItem(Star()),), NamedRelation(called))
+    return Draft(Query((select,)), {called: node})
+
+
+def term(named: Named) -> Term:
+    return col(named) if isinstance(named, str) else named
+
+
+def select_items(items: Sequence[Named], named: Mapping[str, Named]) -> tuple[SelectItem, ...]:
+    """A select list: names and terms in order, then those with the name given by keyword."""
+    plain = [_item(i) for i in items]
+    return (*plain, *(SelectItem(term(t).expr, alias) for alias, t in named.items()))
+
+
+def _item(named: Named) -> SelectItem:
+    if isinstance(named, str):
+        prefix, _, last = named.rpartition(".")
+        if last == "*":
+            return SelectItem(Star(prefix or None))
+    shown = term(named)
+    return SelectItem(shown.expr, shown.alias)
+
+
+def both(left: Expr | None, right: Expr) -> Expr:
+    """`left AND right`, where there is a left."""
+    return right if left is None else Call("and", (left, right))

@@ -1,0 +1,133 @@
+"""The WITH clause: windows checked, lifetimes changed.
+
+A window says how an aggregate cuts time; a lifetime change says what becomes of each row's
+`[vs, ve)`. All durations are ticks.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from weir.errors import PlanError, Position
+from weir.events.types import type_name
+from weir.plan.binding.binder import Scope, bind
+from weir.plan.binding.coercion import coerce, type_of, widens
+from weir.plan.binding.partitioning import checked
+from weir.plan.binding.query import ChopChange, LifetimeClause, StitchChange, WithClause
+from weir.plan.expressions import Call, Column, Expr, Literal
+from weir.plan.nodes import (
+    AlterLifetime,
+    Chop,
+    ClipDuration,
+    CountWindow,
+    Duration,
+    Extend,
+    HopLifetime,
+    Hopping,
+    LifetimeChange,
+    Node,
+    Quantize,
+    Session,
+    SetLifetime,
+    Shift,
+    Snapshot,
+    Stitch,
+    Window,
+    schema,
+)
+
+BoundChange: TypeAlias = LifetimeChange | ChopChange | StitchChange
+
+
+def as_window(clause: WithClause | None) -> Window | None:
+    """The clause if it is a window."""
+    return clause if isinstance(clause, Hopping | Session | CountWindow | Snapshot) else None
+
+
+def check_clause(clause: WithClause, position: Position | None = None) -> None:
+    """PlanError where a window's or a change's parameter cannot be, by the parameter's name."""
+    positive: dict[str, int] = {}
+    free: dict[str, int] = {}
+    match clause:
+        case Hopping() | Quantize() | HopLifetime():
+            positive, free = ({"size": clause.size, "hop": clause.hop}, {"offset": clause.offset})
+        case Session():
+            positive = {"timeout": clause.timeout}
+        case CountWindow():
+            positive = {"n": clause.n, "step": clause.step}
+        case Duration():
+            positive = {"DURATION": clause.ticks}
+        case ClipDuration():
+            positive = {"CLIP_DURATION": clause.ticks}
+        case ChopChange():
+            positive, free = {"period": clause.period}, {"offset": clause.offset}
+        case Shift() | Extend():
+            free = {type(clause).__name__.upper(): clause.ticks}
+        case SetLifetime():
+            free = {"shift": clause.shift}
+    for name, ticks in positive.items():
+        if ticks <= 0:
+            raise PlanError(f"{name} must be positive, not {ticks}", position=position)
+    for name, ticks in (positive | free).items():
+        if not -(2**62) < ticks < 2**62:
+            raise PlanError(f"{name} is out of range: {ticks} ticks", position=position)
+
+
+def change_lifetime(node: Node, change: BoundChange, position: Position | None = None) -> Node:
+    """The node with a bound and checked change of its rows' lifetimes."""
+    check_clause(change, position)
+    match change:
+        case ChopChange():
+            return Chop(node, change.period, change.offset)
+        case StitchChange():
+            return checked(Stitch(node), position)
+        case _:
+            return AlterLifetime(node, change)
+
+
+def bind_lifetime(clause: LifetimeClause, scope: Scope, node: Node) -> SetLifetime:
+    """LIFETIME(vs + constant, end): the start moves by a constant so that CTIs can follow."""
+    time = schema(node).time
+    end = bind(clause.end, scope.at("LIFETIME"))
+    if not widens(type_of(end), time):
+        raise PlanError(
+            f"the end of LIFETIME must be {type_name(time)}, not {type_name(type_of(end))}",
+            position=clause.end.position,
+        )
+    return SetLifetime(_shift(clause.start), coerce(end, time))
+
+
+def _shift(start: Expr) -> int:
+    match start:
+        case Column(name="vs"):
+            return 0
+        case Call(function="add", args=(Column(name="vs"), offset)):
+            return _constant(offset, start)
+        case Call(function="add", args=(offset, Column(name="vs"))):
+            return _constant(offset, start)
+        case Call(function="sub", args=(Column(name="vs"), offset)):
+            return -_constant(offset, start)
+    raise _moving_start(start)
+
+
+def _constant(expr: Expr, start: Expr) -> int:
+    match expr:
+        case Literal(value=int() as value) if not isinstance(value, bool):
+            return value
+        case Call(function="neg", args=(arg,)):
+            return -_constant(arg, start)
+        case Call(function="add", args=(left, right)):
+            return _constant(left, start) + _constant(right, start)
+        case Call(function="sub", args=(left, right)):
+            return _constant(left, start) - _constant(right, start)
+        case Call(function="mul", args=(left, right)):
+            return _constant(left, start) * _constant(right, start)
+    raise _moving_start(start)
+
+
+def _moving_start(start: Expr) -> PlanError:
+    return PlanError(
+        "the start of LIFETIME must be `vs` plus or minus a constant",
+        position=start.position,
+        hint="only then can CTIs follow it",
+    )

@@ -1,0 +1,301 @@
+"""One SELECT: from its inputs to its rows.
+
+`SelectBuilder` binds everything when it is made, so that errors come in the order of the text;
+`carry` adds what ORDER BY needs and nobody selected; `build` then makes the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from weir.errors import PlanError, Position
+from weir.events.types import type_name
+from weir.plan.binding.aggregates import Aggregator, has_aggregate
+from weir.plan.binding.binder import (
+    Scope,
+    Visible,
+    bind,
+    bind_condition,
+    lifetime,
+    lookup,
+    schema_scope,
+    unknown,
+)
+from weir.plan.binding.coercion import type_of
+from weir.plan.binding.joins import Side, build_joins
+from weir.plan.binding.lifetimes import (
+    BoundChange,
+    as_window,
+    bind_lifetime,
+    change_lifetime,
+    check_clause,
+)
+from weir.plan.binding.partitioning import checked
+from weir.plan.binding.projection import check_distinct, check_name, project, renamed
+from weir.plan.binding.query import (
+    JoinClause,
+    LifetimeClause,
+    PartitionClause,
+    Select,
+    SelectItem,
+    Star,
+    StitchChange,
+)
+from weir.plan.expressions import Call, Column, Expr, Literal, columns_of
+from weir.plan.limits import check_vertices
+from weir.plan.nodes import (
+    Distinct,
+    Explode,
+    Filter,
+    Node,
+    Partition,
+    SetLifetime,
+    Snapshot,
+    Window,
+    schema,
+)
+from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A column of the select list, bound; `explode` when the column is to be taken apart."""
+
+    name: str
+    expr: Expr
+    explode: bool = False
+    position: Position | None = None
+
+    @property
+    def type(self) -> pa.DataType:
+        dtype = type_of(self.expr)
+        return dtype.value_type if self.explode else dtype
+
+
+class SelectBuilder:
+    """A SELECT whose names and types are settled.
+
+    Invariant: `items` are the visible columns in order; `_hidden` are further columns, with
+    names that start with `$`, that `build` puts behind them.
+    """
+
+    def __init__(
+        self,
+        select: Select,
+        first: Side,
+        joins: Sequence[tuple[JoinClause, Side]] = (),
+        functions: UserFunctions = NO_FUNCTIONS,
+        order: Sequence[Expr] = (),
+    ) -> None:
+        self.select = select
+        self._position = select.partition.position if select.partition else select.position
+        self._hidden: list[tuple[str, Expr]] = []
+        self._node, self._inside = _inputs(select, first, joins, functions)
+        self._aggregator = self._aggregation(order)
+        self._scope = self._aggregator.scope if self._aggregator else self._inside.at("SELECT")
+        self.items = bind_items(select.items, self._scope)
+        if self._aggregator is not None:
+            self._aggregator.name_results({i.name: i.expr for i in self.items if not i.explode})
+        self._having = None
+        if select.having is not None:
+            self._having = bind_condition(select.having, self._scope.at("HAVING"))
+        self._change = self._lifetime_change()
+
+    def output_scope(self) -> Scope:
+        """What ORDER BY sees: the selected columns and the rows' own lifetime."""
+        time = schema(self._node).time
+        times = lifetime(time)
+        if self._aggregator:
+            times += lifetime(time, ("window_start", "window_end"))
+        columns = tuple(Visible(None, i.name, Column(i.name, type=i.type)) for i in self.items)
+        return Scope(columns, times, functions=self._inside.functions)
+
+    def carry(self, expr: Expr) -> str:
+        """The name of a column with the value of an expression of the select's own scope."""
+        return self._carried(bind(expr, self._with_aliases("ORDER BY")), "ORDER BY")
+
+    def build(self) -> Node:
+        """The nodes of the SELECT, hidden columns included."""
+        node = self._node
+        if self._aggregator is not None:
+            node = self._aggregator.node(self._position)
+        if self._having is not None:
+            node = Filter(node, self._having)
+        node = project(node, [*((i.name, i.expr) for i in self.items), *self._hidden])
+        for item in self.items:
+            if item.explode:
+                node = Explode(node, item.name)
+        if self.select.distinct:
+            node = checked(Distinct(node), self._position)
+        if self._change is not None:
+            node = change_lifetime(node, self._change, self.select.with_position)
+        return node
+
+    # --- windows and lifetimes -----------------------------------------------------------
+
+    def _aggregation(self, order: Sequence[Expr]) -> Aggregator | None:
+        select, clause = self.select, self.select.with_clause
+        if clause is not None:
+            check_clause(clause, select.with_position)
+        window = as_window(clause)
+        if window is None and not self._is_aggregated(order):
+            return None
+        if window is None and clause is not None:
+            raise PlanError(
+                "WITH changes lifetimes only in a query without aggregates",
+                position=select.with_position or select.position,
+                hint="nest one query in the other",
+            )
+        keys = [self._group_key(e) for e in select.group_by]
+        return Aggregator(self._node, self._inside, keys, window or Snapshot())
+
+    def _is_aggregated(self, order: Sequence[Expr]) -> bool:
+        exprs = [i.expr for i in self.select.items if not isinstance(i.expr, Star)]
+        grouped = bool(self.select.group_by) or self.select.having is not None
+        return grouped or any(has_aggregate(e, self._inside.functions) for e in (*exprs, *order))
+
+    def _group_key(self, expr: Expr) -> Expr:
+        if isinstance(expr, Column) and lookup(expr.name, self._inside) is None:
+            # A column of the input comes first; else the name may be one of the select list.
+            for item in self.select.items:
+                if item.alias == expr.name and not isinstance(item.expr, Star):
+                    expr = item.expr
+                    break
+        bound = bind(expr, self._inside.at("GROUP BY"))
+        if isinstance(bound, Literal):
+            raise PlanError(
+                "GROUP BY takes columns and expressions, not a constant", position=expr.position
+            )
+        return bound
+
+    def _lifetime_change(self) -> BoundChange | None:
+        clause = self.select.with_clause
+        if isinstance(clause, LifetimeClause):
+            change = bind_lifetime(clause, self._with_aliases("LIFETIME"), self._node)
+            check_clause(change, self.select.with_position)
+            reads = sorted(columns_of(change.end) - {"vs", "ve"})
+            names = {name: self._carried_column(name) for name in reads}
+            return SetLifetime(change.shift, renamed(change.end, names))
+        if clause is None or as_window(clause) is not None:
+            return None
+        assert not isinstance(clause, Window)
+        return clause
+
+    # --- hidden columns ------------------------------------------------------------------
+
+    def _with_aliases(self, clause: str) -> Scope:
+        """What the select list sees, and the names it gives where nothing else is called so."""
+        aliases = tuple(Visible(None, i.name, i.expr) for i in self.items if not i.explode)
+        return replace(self._scope, clause=clause, aliases=aliases)
+
+    def _carried_column(self, name: str) -> str:
+        dtype = schema(self._node).type_of(name)
+        return self._carried(Column(name, type=dtype), "LIFETIME")
+
+    def _carried(self, bound: Expr, clause: str) -> str:
+        columns = [*((i.name, i.expr) for i in self.items if not i.explode), *self._hidden]
+        for name, expr in columns:
+            if expr == bound:
+                return name
+        if self.select.distinct or isinstance(self.select.with_clause, StitchChange):
+            what = "SELECT DISTINCT" if self.select.distinct else "STITCH"
+            raise PlanError(
+                f"{clause} reads what is not selected, and {what} compares whole rows",
+                position=bound.position,
+                hint="select it too",
+            )
+        name = f"$h{len(self._hidden)}"
+        self._hidden.append((name, bound))
+        return name
+
+
+# --- inputs and items ----------------------------------------------------------------------
+
+
+def _inputs(
+    select: Select, first: Side, joins: Sequence[tuple[JoinClause, Side]], functions: UserFunctions
+) -> tuple[Node, Scope]:
+    """FROM, PARTITION BY, joins and WHERE: the rows that the select list reads."""
+    node, alias = first.node, first.alias
+    if select.partition is not None:
+        node = partition(node, select.partition, alias)
+    if joins:
+        joined = build_joins(Side(node, alias, first.position), joins, functions)
+        node, scope = joined.node, joined.scope(functions)
+    else:
+        scope = schema_scope(schema(node), alias, functions)
+    if select.where is not None:
+        node = Filter(node, bind_condition(select.where, scope.at("WHERE")))
+    return node, scope
+
+
+def partition(node: Node, clause: PartitionClause, alias: str | None = None) -> Node:
+    """PARTITION BY key INTO n AS 'uid' above its input."""
+    scope = schema_scope(schema(node), alias).at("PARTITION BY")
+    keys = [bind(k, scope) for k in clause.keys]
+    names = [k.name for k in keys if isinstance(k, Column) and k.name not in ("vs", "ve")]
+    if len(names) < len(keys) or not keys:
+        raise PlanError("PARTITION BY takes columns", position=clause.position)
+    check_vertices(clause.count, "the number of PARTITION BY … INTO", clause.position)
+    return Partition(node, tuple(dict.fromkeys(names)), clause.count, clause.uid)
+
+
+def bind_items(items: Sequence[SelectItem], scope: Scope) -> list[Item]:
+    """The columns of a select list: stars spelled out, every name there once."""
+    bound = [b for item in items for b in _bind_item(item, scope)]
+    check_distinct((i.name, i.position) for i in bound)
+    exploded = [i for i in bound if i.explode]
+    if len(exploded) > 1:
+        raise PlanError(
+            "a select list can EXPLODE one list only",
+            position=exploded[1].position,
+            hint="nest one query in the other",
+        )
+    return bound
+
+
+def _bind_item(item: SelectItem, scope: Scope) -> list[Item]:
+    if isinstance(item.expr, Star):
+        return _star(item.expr, scope)
+    position = item.position or item.expr.position
+    name = item.alias or _own_name(item.expr, position)
+    check_name(name, position)
+    if isinstance(item.expr, Call) and item.expr.function == "explode":
+        return [Item(name, _exploded(item.expr, scope), True, position)]
+    return [Item(name, bind(item.expr, scope), False, position)]
+
+
+def _own_name(expr: Expr, position: Position | None) -> str:
+    if isinstance(expr, Column):
+        return expr.name.split(".")[-1]
+    if isinstance(expr, Call) and expr.function == "field":
+        field = expr.args[-1]
+        assert isinstance(field, Literal)
+        return str(field.value)
+    raise PlanError("an expression in a select list needs a name", position=position, hint="AS x")
+
+
+def _exploded(call: Call, scope: Scope) -> Expr:
+    if len(call.args) != 1:
+        raise PlanError("EXPLODE takes one list", position=call.position)
+    bound = bind(call.args[0], scope)
+    if not pa.types.is_list(type_of(bound)):
+        raise PlanError(
+            f"EXPLODE takes a LIST, not {type_name(type_of(bound))}", position=call.position
+        )
+    return bound
+
+
+def _star(star: Star, scope: Scope) -> list[Item]:
+    if scope.replaced is not None:
+        raise PlanError(
+            "`*` cannot be selected in a query with aggregates or GROUP BY", position=star.position
+        )
+    chosen = [v for v in scope.visible if star.qualifier in (None, v.qualifier)]
+    qualifiers = {v.qualifier or "" for v in (*scope.visible, *scope.times)}
+    if star.qualifier is not None and star.qualifier not in qualifiers:
+        raise unknown("stream", star.qualifier, qualifiers, star.position)
+    return [Item(v.name, v.expr, False, star.position) for v in chosen]

@@ -1,0 +1,335 @@
+"""The type rules that the table of built-in functions is made of.
+
+A rule takes a call with bound arguments and gives it back with its type and with its arguments
+cast to what the evaluator gets, or raises a PlanError that names the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.errors import PlanError
+from weir.events.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    is_integer,
+    is_numeric,
+    type_name,
+)
+from weir.plan.binding.coercion import coerce, common_type_of, decimal, decimal_of, type_of, widens
+from weir.plan.expressions import Call, Expr, Literal
+
+Rule: TypeAlias = Callable[[Call], Call]
+
+DATE_UNITS = ("year", "quarter", "month", "week", "day")
+TIME_UNITS = ("hour", "minute", "second", "millisecond", "microsecond")
+FIELD_UNITS = ("dow", "doy", "epoch")
+
+
+# --- what rules are made of ----------------------------------------------------------------
+
+
+def _made(call: Call, args: tuple[Expr, ...], result: pa.DataType) -> Call:
+    return replace(call, args=args, type=result)
+
+
+def _error(call: Call, message: str, hint: str = "") -> PlanError:
+    return PlanError(f"{call.function}: {message}", position=call.position, hint=hint)
+
+
+def _names(args: tuple[Expr, ...]) -> str:
+    return " and ".join(type_name(type_of(a)) for a in args)
+
+
+def _count(call: Call, least: int, most: int | None = None) -> None:
+    given = len(call.args)
+    if given < least or (most is not None and given > most):
+        wanted = f"{least}" if most == least else f"{least} to {most}" if most else f"{least}+"
+        raise _error(call, f"takes {wanted} argument(s), not {given}")
+
+
+def _as(call: Call, place: int, target: pa.DataType) -> Expr:
+    arg = call.args[place]
+    if not widens(type_of(arg), target):
+        raise _error(
+            call,
+            f"argument {place + 1} must be {type_name(target)}, not {type_name(type_of(arg))}",
+            hint=f"CAST(… AS {type_name(target)})",
+        )
+    return coerce(arg, target)
+
+
+def _constant(call: Call, place: int) -> Literal:
+    arg = call.args[place]
+    if not isinstance(arg, Literal) or arg.value is None:
+        raise _error(call, f"argument {place + 1} must be a constant")
+    return arg
+
+
+def _shared(call: Call) -> pa.DataType:
+    shared = common_type_of(type_of(a) for a in call.args)
+    if shared is None:
+        raise _error(call, f"{_names(call.args)} do not go together", hint="CAST one of them")
+    return shared
+
+
+def _same(call: Call, result: pa.DataType | None = None) -> Call:
+    shared = _shared(call)
+    return _made(call, tuple(coerce(a, shared) for a in call.args), result or shared)
+
+
+# --- rules ---------------------------------------------------------------------------------
+
+
+def fixed(
+    *types: pa.DataType,
+    result: pa.DataType,
+    least: int | None = None,
+    constant: tuple[int, ...] = (),
+    default: object = None,
+) -> Rule:
+    """Arguments of these types, the last ones optional from `least` on. `constant` places take
+    literals only; a missing last argument becomes the literal `default` if there is one."""
+
+    def rule(call: Call) -> Call:
+        _count(call, len(types) if least is None else least, len(types))
+        args = tuple(_as(call, i, types[i]) for i in range(len(call.args)))
+        for place in constant:
+            if place < len(args):
+                _constant(call, place)
+        if default is not None and len(args) < len(types):
+            args = (*args, Literal(default, type=types[-1]))
+        return _made(call, args, result)
+
+    return rule
+
+
+def alike(*, least: int, most: int | None, result: pa.DataType | None = None) -> Rule:
+    """Arguments of one type, which is the result's where no other is given."""
+
+    def rule(call: Call) -> Call:
+        _count(call, least, most)
+        return _same(call, result)
+
+    return rule
+
+
+def variadic(dtype: pa.DataType, least: int) -> Rule:
+    """Any number of arguments of one given type, which is the result's too."""
+
+    def rule(call: Call) -> Call:
+        _count(call, least)
+        return _made(call, tuple(_as(call, i, dtype) for i in range(len(call.args))), dtype)
+
+    return rule
+
+
+def one_of(*types: pa.DataType, result: pa.DataType) -> Rule:
+    """One argument, of one of these types; NULL is taken as the first."""
+
+    def rule(call: Call) -> Call:
+        _count(call, 1, 1)
+        found = type_of(call.args[0])
+        if found in types:
+            return _made(call, call.args, result)
+        return _made(call, (_as(call, 0, types[0]),), result)
+
+    return rule
+
+
+def arithmetic(call: Call) -> Call:
+    _count(call, 2, 2)
+    if any(type_of(a) == TIMESTAMP for a in call.args):
+        return _time_arithmetic(call)
+    shared = _number(call)
+    if is_integer(shared):
+        shared = BIGINT
+    if not pa.types.is_decimal(shared):
+        return _made(call, tuple(coerce(a, shared) for a in call.args), shared)
+    if call.function == "mul":
+        return _decimal_product(call)
+    if call.function in ("floordiv", "mod"):
+        raise _error(call, "does not take DECIMAL", hint="CAST to BIGINT or DOUBLE")
+    args = tuple(coerce(a, shared) for a in call.args)
+    return _made(call, args, decimal(shared.precision + 1, shared.scale))
+
+
+def _number(call: Call) -> pa.DataType:
+    shared = common_type_of(type_of(a) for a in call.args)
+    if shared == NULL:
+        return BIGINT
+    if shared is None or not is_numeric(shared):
+        raise _error(call, f"takes numbers, not {_names(call.args)}", hint="CAST one of them")
+    return shared
+
+
+def _time_arithmetic(call: Call) -> Call:
+    left, right = call.args
+    if call.function == "add" and type_of(right) == TIMESTAMP:
+        left, right = right, left
+    if call.function in ("add", "sub") and type_of(left) == TIMESTAMP:
+        if widens(type_of(right), BIGINT):
+            return _made(call, (left, coerce(right, BIGINT)), TIMESTAMP)
+        if call.function == "sub" and type_of(right) == TIMESTAMP:
+            return _made(call, (left, right), BIGINT)
+    raise _error(call, f"does not take {_names(call.args)}", hint="a time moves by BIGINT ticks")
+
+
+def _decimal_product(call: Call) -> Call:
+    args = tuple(coerce(a, _as_decimal(a)) for a in call.args)
+    left, right = (type_of(a) for a in args)
+    if left.scale + right.scale > 38:
+        raise _error(call, f"{_names(args)} have too many decimals", hint="CAST one of them")
+    return _made(
+        call, args, decimal(left.precision + right.precision + 1, left.scale + right.scale)
+    )
+
+
+def _as_decimal(arg: Expr) -> pa.DataType:
+    # A written number needs its own digits only: 2 * price must not cost 19 of the 38.
+    if isinstance(arg, Literal) and isinstance(arg.value, int):
+        return pa.decimal128(len(str(abs(arg.value))), 0)
+    return decimal(1, 0) if type_of(arg) == NULL else decimal_of(type_of(arg))
+
+
+def same_number(call: Call) -> Call:
+    _count(call, 1, 1)
+    shared = _number(call)
+    result = shared
+    if call.function == "sign" and shared != DOUBLE:
+        result = BIGINT
+    if call.function in ("floor", "ceil") and pa.types.is_decimal(shared):
+        result = decimal(shared.precision - shared.scale + 1, 0)
+    return _made(call, (coerce(call.args[0], shared),), result)
+
+
+def rounding(call: Call) -> Call:
+    _count(call, 1, 2)
+    dtype = _number(replace(call, args=call.args[:1]))
+    args = [coerce(call.args[0], dtype)]
+    if len(call.args) == 2:
+        _constant(call, 1)
+        args.append(_as(call, 1, BIGINT))
+    grown = pa.types.is_decimal(dtype)
+    return _made(call, tuple(args), decimal(dtype.precision + 1, dtype.scale) if grown else dtype)
+
+
+def logic(call: Call) -> Call:
+    _count(call, *((1, 1) if call.function == "not" else (2, None)))
+    args = tuple(_as(call, i, BOOLEAN) for i in range(len(call.args)))
+    return _made(call, args, BOOLEAN)
+
+
+def null_test(call: Call) -> Call:
+    _count(call, 1, 1)
+    return _made(call, call.args, BOOLEAN)
+
+
+def _unit(call: Call, place: int, allowed: tuple[str, ...]) -> None:
+    unit = _constant(call, place).value
+    if unit not in allowed:
+        raise _error(call, f"unknown unit {unit!r} here", hint=f"one of {', '.join(allowed)}")
+
+
+def _moment(call: Call, place: int) -> Expr:
+    """The argument that is a TIMESTAMP or a DATE."""
+    arg = call.args[place]
+    return arg if type_of(arg) == DATE else _as(call, place, TIMESTAMP)
+
+
+def truncate(call: Call) -> Call:
+    _count(call, 2, 2)
+    moment = _moment(call, 1)
+    _unit(call, 0, DATE_UNITS if type_of(moment) == DATE else DATE_UNITS + TIME_UNITS)
+    return _made(call, (call.args[0], moment), type_of(moment))
+
+
+def extract(call: Call) -> Call:
+    _count(call, 2, 2)
+    moment = _moment(call, 1)
+    units = DATE_UNITS if type_of(moment) == DATE else DATE_UNITS + TIME_UNITS
+    _unit(call, 0, units + FIELD_UNITS)
+    return _made(call, (call.args[0], moment), BIGINT)
+
+
+def with_pattern(rule: Rule) -> Rule:
+    """The rule, whose second argument is a regular expression that must compile."""
+
+    def checked(call: Call) -> Call:
+        made = rule(call)
+        pattern = _constant(made, 1).value
+        try:
+            pc.match_substring_regex(pa.array([""]), str(pattern))
+        except pa.ArrowInvalid as error:
+            raise _error(call, f"{pattern!r} is no regular expression: {error}") from error
+        return made
+
+    return checked
+
+
+def date_add(call: Call) -> Call:
+    _count(call, 2, 3)
+    moment = _moment(call, 0)
+    if len(call.args) == 2:
+        # Days for a DATE; for a TIMESTAMP what a duration such as 5ms is: ticks.
+        unit = "day" if type_of(moment) == DATE else "microsecond"
+        call = replace(call, args=(*call.args, Literal(unit, type=STRING)))
+    _unit(call, 2, DATE_UNITS if type_of(moment) == DATE else DATE_UNITS + TIME_UNITS)
+    return _made(call, (moment, _as(call, 1, BIGINT), call.args[2]), type_of(moment))
+
+
+def to_timestamp(call: Call) -> Call:
+    _count(call, 1, 2)
+    if len(call.args) == 2:
+        return fixed(STRING, STRING, result=TIMESTAMP, constant=(1,))(call)
+    if widens(type_of(call.args[0]), BIGINT):
+        return _made(call, (coerce(call.args[0], BIGINT),), TIMESTAMP)
+    return one_of(STRING, DATE, TIMESTAMP, result=TIMESTAMP)(call)
+
+
+def _list(call: Call, count: int) -> pa.DataType:
+    _count(call, count, count)
+    dtype = type_of(call.args[0])
+    if dtype == NULL:
+        return pa.list_(NULL)
+    if not pa.types.is_list(dtype):
+        raise _error(call, f"argument 1 must be a LIST, not {type_name(dtype)}")
+    return dtype
+
+
+def array_length(call: Call) -> Call:
+    dtype = _list(call, 1)
+    return _made(call, (coerce(call.args[0], dtype),), BIGINT)
+
+
+def array_contains(call: Call) -> Call:
+    element = _list(call, 2).value_type
+    shared = _shared(replace(call, args=(Literal(None, type=element), call.args[1])))
+    args = (coerce(call.args[0], pa.list_(shared)), coerce(call.args[1], shared))
+    return _made(call, args, BOOLEAN)
+
+
+def element_at(call: Call) -> Call:
+    dtype = _list(call, 2)
+    return _made(call, (coerce(call.args[0], dtype), _as(call, 1, BIGINT)), dtype.value_type)
+
+
+def field(call: Call) -> Call:
+    _count(call, 2, 2)
+    struct, name = type_of(call.args[0]), _constant(call, 1).value
+    if not pa.types.is_struct(struct):
+        raise _error(call, f"{type_name(struct)} has no fields")
+    for member in struct:
+        if member.name == name:
+            return _made(call, call.args, member.type)
+    raise _error(call, f"no field `{name}` in {type_name(struct)}")

@@ -1,0 +1,228 @@
+"""What a host runs: one instance of a vertex behind one interface, whatever its kind.
+
+Contract
+1. `work` does one step if there is anything to do; False when not. It never waits.
+2. `snapshot` may be taken between any two steps of an instance that has caught up (one that
+   rebuilds its state from input has to, see `replay.py`); a fresh instance that loads it goes on
+   alike.
+3. What a source reads and a sink commits happens outside; see `wants_chunk`, `take_chunk` and
+   `SinkInstance`.
+4. `watch` says who is shown the rows of each step before anything is done with them, and in what
+   pieces (0: whole); see `Vertex`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from weir.events.batch import OPEN, START, Batch
+from weir.reliable.cursor import STEP_ROWS, Cursor
+from weir.reliable.log import LogStream, Segment
+from weir.reliable.objects import ObjectRef
+from weir.reliable.stream import Entry
+from weir.reliable.vertex import See, Snapshot, Span, Vertex, see_nothing
+from weir.runtime.topology import VertexSpec
+
+AHEAD_ROWS = 4 * STEP_ROWS
+"""So many rows may wait in a vertex for inputs that are behind in time, and a step's more."""
+
+
+class Instance(Protocol):
+    """See the module's contract."""
+
+    spec: VertexSpec
+    cursors: tuple[Cursor, ...]
+    streams: Mapping[str, LogStream]
+
+    @property
+    def cti(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def state_rows(self) -> int: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def caught_up(self) -> bool: ...
+    @property
+    def marker(self) -> tuple[int, ...]:
+        """Changes with every step that changes anything: cheaper than a snapshot."""
+        ...
+
+    def watch(self, see: See, pieces: int) -> None: ...
+    def work(self) -> bool: ...
+    def snapshot(self) -> Snapshot: ...
+    def load(self, snapshot: Snapshot) -> None: ...
+
+
+class SourceInstance(Instance, Protocol):
+    """An instance that reads the outside world, in chunks that its driver brings."""
+
+    @property
+    def wants_chunk(self) -> bool: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def log_place(self) -> object:
+        """Where it is in its log, for the driver; None at the beginning."""
+        ...
+
+    @property
+    def log_number(self) -> int:
+        """The number of the first record of its log that it needs from here on."""
+        ...
+
+    @property
+    def log_end(self) -> ObjectRef | None:
+        """The last record of its log that it knows of."""
+        ...
+
+    @property
+    def turned_away(self) -> tuple[int, int]:
+        """How many rows were late, and how many bad."""
+        ...
+
+    def take_chunk(self, chunk: object) -> None: ...
+
+
+MakeInstance: TypeAlias = Callable[
+    [VertexSpec, Mapping[str, Sequence[Segment]], "Snapshot | None"], Instance
+]
+"""An instance of a vertex whose output streams have these segments, gone on from a snapshot."""
+
+
+class InnerInstance:
+    """A vertex between streams."""
+
+    def __init__(
+        self,
+        spec: VertexSpec,
+        make: Callable[[Sequence[Cursor], Mapping[str, LogStream]], Vertex],
+        streams: Mapping[str, LogStream],
+        ahead_rows: int = AHEAD_ROWS,
+    ) -> None:
+        self.spec, self.streams = spec, streams
+        self._ahead_rows = ahead_rows
+        self.cursors = make_cursors(spec)
+        self._vertex = make(self.cursors, streams)
+        self.events = 0
+
+    @property
+    def cti(self) -> int:
+        return self._vertex.cti
+
+    @property
+    def state_rows(self) -> int:
+        return self._vertex.state_rows
+
+    @property
+    def done(self) -> bool:
+        return self._vertex.cti == OPEN and self._vertex.caught_up
+
+    @property
+    def caught_up(self) -> bool:
+        return self._vertex.caught_up
+
+    @property
+    def marker(self) -> tuple[int, ...]:
+        return (self.cti, *(c.position for c in self.cursors), *(c.cti for c in self.cursors))
+
+    def watch(self, see: See, pieces: int) -> None:
+        self._vertex.see, self._vertex.pieces = see, pieces
+
+    def work(self) -> bool:
+        before = sum(c.position for c in self.cursors)
+        counts = self._vertex.caught_up
+        progressed = self._vertex.execute(self._vertex.wanted(self._ahead_rows))
+        if counts:
+            self.events += sum(c.position for c in self.cursors) - before
+        return progressed
+
+    def snapshot(self) -> Snapshot:
+        return self._vertex.snapshot()
+
+    def load(self, snapshot: Snapshot) -> None:
+        self._vertex.load(snapshot)
+
+
+class SinkInstance:
+    """The reader of an output: rows wait here until they are committed, or go to a callback."""
+
+    def __init__(
+        self, spec: VertexSpec, emit: Callable[[int, int, Batch], None] | None = None
+    ) -> None:
+        """`emit` gets (partition, number of the first row, rows) at once; without it they wait
+        for `take`."""
+        self.spec = spec
+        self.caught_up = True
+        self.streams: Mapping[str, LogStream] = {}
+        self.cursors = make_cursors(spec)
+        self.events = 0
+        self.state_rows = 0
+        self.waiting: list[tuple[int, Batch]] = []
+        self._emit = emit
+        self._see: See = see_nothing
+        self._pieces = 0
+
+    @property
+    def commits(self) -> bool:
+        """Whether its rows are to be committed to the store."""
+        return self._emit is None
+
+    @property
+    def cti(self) -> int:
+        return min((c.cti for c in self.cursors), default=OPEN)
+
+    @property
+    def done(self) -> bool:
+        return self.cti == OPEN and not self.waiting
+
+    @property
+    def marker(self) -> tuple[int, ...]:
+        return tuple(c.position for c in self.cursors)
+
+    def watch(self, see: See, pieces: int) -> None:
+        self._see, self._pieces = see, pieces
+
+    def work(self) -> bool:
+        progressed = False
+        for place, cursor in enumerate(self.cursors):
+            entry = cursor.read_next(cursor.reader)
+            if entry is None:
+                continue
+            progressed = True
+            self.events += len(entry.rows)
+            if not len(entry.rows):
+                continue
+            if self._emit is not None:
+                self._hand_on(self._emit, place, entry)
+            else:
+                self.waiting.append((place, entry.rows))
+                self.state_rows += len(entry.rows)
+        return progressed
+
+    def _hand_on(self, emit: Callable[[int, int, Batch], None], place: int, entry: Entry) -> None:
+        size = self._pieces or len(entry.rows)
+        for start in range(0, len(entry.rows), size):
+            rows = entry.rows.slice(start, start + size)
+            first = entry.seq + start
+            self._see(Span(place, first, first + len(rows), False, START, START), rows)
+            emit(place, first, rows)
+
+    def take(self) -> list[tuple[int, Batch]]:
+        """All rows that wait; `snapshot` then says up to where they reach."""
+        taken, self.waiting, self.state_rows = self.waiting, [], 0
+        return taken
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(tuple(c.position for c in self.cursors), (), {})
+
+    def load(self, snapshot: Snapshot) -> None:
+        self.waiting, self.state_rows = [], 0
+        for cursor, seq in zip(self.cursors, snapshot.inputs, strict=True):
+            cursor.register(cursor.reader, seq)
+
+
+def make_cursors(spec: VertexSpec) -> tuple[Cursor, ...]:
+    return tuple(Cursor(stream, (spec.id, place)) for place, stream in enumerate(spec.inputs))

@@ -1,0 +1,43 @@
+"""The outputs of a program: checked before a run, their columns, and the writers of their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weir.errors import PlanError
+from weir.files.paths import check_apart, check_not_read
+from weir.files.sinks import sink_format
+from weir.files.writers import OutputWriter
+from weir.ingress.ingress import bad_schema, late_schema
+from weir.plan.nodes import Output, Program, Schema, Source, schema
+
+
+def check_outputs(program: Program, directory: str | Path) -> None:
+    """There is an output, each has a known format, and none is read by the program."""
+    if not program.outputs:
+        raise PlanError("the program has no OUTPUT", hint="add OUTPUT … TO 'path';")
+    for output in program.outputs:
+        sink_format(output.path)
+    check_apart(program, directory)
+    check_not_read(program, directory)
+
+
+def output_schema(output: Output) -> Schema:
+    """The columns of an output: a stream's, or those of a source's late or bad rows."""
+    match output.kind, output.node:
+        case "late", Source() as source:
+            return late_schema(source)
+        case "bad", Source() as source:
+            return bad_schema(source)
+        case _:
+            return schema(output.node)
+
+
+def output_path(output: Output, directory: str | Path) -> str:
+    """The path of an output; that of a folder still ends in `/`."""
+    return f"{Path(directory) / output.path}{'/' if output.path.endswith('/') else ''}"
+
+
+def output_writer(output: Output, directory: Path, vertices: int) -> OutputWriter:
+    path = output_path(output, directory)
+    return OutputWriter(path, output_schema(output), vertices, lifetime=output.kind != "bad")

@@ -1,0 +1,53 @@
+"""What every runner says of a run: how far it is, and in the end what it read and wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: events read, the event time that all sources have reached, and how
+    much of the inputs is read, in bytes (rows, if they are in memory; 0 of 0: not known)."""
+
+    events: int
+    reached: int
+    read: int = 0
+    size: int = 0
+    stage: str = ""
+    """What of several steps is being done, where there are some."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputReport:
+    """What was read of one source: its partitions, and how many rows were turned away."""
+
+    name: str
+    partitions: int
+    late: int
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputReport:
+    """What was written of one output."""
+
+    name: str
+    kind: Literal["rows", "late", "bad"]
+    path: str
+    rows: int
+    digest: str
+
+    @property
+    def title(self) -> str:
+        return self.name if self.kind == "rows" else f"{self.kind} rows of {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run read and wrote. `events` counts those that were admitted."""
+
+    events: int
+    inputs: tuple[InputReport, ...]
+    outputs: tuple[OutputReport, ...]

@@ -1,0 +1,287 @@
+"""Seeds: a job, a world and its faults from one number, and whether the answer came out right.
+
+After every run
+1. each output has the rows of the run without faults (digest and count, from the local runner),
+   and its commits follow one another without a gap;
+2. every stream was read from its first row to its last, each under its number (`witness.py`);
+3. nothing that only a running job needs is left in the store, nor rows that no commit names;
+4. no record ever named an object that was deleted, and every host heard that the job is over.
+Where an adversary does harm to the store (`Wish.harm`), a run may also end with an error that says
+what is lost; it never gives another answer, and never goes on for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from weir.errors import SnapshotCorrupt
+from weir.job.commits import decode_commit, decode_part, read_part
+from weir.job.committed import commits
+from weir.job.manager import ManagerSettings
+from weir.job.records import known_record
+from weir.job.running import HostSettings
+from weir.plan.horizon import horizons
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.stages import cut_stages
+from weir.reliable.digest import Digest, digest
+from weir.reliable.keys import commit_key
+from weir.runtime.instances import InstanceMaker
+from weir.runtime.strategies import Strategy
+from weir.runtime.topology import make_topology
+from weir.simulator.faults import Faults, drawn_faults
+from weir.simulator.simulated_disk import SimulatedDisk
+from weir.simulator.witness import Truth, Witness, truth_of
+from weir.simulator.workloads import MOST_ROWS, Workload, choose, make_workload, workload_names
+from weir.simulator.world import SimulatedJob, When, World
+
+Choose = Callable[[int], Workload]
+"""The workload of a seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeedResult:
+    """What came of a seed; `reason` is empty when all was right."""
+
+    seed: int
+    workload: str
+    reason: str
+    log: tuple[str, ...]
+    simulated_seconds: float
+    faults: Faults
+    steps: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        return not self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What of a seed's world shall be otherwise than drawn."""
+
+    faults: Faults | None = None
+    """Instead of the drawn ones."""
+    harm: float = 0.0
+    """How often an adversary does harm to the store, per second."""
+    kinds: tuple[str, ...] | None = None
+    """Only these of the drawn ones."""
+    until: float | None = None
+    crashes: Mapping[int, When] | None = None
+    strategy: Strategy | None = None
+    """Of all vertices between sources and sinks."""
+    parallelism: int | None = None
+    hosts: int | None = None
+    stop_at: float | None = None
+
+    def apply(self, drawn: Faults) -> Faults:
+        faults = self.faults if self.faults is not None else drawn
+        faults = replace(faults, harm=self.harm or faults.harm)
+        if self.kinds is not None:
+            faults = faults.only(self.kinds)
+        return faults if self.until is None else replace(faults, until=self.until)
+
+
+def built_in(seed: int) -> Workload:
+    """The built-in workload of a seed, with its rows."""
+    return make_workload(choose(seed, workload_names()), seed)
+
+
+def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -> SeedResult:
+    """Run a job in the world of this seed and judge it.
+
+    >>> run_seed(1).passed
+    True
+    """
+    wish = wish or Wish()
+    chosen = workload(seed)
+    faults = wish.apply(drawn_faults(np.random.default_rng([seed, 2])))
+    rng = np.random.default_rng([seed, 3])
+    parallelism = int(rng.integers(1, 4))
+    if wish.parallelism is not None:
+        parallelism = wish.parallelism
+    truth = truth_of(chosen, parallelism)
+    job = make_job(chosen, parallelism, rng, wish.strategy)
+    witness = Witness(truth, job.topology)
+    make = job.make
+    hosts = wish.hosts if wish.hosts is not None else job.hosts
+    watched = replace(job, make=lambda *given: witness.watch(make(*given)), hosts=hosts)
+    world = World(watched, np.random.default_rng([seed, 4]), faults)
+    world.crashes.update(wish.crashes or {})
+    world.stop_at = wish.stop_at
+    try:
+        ended = world.run()
+        reason = judge(world, truth, witness, ended.error)
+    except Exception as error:  # a seed that breaks a machine is a result, shown with its story
+        reason = f"{type(error).__name__}: {error}"
+    log, steps = tuple(world.log), tuple(world.steps)
+    return SeedResult(seed, chosen.name, reason, log, world.now, faults, steps)
+
+
+# --- the job ---------------------------------------------------------------------------------
+
+
+def make_job(
+    workload: Workload,
+    parallelism: int,
+    rng: np.random.Generator,
+    strategy: Strategy | None = None,
+) -> SimulatedJob:
+    plan = cut_stages(rewrite(workload.program), parallelism)
+    counts = plan.vertex_counts(lambda s: len(workload.partitions[s.name]))
+    topology = make_topology(plan, counts)
+    names = {n: [p.name for p in parts] for n, parts in workload.partitions.items()}
+    partitions = {
+        v.id: workload.partitions[plan.stages[v.stage].operators[0].name][v.index]  # type: ignore[union-attr]
+        for v in topology.order
+        if v.kind == "source"
+    }
+    cut = int(rng.choice([1, 2, 3, 7, 100]))
+    # How long the inputs last, so that things can go wrong at any stage of the job.
+    lasts = float(rng.choice([0.0, 1.0, 5.0]))
+    known = [h.known for h in horizons(plan)]
+    strategies = {
+        v.id: _strategy(v.kind, rng, strategy, v.kind == "inner" and known[v.stage])
+        for v in topology.order
+    }
+    # Drawn apart, so that what else a seed draws stays what it was.
+    (apart,) = rng.spawn(1)
+    return SimulatedJob(
+        topology,
+        strategies,
+        InstanceMaker(
+            plan,
+            names,
+            strategies=strategies,
+            check=True,
+            ahead_rows=int(apart.choice([0, 5, 1000])),
+        ),
+        partitions,
+        cut=cut,
+        pace=lasts * min(cut, MOST_ROWS) / MOST_ROWS,
+        hosts=int(rng.integers(1, 4)),
+        host_settings=HostSettings(
+            tail_bytes=int(rng.choice([200, 4000, 1 << 20])),
+            flush_after=float(rng.choice([0.01, 0.2, 5.0])),
+            segment_bytes=int(rng.choice([100, 2000, 1 << 20])),
+            window_bytes=int(rng.choice([100, 1 << 20])),
+            ahead_bytes=int(apart.choice([0, 500, 1 << 20])),
+            commit_every=float(rng.choice([0.05, 0.5])),
+            synchronous=bool(rng.random() < 0.1),
+            check=True,
+        ),
+        manager_settings=ManagerSettings(
+            patience=1.0, trouble_limit=120.0, sweep_every=float(rng.choice([0.3, 2.0]))
+        ),
+    )
+
+
+def _strategy(
+    kind: str, rng: np.random.Generator, wanted: Strategy | None, can_replay: bool
+) -> Strategy:
+    """All strategies mixed, or one where it fits; sources and sinks take checkpoints."""
+    every, drawn = float(rng.choice([0.03, 0.3, 3.0])), rng.random()
+    if kind != "inner":
+        return Strategy("checkpoint", every)
+    if wanted is not None and (can_replay or wanted.kind != "replay"):
+        return replace(wanted, every=every)
+    if can_replay and drawn < 0.4:
+        return Strategy("replay", every)
+    return Strategy("replicate", every, copies=2) if drawn < 0.6 else Strategy("checkpoint", every)
+
+
+# --- judging ---------------------------------------------------------------------------------
+
+
+def judge(world: World, truth: Truth, witness: Witness, error: str) -> str:
+    """What is wrong with a run that ended; empty: nothing."""
+    if error:
+        return "" if _says_what_is_lost(world.disk, error) else f"the job failed: {error}"
+    if world.faults.harm:
+        world.harm()  # a job that has finished has a store too
+        try:
+            return _judge_readers(world, truth)
+        except SnapshotCorrupt as corrupt:
+            return "" if _says_what_is_lost(world.disk, str(corrupt)) else f"unclear: {corrupt}"
+    left = world.sweep()
+    if left:
+        return f"not collected: {', '.join(left)}"
+    for number, wanted in enumerate(truth.digests):
+        came, why = committed(world.disk, f"sink.{number}")
+        if why:
+            return why
+        if came != wanted:
+            return f"output {number} has digest {came}, wanted {wanted}"
+    return _judge_readers(world, truth) or witness.unread()
+
+
+def _says_what_is_lost(disk: SimulatedDisk, error: str) -> bool:
+    """Whether an error is a clear end: of a store that was harmed, and with the object's name or
+    the vertex that cannot go on."""
+    if not disk.harmed and not disk.flipped:
+        return False
+    return "no checkpoint that can be read" in error or any(k in error for k in disk.harmed)
+
+
+def _judge_readers(world: World, truth: Truth) -> str:
+    """What those who make files of the outputs get; then all that is nobody's is swept."""
+    world.disk.settle()
+    ledger = known_record(world.disk, len(truth.digests))
+    for number, wanted in enumerate(truth.digests):
+        came = Digest()
+        for link in commits(world.disk, f"sink.{number}", ledger):
+            for _, rows in read_part(world.disk, link):
+                came += digest(rows)
+        if came != wanted:
+            return f"readers of output {number} get {came}, wanted {wanted}"
+    world.sweep()
+    return ""
+
+
+def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
+    """The digest of all committed rows of an output, read back; and what is wrong with them."""
+    total, number = Digest(), 0
+    positions: tuple[int, ...] = ()
+    while disk.has(key := commit_key(sink, number)):
+        commit = decode_commit(key, disk.body(key))
+        if any(a < b for a, b in zip(commit.inputs, positions, strict=False)):
+            return total, f"{sink}: commit {number} goes back to {commit.inputs}"
+        positions = commit.inputs
+        if commit.part is not None:
+            part = commit.part.key
+            if not disk.has(part):
+                return total, f"{sink}: commit {number} without its part {part}"
+            for _, rows in decode_part(part, disk.body(part)):
+                total += digest(rows)
+        if total != commit.digest:
+            return total, f"{sink}: commit {number} says {commit.digest}, its rows {total}"
+        number += 1
+    return total, ""
+
+
+# --- making a failure small --------------------------------------------------------------------
+
+UNTIL = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Ends of the faults that are tried, in simulated seconds."""
+
+
+def minimise(
+    failed: SeedResult, workload: Choose = built_in, wish: Wish | None = None
+) -> tuple[Wish, SeedResult]:
+    """The fewest kinds of faults, and the earliest end of them, with which a seed still fails."""
+    wish = replace(wish or Wish(), kinds=failed.faults.kinds)
+    found = failed
+    for kind in failed.faults.kinds:
+        fewer = tuple(k for k in wish.kinds or () if k != kind)
+        tried = run_seed(failed.seed, workload, replace(wish, kinds=fewer))
+        if not tried.passed:
+            wish, found = replace(wish, kinds=fewer), tried
+    for until in UNTIL:
+        if until >= found.faults.until:
+            break
+        tried = run_seed(failed.seed, workload, replace(wish, until=until))
+        if not tried.passed:
+            return replace(wish, until=until), tried
+    return wish, found

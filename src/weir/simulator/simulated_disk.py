@@ -1,0 +1,135 @@
+"""A store that fails as stores do, under one seed.
+
+Faults of a write that was under way when its writer died: it is whole, or torn, or not there.
+Objects that are made once are never torn (contract of `reliable/store.py`). A write may fail
+though it succeeded; listings may be behind; bits of what only a restart needs may flip.
+
+An adversary (`harm`) does what buckets' rules, other programs and people do: it loses, flips,
+truncates, swaps and copies objects of every kind, and adds some that nobody wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from weir.reliable.keys import is_ephemeral
+from weir.reliable.store import Body, ObjectExists
+
+
+class SimulatedDisk:
+    """See the module's docstring. All randomness is the generator's."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._objects: dict[str, bytes] = {}
+        self._listed: dict[str, None] = {}
+        self.full = False
+        self.flips = 0.0
+        self.flipped: list[str] = []
+        self.harmed: set[str] = set()
+        """What the adversary has had its hands on."""
+        self.ephemeral_bytes = 0
+        """The size of what only a running job needs."""
+
+    def put(self, key: str, body: Body, *, new: bool = False) -> None:
+        if new and key in self._objects:
+            raise ObjectExists(key)
+        self._set(key, body)
+        if self._rng.random() < 0.5:
+            self._listed.update(dict.fromkeys(self._objects))
+
+    def put_at_death(self, key: str, body: Body, *, new: bool) -> None:
+        """The writer died before it heard of the end of this write."""
+        fate = self._rng.random()
+        if fate < 0.4 or (new and key in self._objects):
+            return
+        if fate < 0.7 or new:
+            self._set(key, body)
+        else:
+            self.put_torn(key, body)
+
+    def put_torn(self, key: str, body: Body) -> None:
+        self._set(key, body[: int(self._rng.integers(0, len(body)))])
+
+    def put_late(self, key: str, body: Body, *, new: bool) -> None:
+        """The write of a dead writer, which the network held back."""
+        if not new or key not in self._objects:
+            self._set(key, body)
+
+    def _set(self, key: str, body: Body) -> None:
+        self._grow(key, len(body) - len(self._objects.get(key, b"")))
+        self._objects[key] = bytes(body)
+
+    def _grow(self, key: str, by: int) -> None:
+        if is_ephemeral(key):
+            self.ephemeral_bytes += by
+
+    def get(self, key: str) -> bytes | None:
+        body = self._objects.get(key)
+        rots = key.startswith(("checkpoints/", "streams/")) and self._rng.random() < self.flips
+        if body and rots:
+            place = int(self._rng.integers(0, len(body)))
+            body = body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
+            self._objects[key] = body
+            self.flipped.append(key)
+        return body
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._grow(key, -len(self._objects.pop(key, b"")))
+
+    def list(self, prefix: str = "") -> list[str]:
+        """As it was some time ago."""
+        return sorted(k for k in self._listed if k.startswith(prefix))
+
+    def harm(self, rng: np.random.Generator) -> str:
+        """Do harm to one object or two; what was done."""
+        kinds = sorted({key.split("/", 1)[0] for key in self._objects})
+        kind = str(rng.choice(kinds)) if kinds else ""
+        of_kind = sorted(key for key in self._objects if key.startswith(kind))
+        how = str(rng.choice(["lose", "flip", "truncate", "swap", "copy", "stray"]))
+        if how == "stray" or not of_kind:
+            key = str(rng.choice(_strays(of_kind)))
+            self._set(key, rng.bytes(int(rng.integers(0, 60))))
+            self.harmed.add(key)
+            return f"stray {key}"
+        # Those that were written last matter most.
+        key, other = (of_kind[-1 - int(rng.integers(0, min(8, len(of_kind))))] for _ in range(2))
+        body, at = self._objects[key], int(rng.integers(0, len(self._objects[key]) + 1))
+        self.harmed |= {key, other} if how in ("swap", "copy") else {key}
+        match how:
+            case "lose":
+                self.delete([key])
+            case "flip" if at < len(body):
+                self._set(key, body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :])
+            case "truncate":
+                self._set(key, body[:at])
+            case "swap":
+                self._set(key, self._objects[other])
+                self._set(other, body)
+            case "copy":
+                self._set(other, body)
+        return f"{how} {key}" + (f", {other}" if how in ("swap", "copy") else "")
+
+    def settle(self) -> None:
+        """Listings catch up."""
+        self._listed = dict.fromkeys(self._objects)
+
+    def has(self, key: str) -> bool:
+        return key in self._objects
+
+    def body(self, key: str) -> bytes:
+        """What an object holds, read without any fault."""
+        return self._objects[key]
+
+
+def _strays(of_kind: list[str]) -> list[str]:
+    """Names for objects that nobody wrote: some that a job might give, some that it never does."""
+    found = ["records/README", "checkpoints/x", "streams/1.0/y", "parts/sink.0/z", "junk/../k"]
+    found += ["commits/sink.0/last", *(f"{key}.bak" for key in of_kind[-1:])]
+    for key in of_kind[-3:]:
+        head, number = key[:-8], key[-8:]
+        found += [f"{head}{int(number) + n:08}" for n in (1, 2, 50) if number.isdigit()]
+    return found

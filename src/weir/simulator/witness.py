@@ -1,0 +1,93 @@
+"""What every stream of a run must hold, and a witness of all that is read.
+
+The run without faults says which rows each stream has under which numbers. Whatever an instance
+reads in a world of faults is compared with that at once: a gap, a row read twice, a row under
+another number or another row is found where it is first read, not at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.errors import RunError
+from weir.events.batch import Batch, concat_batches
+from weir.local.runner import LocalRun
+from weir.reliable.cursor import Cursor
+from weir.reliable.digest import Digest, row_hashes
+from weir.reliable.stream import Entry, MemoryStream
+from weir.runtime.instance import Instance
+from weir.runtime.topology import Topology
+from weir.simulator.workloads import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The digests of the outputs, and two words for each row of each stream."""
+
+    digests: tuple[Digest, ...]
+    streams: dict[str, np.ndarray]
+
+
+def truth_of(workload: Workload, parallelism: int) -> Truth:
+    """What the run without faults answers."""
+    nowhere = [lambda vertex, rows: None for _ in workload.program.outputs]
+    run = LocalRun(
+        workload.program, workload.partitions, nowhere, parallelism=parallelism, keep=True
+    )
+    run.run()
+    outlets: dict[int, dict[object, int]] = {}
+    streams: dict[str, np.ndarray] = {}
+    # In the order in which both the runner and the topology number what a stage writes.
+    for key in run.outlet_keys:
+        places = outlets.setdefault(key[0], {})
+        places.setdefault(key, len(places))
+    for (key, vertex, part), stream in run.streams.items():
+        name = f"{key[0]}.{vertex}/{outlets[key[0]][key]}.{part}"
+        streams[name] = _words(stream)
+    return Truth(tuple(egress.digest for egress in run.egress), streams)
+
+
+def _words(stream: MemoryStream) -> np.ndarray:
+    filled = [e.rows for e in stream.entries if len(e.rows)]
+    return _row_words(concat_batches(filled)) if filled else np.zeros((2, 0), dtype=np.uint64)
+
+
+def _row_words(rows: Batch) -> np.ndarray:
+    return np.stack(row_hashes(rows))
+
+
+class Witness:
+    """See the module's docstring."""
+
+    def __init__(self, truth: Truth, topology: Topology) -> None:
+        self._truth, self._topology = truth, topology
+        self._read: dict[tuple[str, str], int] = {}
+
+    def watch(self, instance: Instance) -> Instance:
+        for cursor in instance.cursors:
+            if cursor.stream in self._truth.streams:
+                cursor.on_read = self._saw
+        return instance
+
+    def _saw(self, cursor: Cursor, entry: Entry) -> None:
+        where = f"stream {cursor.stream}, read by {cursor.reader}"
+        if entry.seq != cursor.position:
+            raise RunError(f"{where}: row {entry.seq} came, wanted row {cursor.position}")
+        wanted = self._truth.streams[cursor.stream][:, entry.seq : entry.end]
+        if len(entry.rows) and not np.array_equal(_row_words(entry.rows), wanted):
+            raise RunError(f"{where}: other rows under {entry.seq} to {entry.end}")
+        place = (cursor.stream, str(cursor.reader))
+        self._read[place] = max(self._read.get(place, 0), entry.end)
+
+    def unread(self) -> str:
+        """A stream that a reader has not read to its end; empty: none."""
+        for stream, words in self._truth.streams.items():
+            for vertex in self._topology.readers_of.get(stream, ()):
+                spec = self._topology.vertices[vertex]
+                for place, name in enumerate(spec.inputs):
+                    came = self._read.get((stream, str((vertex, place))), 0)
+                    if name == stream and came < words.shape[1]:
+                        return f"{vertex} read {came} of {words.shape[1]} rows of {stream}"
+        return ""

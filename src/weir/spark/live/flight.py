@@ -1,0 +1,203 @@
+"""Channels between hosts and to the manager: Arrow Flight with the job's secret.
+
+Contract
+1. Every call carries the secret, and is refused without it. Nothing that comes in is unpickled:
+   control messages are msgspec's, rows are Arrow's, and both are checked (`peers.py`).
+2. A reader asks for a stream from a row on and gets its entries as they come. An entry without
+   rows is metadata alone. The stream ends when the server says so or is gone.
+3. With TLS both sides show the job's certificate, and each checks the other's before anything is
+   read. Without TLS, Arrow receives a call that has one request (an action, say) whole, of any
+   size, before anybody can refuse it: the limits that gRPC has cannot be set from Python. So where
+   hosts and manager share a machine they listen at sockets in a folder that only their user can
+   enter, and at no port.
+4. The server hands each entry on to gRPC before it takes the next, so a slow reader pushes back.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+from pyarrow import flight
+
+from weir.errors import RunError
+from weir.reliable.codec import record_of
+from weir.reliable.stream import Entry
+from weir.spark.live.peers import Number, Wanted, read_entry, read_wanted
+from weir.spark.live.tls import Tls
+
+# Else gRPC tells stderr of everybody who comes to a port with TLS and has no certificate.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+_HEADER = "authorization"
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """The job's secret, and what TLS needs where it is turned on."""
+
+    token: str = field(repr=False)
+    tls: Tls | None = None
+
+    @property
+    def scheme(self) -> str:
+        return "grpc+tls" if self.tls is not None else "grpc"
+
+
+class _Check(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._wanted = f"Bearer {token}".encode()
+
+    def start_call(self, info: object, headers: dict[str, list[str]]) -> None:
+        given = next(iter(headers.get(_HEADER, [])), "")
+        if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._wanted):
+            raise flight.FlightUnauthenticatedError("the job's secret is missing or wrong")
+
+
+class Subscription:
+    """What waits for one reader; filled by the host's loop, emptied by a thread of the server."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._entries: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+
+    def put(self, entry: Entry | None) -> None:
+        """None ends it."""
+        self._entries.put(entry)
+
+    def __iter__(self) -> Iterator[Entry]:
+        while (entry := self._entries.get()) is not None:
+            yield entry
+
+
+Act = Callable[[str, bytes], bytes]
+Subscribe = Callable[[Wanted], Subscription]
+Unsubscribe = Callable[[Subscription], None]
+Sent = Callable[[Subscription, Entry], None]
+
+
+class Server(flight.FlightServerBase):  # type: ignore[misc]
+    """Serves streams (hosts) and actions (the manager) at an address, or at a socket in a folder.
+
+    A RunError of `act` is told the caller."""
+
+    def __init__(
+        self,
+        address: str,
+        security: Security,
+        *,
+        act: Act | None = None,
+        subscribe: Subscribe | None = None,
+        unsubscribe: Unsubscribe | None = None,
+        sent: Sent | None = None,
+    ) -> None:
+        tls = security.tls
+        in_folder = address.startswith("/")
+        place = f"{address}/{uuid4().hex[:12]}" if in_folder else f"{address}:0"
+        scheme = "grpc+unix" if in_folder else security.scheme
+        super().__init__(
+            f"{scheme}://{place}",
+            middleware={"secret": _Check(security.token)},
+            tls_certificates=None if tls is None else [(tls.certificate, tls.key)],
+            verify_client=tls is not None,
+            root_certificates=None if tls is None else tls.authority,
+        )
+        self._act, self._subscribe, self._unsubscribe = act, subscribe, unsubscribe
+        self._sent = sent
+        self.url = f"{scheme}://{place if in_folder else f'{address}:{self.port}'}"
+        # It serves from here on. `serve` would only wait, and end it when a signal comes: a job
+        # that is asked to stop needs it for its last checkpoint.
+
+    def do_action(self, context: object, action: flight.Action) -> list[bytes]:
+        if self._act is None:
+            raise flight.FlightServerError("no actions here")
+        try:
+            return [self._act(action.type, action.body.to_pybytes())]
+        except RunError as error:
+            raise flight.FlightServerError(str(error)) from None
+
+    def do_exchange(
+        self,
+        context: flight.ServerCallContext,
+        descriptor: flight.FlightDescriptor,
+        reader: object,
+        writer: flight.MetadataRecordBatchWriter,
+    ) -> None:
+        if self._subscribe is None or self._unsubscribe is None:
+            raise flight.FlightServerError("no streams here")
+        try:
+            wanted = read_wanted(descriptor.command)
+        except RunError as error:
+            raise flight.FlightServerError(str(error)) from None
+        subscription = self._subscribe(wanted)
+        began = False
+        try:
+            for entry in subscription:
+                number = msgspec.msgpack.encode(Number(entry.seq, entry.cti))
+                if len(entry.rows):
+                    record = record_of(entry)
+                    if not began:
+                        writer.begin(record.schema)
+                        began = True
+                    writer.write_with_metadata(record, number)
+                else:
+                    writer.write_metadata(number)
+                if self._sent is not None:
+                    self._sent(subscription, entry)
+        finally:
+            self._unsubscribe(subscription)
+
+
+class Client:
+    """The other end of a `Server`."""
+
+    def __init__(self, url: str, security: Security) -> None:
+        tls = security.tls
+        self._client = flight.FlightClient(
+            url,
+            tls_root_certs=None if tls is None else tls.authority,
+            cert_chain=None if tls is None else tls.certificate,
+            private_key=None if tls is None else tls.key,
+        )
+        header = (_HEADER.encode(), f"Bearer {security.token}".encode())
+        self._options = flight.FlightCallOptions(headers=[header])
+        self._timed = flight.FlightCallOptions(headers=[header], timeout=5.0)
+
+    def act(self, name: str, body: bytes) -> bytes:
+        results = self._client.do_action(flight.Action(name, body), self._timed)
+        return bytes(next(iter(results)).body.to_pybytes())
+
+    def entries(self, wanted: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry]:
+        """The entries of a stream, with columns of these types, as they come; ends or raises when
+        the channel does, and raises RunError when what came is no entry."""
+        command = msgspec.msgpack.encode(wanted)
+        descriptor = flight.FlightDescriptor.for_command(command)
+        writer, reader = self._client.do_exchange(descriptor, self._options)
+        try:
+            while True:
+                try:
+                    chunk = reader.read_chunk()
+                except StopIteration:
+                    return
+                yield read_entry(chunk.app_metadata, chunk.data, types)
+        finally:
+            # Closing waits for the end of the call unless it is cancelled; and Arrow complains on
+            # stderr about a writer that was not closed before its channel broke.
+            reader.cancel()
+            with suppress(*ChannelErrors):
+                writer.close()
+
+    def close(self) -> None:
+        self._client.close()
+
+
+ChannelErrors = (flight.FlightError, pa.ArrowException, OSError)
+"""What a broken channel raises."""

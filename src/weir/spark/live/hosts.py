@@ -1,0 +1,173 @@
+"""The Spark job whose tasks are the hosts, and what Spark must offer for it.
+
+Rules
+1. A lost host is a failed task. Spark starts it again while the others go on, as often as
+   `spark.task.maxFailures` says (in `local[N,F]`: F); sessions made for live runs say `FAILURES`.
+   Where Spark gives up on the job of all hosts it is submitted again, so that all begin anew; but
+   not when that happened `ABORTS` times and none of those jobs lasted for `LASTING` seconds.
+2. A host holds its slot for as long as the job lives. Where the master says how many slots there
+   are, too few are refused at once. Elsewhere (executors come and go, others use the cluster) the
+   manager waits, and gives up when no host comes at all (`ManagerSettings.host_limit`).
+3. Speculation is refused: it starts tasks that take long a second time, and hosts always do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from weir.errors import RunError
+from weir.spark.live.host import run_host
+from weir.spark.live.host_job import LiveJob
+from weir.spark.session import JVM_GONE, jvm_is_gone
+
+FAILURES = 1000
+"""How often Spark may start a host again."""
+ABORTS = 5
+LASTING = 60.0
+Setting = Callable[[str, str], str]
+"""A setting of Spark, or what it is by default."""
+
+
+def live_master(hosts: int) -> str:
+    """The embedded default: a slot for every host and one more, and hosts that are tried again."""
+    return f"local[{hosts + 1},{FAILURES}]"
+
+
+def live_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    """What a session of a live run's own is made with. A server of Spark Connect has its own
+    settings, which no client can change.
+
+    >>> live_settings("yarn", {"spark.executor.cores": "2"})
+    {'spark.task.maxFailures': '1000', 'spark.executor.cores': '2'}
+    """
+    if master.startswith("sc://"):
+        return dict(given)
+    return {"spark.task.maxFailures": str(FAILURES), **given}
+
+
+# --- what Spark must offer -----------------------------------------------------------------------
+
+
+def slots_of(master: str, cores: int | None) -> int | None:
+    """How many cores a master has for tasks, where its URL says it; `cores` are its machine's.
+
+    >>> [slots_of(m, 8) for m in ("local", "local[*]", "local[3,9]", "local-cluster[2,3,1024]")]
+    [1, 8, 3, 6]
+    >>> slots_of("spark://head:7077", 8) is None
+    True
+    """
+    if master == "local":
+        return 1
+    if found := re.fullmatch(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]", master):
+        return cores if found[1] == "*" else int(found[1])
+    if found := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]", master):
+        return int(found[1]) * int(found[2])
+    return None
+
+
+def tries_of(master: str, failures: int) -> int:
+    """How often Spark starts a task before it gives up on the whole job.
+
+    >>> [tries_of(m, 4) for m in ("local", "local[8]", "local[8,20]", "yarn")]
+    [1, 1, 20, 4]
+    """
+    if found := re.fullmatch(r"local\[[^,]*,\s*(\d+)\s*\]", master):
+        return int(found[1])
+    return 1 if master == "local" or master.startswith("local[") else failures
+
+
+def check_spark(setting: Setting, hosts: int) -> str:
+    """Refuse a Spark that cannot run so many hosts; a warning if it runs them badly, else empty."""
+    master = setting("spark.master", "")
+    if setting("spark.speculation", "false").lower() == "true":
+        raise RunError(
+            "spark.speculation is on: Spark would start hosts a second time, because they take "
+            "long; turn it off (--conf spark.speculation=false)"
+        )
+    slots = slots_of(master, None if is_remote() else os.cpu_count())
+    cores = int(setting("spark.task.cpus", "1"))
+    if slots is not None and slots // cores < hosts:
+        raise RunError(
+            f"{hosts} hosts need {hosts} task slots for as long as the job lives, and {master} "
+            f"has {slots // cores}; ask for fewer (--hosts), or for more cores (--master)"
+        )
+    if tries_of(master, int(setting("spark.task.maxFailures", "4"))) > 1:
+        return ""
+    is_local = master == "local" or master.startswith("local[")
+    wanted = f"--master local[{slots},{FAILURES}]" if is_local else "spark.task.maxFailures"
+    return (
+        "this Spark tries no task again, so with one lost host it gives up on all of them, and all "
+        f"begin anew; with {wanted} it would start the lost one alone"
+    )
+
+
+# --- the job -------------------------------------------------------------------------------------
+
+
+class Hosts:
+    """The Spark job; see the module's first rule."""
+
+    def __init__(self, spark: SparkSession, job: LiveJob, count: int) -> None:
+        self._spark, self._job, self._count = spark, job, count
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+        self._aborted = 0
+        self._began = 0.0
+        self._error: BaseException | None = None
+        self._tag = f"weir-{secrets.token_hex(4)}"
+
+    def start(self) -> None:
+        self._began = time.monotonic()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="hosts")
+        self._thread.start()
+
+    def _run(self) -> None:
+        job = self._job
+
+        def host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for slot in batch.column(0).to_pylist():
+                    run_host(job, slot)
+                    yield pa.RecordBatch.from_arrays([pa.array([slot])], names=["slot"])
+
+        try:
+            self._spark.addTag(self._tag)
+            slots = self._spark.range(0, self._count, 1, self._count)
+            slots.mapInArrow(host, "slot long").collect()
+        except Exception as error:  # Spark's own, of many kinds; `check` says what it means
+            self._error = error
+
+    @property
+    def gone(self) -> bool:
+        return self._thread is None or not self._thread.is_alive()
+
+    def check(self) -> None:
+        """An aborted job is submitted again, but not for ever."""
+        if not self.gone or self._stopping:
+            return
+        if jvm_is_gone():
+            raise RunError(f"{JVM_GONE}; everything is kept, so run again with --resume")
+        lasted = time.monotonic() - self._began >= LASTING
+        self._aborted = 1 if lasted else self._aborted + 1
+        if self._aborted > ABORTS:
+            raise RunError(
+                f"Spark cannot run the hosts, tried {ABORTS} times; everything is kept, so mend "
+                f"it and run again with --resume: {self._error}"
+            )
+        self.start()
+
+    def stop(self) -> None:
+        self._stopping = True
+        if not self.gone and not jvm_is_gone():
+            self._spark.interruptTag(self._tag)
+            assert self._thread is not None
+            self._thread.join(5.0)

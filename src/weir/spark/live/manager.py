@@ -1,0 +1,195 @@
+"""The driver of the job manager: it runs in the Spark driver, answers hosts, keeps the record.
+
+One thread runs the machine; threads of the server bring reports and wait for its answers, others
+read and write the store. Once a second the state of the job and what happened since go to the
+store, for `weir status` and `weir story`.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from weir.errors import RunError, WeirError
+from weir.job.manager import Manager
+from weir.job.messages import Orders
+from weir.job.signals import (
+    Answer,
+    Delete,
+    Ended,
+    Get,
+    List,
+    ManagerCommand,
+    ManagerSignal,
+    Pulsed,
+    Put,
+    Reported,
+)
+from weir.job.status import STATUS, JobStatus, status_of, story_key
+from weir.reliable.codec import encode_record
+from weir.reliable.store import Store
+from weir.spark.live.flight import Security, Server
+from weir.spark.live.peers import read_pulse, read_report
+from weir.spark.live.store_threads import StoreThreads
+
+TICK = 0.02
+TELL_EVERY = 1.0
+WATCH_EVERY = 0.25
+ANSWER_WITHIN = 1.0
+
+
+class ManagerDriver:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        store: Store,
+        address: str,
+        security: Security,
+        show: Callable[[bytes], None],
+    ) -> None:
+        self._machine, self._store, self._show = manager, store, show
+        self._inbox: queue.SimpleQueue[ManagerSignal | BaseException] = queue.SimpleQueue()
+        self._answers: dict[str, queue.SimpleQueue[Orders]] = {}  # of reports that wait for them
+        self._threads = StoreThreads(store, self._inbox.put)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="onlookers")
+        self._ended: Ended | None = None
+        self._told_at = time.monotonic()
+        self._told = 0
+        self._story_number = 0
+        self._refused = 0
+        self._epoch_of_clock = time.time() - time.monotonic()
+        self._server = Server(address, security, act=self._act)
+        self.url = self._server.url
+
+    def run(
+        self,
+        check: Callable[[], None],
+        watch: Callable[[JobStatus], None],
+        stopping: Callable[[], bool],
+    ) -> Ended:
+        """Until the job has ended; `watch` sees how it is now and then, `check` looks after
+        the hosts, `stopping` says that it shall end."""
+        watched_at = 0.0
+        while self._ended is None:
+            self._turn()
+            check()
+            if stopping():
+                self._machine.stop(time.monotonic())
+            if time.monotonic() - watched_at >= WATCH_EVERY:
+                watched_at = time.monotonic()
+                watch(self.status())
+        self._tell(time.monotonic())
+        return self._ended
+
+    def release(self, gone: Callable[[], bool], within: float) -> None:
+        """Tell hosts that it is over until all are gone."""
+        until = time.monotonic() + within
+        while not gone() and time.monotonic() < until:
+            self._turn()
+
+    def close(self) -> None:
+        self._threads.close(wait=True)
+        self._pool.shutdown(wait=True)
+        self._server.shutdown()
+
+    def status(self) -> JobStatus:
+        return status_of(self._machine, time.monotonic(), self._epoch_of_clock)
+
+    # --- the loop ----------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        try:
+            signal = self._inbox.get(timeout=TICK)
+            while True:
+                if isinstance(signal, BaseException):
+                    raise signal
+                self._do(self._machine.handle(signal, time.monotonic()))
+                signal = self._inbox.get_nowait()
+        except queue.Empty:
+            pass
+        now = time.monotonic()
+        self._do(self._machine.tick(now))
+        if now - self._told_at >= TELL_EVERY:
+            self._told_at = now
+            self._tell(now)
+
+    def _do(self, commands: list[ManagerCommand]) -> None:
+        for command in commands:
+            match command:
+                case Answer(session, orders):
+                    waiting = self._answers.get(session)
+                    if waiting is not None:
+                        waiting.put(orders)
+                case Put() | Get() | Delete() | List():
+                    self._threads.do(command)
+                case Ended() as ended:
+                    self._ended = ended
+
+    def _act(self, name: str, body: bytes) -> bytes:
+        """A report, a sign of life, text for the console, or a mere knock; called by a thread of
+        the server."""
+        if name == "hello":
+            return b""
+        if name == "show":
+            try:
+                self._show(body)
+            except OSError as error:
+                self._inbox.put(RunError(f"rows cannot be shown on stdout: {error.strerror}"))
+                raise
+            return b""
+        try:
+            if name == "pulse":
+                self._inbox.put(Pulsed(read_pulse(body, self._machine.topology)))
+                return b""
+            if name != "report":
+                raise RunError(f"the job manager does not know what '{name}' is")
+            report = read_report(body, self._machine.topology, self._machine.settings.hosts)
+        except RunError as error:
+            self._refused += 1
+            if self._refused == MOST_REFUSED:
+                self._inbox.put(error)  # a host that is refused would come again without end
+            raise
+        # For as long as it waits, and no longer: what comes too late the next one gets.
+        answers = self._answers[report.session] = queue.SimpleQueue()
+        self._inbox.put(Reported(report))
+        try:
+            orders = answers.get(timeout=ANSWER_WITHIN)
+            while not answers.empty():
+                orders = answers.get_nowait()
+        except queue.Empty:
+            return b""
+        finally:
+            if self._answers.get(report.session) is answers:
+                self._answers.pop(report.session, None)
+        return msgspec.msgpack.encode(orders)
+
+    # --- onlookers ---------------------------------------------------------------------------
+
+    def _tell(self, now: float) -> None:
+        """The state and what happened since, for those who ask."""
+        lines = self._machine.story[self._told :]
+        self._told += len(lines)
+        shift = self._epoch_of_clock
+        told = [msgspec.structs.replace(line, time=line.time + shift) for line in lines]
+        status = self.status()
+        self._pool.submit(self._write_quietly, STATUS, encode_record(STATUS, status))
+        if told:
+            key = story_key(self._machine.ledger.epoch, self._story_number)
+            self._story_number += 1
+            self._pool.submit(self._write_quietly, key, encode_record(key, told))
+
+    def _write_quietly(self, key: str, body: bytes) -> None:
+        try:
+            self._store.put(key, body)
+        except WeirError:
+            return  # it is for onlookers; the record is what counts
+
+
+MOST_REFUSED = 100
+"""So many messages of peers that cannot be used end the job, with the reason."""

@@ -1,0 +1,96 @@
+"""`weir.run_live`: a program run continuously on Spark, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from weir.errors import PlanError
+from weir.events.batch import Batch
+from weir.files.writers import OutputForm
+from weir.job.manager import ManagerSettings
+from weir.job.status import JobStatus
+from weir.local.run import parsed
+from weir.plan.nodes import Output, Program
+from weir.runtime.instances import EmitRows
+from weir.runtime.outputs import output_schema
+from weir.runtime.reports import RunReport
+from weir.spark.live.hosts import live_master, live_settings
+from weir.spark.live.job import GRACE, LiveSettings, check_callbacks, grace_seconds, prepare_live
+from weir.spark.live.tls import read_tls
+from weir.spark.session import session
+
+Callback = Callable[[int, int, pa.RecordBatch], None]
+"""Takes (partition, number of the first row, rows) of an output."""
+
+
+def run_live(
+    program: str | Path | Program,
+    store: str | Path,
+    spark: SparkSession | None = None,
+    *,
+    params: Mapping[str, str] | None = None,
+    directory: str | Path = ".",
+    cut: int | None = None,
+    parallelism: int = 1,
+    resume: bool = False,
+    accept_code_changes: bool = False,
+    hosts: int = 2,
+    callbacks: Mapping[str, Callback] | None = None,
+    watch: Callable[[JobStatus], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+    tls: tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str | Path] | None = None,
+    grace: str = GRACE,
+) -> RunReport | None:
+    """Run a program continuously until its inputs end: a text, a `Path` to one, or a checked
+    program. None when it was stopped before, by Ctrl-C or SIGTERM or because `stop` said so: then
+    `resume` goes on with what is in the `store`, a folder or a bucket's URL. If the functions that
+    it calls have changed since, that is a PlanError unless `accept_code_changes`. The last
+    checkpoint may take as long as `grace`; a second signal does not wait for it.
+
+    Without `spark`, the active session runs it, or one made for it with a slot for each of the
+    `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by the
+    stream's name: it runs in the hosts, as rows come, and gets (partition, number of the first
+    row, rows as a record batch), at least once each. `watch` is called here, now and then, with
+    the job's state. `tls` has the files of a certificate, its key and, unless it signs itself,
+    the authority. `params`, `directory`, `cut` and `parallelism` are those of `weir.run`.
+    """
+    if not isinstance(program, Program):
+        program = parsed(program, params, Path(directory))
+    emits = _emits(program, callbacks or {})
+    check_callbacks(program, emits)
+    settings = LiveSettings(
+        hosts=hosts,
+        manager=ManagerSettings(stop_limit=grace_seconds(grace)),
+        tls=None if tls is None else read_tls(*tls),
+    )
+    live = prepare_live(
+        program, str(store), directory=directory, parallelism=parallelism, cut=cut,
+        resume=resume, accept_code_changes=accept_code_changes, settings=settings,
+    )  # fmt: skip
+    master = live_master(hosts)
+    own = nullcontext(spark) if spark is not None else session(master, live_settings(master, {}))
+    with own as running:
+        return live.run(running, callbacks=emits, watch=watch, stop=stop)
+
+
+def _emits(program: Program, callbacks: Mapping[str, Callback]) -> dict[str, EmitRows]:
+    outputs = {o.name: o for o in program.outputs if o.path == "callback:"}
+    for name in callbacks:
+        if name not in outputs:
+            hint = f"add OUTPUT {name} TO 'callback:';"
+            raise PlanError(f"there is no output for the callback of {name}", hint=hint)
+    return {name: _emit(outputs[name], callback) for name, callback in callbacks.items()}
+
+
+def _emit(output: Output, callback: Callback) -> EmitRows:
+    form = OutputForm("", output_schema(output), output.kind != "bad")
+
+    def emit(partition: int, seq: int, rows: Batch) -> None:
+        callback(partition, seq, form.record(rows))
+
+    return emit

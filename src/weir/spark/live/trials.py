@@ -1,0 +1,43 @@
+"""Conformance cases on the live runner: one job after the other, in one session."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+
+from pyspark.sql import SparkSession
+
+from weir.conform.cases import Outcome, Trial
+from weir.events.batch import Batch
+from weir.files.object_store import ObjectStore
+from weir.job.commits import read_part
+from weir.job.committed import commits
+from weir.job.ledger import Ledger
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.stages import cut_stages
+from weir.reliable.digest import Digest
+from weir.spark.live.job import LiveSettings, make_live
+
+
+def run_live_trials(spark: SparkSession, trials: Sequence[Trial], hosts: int) -> Iterator[Outcome]:
+    """The outcomes of trials, in their order."""
+    for trial in trials:
+        with tempfile.TemporaryDirectory(prefix="weir-conform-") as folder:
+            yield _outcome(spark, trial, ObjectStore(folder), LiveSettings(hosts=hosts))
+
+
+def _outcome(
+    spark: SparkSession, trial: Trial, objects: ObjectStore, settings: LiveSettings
+) -> Outcome:
+    plan = cut_stages(rewrite(trial.program), trial.parallelism)
+    partitions = {name: tuple(parts) for name, parts in trial.partitions.items()}
+    live = make_live(trial.program, ".", plan, partitions, objects, Ledger(), trial.cut, settings)
+    ended, machine = live.drive(spark)
+    if ended.error:
+        return Outcome(error=ended.error)
+    batches: list[Batch] = []
+    digest = Digest()
+    for link in commits(objects, "sink.0", machine.ledger):
+        digest = link.commit.digest
+        batches += [rows for _, rows in read_part(objects, link)]
+    return Outcome(batches, str(digest))

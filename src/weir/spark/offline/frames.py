@@ -1,0 +1,171 @@
+"""DataFrames in and out: `weir.from_spark(df, …)`, `stream.to_spark(spark)`.
+
+1. The rows of a DataFrame have no origin: at equal times they are ordered by (ve, payload). So
+   where Spark's tasks put them means nothing, and `delay` and `late`, which speak of the order of
+   arrival, do not apply. Spark sorts each of its partitions by vs on the way in.
+2. A stream as a DataFrame is lazy, like any other: its rows are computed when an action asks,
+   each time anew. Columns are vs, ve (NULL while open), then the payload, in no order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from weir.errors import PlanError
+from weir.events.batch import times
+from weir.files.chunks import Partition
+from weir.files.columnar import Records
+from weir.files.writers import OutputForm
+from weir.ingress.sources import rooted
+from weir.local.run import program_of
+from weir.plan.durations import parse_duration
+from weir.plan.limits import MOST_VERTICES
+from weir.plan.nodes import Program, Schema, Source, SourceOptions
+from weir.plan.properties import walk_nodes
+from weir.plan.rewrites.rewrite import needed_columns, rewrite
+from weir.plan.sources import declare_source
+from weir.plan.stream import Stream, Ticks
+from weir.runtime.partitions import open_partitions
+from weir.spark.offline.blocks import COLLECTED, decode, rows_of
+from weir.spark.offline.query import job_frame
+from weir.spark.offline.targets import Target
+from weir.spark.offline.tasks import Rows
+from weir.spark.offline.waves import make_job, make_piece
+from weir.spark.session import ARROW_BATCHES, default_parallelism
+from weir.spark.spark_types import arrow_type, spark_type, weir_type
+
+_numbers = count(1)
+
+
+class FrameHandle:
+    """Holds a DataFrame for a plan; another process gets an empty one."""
+
+    def __init__(self, frame: DataFrame | None = None) -> None:
+        self.frame = frame
+
+    def __reduce__(self) -> tuple[type[FrameHandle], tuple[()]]:
+        return FrameHandle, ()
+
+
+def from_spark(
+    frame: DataFrame,
+    *,
+    vs: str,
+    ve: str | None = None,
+    lifetime: Ticks | None = None,
+    name: str | None = None,
+) -> Stream:
+    """A DataFrame with a time column as a stream; `name` is its name in joins, which must be its
+    own (`DataFrame1`, `DataFrame2`, … by default).
+
+    `vs` is a column of timestamps or of ticks; `ve` one of ends (NULL: open), or `lifetime` a
+    duration for all; with neither, events are points.
+    """
+    columns = {field.name: weir_type(field.dataType, field.name) for field in frame.schema.fields}
+    options = SourceOptions(
+        vs=vs,
+        ve="ve" if ve is None and "ve" in columns else ve,
+        lifetime=None if lifetime is None else parse_duration(lifetime),
+    )
+    number = next(_numbers)
+    name = f"DataFrame{number}" if name is None else name
+    source = declare_source(name, columns, f"dataframe:{number}", options, number)
+    return Stream(replace(source, has_origins=False, data=FrameHandle(frame)), name)
+
+
+def to_spark(
+    stream: Stream,
+    spark: SparkSession,
+    *,
+    directory: str | Path = ".",
+    parallelism: int | None = None,
+) -> DataFrame:
+    """The rows of a stream as a DataFrame; see the module's rules."""
+    program = program_of(stream)
+    partitions = all_partitions(program, directory)
+    shape = stream.schema
+    target = Target("rows", 0, OutputForm("", shape))
+    cores = default_parallelism(spark)
+    piece = make_piece(program, partitions, [target], parallelism or min(cores, MOST_VERTICES))
+    for key, value in ARROW_BATCHES.items():
+        spark.conf.set(key, value)  # stays: the query is planned when somebody asks for rows
+    frames = frames_of(program, partitions)
+    rows = job_frame(spark, make_job([piece]), cores, frames=frames)
+    types = t.StructType(
+        [
+            t.StructField("vs", spark_type(shape.time)),
+            t.StructField("ve", spark_type(shape.time)),
+            *(t.StructField(n, spark_type(dtype)) for n, dtype in shape.columns),
+        ]
+    )
+    return rows.where(f.col("partition") == COLLECTED).mapInArrow(_Decoding(shape), types)
+
+
+def all_partitions(program: Program, directory: str | Path) -> dict[str, list[Partition]]:
+    """The files and DataFrames of a program's sources, for workers that run in other folders."""
+    here = os.getcwd()
+    files = {
+        name: [rooted(p, here) for p in partitions]
+        for name, partitions in open_partitions(program, directory).items()
+    }
+    slim = rewrite(program)
+    for source in frame_sources(program):
+        needed = needed_columns(slim, source)
+        columns = [column for column in source.declared if column[0] in needed]
+        files[source.name] = [Records(f"DataFrame {source.name}", columns)]
+    return files
+
+
+def frame_sources(program: Program) -> list[Source]:
+    nodes = (n for output in program.outputs for n in walk_nodes(output.node))
+    found = dict.fromkeys(n for n in nodes if isinstance(n, Source) and not n.has_origins)
+    return list(found)
+
+
+def frames_of(
+    program: Program, partitions: Mapping[str, Sequence[Partition]]
+) -> dict[str, DataFrame]:
+    """A program's DataFrames, by their sources' paths: the columns that their partitions have,
+    the rows by time."""
+    found = {}
+    for source in frame_sources(program):
+        assert isinstance(source.data, FrameHandle)
+        if source.data.frame is None:
+            raise PlanError(f"the DataFrame of {source.name} belongs to another process")
+        # By place from here on: PySpark takes a dot in a column's name for a path.
+        (partition,) = partitions[source.name]
+        assert isinstance(partition, Records)
+        names = [name for name, _ in partition.columns]
+        columns = [_column(name).alias(f"c{i}") for i, name in enumerate(names)]
+        rows = source.data.frame.select(*columns)
+        found[source.path] = rows.sortWithinPartitions(f"c{names.index(source.options.vs)}")
+    return found
+
+
+def _column(name: str) -> Column:
+    quoted = name.replace("`", "``")
+    return f.col(f"`{quoted}`")
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoding:
+    """From blocks to plain rows."""
+
+    shape: Schema
+
+    def __call__(self, records: Rows) -> Iterator[pa.RecordBatch]:
+        width = len(self.shape.columns)
+        for row in (row for record in records for row in rows_of(record)):
+            rows = decode(row.block, width)
+            lifetime = [times(rows.vs, self.shape.time), times(rows.ve, self.shape.time)]
+            arrays = [a.cast(arrow_type(a.type)) for a in (*lifetime, *rows.columns)]
+            yield pa.RecordBatch.from_arrays(arrays, names=["vs", "ve", *self.shape.names])

@@ -1,0 +1,173 @@
+"""How far a job is, told through small files: tasks write them, the driver reads them.
+
+Spark Connect has no accumulators, and Spark's own task counts say nothing of events. A task
+writes its file at most every half second, under a name of its own, whole or not at all; one that
+fails for good says so in another. Where workers do not see the driver's folder there is no news,
+and nothing else is lost: an error then comes with the reports, when the job is over.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from weir.errors import WeirError
+from weir.events.batch import OPEN
+from weir.runtime.reports import Progress
+from weir.spark.offline.reports import packed, unpacked
+from weir.spark.offline.waves import Job
+
+INTERVAL_SECONDS = 0.5
+_FAILED = "failed."
+
+Tell = Callable[[Progress], None]
+
+
+class News(msgspec.Struct, frozen=True):
+    """What a task has done so far. Source tasks of wave w feed wave w + 1."""
+
+    wave: int
+    is_source: bool
+    events: int
+    reached: int
+    read: int
+    ended: bool
+
+
+class TaskProgress:
+    """A task's side."""
+
+    def __init__(self, folder: str | None, wave: int, name: str) -> None:
+        self._folder = folder if folder is not None and os.path.isdir(folder) else None
+        self._wave, self._name = wave, name
+        self._last = time.monotonic()
+        self._reached = self._read = 0
+
+    def tell(self, events: int, reached: int, read: int = 0) -> None:
+        """So many events are through, up to this event time; `read` bytes of the source."""
+        self._reached, self._read = reached, read
+        now = time.monotonic()
+        if self._folder is not None and now - self._last >= INTERVAL_SECONDS:
+            self._last = now
+            self._write(events, ended=False)
+
+    def end(self, events: int) -> None:
+        if self._folder is not None:
+            self._write(events, ended=True)
+
+    def _write(self, events: int, *, ended: bool) -> None:
+        assert self._folder is not None
+        is_source = self._name.startswith("s")
+        news = News(self._wave, is_source, events, self._reached, self._read, ended)
+        path = os.path.join(self._folder, f"{self._wave}-{self._name}")
+        _put(path, msgspec.json.encode(news))
+
+
+def tell_failure(folder: str | None, wave: int, error: WeirError) -> None:
+    """A task of a wave has met an error that would come again. What runs behind it has too few
+    rows, and may meet others: of several errors that of the first wave is the one."""
+    if folder is not None and os.path.isdir(folder):
+        _put(f"{folder}/{_FAILED}{wave:05}.{uuid.uuid4().hex}", packed(error).encode())
+
+
+def _put(path: str, content: bytes) -> None:
+    """A file, whole or not at all."""
+    folder, name = os.path.split(path)
+    unfinished = os.path.join(folder, f".{name}.{os.getpid()}")
+    # News are worth no failure: a full disk, or a job that is over and has cleaned up.
+    with suppress(OSError):
+        with open(unfinished, "wb") as file:
+            file.write(content)
+        os.replace(unfinished, path)
+
+
+# --- the driver's side -----------------------------------------------------------------------
+
+
+class Watch:
+    """Hands on the news of a job's tasks, and raises the error of one that failed for good."""
+
+    def __init__(self, job: Job, folder: str, tell: Tell | None) -> None:
+        self._job, self._folder, self._tell = job, folder, tell
+        self._size = 0 if tell is None else input_size(job)
+
+    def look(self) -> None:
+        failures = sorted(n for n in os.listdir(self._folder) if n.startswith(_FAILED))
+        if failures:
+            with open(os.path.join(self._folder, failures[0]), encoding="ascii") as file:
+                raise unpacked(file.read())
+        if self._tell is not None:
+            news = list(read_news(self._folder))
+            self._tell(job_progress(self._job, self._size, news))
+
+
+class JobsProgress:
+    """One progress of several jobs, one after the other. `in_time=False` leaves event times out:
+    those of many programs together mean nothing."""
+
+    def __init__(self, tell: Tell | None, count: int, *, in_time: bool) -> None:
+        self._tell, self._count, self._in_time = tell, count, in_time
+        self._begun = self._events_before = self._events = 0
+
+    def begin(self, name: str) -> Tell | None:
+        """The progress of the next job."""
+        if self._tell is None:
+            return None
+        over, whole = self._begun, self._tell
+        self._begun, self._events_before = over + 1, self._events
+
+        def tell(progress: Progress) -> None:
+            self._events = self._events_before + progress.events
+            reached = progress.reached if self._in_time else OPEN
+            stage = f"{name} ({over + 1} of {self._count})"
+            stage += f", {progress.stage}" if progress.stage else ""
+            read, size = over * progress.size + progress.read, self._count * progress.size
+            whole(Progress(self._events, reached, read, size, stage))
+
+        return tell
+
+
+_decoder = msgspec.json.Decoder(News)
+
+
+def read_news(folder: str) -> Iterator[News]:
+    """The newest word of every task."""
+    for name in os.listdir(folder):
+        if "." not in name:
+            with open(os.path.join(folder, name), "rb") as file:
+                yield _decoder.decode(file.read())
+
+
+def input_size(job: Job) -> int:
+    """The bytes of all that a job reads."""
+    return sum(p.size for piece in job.pieces for of in piece.partitions.values() for p in of)
+
+
+def job_progress(job: Job, size: int, news: Sequence[News]) -> Progress:
+    """How far a job is that reads `size` bytes. Waves count alike; within one, by bytes read or
+    vertices that ended."""
+    if not news:
+        return Progress(0, OPEN)
+    wave = max(n.wave + n.is_source for n in news)
+    now = [n for n in news if n.wave + n.is_source == wave]
+    running = [n.reached for n in now if not n.ended]
+    done = _share(sum(n.read for n in news if n.is_source), size)
+    for number, places in enumerate(job.waves, 1):
+        ended = sum(n.ended for n in news if n.wave == number and not n.is_source)
+        done += _share(ended, len(places))
+    steps = len(job.waves) + 1
+    events = sum(n.events for n in news if n.is_source)
+    parts = 1_000_000
+    reading = all(n.is_source for n in now)
+    stage = f"{'reading for' if reading else 'running'} wave {wave} of {len(job.waves)}"
+    reached = min(running, default=OPEN)
+    return Progress(events, reached, int(parts * done), parts * steps, stage)
+
+
+def _share(some: int, of_all: int) -> float:
+    return some / of_all if of_all else 0.0

@@ -1,0 +1,111 @@
+"""A job as one Spark query: waves of tasks with exchanges between them.
+
+Public DataFrame operations only, those that Spark Connect has too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from weir.errors import RunError
+from weir.spark.actions import run_action
+from weir.spark.offline.blocks import COLLECTED, ROWS, BlockRow
+from weir.spark.offline.tasks import FrameTask, SourceTask, WaveTask, partition_of, source_of
+from weir.spark.offline.waves import Job
+from weir.spark.session import ARROW_BATCHES, PLANNED_ONCE
+
+TASK_BYTES = 128 << 20
+"""A task of a source reads files of about this size, if it has several."""
+
+
+def job_frame(
+    spark: SparkSession,
+    job: Job,
+    cores: int,
+    tasks: int | None = None,
+    frames: Mapping[str, DataFrame] | None = None,
+) -> DataFrame:
+    """The query of a job: its rows are reports, and rows of outputs asked for in memory.
+
+    `cores` are those that Spark has. `tasks` is the most tasks that a wave may have; else each
+    vertex is one. `frames` are the DataFrames that it reads, by their sources' paths.
+    """
+    flow: DataFrame | None = None
+    for wave in range(len(job.waves) + 1):
+        if wave:
+            assert flow is not None
+            count = _tasks(len(job.waves[wave - 1]), tasks)
+            arrived = flow.repartitionById(count, f.col("partition"))
+            arrived = arrived.sortWithinPartitions("partition", "first_vs")
+            flow = arrived.mapInArrow(WaveTask(job, wave), ROWS)
+        parts = [] if flow is None else [flow]
+        if job.sources[wave]:
+            places = len(job.sources[wave])
+            count = _tasks(_source_tasks(job, wave, cores), tasks)
+            numbers = spark.range(0, places, 1, count)
+            parts.append(numbers.mapInArrow(SourceTask(job, wave), ROWS))
+        for place in job.frames[wave]:
+            source = source_of(job, place)
+            read = (frames or {})[source.path].mapInArrow(FrameTask(job, wave, place), ROWS)
+            parts.append(read)
+        flow = reduce(DataFrame.unionAll, parts)
+    assert flow is not None
+    return flow
+
+
+def _source_tasks(job: Job, wave: int, cores: int) -> int:
+    """Small files share a task, since to begin one takes longer than to read them."""
+    read = job.sources[wave]
+    size = sum(partition_of(job, place).size for place in read)
+    return min(len(read), cores * max(1, -(-size // (cores * TASK_BYTES))))
+
+
+def _tasks(vertices: int, most: int | None) -> int:
+    return max(1, vertices if most is None else min(vertices, most))
+
+
+@contextmanager
+def job_settings(spark: SparkSession, job: Job) -> Iterator[None]:
+    """Spark runs as suits the job meanwhile: it hands batches of the right size to tasks, and does
+    not plan anew behind each wave, unless the job reads DataFrames, whose own plans may gain."""
+    wanted = ARROW_BATCHES if any(job.frames) else ARROW_BATCHES | PLANNED_ONCE
+    before = {key: spark.conf.get(key) for key in wanted}  # Spark has a default for each
+    for key, value in wanted.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, known in before.items():
+            spark.conf.set(key, known or "")
+
+
+@contextmanager
+def clean_failures() -> Iterator[None]:
+    """Failures of Spark in one line."""
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise RunError(f"Spark's own process is gone: {error}") from error
+    except PySparkException as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise RunError(f"Spark failed: {lines[-1] if lines else error!r}") from error
+
+
+def collected(
+    spark: SparkSession, query: Callable[[], DataFrame], look: Callable[[], None]
+) -> list[BlockRow]:
+    """Run the query of a job: its rows, which are few. See `run_action` for `look`."""
+    with clean_failures():
+        rows = run_action(spark, lambda: query().collect(), look)
+    return [BlockRow(r.partition, r.input, r.first_vs, bytes(r.block)) for r in rows]
+
+
+def is_output(row: BlockRow) -> bool:
+    return row.partition == COLLECTED

@@ -1,0 +1,235 @@
+"""The offline runner: a program from files to files as one Spark job.
+
+The contract is that of `weir.local.files`: outputs are checked before anything runs, all of them
+are put in their places when all are whole, and a run that fails leaves what stood there before.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from weir.files.sinks import sink_format
+from weir.files.writers import OutputForm, Staging, part_name, put_all_in_place
+from weir.local.files import check_same, other_cut
+from weir.local.run import parsed
+from weir.local.second_run import other_environment
+from weir.plan.limits import MOST_VERTICES
+from weir.plan.nodes import Output, Program
+from weir.reliable.digest import Digest
+from weir.runtime.outputs import check_outputs, output_path, output_schema
+from weir.runtime.reports import InputReport, OutputReport, RunReport
+from weir.spark.offline.frames import all_partitions, frames_of
+from weir.spark.offline.progress import JobsProgress, Tell, Watch
+from weir.spark.offline.query import collected, job_frame, job_settings
+from weir.spark.offline.reports import (
+    FileReport,
+    Report,
+    SourceReport,
+    checksums,
+    first_error,
+    output_digest,
+    read_report,
+)
+from weir.spark.offline.targets import Target
+from weir.spark.offline.waves import Job, Piece, make_job, make_piece
+from weir.spark.sampling import rows_share_keys
+from weir.spark.session import default_parallelism, session
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An output being made: its target and its staging folder."""
+
+    target: Target
+    staging: Staging
+
+
+def run_offline(
+    program: str | Path | Program,
+    spark: SparkSession | None = None,
+    *,
+    params: Mapping[str, str] | None = None,
+    directory: str | Path = ".",
+    cut: int | None = None,
+    parallelism: int | None = None,
+    check: bool = False,
+    tell: Tell | None = None,
+) -> RunReport:
+    """Run a program as a Spark job: a text, a `Path` to one, or a checked program.
+
+    Without `spark`, the active session runs it, or one made for it on all cores of this machine.
+    `params` override DECLAREs; relative paths start at `directory`, which all workers must see.
+    What is written is what `weir.run` writes. `check` runs a second job, cut elsewhere and in
+    other workers, before outputs are put in their places: if any stream then has other rows, a
+    DeterminismViolation says which.
+    """
+    if not isinstance(program, Program):
+        program = parsed(program, params, Path(directory))
+    with nullcontext(spark) if spark is not None else session() as running:
+        return run_programs(
+            [program], running, directory=directory, cut=cut, parallelism=parallelism,
+            check=check, tell=tell,
+        )[0]  # fmt: skip
+
+
+def run_programs(
+    programs: Sequence[Program],
+    spark: SparkSession,
+    *,
+    directory: str | Path = ".",
+    cut: int | None = None,
+    parallelism: int | None = None,
+    tasks: int | None = None,
+    check: bool = False,
+    tell: Tell | None = None,
+) -> list[RunReport]:
+    """Several programs in one job of at most `tasks` tasks a wave; all succeed, or none does."""
+    for program in programs:
+        check_outputs(program, directory)
+    start = os.path.abspath(directory)  # workers have other working directories
+    cores = default_parallelism(spark)
+    split = parallelism or min(cores, MOST_VERTICES)
+    with ExitStack() as undo:
+        pieces, made = [], []
+        for program in programs:
+            outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
+            partitions = all_partitions(program, directory)
+            targets = [m.target for m in outputs]
+            pays = partial(rows_share_keys, partitions=partitions)
+            pieces.append(make_piece(program, partitions, targets, split, pays))
+            made.append(outputs)
+        frames = {
+            path: frame
+            for program, piece in zip(programs, pieces, strict=True)
+            for path, frame in frames_of(program, piece.partitions).items()
+        }
+
+        def reports_of(cut: int | None, tell: Tell | None) -> list[list[Report]]:
+            folder = tempfile.mkdtemp(dir=made[0][0].staging.folder)
+            job = make_job(pieces, cut=cut, check=check, errors="end", progress=folder)
+            return _run_job(spark, job, partial(job_frame, spark, job, cores, tasks, frames), tell)
+
+        if check:
+            jobs = JobsProgress(tell, 2, in_time=True)
+            reports = reports_of(cut, jobs.begin("run"))
+            with _other_workers(spark):
+                again = reports_of(other_cut(cut), jobs.begin("run"))
+            for first, second in zip(reports, again, strict=True):
+                check_same(checksums(first), checksums(second))
+        else:
+            reports = reports_of(cut, tell)
+        digests = [
+            [output_digest(told, at, number) for number in range(len(made[at]))]
+            for at, told in enumerate(reports)
+        ]
+        for at, outputs in enumerate(made):
+            for number, one in enumerate(outputs):
+                path = _finished(number, one, pieces[at], reports[at])
+                one.staging.finish(path, one.target.form.sidecar(digests[at][number]))
+        put_all_in_place([one.staging for outputs in made for one in outputs])
+    return [
+        _run_report(program, directory, pieces[at], reports[at], digests[at])
+        for at, program in enumerate(programs)
+    ]
+
+
+@contextmanager
+def _other_workers(spark: SparkSession) -> Iterator[None]:
+    """Python workers meanwhile are new ones, with another environment. A server of Spark Connect
+    has its own say in that."""
+    if is_remote():
+        yield
+        return
+    environment = spark.sparkContext.environment
+    before = dict(environment)
+    environment.update(other_environment(before))
+    try:
+        yield
+    finally:
+        environment.clear()
+        environment.update(before)
+
+
+def _run_job(
+    spark: SparkSession, job: Job, query: Callable[[], DataFrame], tell: Tell | None
+) -> list[list[Report]]:
+    """The reports of a job, of each of its programs."""
+    assert job.progress is not None
+    with job_settings(spark, job):
+        rows = collected(spark, query, Watch(job, job.progress, tell).look)
+    reports: list[list[Report]] = [[] for _ in job.pieces]
+    for report in (read_report(row.block) for row in rows):
+        reports[report.piece].append(report)
+    error = first_error(chain.from_iterable(reports))
+    if error is not None:
+        raise error
+    return reports
+
+
+def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
+    path = output_path(output, start)
+    form = OutputForm(sink_format(path), output_schema(output), output.kind != "bad")
+    staging = Staging(path)
+    undo.callback(staging.remove)
+    os.mkdir(folder := os.path.join(staging.folder, "files"))
+    kind: Literal["file", "folder"] = "folder" if path.endswith("/") else "file"
+    return _Made(Target(kind, number, form, folder), staging)
+
+
+def _finished(number: int, made: _Made, piece: Piece, reports: Sequence[Report]) -> str:
+    """The output's file, or its folder of parts, whole; what no task wrote is empty."""
+    found = [r for r in reports if isinstance(r, FileReport) and r.sink == number]
+    if made.target.kind == "file":
+        return found[0].path if found else _empty(made.target)
+    files = {(r.stage, r.vertex): r.path for r in found}
+    folder = os.path.join(made.staging.folder, "output")
+    os.mkdir(folder)
+    parts = []
+    for stage in piece.plan.stages_of(piece.plan.sinks[number]):
+        wrote = sorted(vertex for writer, vertex in files if writer == stage)
+        parts += [(stage, vertex) for vertex in range(piece.counts[stage]) or wrote]
+    for part, writer in enumerate(parts):
+        path = files[writer] if writer in files else _empty(made.target)
+        os.replace(path, os.path.join(folder, part_name(part)))
+    return folder
+
+
+def _empty(target: Target) -> str:
+    path = target.new_path()
+    target.form.write(path, iter(()))
+    return path
+
+
+def _run_report(
+    program: Program,
+    directory: str | Path,
+    piece: Piece,
+    reports: Sequence[Report],
+    digests: Sequence[Digest],
+) -> RunReport:
+    read = [r for r in reports if isinstance(r, SourceReport)]
+    inputs = tuple(
+        InputReport(
+            name,
+            len(partitions),
+            sum(r.late for r in read if r.source == name),
+            sum(r.bad for r in read if r.source == name),
+        )
+        for name, partitions in piece.partitions.items()
+    )
+    outputs = tuple(
+        OutputReport(o.name, o.kind, str(Path(directory) / o.path), digest.count, str(digest))
+        for o, digest in zip(program.outputs, digests, strict=True)
+    )
+    return RunReport(sum(r.events for r in read), inputs, outputs)

@@ -1,0 +1,94 @@
+"""Where the rows of an output go, inside the tasks.
+
+A `file` has one writer: a vertex of its own, which gets all rows by time. In a `folder` every
+vertex that makes rows writes its part. `rows` go to the driver, or into a DataFrame. Files
+are made in a staging folder under names of their own, so that a task that runs twice never writes
+over what another made; the driver takes those that the surviving reports name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+from weir.events.batch import OPEN, Batch, empty_batch
+from weir.events.order import in_order
+from weir.files.runs import SortedRuns, merge_runs
+from weir.files.writers import DEFAULT_MEMORY, OutputForm
+from weir.kernels.operators.merge import Merge, PortShape
+from weir.reliable.digest import Digest, digest
+from weir.reliable.stream import Entry, StreamWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An output of a job. `number` marks rows that are asked for in memory; `staging` is the
+    folder where files are made."""
+
+    kind: Literal["file", "folder", "rows"]
+    number: int
+    form: OutputForm
+    staging: str = ""
+
+    @property
+    def one_writer(self) -> bool:
+        return self.kind == "file"
+
+    def new_path(self) -> str:
+        return os.path.join(self.staging, uuid.uuid4().hex)
+
+
+class SinkStream:
+    """Rows of an output on their way: keeps their digest, drops their origins."""
+
+    def __init__(self, sink: int, inner: StreamWriter) -> None:
+        self.sink, self.digest = sink, Digest()
+        self._inner = inner
+
+    def write(self, entry: Entry) -> None:
+        if len(entry.rows):
+            rows = Batch(entry.rows.vs, entry.rows.ve, entry.rows.columns)
+            self.digest += digest(rows)
+            self._inner.write(Entry(entry.seq, rows, entry.cti))
+
+
+class PartStream:
+    """The part of a folder that one vertex writes: sorted runs, merged at the end."""
+
+    def __init__(self, target: Target, memory: int = DEFAULT_MEMORY) -> None:
+        self._target, self._memory = target, memory
+        self._beside = tempfile.mkdtemp(dir=target.staging)
+        self._runs = SortedRuns(self._beside, "run", target.form.schema.types)
+
+    def write(self, entry: Entry) -> None:
+        self._runs.add(entry.rows)
+        if self._runs.held_bytes > self._memory:
+            self._runs.spill()
+
+    def close(self) -> str:
+        """The path of the finished part."""
+        path = self._target.new_path()
+        self._target.form.write(path, merge_runs(self._runs.run_iterators(), self._beside))
+        shutil.rmtree(self._beside)
+        return path
+
+
+def sorted_slices(blocks: Iterable[tuple[Batch, int]], form: OutputForm) -> Iterator[Batch]:
+    """Rows in the order of an output's file, out of blocks that come by their first start.
+
+    Memory is bounded by how much the blocks overlap in time.
+    """
+    merge = Merge([PortShape(form.schema, 0, ordered=False)], [0])
+    ended = (empty_batch(form.schema.types), OPEN)
+    for rows, first_vs in chain(blocks, [ended]):
+        merge.push(0, rows, first_vs)
+        released = merge.release()
+        if released is not None and len(released[0][0]):
+            complete = released[0][0]
+            yield in_order(complete)

@@ -1,0 +1,594 @@
+"""Sources without an end: what they say again when they start again, from any offset."""
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from weir.errors import InputError, PlanError
+from weir.files.chunks import Chunk, LogPlace
+from weir.files.object_store import ObjectStore
+from weir.ingress.connectors.followed import SocketLines, open_followed
+from weir.ingress.following import Followed, Lines
+from weir.ingress.ingress_log import IngressLog, IngressRecord, LogCollected, begin_log
+from weir.ingress.sources import open_any, rooted
+from weir.ingress.unchanged import check_not_shorter, marked_chunks
+from weir.plan.nodes import Source
+from weir.reliable.keys import ingress_key
+from weir.script.program import parse_program
+
+NEVER: Callable[[], bool] = lambda: False  # noqa: E731
+LONG = 30.0
+
+
+def after_long() -> Callable[[], bool]:
+    """Stops a source that should have ended, so that its test fails."""
+    until = time.monotonic() + LONG
+    return lambda: time.monotonic() > until
+
+
+def source(path: str, options: str = "") -> Source:
+    text = f"STREAM A (t BIGINT, v BIGINT) FROM '{path}' WITH (vs = t{options});"
+    return parse_program(text).sources[0]
+
+
+def follow(
+    of: Source, folder: Path, start: int = 0, size: int = 100, place: LogPlace | None = None
+) -> Iterator[Chunk]:
+    partition = open_followed(of, str(folder))
+    assert partition is not None
+    store = ObjectStore(str(folder / "store"))
+    log = IngressLog(store, "0.0", place or begin_log(store, "0.0", "job"))
+    return partition.follow(size, start, log, after_long())
+
+
+def again_from(of: Source, folder: Path, chunk: Chunk) -> Iterator[Chunk]:
+    """What a source says that starts again behind this chunk, when no earlier record is left."""
+    assert chunk.place is not None
+    store = ObjectStore(str(folder / "store"))
+    store.delete(ingress_key("0.0", number) for number in range(chunk.place.number))
+    return follow(of, folder, chunk.stop, place=chunk.place)
+
+
+def lines(first: int, stop: int) -> bytes:
+    return b"".join(json.dumps({"t": i, "v": i * i}).encode() + b"\n" for i in range(first, stop))
+
+
+def values(chunks: Iterator[Chunk]) -> list[int]:
+    return [v for chunk in chunks for v in chunk.rows.column("v").to_pylist()]
+
+
+def offsets(chunks: Iterator[Chunk]) -> list[int]:
+    return [int(o) for chunk in chunks for o in chunk.offsets]
+
+
+def test_a_growing_file_ends_when_it_is_said_to(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5) + b'{"t": 5')  # a line that is not whole yet
+    chunks = follow(source("tail://a.jsonl"), tmp_path)
+    assert values(islice(chunks, 1)) == [0, 1, 4, 9, 16]
+    with path.open("ab") as file:
+        file.write(b', "v": 25}\n')
+    Path(f"{path}.end").touch()
+    assert values(chunks) == [25]
+    assert offsets(follow(source("tail://a.jsonl"), tmp_path, start=3)) == [3, 4, 5]
+
+
+def test_an_idle_file_claims_the_same_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 3))
+    of = source("tail://a.jsonl", ", idle = 20ms")
+    chunks = follow(of, tmp_path)
+    rows, claim = islice(chunks, 2)
+    assert (rows.stop, claim.stop, len(claim.cti_times)) == (3, 3, 1)
+    with path.open("ab") as file:
+        file.write(lines(3, 6))
+    Path(f"{path}.end").touch()
+    again = list(follow(of, tmp_path))
+    places = [(int(c.stop), c.cti_times.tolist()) for c in again]
+    assert (3, claim.cti_times.tolist()) in places
+    assert places[-1] == (6, [])
+
+
+def test_files_of_a_folder_come_in_the_order_they_were_found(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "b.jsonl").write_bytes(lines(0, 3))
+    of = source("in/")
+    chunks = follow(of, tmp_path)
+    assert values(islice(chunks, 1)) == [0, 1, 4]
+    (tmp_path / "a.jsonl").write_bytes(lines(3, 5))
+    os.rename(tmp_path / "a.jsonl", folder / "a.jsonl")
+    assert values(islice(chunks, 1)) == [9, 16]
+    assert values(islice(follow(of, tmp_path), 2)) == [0, 1, 4, 9, 16]
+    assert offsets(islice(follow(of, tmp_path, start=4), 1)) == [4]
+
+
+def test_rows_of_a_socket_are_logged_and_said_again(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(lines(0, 4))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        of = source(f"tcp://127.0.0.1:{server.getsockname()[1]}?until=eof")
+        assert values(follow(of, tmp_path)) == [0, 1, 4, 9]
+        thread.join()
+    assert values(follow(of, tmp_path)) == [0, 1, 4, 9]  # nobody listens: it is all in the log
+    assert offsets(follow(of, tmp_path, start=2)) == [2, 3]
+
+
+def test_a_socket_needs_no_record_before_the_one_it_stands_in(tmp_path: Path) -> None:
+    more = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                for first in range(0, 12, 3):
+                    connection.sendall(lines(first, first + 3))
+                    more.wait()
+                    more.clear()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        of = source(f"tcp://127.0.0.1:{server.getsockname()[1]}?until=eof")
+        came = []
+        for chunk in follow(of, tmp_path, size=2):
+            came.append(chunk)
+            if chunk.stop % 3 == 0:
+                more.set()
+        thread.join()
+    assert [int(o) for c in came for o in c.offsets] == list(range(12))
+    assert [c.place.number for c in came if c.place] == [1, 1, 2, 2, 3, 3, 4, 4]
+    for chunk in came:
+        assert offsets(again_from(of, tmp_path, chunk)) == list(range(chunk.stop, 12))
+    line = came[-1].lines
+    assert line is not None and line.tolist() == [12]
+
+
+def test_a_sender_that_is_told_what_is_durable_loses_nothing(tmp_path: Path) -> None:
+    told: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for whole in (False, True):
+                connection, _ = server.accept()
+                with connection, connection.makefile("rb") as acks:
+                    told.append(int(acks.readline()))
+                    text = lines(told[-1], 6)
+                    connection.sendall(text if whole else text[:-3])
+                    told.append(int(acks.readline()))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        of = source(f"tcp://127.0.0.1:{server.getsockname()[1]}?acks=yes")
+        chunks = follow(of, tmp_path)
+        assert offsets(islice(chunks, 2)) == [0, 1, 2, 3, 4, 5]
+        next_one = threading.Thread(target=lambda: next(chunks, None), daemon=True)
+        next_one.start()
+        thread.join()
+    assert told == [0, 5, 5, 6]
+
+
+def test_a_folder_ends_and_forgets_no_file_it_has_read(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    of = source("in/")
+    chunks = follow(of, tmp_path)
+    came = []
+    for first, name in ((0, "c"), (3, "b"), (6, "a")):
+        (folder / f"{name}.jsonl").write_bytes(lines(first, first + 3))
+        came += list(islice(chunks, 1))
+    (folder / ".end").touch()
+    assert list(chunks) == []
+    for chunk in came:
+        assert offsets(again_from(of, tmp_path, chunk)) == list(range(chunk.stop, 9))
+
+
+def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 3))
+    of = source("tail://a.jsonl", ", idle = 20ms")
+    *_, last = islice(follow(of, tmp_path), 4)
+    assert last.place is not None and last.place.number == 4  # how it begins, and three claims
+    Path(f"{path}.end").touch()
+    again = list(again_from(of, tmp_path, last))
+    assert [c.cti_times.tolist() for c in again] == [last.cti_times.tolist()]
+
+
+# --- the log itself ------------------------------------------------------------------------------
+
+
+def written(log: IngressLog, count: int) -> list[LogPlace]:
+    places = []
+    for offset in range(count):
+        assert log.append(IngressRecord(offset))
+        places.append(log.place(offset))
+    return places
+
+
+def test_a_zombie_cannot_write_where_a_record_was_collected(tmp_path: Path) -> None:
+    store = ObjectStore(str(tmp_path))
+    begin = begin_log(store, "0.0", "job")
+    zombie = IngressLog(store, "0.0", begin)
+    assert zombie.append(IngressRecord(0))
+    late = IngressLog(store, "0.0", zombie.place(0))
+    assert late.read() is not None
+    ahead = IngressLog(store, "0.0", begin)
+    assert ahead.read() is not None
+    *_, place = written(ahead, 5)
+    store.delete(ingress_key("0.0", number) for number in range(place.number))
+    with pytest.raises(LogCollected, match="record 1 "):
+        zombie.append(IngressRecord(1))  # makes record 2 anew
+    with pytest.raises(LogCollected, match="record 1 "):
+        late.read()  # and nobody believes it
+    with pytest.raises(LogCollected, match="record 0 "):
+        IngressLog(store, "0.0", begin)
+    after = IngressLog(store, "0.0", place)
+    assert after.read() is not None and after.read() is None
+    assert after.append(IngressRecord(6)) and not ahead.append(IngressRecord(6))
+    assert ahead.read() is not None
+
+
+def test_a_record_made_anew_is_not_the_one_that_was_there(tmp_path: Path) -> None:
+    store = ObjectStore(str(tmp_path))
+    begin = begin_log(store, "0.0", "job")
+    one, other = IngressLog(store, "0.0", begin), IngressLog(store, "0.0", begin)
+    (place,) = written(one, 1)
+    assert other.read() is not None
+    written(other, 3)
+    store.delete(ingress_key("0.0", number) for number in range(4))
+    store.put(ingress_key("0.0", 1), store.get(ingress_key("0.0", 4)) or b"")
+    with pytest.raises(LogCollected):
+        one.append(IngressRecord(9))
+    with pytest.raises(LogCollected):
+        IngressLog(store, "0.0", place)
+
+
+def test_what_has_no_end_is_for_live_runs(tmp_path: Path) -> None:
+    (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
+    with pytest.raises(PlanError, match="has no end"):
+        next(partition.chunks())
+
+
+def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
+    text = "STREAM A (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://1000?rows=50' WITH (vs = t);"
+    (partition,) = open_any(parse_program(text).sources[0], tmp_path)
+    whole = [row for chunk in partition.chunks(7) for row in chunk.rows.to_pylist()]
+    assert [row["t"] for row in whole[:3]] == [0, 1000, 2000]
+    late = [row for chunk in partition.chunks(100, 20) for row in chunk.rows.to_pylist()]
+    assert late == whole[20:]
+
+
+@pytest.mark.parametrize("path", ["rate://x", "rate://-1", "rate://5?row=1", "rate://5?rows=x"])
+def test_a_wrong_rate_is_refused(path: str) -> None:
+    with pytest.raises(PlanError, match="is no rate"):
+        open_any(source(path))
+
+
+# --- what is gone ------------------------------------------------------------------------------
+
+
+def drained(chunks: Iterator[Chunk]) -> None:
+    for _ in chunks:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("was truncated", lambda path: path.write_bytes(b"")),
+        ("is gone", Path.unlink),
+        (
+            "was replaced by another file",
+            lambda path: (path.rename(f"{path}.1"), path.write_bytes(lines(0, 9))),
+        ),
+    ],
+)
+def test_a_growing_file_that_is_rotated_is_an_error_and_not_silence(
+    tmp_path: Path, what: str, change: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    chunks = follow(source("tail://a.jsonl"), tmp_path)
+    assert values(islice(chunks, 1)) == [0, 1, 4, 9, 16]
+    change(path)
+    with pytest.raises(InputError, match=f"it {what}, and 5 rows of it were read; put .*--resume"):
+        drained(chunks)
+
+
+def test_a_growing_file_that_lost_rows_while_nobody_read_is_an_error(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl"), tmp_path / "a.jsonl"
+    with pytest.raises(InputError, match="is gone, and 4 rows"):
+        drained(follow(of, tmp_path, start=4))
+    path.write_bytes(lines(0, 3))
+    with pytest.raises(InputError, match="was truncated, and 4 rows"):
+        drained(follow(of, tmp_path, start=4))
+
+
+def test_a_file_of_a_folder_that_is_needed_and_gone_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for first, name in ((0, "a"), (3, "b"), (6, "c")):
+        (folder / f"{name}.jsonl").write_bytes(lines(first, first + 3))
+    (folder / ".end").touch()
+    of = source("in/")
+    assert len(values(follow(of, tmp_path))) == 9
+    (folder / "a.jsonl").rename(tmp_path / "a.jsonl")
+    assert offsets(follow(of, tmp_path, start=3)) == [3, 4, 5, 6, 7, 8], "it is not needed"
+    with pytest.raises(InputError, match=r"a\.jsonl: it is gone"):
+        drained(follow(of, tmp_path, start=2))
+    (tmp_path / "a.jsonl").rename(folder / "a.jsonl")
+    (folder / "b.jsonl").write_bytes(lines(3, 5))
+    with pytest.raises(InputError, match=r"b\.jsonl: it has other rows now"):
+        drained(follow(of, tmp_path, start=4))
+    with pytest.raises(InputError, match=r"b\.jsonl: it has fewer rows now"):
+        drained(follow(of, tmp_path, start=6))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_finite_file_that_became_shorter_is_not_at_its_end(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    (partition,) = open_any(source("a.jsonl"), tmp_path)
+    check_not_shorter(partition, 5)
+    path.write_bytes(lines(0, rows))
+    with pytest.raises(InputError, match=r"a\.jsonl: it has fewer rows now, and 5 rows"):
+        check_not_shorter(partition, 5)
+
+
+@pytest.mark.parametrize("path", ["tail://new/a.jsonl", "new/"])
+def test_a_process_in_another_folder_finds_what_it_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "a.jsonl").write_bytes(lines(0, 3))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (partition,) = open_any(source(path), ".")
+    partition = rooted(partition, str(tmp_path))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert isinstance(partition, Followed)
+    store = ObjectStore(str(tmp_path / "store"))
+    log = IngressLog(store, "0.0", begin_log(store, "0.0", "job"))
+    assert values(islice(partition.follow(100, 0, log, NEVER), 1)) == [0, 1, 4]
+
+
+# --- the last line -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("last", "rows", "bad"),
+    [
+        (b'{"t": 5, "v": 25}', [0, 1, 4, 9, 16, 25], []),
+        (b'{"t": 5, "v"', [0, 1, 4, 9, 16], [5]),
+        (b'{"t": 5, "v": 25}\r', [0, 1, 4, 9, 16, 25], []),
+        (b" ", [0, 1, 4, 9, 16], []),
+        (b"", [0, 1, 4, 9, 16], []),
+    ],
+)
+def test_a_last_line_without_a_line_end_is_a_row_or_a_bad_one(
+    tmp_path: Path, last: bytes, rows: list[int], bad: list[int]
+) -> None:
+    """As the same file is to a reader that reads it at once."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5) + last)
+    Path(f"{path}.end").touch()
+    for of in (source("tail://a.jsonl"), source("a.jsonl")):
+        (partition,) = open_any(of, tmp_path)
+        followed = of.path.startswith("tail")
+        chunks = list(follow(of, tmp_path) if followed else partition.chunks())
+        assert values(iter(chunks)) == rows
+        assert [row.offset for chunk in chunks for row in chunk.bad] == bad
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_byte_order_mark_is_no_part_of_a_growing_file(tmp_path: Path, mark: bytes) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(mark[:2])
+    chunks = follow(source("tail://a.jsonl"), tmp_path)
+    with path.open("ab") as file:
+        file.write(mark[2:] + lines(0, 2))
+    (chunk,) = islice(chunks, 1)
+    with path.open("ab") as file:
+        file.write(lines(2, 4))
+    Path(f"{path}.end").touch()
+    again = again_from(source("tail://a.jsonl"), tmp_path, chunk)
+    assert [*values(iter([chunk])), *values(again)] == [0, 1, 4, 9]
+
+
+# --- files that are not what was read ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("longer", [0, 1, 40])
+def test_a_growing_file_that_is_rewritten_between_two_looks_is_not_read_on(
+    tmp_path: Path, longer: int
+) -> None:
+    """copytruncate: the same file, at least as long as what was read, with other lines."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    chunks = follow(source("tail://a.jsonl"), tmp_path)
+    assert len(values(islice(chunks, 1))) == 5
+    path.write_bytes(lines(1000, 1000 + longer) if longer > 5 else lines(0, 5)[:-2] + b"9\n")
+    if longer == 1:
+        with path.open("ab") as file:
+            file.write(lines(5, 6))
+    if longer == 0:  # it does not even look as if it had changed
+        Path(f"{path}.end").touch()
+    with pytest.raises(InputError, match=r"a\.jsonl: it .* truncated, and 5 rows"):
+        drained(chunks)
+
+
+def test_a_file_that_became_another_while_nobody_read_is_not_read_on(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl"), tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    (chunk,) = islice(follow(of, tmp_path, size=5), 1)
+    path.write_bytes(lines(0, 9))
+    assert offsets(islice(again_from(of, tmp_path, chunk), 1)) == [5, 6, 7, 8]
+    path.write_bytes(lines(0, 9).replace(b'"v": 4', b'"v": 5'))
+    with pytest.raises(InputError, match=r"a\.jsonl: it does not begin any more with what was"):
+        drained(again_from(of, tmp_path, chunk))
+    path.write_bytes(lines(0, 4))
+    with pytest.raises(InputError, match=r"a\.jsonl: it was truncated, and 5 rows"):
+        drained(again_from(of, tmp_path, chunk))
+
+
+def test_a_file_is_known_by_its_beginning_before_there_is_a_checkpoint(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl"), tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    assert len(values(islice(follow(of, tmp_path), 1))) == 5
+    path.write_bytes(lines(0, 6))
+    assert offsets(islice(follow(of, tmp_path), 1)) == [0, 1, 2, 3, 4, 5]
+    path.write_bytes(lines(1, 9))
+    with pytest.raises(InputError, match=r"a\.jsonl: it does not begin any more with what was"):
+        drained(follow(of, tmp_path))
+
+
+def test_what_stands_behind_the_rows_that_were_taken_may_be_mended(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl"), tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5) + b'{"t": 5, "v": "x"}\n')
+    (chunk,) = islice(follow(of, tmp_path, size=5), 1)
+    path.write_bytes(lines(0, 7))
+    Path(f"{path}.end").touch()
+    assert offsets(again_from(of, tmp_path, chunk)) == [5, 6]
+
+
+def test_a_growing_file_is_verified_from_every_place(tmp_path: Path) -> None:
+    """With claims, blank lines and lines that are too long between the rows."""
+    path = tmp_path / "a.jsonl"
+    of = source("tail://a.jsonl", ", idle = 20ms, max_record = 40, bad = 'skip'")
+    path.write_bytes(lines(0, 3) + b"\n\n" + b"x" * 300 + b"\n" + lines(3, 5))
+    chunks = follow(of, tmp_path, size=2)
+    came = []
+    while len(came) < 7 or not len(came[-1].cti_times):
+        came.append(next(chunks))
+    with path.open("ab") as file:
+        file.write(lines(5, 8))
+    Path(f"{path}.end").touch()
+    came += list(chunks)
+    assert offsets(iter(came)) == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert [(row.offset, row.line) for chunk in came for row in chunk.bad] == [(3, 6)]
+    for chunk in came:
+        again = follow(of, tmp_path, chunk.stop, size=2, place=chunk.place)
+        said = list(again)
+        assert offsets(iter(said)) == [o for o in offsets(iter(came)) if o >= chunk.stop]
+        lines_said = [int(n) for c in said for n in c.lines if c.lines is not None]
+        assert lines_said == [o + 1 + 2 * (o > 2) for o in offsets(iter(said))]
+
+
+def test_a_claim_behind_the_end_of_the_file_is_an_error_and_no_wait(tmp_path: Path) -> None:
+    of, path = source("tail://a.jsonl", ", idle = 20ms"), tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 5))
+    assert len(list(islice(follow(of, tmp_path), 2))) == 2
+    path.write_bytes(lines(0, 3))
+    Path(f"{path}.end").touch()
+    with pytest.raises(InputError, match="was truncated, and 5 rows"):
+        drained(follow(of, tmp_path))
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])
+def test_a_finite_file_that_became_another_is_not_read_on(tmp_path: Path, ending: str) -> None:
+    def put(v: int, rows: int = 6) -> None:
+        table = pa.table({"t": list(range(rows)), "v": [v] * rows})
+        path = tmp_path / f"a.{ending}"
+        match ending:
+            case "jsonl":
+                path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+            case "csv":
+                path.write_text("t,v\n" + "".join(f"{t},{v}\n" for t in range(rows)))
+            case "parquet":
+                pq.write_table(table, path)
+            case _:
+                with pa.ipc.new_file(path, table.schema) as writer:
+                    writer.write_table(table, max_chunksize=3)
+
+    put(7)
+    (partition,) = open_any(source(f"a.{ending}"), tmp_path)
+    first, second = marked_chunks(partition, 3, 0, None)
+    for chunk in (first, second):
+        assert offsets(marked_chunks(partition, 3, chunk.stop, chunk.place)) == list(
+            range(chunk.stop, 6)
+        )
+    put(8)
+    with pytest.raises(InputError, match=rf"a\.{ending}: it .*, and 3 rows of it were read"):
+        drained(marked_chunks(partition, 3, 3, first.place))
+
+
+def test_a_file_of_a_folder_that_became_another_is_not_read_on(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(lines(0, 3))
+    (folder / "b.jsonl").write_bytes(lines(3, 9))
+    (folder / ".end").touch()
+    of = source("in/")
+    came = list(follow(of, tmp_path, size=3))
+    for chunk in came:
+        again = follow(of, tmp_path, chunk.stop, place=chunk.place)
+        assert offsets(again) == list(range(chunk.stop, 9))
+    (folder / "b.jsonl").write_bytes(lines(13, 19))
+    drained(follow(of, tmp_path, 3, place=came[0].place))  # of which nothing was read yet
+    with pytest.raises(InputError, match=r"b\.jsonl: it does not begin any more"):
+        drained(follow(of, tmp_path, 6, place=came[1].place))
+
+
+# --- lines without an end ----------------------------------------------------------------------
+
+
+class Pieces:
+    """A connection that gives these bytes, so many at a time, and then closes."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        self._data, self._size = data, size
+
+    def recv(self, _most: int) -> bytes:
+        piece, self._data = self._data[: self._size], self._data[self._size :]
+        return piece
+
+    def sendall(self, _data: bytes) -> None:
+        raise AssertionError("nobody asked to be told")
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 10_000])
+def test_a_line_beyond_the_limit_is_one_bad_row_however_it_comes(tmp_path: Path, size: int) -> None:
+    of = source("tcp://127.0.0.1:1", ", max_record = 30, bad = 'skip'")
+    partition = open_followed(of, str(tmp_path))
+    assert isinstance(partition, SocketLines)
+    data = lines(0, 2) + b"x" * 5_000 + b"\n" + lines(2, 4) + b'{"t": 5' + b" " * 3_000
+    received = list(partition.received_by(Pieces(data, size), NEVER, None))
+    # What is logged is bounded by the limit and what came at once.
+    assert sum(map(len, received)) <= len(lines(0, 4)) + 2 * (33 + min(size, 5_000))
+    reader = Lines(of, partition.name, 0)
+    chunks = [c for text in received for c in reader.chunks(text, 100)]
+    assert values(iter(chunks)) == [0, 1, 4, 9]
+    bad = [row for chunk in chunks for row in chunk.bad]
+    assert [(row.offset, row.line, row.reason, len(row.text)) for row in bad] == [
+        (2, 3, "longer than 30 bytes, which is `max_record`", 31),
+        (5, 6, "longer than 30 bytes, which is `max_record`", 31),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "name"])
+def test_what_is_no_file_in_a_folder_is_named(tmp_path: Path, kind: str) -> None:
+    """A pipe would be waited for without end."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    if kind == "pipe":
+        os.mkfifo(folder / "f.jsonl")
+    elif kind == "folder":
+        (folder / "f.jsonl").mkdir()
+    else:
+        Path(os.fsdecode(os.fsencode(folder) + b"/f\xff.jsonl")).touch()
+    with pytest.raises(InputError, match=r"it is no file|its name is no UTF-8"):
+        next(follow(source("in/"), tmp_path))

@@ -1,0 +1,225 @@
+"""Committed rows of a live job: what readers see of its store while it runs."""
+
+import builtins
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import weir
+from weir.cli import app
+from weir.errors import RunError, SnapshotCorrupt
+from weir.events.batch import Batch
+from weir.events.types import BIGINT
+from weir.files.object_store import ObjectStore
+from weir.job.commits import Commit, encode_part
+from weir.job.committed import OutputReader, manifests
+from weir.job.job_record import JobRecord, encode_job, output_record
+from weir.job.kept import kept_objects
+from weir.job.ledger import Ledger
+from weir.job.messages import Checkpoint
+from weir.job.records import sweep
+from weir.local.files import run_files
+from weir.plan.nodes import Program
+from weir.reliable.codec import encode_record
+from weir.reliable.digest import Digest, digest
+from weir.reliable.keys import JOB, commit_key, ingress_key, part_key, record_key
+from weir.reliable.objects import ObjectRef
+from weir.runtime.outputs import output_schema
+from weir.script.program import parse_program
+
+PROGRAM = """
+STREAM A (t BIGINT, v BIGINT) FROM 'a.jsonl' WITH (vs = t);
+B = SELECT v FROM A;
+OUTPUT B TO 'b.csv';
+OUTPUT BAD OF A TO 'bad.jsonl';
+OUTPUT A TO 'console:';
+"""
+
+
+def rows(*values: int) -> Batch:
+    vs = np.array(values, dtype=np.int64)
+    return Batch(vs, vs + 1, (pa.array(values, BIGINT),))
+
+
+class Job:
+    """A store as a live job fills it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.program: Program = parse_program(PROGRAM)
+        self.store = ObjectStore(str(folder / "store"))
+        outputs = tuple(
+            output_record(o, output_schema(o), kept=o.path != "console:")
+            for o in self.program.outputs
+        )
+        self.store.put(JOB, encode_job(JobRecord("", 1, {}, outputs)), new=True)
+        self._number, self._total, self._read = 0, Digest(), 0
+        self._last: ObjectRef | None = None
+
+    def write_part(self, batch: Batch) -> ObjectRef:
+        part = part_key("sink.0", 1, self._number)
+        body = encode_part(part, [(0, batch)])
+        self.store.put(part, body)
+        return ObjectRef.of(part, body)
+
+    def commit(self, batch: Batch) -> None:
+        part = self.write_part(batch)
+        self._total += digest(batch)
+        self._read += len(batch)
+        commit = Commit(
+            self._number, 1, part, len(batch), (self._read,),
+            f"{self._total.total:032x}", self._total.count, self._last,
+        )  # fmt: skip
+        key = commit_key("sink.0", self._number)
+        body = encode_record(key, commit)
+        self.store.put(key, body, new=True)
+        self._number, self._last = self._number + 1, ObjectRef.of(key, body)
+
+    def finish(self, *, names_last: bool = False) -> None:
+        ledger = Ledger(number=0, finished=True)
+        if names_last and self._last is not None:
+            at = (self._read,)
+            last = Checkpoint(self._last, self._number - 1, 1, at, (), at)
+            ledger.checkpoints["sink.0"] = (last,)
+        self.store.put(record_key(0), ledger.encode(), new=True)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+def test_who_follows_an_output_lists_its_commits_once(job: Job) -> None:
+    listed: list[str] = []
+
+    class Watched(ObjectStore):
+        def list(self, prefix: str = "") -> builtins.list[str]:
+            listed.append(prefix)
+            return super().list(prefix)
+
+    job.commit(rows(1))
+    reader = OutputReader(Watched(job.store.place), "B")
+    assert reader.look().end == 1
+    assert any(prefix.startswith("commits/") for prefix in listed)
+    listed.clear()
+    job.commit(rows(2))
+    look = reader.look(1)
+    assert (look.end, [v for c in look.commits for b in reader.rows(c) for v in b.vs]) == (2, [2])
+    assert not any(prefix.startswith("commits/") for prefix in listed)
+    job.finish(names_last=True)
+    job.store.delete([commit_key("sink.0", 1)])
+    with pytest.raises(SnapshotCorrupt, match=commit_key("sink.0", 1)):
+        reader.look(2)
+
+
+def test_only_committed_rows_are_seen(job: Job) -> None:
+    found = weir.read_committed(job.store.place, "B")
+    assert (found.table.num_rows, found.commits, found.finished) == (0, 0, False)
+    assert found.table.schema.names == ["vs", "ve", "v"]
+    job.write_part(rows(7, 3))
+    assert weir.read_committed(job.store.place, "B").table.num_rows == 0
+    job.commit(rows(7, 3))
+    job.commit(rows(5))
+    job.write_part(rows(9))
+    found = weir.read_committed(job.store.place, "B")
+    assert found.table.column("v").to_pylist() == [3, 5, 7]
+    assert (found.commits, found.rows, found.digest) == (2, 3, str(digest(rows(3, 5, 7))))
+    job.finish()
+    assert weir.read_committed(job.store.place, "B").finished
+
+
+def test_a_reader_goes_on_where_it_was(job: Job) -> None:
+    job.commit(rows(1))
+    first = weir.read_committed(job.store.place, "B")
+    again = weir.read_committed(job.store.place, "B", since=first.commits)
+    assert (again.table.num_rows, again.commits, again.digest) == (0, 1, first.digest)
+    job.commit(rows(2))
+    more = weir.read_committed(job.store.place, "B", since=first.commits)
+    assert more.table.column("v").to_pylist() == [2]
+    assert (more.commits, more.rows) == (2, 2)
+    with pytest.raises(RunError, match="no commit 6 yet"):
+        weir.read_committed(job.store.place, "B", since=7)
+
+
+def test_a_part_that_is_gone_or_torn_is_an_error_and_not_a_gap(job: Job) -> None:
+    job.commit(rows(1))
+    part = part_key("sink.0", 1, 0)
+    job.store.put(part, (job.store.get(part) or b"")[:-1])
+    with pytest.raises(SnapshotCorrupt):
+        weir.read_committed(job.store.place, "B")
+    job.store.delete([part])
+    with pytest.raises(SnapshotCorrupt, match="is not in the store"):
+        weir.read_committed(job.store.place, "B")
+
+
+def test_outputs_that_are_not_there(job: Job, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no output 'C'; those that are kept: B, bad rows of A"):
+        weir.read_committed(job.store.place, "C")
+    with pytest.raises(RunError, match="go to 'console:'"):
+        weir.read_committed(job.store.place, "A")
+    assert weir.read_committed(job.store.place, "A", kind="bad").rows == 0
+    with pytest.raises(RunError, match="there is no store"):
+        weir.read_committed(str(tmp_path / "nowhere"), "B")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_is_kept_of_a_log_and_why(job: Job) -> None:
+    job.store.put(record_key(0), Ledger(number=0, collected={"ingress/0.0": 2}).encode(), new=True)
+    for number in range(5):
+        job.store.put(ingress_key("0.0", number), b"rows")
+    found = {k.why: (k.of, k.objects) for k in kept_objects(job.store) if k.kind == "ingress"}
+    assert found == {
+        "no restart needs it; the next sweep deletes it": ("0.0", 2),
+        "what cannot be read again; vertex 0.0 would restart from record 2": ("0.0", 3),
+    }
+    swept = sweep(job.store, Ledger(collected={"ingress/0.0": 2}))
+    assert swept == (ingress_key("0.0", 0), ingress_key("0.0", 1))
+    assert set(job.store.list("ingress/")) <= set(sweep(job.store, Ledger(finished=True)))
+
+
+def read(job: Job, *args: str) -> str:
+    done = CliRunner().invoke(app, ["read", job.store.place, *args])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_command(job: Job, tmp_path: Path) -> None:
+    job.commit(rows(7, 3))
+    job.commit(rows(5))
+    listed = json.loads(read(job, "--json"))
+    assert [(m["name"], m["kind"], m["commits"], m["rows"]) for m in listed] == [
+        ("B", "rows", 2, 3),
+        ("A", "bad", 0, 0),
+    ]
+    values = [json.loads(line)["v"] for line in read(job, "B").splitlines()]
+    assert values == [3, 7, 5]
+    assert json.loads(read(job, "B", "--since", "1"))["v"] == 5
+    job.finish()
+    assert len(read(job, "B", "--follow").splitlines()) == 3
+
+
+def test_what_is_committed_as_a_file_is_what_a_run_over_it_writes(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text("".join(f'{{"t": {t}, "v": {t}}}\n' for t in (3, 5, 7)), "utf-8")
+    run_files(parse_program(PROGRAM.replace("OUTPUT A TO 'console:';", "")))
+    job.commit(rows(7, 3))
+    job.commit(rows(5))
+    read(job, "B", "--to", "now.csv")
+    assert Path("now.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert Path("now.csv.digest").read_bytes() == Path("b.csv.digest").read_bytes()
+
+
+def test_a_lost_commit_is_not_listed_away(job: Job, tmp_path: Path) -> None:
+    """`weir read STORE` looks at all of the commits' names, and at the last one."""
+    for value in range(3):
+        job.commit(rows(value))
+    job.finish(names_last=True)
+    assert [m.commits for m in manifests(job.store) if m.name == "B" and m.kind == "rows"] == [3]
+    job.store.delete([commit_key("sink.0", 1)])
+    with pytest.raises(RunError, match=commit_key("sink.0", 1)):
+        manifests(job.store)

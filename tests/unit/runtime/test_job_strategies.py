@@ -1,0 +1,74 @@
+"""The strategy of every vertex, and what marks mean to the ledger."""
+
+from __future__ import annotations
+
+from weir.job.ledger import Ledger, collect, learn_checkpoints, restarts
+from weir.job.messages import Checkpoint
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.stages import StagedPlan, cut_stages
+from weir.reliable.log import Segment
+from weir.reliable.objects import ObjectRef
+from weir.runtime.strategies import Strategy, strategies
+from weir.runtime.topology import Topology, make_topology
+from weir.script.program import parse_program
+
+TEXT = """
+STREAM A (At TIMESTAMP, k STRING) FROM 'a.jsonl' WITH (vs = At);
+Out = SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(5s);
+OUTPUT Out TO 'out.jsonl';
+"""
+
+
+def planned() -> tuple[StagedPlan, Topology]:
+    plan = cut_stages(rewrite(parse_program(TEXT)), 2)
+    return plan, make_topology(plan, plan.vertex_counts(lambda _: 1))
+
+
+def test_every_vertex_has_its_stages_strategy() -> None:
+    found = strategies(*planned())
+    assert {v: str(s) for v, s in found.items()} == {
+        "0.0": "checkpoint(10s)", "1.0": "replay", "1.1": "replay", "sink.0": "checkpoint(10s)",
+    }  # fmt: skip
+    copied = strategies(*planned(), Strategy("replicate", copies=2))
+    assert {v: s.copies for v, s in copied.items()} == {"0.0": 1, "1.0": 2, "1.1": 2, "sink.0": 1}
+
+
+def _mark(number: int, position: int, needs: int, written: int = 0) -> Checkpoint:
+    return Checkpoint(
+        ObjectRef(f"checkpoints/1.0/1-{number}"), number, 1, (position,), (written,), (needs,)
+    )
+
+
+def test_collection_keeps_what_a_mark_needs() -> None:
+    _, topology = planned()
+    stream = topology.vertices["1.0"].inputs[0]
+    ledger = Ledger()
+    ledger.segments[stream] = tuple(
+        Segment(ObjectRef(f"s{i}"), 10 * i, 10 * i + 10, 0, "") for i in range(4)
+    )
+    assert learn_checkpoints(ledger, "1.0", [_mark(0, 35, 12)])
+    assert restarts(topology, ledger).needed[stream] == 12
+    assert collect(topology, ledger) == ("s0",)
+    assert ledger.collected[stream] == 12
+
+
+def test_a_mark_that_only_needs_less_is_ahead() -> None:
+    ledger = Ledger()
+    assert learn_checkpoints(ledger, "1.0", [_mark(0, 35, 12)])
+    assert learn_checkpoints(ledger, "1.0", [_mark(1, 35, 30)])
+    assert learn_checkpoints(ledger, "1.0", [_mark(2, 35, 30)])  # later, so it takes its place
+    assert not learn_checkpoints(ledger, "1.0", [_mark(0, 35, 12)])
+    assert not learn_checkpoints(ledger, "1.0", [_mark(3, 36, 12)])
+
+
+def test_a_finished_job_keeps_nothing() -> None:
+    _, topology = planned()
+    ledger = Ledger(finished=True)
+    stream = topology.vertices["1.0"].inputs[0]
+    ledger.segments[stream] = (Segment(ObjectRef("streams/s"), 0, 10, 0, ""),)
+    learn_checkpoints(ledger, "1.0", [_mark(0, 5, 0)])
+    learn_checkpoints(
+        ledger, "sink.0", [Checkpoint(ObjectRef("commits/sink.0/0"), 0, 1, (3, 3), (), (3, 3))]
+    )
+    assert collect(topology, ledger) == ("checkpoints/1.0/1-0", "streams/s")
+    assert collect(topology, ledger) == ()
