@@ -51,7 +51,7 @@ class Security:
         return "grpc+tls" if self.tls is not None else "grpc"
 
 
-class _Check(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+class _SecretCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     def __init__(self, token: str) -> None:
         super().__init__()
         self._wanted = f"Bearer {token}".encode()
@@ -105,7 +105,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         scheme = "grpc+unix" if in_folder else security.scheme
         super().__init__(
             f"{scheme}://{place}",
-            middleware={"secret": _Check(security.token)},
+            middleware={"secret": _SecretCheck(security.token)},
             tls_certificates=None if tls is None else [(tls.certificate, tls.key)],
             verify_client=tls is not None,
             root_certificates=None if tls is None else tls.authority,
