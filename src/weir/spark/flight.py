@@ -6,10 +6,10 @@ Contract
 2. A reader asks for a stream from a row on and gets its entries as they come. An entry without
    rows is metadata alone. The stream ends when the server says so or is gone.
 3. With TLS both sides show the job's certificate, and each checks the other's before anything is
-   read. Without TLS, Arrow receives a call that has one request (an action, say) whole, of any
-   size, before anybody can refuse it: the limits that gRPC has cannot be set from Python. So where
-   hosts and manager share a machine they listen at sockets in a folder that only their user can
-   enter, and at no port.
+   read. Without TLS, Arrow receives a call that has one request (an action, say) whole, up to
+   2 GB, before anybody can refuse it: the limits that gRPC has cannot be set from Python. So an
+   address may be a folder that only one user can enter: then they listen at sockets in it, and at
+   no port.
 4. The server hands each entry on to gRPC before it takes the next, so a slow reader pushes back.
 """
 
