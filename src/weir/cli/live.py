@@ -59,19 +59,21 @@ def run_to_end(
     parallelism: int,
     resume: bool,
     accept_code_changes: bool,
-    hosts: int,
-    grace: str,
+    hosts: int | None,
+    grace: str | None,
     tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
     from weir.job.manager import ManagerSettings
-    from weir.spark.live import LiveSettings, check_callbacks, grace_seconds, prepare_live
+    from weir.spark.live import GRACE, LiveSettings, check_callbacks, grace_seconds, prepare_live
     from weir.spark.live_hosts import check_spark, live_master, live_settings
     from weir.spark.session import check_files, session
     from weir.spark.signals import signals_ask
     from weir.spark.tls import read_tls
 
     check_callbacks(program, ())
+    hosts = LiveSettings().hosts if hosts is None else hosts
+    grace = GRACE if grace is None else grace
     chosen = master or live_master(hosts)
     wanted = live_settings(chosen, settings)
     check_spark({**wanted, "spark.master": chosen}.get, hosts)  # before the store is taken
