@@ -66,7 +66,8 @@ def run(
         typer.Option(
             min=1,
             max=MOST_VERTICES,
-            help="Vertices of each stage that is split by keys. \\[default: 1; on Spark its cores]",
+            help="Vertices of each stage that is split by keys. "
+            "\\[default: 1; offline Spark's cores]",
         ),
     ] = None,
     cut: Annotated[
