@@ -106,12 +106,12 @@ def _hostile_store(folder: Path) -> None:
     ref, key = ObjectRef.of(part, body), commit_key("sink.0", 0)
     commit = Commit(0, 1, ref, 1, (1,), f"{total.total:032x}", total.count)
     store.put(key, encode_record(key, commit), new=True)
-    store.put(record_key(0), Ledger(number=0, finished=True).encode(), new=True)
+    store.put(record_key(0), Ledger(number=0).encode(), new=True)
     vertex = VertexStatus(
         EVIL, EVIL, EVIL, EVIL, 1, 2, 1e300, None, None, (1,), (2,), 2**62, 2**62, None
     )
     host = HostStatus(EVIL, 1, EVIL, EVIL, (EVIL, "0.0"))
-    status = JobStatus(EVIL, 1e300, 1, 0, 2, None, (vertex,), (host,), trouble=EVIL)
+    status = JobStatus(EVIL, 1e300, 1, 0, 2, None, (vertex,), (host,), trouble=EVIL, error=EVIL)
     store.put(STATUS, encode_record(STATUS, status))
     told = [StoryLine(1e300, EVIL, EVIL), StoryLine(1.0, "0.0", f"{EVIL}\nweir: error: forged")]
     store.put(story_key(1, 0), encode_record(story_key(1, 0), told))

@@ -14,7 +14,7 @@ from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
-from weir.reliable.vertex import See, Snapshot, Span
+from weir.reliable.vertex import RowSpan, See, Snapshot
 from weir.runtime.instance import Instance, SinkInstance, make_cursors
 from weir.runtime.topology import OutletSpec, Topology, VertexSpec
 
@@ -87,7 +87,7 @@ class Copying:
             found = [chunk or Entry(self.next_offset, rows(0, 0), OPEN)]
             self.next_offset = found[0].end
         for e in found:
-            self.see(Span(0, e.seq, e.end, True, self.cti, max(self.cti, e.cti)), e.rows)
+            self.see(RowSpan(0, e.seq, e.end, True, self.cti, max(self.cti, e.cti)), e.rows)
             self.cti = max(self.cti, e.cti)
             self.events += len(e.rows)
             self.out.write(Entry(self.out.written, e.rows, self.cti))

@@ -211,6 +211,36 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(folder: Path, moment: str) -> Non
     wait_until(lambda: not alive_in_session(process.pid))
 
 
+PRESSED = """
+import os, signal, sys, threading
+from pyspark.sql import SparkSession
+from weir.cli import main
+
+make = SparkSession.__init__
+
+def slowly(self, context, *args, **options):
+    for press in range({presses}):
+        threading.Timer(0.5 + press, os.kill, (os.getpid(), signal.SIGINT)).start()
+    context._jvm.java.lang.Thread.sleep(3000)
+    make(self, context, *args, **options)
+
+SparkSession.__init__ = slowly
+sys.argv = ["weir", "run", "p.weir", "--runner", "offline", "--master", "local[1]"]
+main()
+"""
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_in_a_call_to_a_spark_that_starts_is_one_line(folder: Path, presses: int) -> None:
+    """Spark has a handler of its own, and Py4J a traceback for whoever is interrupted."""
+    done = subprocess.run(
+        [sys.executable, "-c", PRESSED.format(presses=presses)],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert done.stderr.splitlines() == ["weir: interrupted; no output was written"]
+
+
 def test_conform_on_spark(folder: Path) -> None:
     inputs = {"A": [{"vs": 1, "k": 1}]}
     good = {"id": "g", "program": "Out = SELECT k FROM A;", "inputs": inputs}

@@ -105,3 +105,9 @@ def test_the_docs_have_code() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def test_every_design_note_is_in_the_index() -> None:
+    notes = sorted(p.name for p in (ROOT / "docs" / "design").glob("0*.md"))
+    index = (ROOT / "docs" / "design" / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"\]\((.+\.md)\)", index) == notes

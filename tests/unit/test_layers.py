@@ -38,7 +38,11 @@ TOP = {"__init__", "cli", "testing", "errors"}
 LIBRARIES = {
     "sqlglot": {"script"},
     "pyspark": {"spark"},
+    "py4j": {"spark"},
     "numba": {"kernels", "events"},
+    "obstore": {"io"},
+    "typer": {"cli"},
+    "rich": {"cli"},
 }
 
 

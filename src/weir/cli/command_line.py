@@ -247,13 +247,8 @@ def spark_settings(
     *,
     master: str | None = None,
     setting: Sequence[str] | None = None,
-    store: str | None = None,
 ) -> dict[str, str]:
     """Spark's settings that were given; options that do not fit the runner are refused."""
-    if runner is Runner.live and store is None:
-        raise Usage("--runner live needs --store DIR, where it keeps what must survive")
-    if runner is not Runner.live and store:
-        raise Usage("--store belongs to --runner live")
     if runner is Runner.local and (master is not None or setting):
         raise Usage("--master and --conf belong to --runner offline or live")
     return pairs(setting, "--conf")

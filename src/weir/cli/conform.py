@@ -60,7 +60,7 @@ def conform(
     A line for each case that fails, then `N passed, M failed` alone on the last line.
     """
     with clean_errors(debug):
-        settings = spark_settings(runner, master=master, setting=setting, store="")
+        settings = spark_settings(runner, master=master, setting=setting)
         cuts = [None if n == "none" else number(n, "--cut", MOST_ROWS) for n in cut.split(",")]
         parallelisms = [number(n, "--parallelism", MOST_VERTICES) for n in parallelism.split(",")]
         from weir.conform.cases import check_cases

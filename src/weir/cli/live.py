@@ -38,7 +38,7 @@ from weir.events.printable import in_one_line
 if TYPE_CHECKING:
     from weir.files.object_store import ObjectStore
     from weir.job.committed import Manifest, OutputReader
-    from weir.job.status import JobStatus
+    from weir.job.status import JobStatus, VertexStatus
     from weir.plan.nodes import Program
     from weir.runtime.reports import RunReport
 
@@ -59,19 +59,27 @@ def run_to_end(
     parallelism: int,
     resume: bool,
     accept_code_changes: bool,
-    hosts: int,
-    grace: str,
+    hosts: int | None,
+    grace: str | None,
     tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
     from weir.job.manager import ManagerSettings
     from weir.spark.live.hosts import check_spark, live_master, live_settings
-    from weir.spark.live.job import LiveSettings, check_callbacks, grace_seconds, prepare_live
+    from weir.spark.live.job import (
+        GRACE,
+        LiveSettings,
+        check_callbacks,
+        grace_seconds,
+        prepare_live,
+    )
     from weir.spark.live.tls import read_tls
     from weir.spark.session import check_files, session
     from weir.spark.signals import signals_ask
 
     check_callbacks(program, ())
+    hosts = LiveSettings().hosts if hosts is None else hosts
+    grace = GRACE if grace is None else grace
     chosen = master or live_master(hosts)
     wanted = live_settings(chosen, settings)
     check_spark({**wanted, "spark.master": chosen}.get, hosts)  # before the store is taken
@@ -123,7 +131,7 @@ def _watch(meter: Meter) -> Callable[[JobStatus], None]:
 
 
 def status(store: StorePlace, as_json: JsonOption = False, debug: DebugOption = False) -> None:
-    """Show how a live job is: its vertices, hosts, rates, lag and positions.
+    """Show how a live job is: its vertices, hosts, rates, lag and positions; or how it ended.
 
     Example: [bold]weir status /var/weir/clicks --json[/bold]
     """
@@ -140,22 +148,19 @@ def status(store: StorePlace, as_json: JsonOption = False, debug: DebugOption = 
 
 
 def _show_status(found: JobStatus) -> None:
+    hosts = "" if found.over else f", {len(found.hosts)} of {found.hosts_wanted} hosts"
     say(
         f"{in_one_line(found.state)} at {_clock(found.time)}, epoch {found.epoch}, "
-        f"{found.events:,} events read, {found.recoveries} recoveries, "
-        f"{len(found.hosts)} of {found.hosts_wanted} hosts"
+        f"{found.events:,} events read, {found.recoveries} recoveries{hosts}"
     )
+    if found.error:
+        say(f"error: {in_one_line(found.error)}")
     if found.trouble:
         say(f"trouble: {in_one_line(found.trouble)}")
-    table = Table("vertex", "host", "state", "events/s", "lag s", "in", "out", "state rows",
-                  "queue", "snapshots", "recoveries", box=None)  # fmt: skip
-    for v in found.vertices:
-        lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
-        table.add_row(*map(_cell, (
-            v.id, v.host or "", v.status, f"{v.events_per_second:,.0f}", lag,
-            " ".join(map(str, v.inputs)), " ".join(map(str, v.outputs)), f"{v.state_rows:,}",
-            f"{v.queued_bytes:,}", f"{v.snapshots:,}", f"{v.recoveries:,}",
-        )))  # fmt: skip
+    rows = [_vertex_cells(v, over=found.over) for v in found.vertices]
+    table = Table(*(rows[0] if rows else ()), box=None)
+    for row in rows:
+        table.add_row(*map(_cell, row.values()))
     _show_table(table)
     for v in found.vertices:
         if v.step_seconds is not None:
@@ -166,6 +171,20 @@ def _show_status(found: JobStatus) -> None:
     for host in found.hosts:
         vertices = ", ".join(host.vertices)
         say(in_one_line(f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}"))
+
+
+def _vertex_cells(v: VertexStatus, *, over: bool) -> dict[str, str]:
+    """Columns and their texts; those that a job has while it runs are left out when it is over."""
+    lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
+    cells = {
+        "vertex": v.id, "host": v.host or "", "state": v.status,
+        "events/s": f"{v.events_per_second:,.0f}", "lag s": lag,
+        "in": " ".join(map(str, v.inputs)), "out": " ".join(map(str, v.outputs)),
+        "state rows": f"{v.state_rows:,}", "queue": f"{v.queued_bytes:,}",
+        "snapshots": f"{v.snapshots:,}", "recoveries": f"{v.recoveries:,}",
+    }  # fmt: skip
+    alive = ("host", "events/s", "lag s", "queue") if over else ()
+    return {name: text for name, text in cells.items() if name not in alive}
 
 
 def _cell(text: str) -> Text:

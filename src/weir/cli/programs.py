@@ -66,7 +66,8 @@ def run(
         typer.Option(
             min=1,
             max=MOST_VERTICES,
-            help="Vertices of each stage that is split by keys. \\[default: 1; on Spark its cores]",
+            help="Vertices of each stage that is split by keys. "
+            "\\[default: 1; offline Spark's cores]",
         ),
     ] = None,
     cut: Annotated[
@@ -89,9 +90,13 @@ def run(
         ),
     ] = False,
     hosts: Annotated[
-        int,
-        typer.Option(min=1, max=MOST_VERTICES, help="Spark tasks that host a live run's vertices."),
-    ] = 2,
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_VERTICES,
+            help="Spark tasks that host a live run's vertices. \\[default: 2]",
+        ),
+    ] = None,
     tls_cert: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Encrypt a live run's channels: its certificate (PEM)."),
@@ -104,12 +109,13 @@ def run(
         typer.Option(metavar="FILE", help="Who signed it (PEM). \\[default: it did itself]"),
     ] = None,
     grace: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="DURATION",
-            help="How long the last checkpoint of a live run may take that is stopped.",
+            help="How long the last checkpoint of a live run may take that is stopped. "
+            "\\[default: 10s]",
         ),
-    ] = "10s",
+    ] = None,
     directory: Annotated[
         Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
     ] = Path(),
@@ -127,13 +133,18 @@ def run(
     equal digests and byte-identical files.
     """
     with clean_errors(debug):
-        settings = spark_settings(runner, master=master, setting=setting, store=store)
-        if runner is not Runner.live and resume:
-            raise Usage("--resume belongs to --runner live")
+        settings = spark_settings(runner, master=master, setting=setting)
+        if runner is Runner.live and store is None:
+            raise Usage("--runner live needs --store DIR, where it keeps what must survive")
+        live_only = {
+            "--store": store, "--resume": resume or None, "--hosts": hosts, "--grace": grace,
+            "--tls-cert": tls_cert, "--tls-key": tls_key, "--tls-ca": tls_ca,
+        }  # fmt: skip
+        for option, given in live_only.items():
+            if given is not None and runner is not Runner.live:
+                raise Usage(f"{option} belongs to --runner live")
         if accept_code_changes and not resume:
             raise Usage("--accept-code-changes belongs to --resume")
-        if runner is not Runner.live and (tls_cert or tls_key or tls_ca):
-            raise Usage("--tls-cert, --tls-key and --tls-ca belong to --runner live")
         if (tls_cert is None) != (tls_key is None) or (tls_ca and tls_cert is None):
             raise Usage("TLS needs both --tls-cert and --tls-key")
         if runner is Runner.live and check:

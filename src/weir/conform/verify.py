@@ -160,7 +160,7 @@ def _carried_columns(carried: Sidecar) -> list[tuple[str, str]]:
 # --- runs ----------------------------------------------------------------------------------
 
 
-class _Run(msgspec.Struct):
+class _ReportedRun(msgspec.Struct):
     outputs: list[OutputReport]
 
 
@@ -177,7 +177,7 @@ def _run_verdict(name: str, sides: Sequence[Side]) -> Verdict:
     return Verdict("equal" if equal else "different", tuple(sides), name)
 
 
-_decoder = msgspec.json.Decoder(_Run)
+_decoder = msgspec.json.Decoder(_ReportedRun)
 
 
 def _read_run(path: str) -> dict[str, Side]:

@@ -28,7 +28,7 @@ import msgspec
 
 from weir.events.batch import OPEN, START, Batch
 from weir.kernels.expressions.evaluation import shown_value
-from weir.reliable.vertex import Span
+from weir.reliable.vertex import RowSpan
 
 PIECES = 256
 """Rows that a vertex died at are run in so many pieces next time."""
@@ -52,7 +52,7 @@ class Step(msgspec.Struct, frozen=True):
     claims: bool = False
     since: int = START
     until: int = START
-    """As in its `Span`; nothing before it got any rows."""
+    """As in its `RowSpan`; nothing before it got any rows."""
     pieces: int = 0
     """So many rows it is given at a time; 0: all that there are."""
     sample: str = ""
@@ -107,7 +107,7 @@ class Notes(Protocol):
     """Where a host notes what it is at; see the first rule."""
 
     def begin(self, vertex: str, phase: Phase, pieces: int) -> None: ...
-    def see(self, span: Span, rows: Batch) -> None: ...
+    def see(self, span: RowSpan, rows: Batch) -> None: ...
     def end(self) -> None: ...
 
 
@@ -120,7 +120,7 @@ class MemoryNotes:
     def begin(self, vertex: str, phase: Phase, pieces: int) -> None:
         self.step = Step(vertex, phase, pieces=pieces)
 
-    def see(self, span: Span, rows: Batch) -> None:
+    def see(self, span: RowSpan, rows: Batch) -> None:
         assert self.step is not None
         shown = sample(rows) if self.step.pieces == 1 else ""
         self.step = Step(

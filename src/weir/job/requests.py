@@ -25,7 +25,7 @@ Line: TypeAlias = tuple[type[Put] | type[Get], str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Request(Generic[Owner]):
+class _OwnedCommand(Generic[Owner]):
     command: Put | Get
     owner: Owner
 
@@ -36,13 +36,13 @@ class Requests(Generic[Owner]):
     def __init__(self, wanted: Callable[[Owner], bool]) -> None:
         """`wanted` says whether an owner is still there."""
         self._wanted = wanted
-        self._lines: dict[Line, deque[_Request[Owner]]] = {}
+        self._lines: dict[Line, deque[_OwnedCommand[Owner]]] = {}
         self._again: list[tuple[float, Line]] = []
         self.ready: list[Put | Get] = []
 
     def ask(self, command: Put | Get, owner: Owner) -> None:
         line = self._lines.setdefault((type(command), command.key), deque())
-        line.append(_Request(command, owner))
+        line.append(_OwnedCommand(command, owner))
         if len(line) == 1:
             self.ready.append(command)
 

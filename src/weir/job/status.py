@@ -1,4 +1,12 @@
-"""How a job is, for onlookers: `weir status`, `weir story`, progress."""
+"""How a job is, for onlookers: `weir status`, `weir story`, progress.
+
+Contract
+1. The manager's driver tells the state while the job runs, and once more when it ends: finished,
+   stopped or failed, and why.
+2. What `read_status` gives of a job that is over has no hosts, rates or steps, whatever was told
+   last.
+3. A driver that was killed tells nothing: the state is then the last one, with its time.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +16,7 @@ from weir.events.batch import OPEN, START
 from weir.job.manager import Manager
 from weir.job.placing import Placement
 from weir.job.records import last_record
+from weir.job.signals import Ended
 from weir.job.story import StoryLine
 from weir.reliable.codec import decode_record
 from weir.reliable.keys import is_known
@@ -15,6 +24,8 @@ from weir.reliable.store import Store
 
 STATUS = "status"
 _STORY = "story/"
+_OVER = ("finished", "stopped", "failed", "ended")
+"""The last is what earlier versions told of a job that did not finish."""
 
 
 class VertexStatus(msgspec.Struct, frozen=True):
@@ -65,10 +76,17 @@ class JobStatus(msgspec.Struct, frozen=True):
     hosts: tuple[HostStatus, ...]
     trouble: str = ""
     hosts_wanted: int = 0
+    error: str = ""
+    """Why it failed."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody runs it any more."""
+        return self.state in _OVER
 
 
-def status_of(manager: Manager, now: float, shift: float) -> JobStatus:
-    """The state of a job; `shift` makes its clock that of the world."""
+def status_of(manager: Manager, now: float, shift: float, ended: Ended | None = None) -> JobStatus:
+    """The state of a job, which may have `ended`; `shift` makes its clock that of the world."""
     times = [p.report.cti for p in manager.placements if p.report and _is_time(p.report.cti)]
     front = max(times, default=None)
     vertices = tuple(_vertex(manager, p, front) for p in manager.placements)
@@ -76,7 +94,7 @@ def status_of(manager: Manager, now: float, shift: float) -> JobStatus:
     reached = [v.reached for v in sources if v.reached is not None]
     troubles = [h.report.trouble for h in manager.hosts.values() if h.report.trouble]
     return JobStatus(
-        _state(manager),
+        _state(manager, ended),
         now + shift,
         manager.ledger.epoch,
         sum(manager.ledger.recoveries.values()),
@@ -92,14 +110,13 @@ def status_of(manager: Manager, now: float, shift: float) -> JobStatus:
         ),
         "; ".join(troubles),
         manager.settings.hosts,
+        "" if ended is None else ended.error,
     )  # fmt: skip
 
 
-def _state(manager: Manager) -> str:
-    if manager.ledger.finished:
-        return "finished"
-    if manager.over:
-        return "ended"
+def _state(manager: Manager, ended: Ended | None) -> str:
+    if ended is not None:
+        return "failed" if ended.error else "stopped" if ended.stopped else "finished"
     placed = all(p.report is not None for p in manager.placements if p.copy == 0)
     return "running" if placed else "starting"
 
@@ -158,8 +175,21 @@ def read_status(store: Store) -> JobStatus | None:
     status = decode_record(STATUS, body, _status_decoder)
     ledger = last_record(store)
     if ledger is not None and ledger.finished and status.state != "finished":
-        status = msgspec.structs.replace(status, state="finished")
-    return status
+        status = msgspec.structs.replace(status, state="finished", error="")
+    return _settled(status) if status.over else status
+
+
+def _settled(status: JobStatus) -> JobStatus:
+    """Without what only a job that runs has."""
+    last = "done" if status.state == "finished" else "stopped"
+    vertices = tuple(
+        msgspec.structs.replace(
+            v, host=None, status=v.status if v.status in ("done", "failed") else last,
+            events_per_second=0.0, lag=None, queued_bytes=0, step_seconds=None, step_rows="",
+        )
+        for v in status.vertices
+    )  # fmt: skip
+    return msgspec.structs.replace(status, vertices=vertices, hosts=(), trouble="")
 
 
 def read_story(store: Store, vertex: str | None = None) -> list[StoryLine]:

@@ -49,7 +49,7 @@ class Verified(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class _Check:
+class _StoreCheck:
     store: SizedStore
     progress: Progress
     seen: set[str] = field(default_factory=set)
@@ -66,7 +66,7 @@ class _Check:
 
 def verify_store(store: SizedStore, progress: Progress = lambda _: None) -> Verified:
     """Check a whole store; RunError when it holds no job, or one of another format."""
-    check = _Check(store, progress)
+    check = _StoreCheck(store, progress)
     try:
         job = read_job(store)
     except SnapshotCorrupt as error:
@@ -91,7 +91,7 @@ def verify_store(store: SizedStore, progress: Progress = lambda _: None) -> Veri
     return Verified(len(check.seen), len(others), strange, tuple(check.damage))
 
 
-def _check_named(check: _Check, ledger: Ledger) -> None:
+def _check_named(check: _StoreCheck, ledger: Ledger) -> None:
     for checkpoints in ledger.checkpoints.values():
         for made in checkpoints:
             if not made.key.startswith("commits/"):
@@ -107,7 +107,7 @@ def _check_snapshot(store: SizedStore, made: Checkpoint) -> None:
         raise SnapshotCorrupt(f"{made.key} is a snapshot at other positions than it should be")
 
 
-def _check_output(check: _Check, ledger: Ledger, number: int) -> None:
+def _check_output(check: _StoreCheck, ledger: Ledger, number: int) -> None:
     """All commits and parts of an output. One that is lost does not hide the others: every commit
     vouches for the one before it."""
     sink = f"sink.{number}"
@@ -125,7 +125,7 @@ def _check_output(check: _Check, ledger: Ledger, number: int) -> None:
         check.check(key, partial(read_part, check.store, link))
 
 
-def _check_loose(check: _Check, sink: str, last: ObjectRef | None) -> None:
+def _check_loose(check: _StoreCheck, sink: str, last: ObjectRef | None) -> None:
     """The chain is broken: every commit by itself, against what the others say of it."""
     referred = {} if last is None else {last.key: last}
     for key, commit, ref in _whole_commits(check.store, sink):
@@ -165,7 +165,7 @@ class _LogRecord(msgspec.Struct, frozen=True):
 _log_decoder = msgspec.json.Decoder(_LogRecord)
 
 
-def _check_log(check: _Check, vertex: str, first: int, end: ObjectRef) -> None:
+def _check_log(check: _StoreCheck, vertex: str, first: int, end: ObjectRef) -> None:
     """From the last record that is known back to the first that is needed."""
     seals = {number_of(end.key): end.seal}
 

@@ -38,7 +38,7 @@ _COMMAND = "import sys; from weir.local.second_run import main; main(*sys.argv[1
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _RunRequest:
     """What the other process runs. `plan` is what it must have made of the text."""
 
     text: ProgramText
@@ -66,7 +66,7 @@ def second_checksums(
     if program.text is not None:
         outputs = tuple((o.name, o.path, o.kind) for o in program.outputs)
         plan = _plan_text(program, parallelism)
-        request = _Request(program.text, outputs, plan, str(directory), cut, parallelism)
+        request = _RunRequest(program.text, outputs, plan, str(directory), cut, parallelism)
         found = _asked(request)
         if found is not None:
             return found
@@ -108,7 +108,7 @@ def _plan_text(program: Program, parallelism: int) -> str:
 # --- in this process ---------------------------------------------------------------------------
 
 
-def _asked(request: _Request) -> dict[str, str] | None:
+def _asked(request: _RunRequest) -> dict[str, str] | None:
     """What the other process answers; None when the text is another program by now."""
     environment = os.environ | other_environment(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path)
@@ -156,7 +156,7 @@ def main(asked: str, told: str) -> None:
     os._exit(0)
 
 
-def _answer(request: _Request) -> dict[str, str] | None:
+def _answer(request: _RunRequest) -> dict[str, str] | None:
     text = request.text
     program = parse_program(
         text.source, params=dict(text.params), directory=Path(text.directory), name=text.name

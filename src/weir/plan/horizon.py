@@ -90,7 +90,7 @@ class _Endless(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _Addition:
     """What one operator adds to reach and lag; the reach may ask for a lifetime."""
 
     reach: int
@@ -98,7 +98,7 @@ class _Step:
     stateful: bool = True
 
 
-_NOTHING = _Step(0, 0, stateful=False)
+_NOTHING = _Addition(0, 0, stateful=False)
 
 
 def horizons(plan: StagedPlan) -> tuple[Horizon, ...]:
@@ -119,7 +119,7 @@ def _horizon(stage: Stage, lives: Mapping[Node, Span]) -> Horizon:
                 step = _step(operator, [lives[i] for i in inputs_of(operator)])
             except _Endless as reason:
                 unknown = unknown or str(reason)
-                step = _Step(0, 0, stateful=not isinstance(operator, AlterLifetime))
+                step = _Addition(0, 0, stateful=not isinstance(operator, AlterLifetime))
         reach, lag = reach + step.reach, lag + step.lag
         reaches.append(reach)
         if step.stateful:
@@ -130,21 +130,21 @@ def _horizon(stage: Stage, lives: Mapping[Node, Span]) -> Horizon:
     return Horizon(ticks, why, tuple(reaches))
 
 
-def _step(node: Node, lives: list[Span]) -> _Step:
+def _step(node: Node, lives: list[Span]) -> _Addition:
     match node:
         case AlterLifetime():
             return _moved(node.change, lives[0])
         case Chop():
-            return _Step(_last_instant(node, lives[0]), 0)
+            return _Addition(_last_instant(node, lives[0]), 0)
         case PartialAggregate():
-            return _Step(0, node.window.hop)
+            return _Addition(0, node.window.hop)
         case Aggregate():
             return _window(node, lives[0])
         case Top(scope="window"):
-            return _Step(0, 0)
+            return _Addition(0, 0)
         case Top():
             life = _bound(node, lives[0])
-            return _Step(life, life)
+            return _Addition(life, life)
         case Join():
             return _join(node, *lives)
         case Distinct():
@@ -157,52 +157,52 @@ def _step(node: Node, lives: list[Span]) -> _Step:
             return _NOTHING
 
 
-def _moved(change: LifetimeChange, life: Span) -> _Step:
+def _moved(change: LifetimeChange, life: Span) -> _Addition:
     match change:
         case Shift(ticks) | SetLifetime(shift=ticks):
-            return _Step(ticks, -ticks, stateful=False)
+            return _Addition(ticks, -ticks, stateful=False)
         case PointAtEnd():
             if not life.known:
                 raise _Endless("POINT_AT_END of events whose lifetime the program does not bound")
-            return _Step(life.ticks, 0, stateful=False)
+            return _Addition(life.ticks, 0, stateful=False)
         case HopLifetime(hop=hop):
-            return _Step(hop, 0, stateful=False)
+            return _Addition(hop, 0, stateful=False)
         case Quantize(hop=hop):
-            return _Step(0, hop, stateful=False)
+            return _Addition(0, hop, stateful=False)
         case _:
             return _NOTHING
 
 
-def _window(node: Aggregate, life: Span) -> _Step:
+def _window(node: Aggregate, life: Span) -> _Addition:
     match node.window:
         case Hopping(size):
-            return _Step(_last_instant(node, life), size)
+            return _Addition(_last_instant(node, life), size)
         case Snapshot():
             bound = _bound(node, life)
-            return _Step(bound, bound)
+            return _Addition(bound, bound)
         case Session():
             raise _Endless("SESSION: a session goes on for as long as events follow")
         case CountWindow():
             raise _Endless("COUNT: a window is found by counting all rows before it")
 
 
-def _join(node: Join, left: Span, right: Span) -> _Step:
+def _join(node: Join, left: Span, right: Span) -> _Addition:
     match node.kind:
         case "asof" | "left_asof":
             raise _Endless("ASOF JOIN: the newest right row counts, however old it is")
         case "clip":
-            return _Step(0, _bound(node, left))
+            return _Addition(0, _bound(node, left))
     longer = max(left, right)
     either = _bound(node, longer)
     match node.kind:
         case "inner":
-            return _Step(_last_instant(node, longer), 0)
+            return _Addition(_last_instant(node, longer), 0)
         case "right":
-            return _Step(either, right.ticks)
+            return _Addition(either, right.ticks)
         case "full":
-            return _Step(either, either)
+            return _Addition(either, either)
         case _:
-            return _Step(either, left.ticks)
+            return _Addition(either, left.ticks)
 
 
 def _last_instant(node: Node, life: Span) -> int:

@@ -13,9 +13,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from weir.plan.imported_files import ImportedFiles
 
 Kind = TypeVar("Kind")
 
@@ -45,7 +48,7 @@ class ScalarFunction:
     args: tuple[pa.DataType, ...]
     result: pa.DataType
     vectorised: bool = False
-    files: object = field(default=None, compare=False, repr=False)
+    files: ImportedFiles | None = field(default=None, compare=False, repr=False)
     """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
 
     def __call__(self, *values: object) -> object:
@@ -66,7 +69,7 @@ class AggregateFunction:
     args: tuple[pa.DataType, ...]
     result: pa.DataType
     exact: bool = False
-    files: object = field(default=None, compare=False, repr=False)
+    files: ImportedFiles | None = field(default=None, compare=False, repr=False)
     """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
 
 
@@ -80,7 +83,7 @@ class OperatorFunction:
     implementation: type
     columns: tuple[tuple[str, pa.DataType], ...]
     state: tuple[tuple[str, pa.DataType], ...]
-    files: object = field(default=None, compare=False, repr=False)
+    files: ImportedFiles | None = field(default=None, compare=False, repr=False)
     """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
 
     def __call__(self, *args: object) -> OperatorCall:
@@ -135,7 +138,7 @@ class UserFunctions:
             {f.name: f for f in found if _is_a(f, OperatorFunction)},
         )
 
-    def travelling_with(self, files: object) -> UserFunctions:
+    def travelling_with(self, files: ImportedFiles) -> UserFunctions:
         """The same, each with what must be run wherever it goes."""
         return UserFunctions(
             {name: replace(f, files=files) for name, f in self.scalars.items()},

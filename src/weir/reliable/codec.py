@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
+from weir.events.intact import check_intact
 from weir.events.memory import numbers_of
 from weir.events.packed import Stream, stream_size, write_stream
 from weir.reliable.objects import SEAL, seal_of, unsealed
@@ -75,7 +76,7 @@ def decode_entries(key: str, data: bytes) -> tuple[Entry, ...]:
         with pa.ipc.open_stream(streams) as records:
             found = [(record, *n) for record, n in zip(records, numbers, strict=True)]
         for record, _, _ in found:
-            record.validate(full=True)
+            check_intact(record)
         return tuple(entry_of(*each) for each in found)
 
 
@@ -92,7 +93,7 @@ def decode_snapshot(key: str, data: bytes) -> Snapshot:
         inputs, outputs, names = _header_decoder.decode(header)
         tables = {n: pa.ipc.open_stream(streams).read_all() for n in names}
         for table in tables.values():
-            table.validate(full=True)
+            check_intact(table)
         return Snapshot(inputs, outputs, tables)
 
 

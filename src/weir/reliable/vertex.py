@@ -32,7 +32,7 @@ from weir.reliable.stream import Entry, StreamReader, StreamWriter
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RowSpan:
     """What a chain is given: rows [first, end) of an input (of a source: offsets), and whether
     the claim behind them too, with which all its inputs together have come from event time
     `since` to `until`."""
@@ -45,10 +45,10 @@ class Span:
     until: int
 
 
-See = Callable[[Span, Batch], None]
+See = Callable[[RowSpan, Batch], None]
 
 
-def see_nothing(span: Span, rows: Batch) -> None:
+def see_nothing(span: RowSpan, rows: Batch) -> None:
     """Nobody looks."""
 
 
@@ -161,7 +161,7 @@ class Vertex:
         if cti is not None:
             self._claims[place] = max(self._claims[place], cti)
             until = min(self._claims)
-        self.see(Span(place, first, end, cti is not None, since, until), rows)
+        self.see(RowSpan(place, first, end, cti is not None, since, until), rows)
 
     def feed(self, rows: Batch, cti: int, stop: int = 0) -> None:
         """A step of a vertex that reads the outside world: rows that ingress accepted, up to the

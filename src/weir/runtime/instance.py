@@ -21,7 +21,7 @@ from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
-from weir.reliable.vertex import See, Snapshot, Span, Vertex, see_nothing
+from weir.reliable.vertex import RowSpan, See, Snapshot, Vertex, see_nothing
 from weir.runtime.topology import VertexSpec
 
 AHEAD_ROWS = 4 * STEP_ROWS
@@ -207,7 +207,7 @@ class SinkInstance:
         for start in range(0, len(entry.rows), size):
             rows = entry.rows.slice(start, start + size)
             first = entry.seq + start
-            self._see(Span(place, first, first + len(rows), False, START, START), rows)
+            self._see(RowSpan(place, first, first + len(rows), False, START, START), rows)
             emit(place, first, rows)
 
     def take(self) -> list[tuple[int, Batch]]:

@@ -20,7 +20,7 @@ from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.replay import ReplayVertex
 from weir.reliable.stream import Entry
-from weir.reliable.vertex import Outlet, See, Snapshot, Span, Vertex
+from weir.reliable.vertex import Outlet, RowSpan, See, Snapshot, Vertex
 from weir.runtime.instance import AHEAD_ROWS, InnerInstance, Instance, SinkInstance
 from weir.runtime.strategies import Strategy
 from weir.runtime.topology import VertexSpec
@@ -97,7 +97,7 @@ class PartitionInstance:
             self._vertex.feed(self._nothing, self._ingress.end(), self.next_offset)
             self._end_turned_away()
             return True
-        span = Span(0, self.next_offset, chunk.stop, False, START, START)
+        span = RowSpan(0, self.next_offset, chunk.stop, False, START, START)
         self._vertex.see(span, self._nothing)
         admitted = self._ingress.feed(chunk)
         self.log_place = chunk.place or self.log_place

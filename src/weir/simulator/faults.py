@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from weir.reliable.vertex import Span
+from weir.reliable.vertex import RowSpan
 
 SETTLE = 60.0
 """Seconds of simulated time after which faults cease, so that every run can end."""
@@ -91,7 +91,7 @@ class Poison:
     time: int | None = None
     times: int = 1_000_000
 
-    def kills(self, vertex: str, span: Span) -> bool:
+    def kills(self, vertex: str, span: RowSpan) -> bool:
         if vertex != self.vertex:
             return False
         if self.row is not None:

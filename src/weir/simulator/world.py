@@ -66,7 +66,7 @@ from weir.reliable.log import batch_bytes
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists
 from weir.reliable.stream import Entry
-from weir.reliable.vertex import Span
+from weir.reliable.vertex import RowSpan
 from weir.runtime.instance import MakeInstance
 from weir.runtime.strategies import Strategy
 from weir.runtime.topology import Topology
@@ -108,11 +108,11 @@ class _Falls(BaseException):
 class _SimNotes(MemoryNotes):
     """Notes of a host that some rows kill."""
 
-    def __init__(self, falls: Callable[[Step, Span], bool]) -> None:
+    def __init__(self, falls: Callable[[Step, RowSpan], bool]) -> None:
         super().__init__()
         self._falls = falls
 
-    def see(self, span: Span, rows: Batch) -> None:
+    def see(self, span: RowSpan, rows: Batch) -> None:
         super().see(span, rows)
         assert self.step is not None
         is_ingress = len(rows) < span.end - span.first
@@ -350,7 +350,7 @@ class World:
 
     # --- hosts -------------------------------------------------------------------------------
 
-    def _falls(self, step: Step, span: Span) -> bool:
+    def _falls(self, step: Step, span: RowSpan) -> bool:
         """Whether the host dies at this piece of a step, of poison or by chance."""
         poison = self.job.poison
         if poison is not None and self.poisoned < poison.times and poison.kills(step.vertex, span):

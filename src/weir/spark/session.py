@@ -8,10 +8,14 @@
 4. The JVM of a session that was made here is in a process group of its own: a signal to the
    command's whole group does not end it under a job that wants to stop well. It ends with this
    process, however that ends, since its stdin does.
+5. Ctrl-C stays with whoever handled it before a session was made here. Spark's own handler calls
+   Spark, which fails in the midst of another call; and Py4J tells every call that is interrupted
+   with a traceback, which nobody sees while `session` lasts.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -33,7 +37,7 @@ from weir.events.printable import printable
 from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
 from weir.spark.offline.blocks import BLOCK_BYTES
-from weir.spark.signals import signals_wait
+from weir.spark.signals import handlers_kept, signals_wait
 
 if sys.platform != "win32":
     import resource
@@ -87,6 +91,7 @@ def session(
         yield active
         return
     made: SparkSession | None = None
+    logging.getLogger().addFilter(_is_no_interrupt)
     try:
         with signals_wait():
             made = make_session(master, settings)
@@ -99,6 +104,12 @@ def session(
         if made is not None:
             with signals_wait():
                 _stop(made)
+        logging.getLogger().removeFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """Whether the record is something else than Py4J's of an interrupted call."""
+    return record.msg != "KeyboardInterrupt while sending command."
 
 
 def _stop(spark: SparkSession) -> None:
@@ -135,6 +146,7 @@ def make_session(
             builder = builder.master(url)
             chosen = _own_settings(url) | chosen
             _start_jvm({"spark.master": url, **chosen})
+            _start_context({"spark.master": url, **chosen})
         for key, value in chosen.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
@@ -161,6 +173,15 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
                 conf.set(key, value)
             gateway = launch_gateway(conf, {"process_group": 0})  # type: ignore[no-untyped-call]
             SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
+
+
+def _start_context(settings: Mapping[str, str]) -> None:
+    """Start Spark in that JVM as its builder of sessions would do, but see rule 5."""
+    conf = SparkConf()
+    for key, value in settings.items():
+        conf.set(key, value)
+    with handlers_kept():
+        SparkContext.getOrCreate(conf)
 
 
 def _own_settings(url: str) -> dict[str, str]:

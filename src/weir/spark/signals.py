@@ -49,6 +49,18 @@ def signals_wait() -> Iterator[None]:
 
 
 @contextmanager
+def handlers_kept() -> Iterator[None]:
+    """What a library makes the handler of a signal meanwhile does not stay."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if _in_main_thread() and handler is not None:  # None: it is not Python's
+                signal.signal(number, handler)
+
+
+@contextmanager
 def signals_ask() -> Iterator[Callable[[], int]]:
     """What is yielded says which signal has asked for an end, if any, else 0; see rule 2. Inside
     another such block it is the same as there."""

@@ -110,6 +110,9 @@ def test_the_directory_of_relative_paths(command: Weir) -> None:
         (["conform", "a.jsonl", "--cut", "1,x"], "--cut takes numbers from 1 on, not 'x'"),
         (["conform", "a.jsonl", "--parallelism", "0"], "--parallelism takes numbers"),
         (["run", "p.weir", "--resume"], "--resume belongs to --runner live"),
+        (["run", "p.weir", "--store", ""], "--store belongs to --runner live"),
+        (["run", "p.weir", "--hosts", "2"], "--hosts belongs to --runner live"),
+        (["run", "p.weir", "--runner", "offline", "--grace", "10s"], "--grace belongs to"),
         (["explain", "nowhere.weir"], "cannot read the program"),
     ],
 )

@@ -14,7 +14,7 @@ from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import Stage, StagedPlan, cut_stages
 from weir.reliable.chain import Chain
 from weir.reliable.stream import Entry, MemoryStream
-from weir.reliable.vertex import Outlet, Snapshot, Span, Vertex, parts_of
+from weir.reliable.vertex import Outlet, RowSpan, Snapshot, Vertex, parts_of
 from weir.script import parse_program
 from weir.testing import with_output
 
@@ -190,7 +190,7 @@ def test_the_split_is_even() -> None:
 @pytest.mark.parametrize("pieces", [1, 2, 3, 100])
 def test_pieces_change_nothing_and_are_shown_as_they_come(pieces: int) -> None:
     scene = Scene()
-    seen: list[Span] = []
+    seen: list[RowSpan] = []
     scene.vertex.pieces = pieces
     scene.vertex.see = lambda span, rows: seen.append(span)
     assert scene.finish() == expected()
@@ -208,7 +208,7 @@ def test_pieces_change_nothing_and_are_shown_as_they_come(pieces: int) -> None:
 
 def test_what_is_not_in_pieces_is_shown_whole() -> None:
     scene = Scene()
-    seen: list[Span] = []
+    seen: list[RowSpan] = []
     scene.vertex.see = lambda span, rows: seen.append(span)
     assert scene.finish() == expected()
     assert [(s.place, s.first, s.end, s.claims) for s in seen[:3]] == [

@@ -17,7 +17,7 @@ import pytest
 from weir.errors import RunError
 from weir.events.batch import Batch
 from weir.job.poison import Death, Step
-from weir.reliable.vertex import Span
+from weir.reliable.vertex import RowSpan
 from weir.spark.live.host_process import keep_host
 from weir.spark.live.step_notes import SharedNotes
 
@@ -66,7 +66,7 @@ def in_a_step(then: Callable[[], object]) -> Callable[[SharedNotes], None]:
         notes.begin("0.0", "step", 0)
         notes.end()
         notes.begin("1.0", "step", 1)
-        notes.see(Span(2, 6, 7, False, 3, 3), ROWS)
+        notes.see(RowSpan(2, 6, 7, False, 3, 3), ROWS)
         then()
 
     return dies
@@ -261,14 +261,14 @@ def test_notes_are_read_as_they_were_written() -> None:
         False,
     )
     notes.begin("0.0", "step", 256)
-    notes.see(Span(1, 2**40, 2**40 + 256, True, -(2**63), 2**63 - 1), ROWS)
+    notes.see(RowSpan(1, 2**40, 2**40 + 256, True, -(2**63), 2**63 - 1), ROWS)
     step = notes.read()
     assert step is not None and step.seconds < 5.0
     assert (step.place, step.first, step.end, step.claims) == (1, 2**40, 2**40 + 256, True)
     assert (step.since, step.until, step.pieces, step.sample) == (-(2**63), 2**63 - 1, 256, "")
     notes.begin("0.0", "step", 1)
     long = Batch(np.array([4]), np.array([5]), (pa.array(["ü" * 5000]),))
-    notes.see(Span(0, 5, 6, False, 0, 0), long)
+    notes.see(RowSpan(0, 5, 6, False, 0, 0), long)
     step = notes.read()
     assert step is not None and step.sample.startswith("'üüü") and step.sample.endswith("…")
     notes.end()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,10 +14,14 @@ import pytest
 from pyarrow import flight
 
 from machine.jobs import report, topology
+from weir.errors import RunError
 from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
-from weir.job.manager import Manager, ManagerSettings
+from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
 from weir.job.messages import Report, VertexReport, decode_orders
+from weir.job.signals import Ended
+from weir.job.status import STATUS, read_status
+from weir.reliable.keys import record_key
 from weir.runtime.strategies import Strategy
 from weir.spark.live import manager as live_manager
 from weir.spark.live.flight import Client, Security
@@ -84,3 +89,62 @@ def test_what_a_broken_peer_says_is_refused(
     assert "Traceback" not in str(refused.value)
     assert driver._inbox.empty() and not driver._answers
     assert capfd.readouterr().err == ""
+
+
+def check() -> None:
+    """All is well with the hosts."""
+
+
+def broken() -> None:
+    raise RunError("Spark cannot run the hosts")
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def told(driver: ManagerDriver, tmp_path: Path) -> tuple[str, str]:
+    """The state that was told last, and its error."""
+    driver._pool.shutdown(wait=True)
+    status = read_status(ObjectStore(str(tmp_path / "store")))
+    assert status is not None
+    return status.state, status.error
+
+
+def test_a_job_that_was_stopped_is_told_so(driver: ManagerDriver, tmp_path: Path) -> None:
+    driver._machine.settings = replace(driver._machine.settings, stop_limit=0.0)
+    assert driver.run(check, lambda _: None, lambda: True) == Ended(stopped=True)
+    assert told(driver, tmp_path) == ("stopped", "")
+
+
+def test_a_job_that_failed_is_told_with_the_error(driver: ManagerDriver, tmp_path: Path) -> None:
+    driver._machine.settings = replace(driver._machine.settings, host_limit=0.0)
+    ended = driver.run(check, lambda _: None, lambda: False)
+    assert "no host has come" in ended.error
+    assert told(driver, tmp_path) == ("failed", ended.error)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "state"),
+    [
+        (broken, ("failed", "Spark cannot run the hosts")),
+        (interrupted, ("stopped", "")),
+    ],
+)
+def test_an_end_that_the_manager_knows_nothing_of_is_told_too(
+    driver: ManagerDriver, tmp_path: Path, trouble: Callable[[], None], state: tuple[str, str]
+) -> None:
+    with pytest.raises((RunError, KeyboardInterrupt)):
+        driver.run(trouble, lambda _: None, lambda: False)
+    assert told(driver, tmp_path) == state
+
+
+def test_who_was_taken_over_leaves_the_state_to_the_other(
+    driver: ManagerDriver, tmp_path: Path
+) -> None:
+    store = ObjectStore(str(tmp_path / "store"))
+    store.put(STATUS, b"of the other")
+    store.put(record_key(0), Ledger(number=0, manager="other").encode())
+    assert driver.run(check, lambda _: None, lambda: False).error == TAKEN_OVER
+    driver._pool.shutdown(wait=True)
+    assert store.get(STATUS) == b"of the other"

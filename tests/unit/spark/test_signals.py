@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from weir.spark.signals import SIGNALS, signals_ask, signals_wait
+from weir.spark.signals import SIGNALS, handlers_kept, signals_ask, signals_wait
 
 
 class Handled(BaseException):
@@ -73,6 +73,13 @@ def test_handlers_that_a_library_puts_there_are_replaced() -> None:
         with signals_ask():
             os.kill(os.getpid(), signal.SIGTERM)
         assert asked() == signal.SIGTERM
+
+
+def test_handlers_that_a_library_puts_there_do_not_stay() -> None:
+    with handlers_kept():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with pytest.raises(Handled):
+        send(signal.SIGTERM)
 
 
 def test_other_threads_hear_nothing() -> None:

@@ -130,7 +130,7 @@ def test_a_key_with_a_password_is_told_and_not_asked_for(folder: Path) -> None:
     [
         (["--runner", "live", "--store", "s", "--tls-cert", "a"], "both --tls-cert and --tls-key"),
         (["--runner", "live", "--store", "s", "--tls-ca", "a"], "both --tls-cert and --tls-key"),
-        (["--tls-cert", "a", "--tls-key", "b"], "belong to --runner live"),
+        (["--tls-cert", "a", "--tls-key", "b"], "--tls-cert belongs to --runner live"),
         (
             ["--runner", "live", "--store", "s", "--tls-cert", "a", "--tls-key", "b"],
             "cannot read 'a' for TLS",

@@ -67,7 +67,7 @@ _RIGHT_ON = ("inner", "left", "semi", "anti", "clip", "asof", "left_asof")
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _Pushed:
     """What becomes of predicates that arrive at an operator: those that stay `above` it, those
     that go `below` to each input, and the operator (None when it was only a filter)."""
 
@@ -82,7 +82,7 @@ def push_filters(program: Program) -> Program:
     readers = reader_counts(program, nodes)
     lives = longest_lifetimes(row_outputs(program))
     arriving: dict[Node, Predicates] = {}
-    steps: dict[Node, _Step] = {}
+    steps: dict[Node, _Pushed] = {}
     for node in reversed(nodes):
         step = steps[node] = _step(node, arriving.get(node, ()), lives)
         for below, predicates in zip(inputs_of(node), step.below, strict=True):
@@ -113,10 +113,10 @@ def filtered(node: Node, predicates: Sequence[Expr]) -> Node:
 # --- one operator --------------------------------------------------------------------------
 
 
-def _step(node: Node, arriving: Predicates, lives: Mapping[Node, Span]) -> _Step:
+def _step(node: Node, arriving: Predicates, lives: Mapping[Node, Span]) -> _Pushed:
     match node:
         case Filter() if not can_fail(node.predicate):
-            return _Step(None, (), ((*conjuncts(node.predicate), *arriving),))
+            return _Pushed(None, (), ((*conjuncts(node.predicate), *arriving),))
         case Project():
             return _through_project(node, arriving)
         case Union():
@@ -127,7 +127,7 @@ def _step(node: Node, arriving: Predicates, lives: Mapping[Node, Span]) -> _Step
             sinking = tuple(p for p in arriving if _sinks(p, node, lives))
             above = tuple(p for p in arriving if p not in sinking)
             below = [()] * len(inputs_of(node))
-            return _Step(node, above, (sinking, *below[1:]) if below else ())
+            return _Pushed(node, above, (sinking, *below[1:]) if below else ())
 
 
 def _sinks(predicate: Expr, node: Node, lives: Mapping[Node, Span]) -> bool:
@@ -152,9 +152,9 @@ def _sinks(predicate: Expr, node: Node, lives: Mapping[Node, Span]) -> bool:
             return False
 
 
-def _through_project(node: Project, arriving: Predicates) -> _Step:
+def _through_project(node: Project, arriving: Predicates) -> _Pushed:
     if not arriving or any(can_fail(e) for _, e in node.columns):
-        return _Step(node, arriving, ((),))
+        return _Pushed(node, arriving, ((),))
     columns = dict(node.columns)
     above: list[Expr] = []
     below: list[Expr] = []
@@ -165,10 +165,10 @@ def _through_project(node: Project, arriving: Predicates) -> _Step:
             below.append(spelled_out)
         else:
             above.append(predicate)
-    return _Step(node, tuple(above), (tuple(below),))
+    return _Pushed(node, tuple(above), (tuple(below),))
 
 
-def _through_union(node: Union, arriving: Predicates) -> _Step:
+def _through_union(node: Union, arriving: Predicates) -> _Pushed:
     own = schema(node)
     # Ticks in one branch may be timestamps in another, and plain numbers above both.
     same_time = all(schema(i).time == own.time for i in node.inputs)
@@ -181,16 +181,16 @@ def _through_union(node: Union, arriving: Predicates) -> _Step:
             for name, (other, dtype) in zip(own.names, schema(branch).columns, strict=True)
         }
         below.append(tuple(substituted(p, names) for p in sinking))
-    return _Step(node, above, tuple(below))
+    return _Pushed(node, above, tuple(below))
 
 
 # --- joins ---------------------------------------------------------------------------------
 
 
-def _through_join(node: Join, arriving: Predicates) -> _Step:
+def _through_join(node: Join, arriving: Predicates) -> _Pushed:
     on = () if node.condition is None else conjuncts(node.condition)
     if any(can_fail(p) for p in on):
-        return _Step(node, arriving, ((), ()))
+        return _Pushed(node, arriving, ((), ()))
     left, right = frozenset(schema(node.left).names), frozenset(schema(node.right).names)
     above, left_rows, right_rows = _by_side(
         arriving,
@@ -203,7 +203,7 @@ def _through_join(node: Join, arriving: Predicates) -> _Step:
         right if node.kind in _RIGHT_ON else None,
     )
     kept = node if rest == on else replace(node, condition=all_of(rest) if rest else None)
-    return _Step(kept, above, (left_on + left_rows, right_on + right_rows))
+    return _Pushed(kept, above, (left_on + left_rows, right_on + right_rows))
 
 
 def _by_side(

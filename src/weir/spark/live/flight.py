@@ -6,10 +6,10 @@ Contract
 2. A reader asks for a stream from a row on and gets its entries as they come. An entry without
    rows is metadata alone. The stream ends when the server says so or is gone.
 3. With TLS both sides show the job's certificate, and each checks the other's before anything is
-   read. Without TLS, Arrow receives a call that has one request (an action, say) whole, of any
-   size, before anybody can refuse it: the limits that gRPC has cannot be set from Python. So where
-   hosts and manager share a machine they listen at sockets in a folder that only their user can
-   enter, and at no port.
+   read. Without TLS, Arrow receives a call that has one request (an action, say) whole, up to
+   2 GB, before anybody can refuse it: the limits that gRPC has cannot be set from Python. So an
+   address may be a folder that only one user can enter: then they listen at sockets in it, and at
+   no port.
 4. The server hands each entry on to gRPC before it takes the next, so a slow reader pushes back.
 """
 
@@ -51,7 +51,7 @@ class Security:
         return "grpc+tls" if self.tls is not None else "grpc"
 
 
-class _Check(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+class _SecretCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     def __init__(self, token: str) -> None:
         super().__init__()
         self._wanted = f"Bearer {token}".encode()
@@ -105,7 +105,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         scheme = "grpc+unix" if in_folder else security.scheme
         super().__init__(
             f"{scheme}://{place}",
-            middleware={"secret": _Check(security.token)},
+            middleware={"secret": _SecretCheck(security.token)},
             tls_certificates=None if tls is None else [(tls.certificate, tls.key)],
             verify_client=tls is not None,
             root_certificates=None if tls is None else tls.authority,

@@ -94,8 +94,8 @@ class LiveSettings:
     host: HostSettings = field(default_factory=HostSettings)
     manager: ManagerSettings = field(default_factory=ManagerSettings)
     address: str | None = None
-    """Where hosts and manager listen; by default at sockets in a folder of this user's own on a
-    local master (with TLS: at its loopback address)."""
+    """Where hosts and manager listen; by default, on a local master, at sockets in a folder of
+    this user's own, or at the loopback address where that cannot be (with TLS, say)."""
     tls: Tls | None = None
     """Channels are encrypted with it; see `tls.py`."""
 

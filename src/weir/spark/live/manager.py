@@ -2,7 +2,7 @@
 
 One thread runs the machine; threads of the server bring reports and wait for its answers, others
 read and write the store. Once a second the state of the job and what happened since go to the
-store, for `weir status` and `weir story`.
+store, for `weir status` and `weir story`; and once more when it has ended, in whatever way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from weir.errors import RunError, WeirError
-from weir.job.manager import Manager
+from weir.job.manager import TAKEN_OVER, Manager
 from weir.job.messages import Orders
 from weir.job.signals import (
     Answer,
@@ -76,15 +76,23 @@ class ManagerDriver:
         """Until the job has ended; `watch` sees how it is now and then, `check` looks after
         the hosts, `stopping` says that it shall end."""
         watched_at = 0.0
-        while self._ended is None:
-            self._turn()
-            check()
-            if stopping():
-                self._machine.stop(time.monotonic())
-            if time.monotonic() - watched_at >= WATCH_EVERY:
-                watched_at = time.monotonic()
-                watch(self.status())
-        self._tell(time.monotonic())
+        try:
+            while self._ended is None:
+                self._turn()
+                check()
+                if stopping():
+                    self._machine.stop(time.monotonic())
+                if time.monotonic() - watched_at >= WATCH_EVERY:
+                    watched_at = time.monotonic()
+                    watch(self.status())
+        except Exception as error:
+            self._ended = Ended(str(error) or type(error).__name__)
+            raise
+        except BaseException:  # a second Ctrl-C or SIGTERM
+            self._ended = Ended(stopped=True)
+            raise
+        finally:
+            self._tell(time.monotonic())
         return self._ended
 
     def release(self, gone: Callable[[], bool], within: float) -> None:
@@ -99,7 +107,7 @@ class ManagerDriver:
         self._server.shutdown()
 
     def status(self) -> JobStatus:
-        return status_of(self._machine, time.monotonic(), self._epoch_of_clock)
+        return status_of(self._machine, time.monotonic(), self._epoch_of_clock, self._ended)
 
     # --- the loop ----------------------------------------------------------------------------
 
@@ -178,7 +186,8 @@ class ManagerDriver:
         shift = self._epoch_of_clock
         told = [msgspec.structs.replace(line, time=line.time + shift) for line in lines]
         status = self.status()
-        self._pool.submit(self._write_quietly, STATUS, encode_record(STATUS, status))
+        if status.error != TAKEN_OVER:  # else it is the other's to tell
+            self._pool.submit(self._write_quietly, STATUS, encode_record(STATUS, status))
         if told:
             key = story_key(self._machine.ledger.epoch, self._story_number)
             self._story_number += 1

@@ -19,7 +19,7 @@ from typing import cast, get_args
 
 from weir.events.batch import Batch
 from weir.job.poison import Phase, Step, sample
-from weir.reliable.vertex import Span
+from weir.reliable.vertex import RowSpan
 
 _PHASES: tuple[str, ...] = ("", *get_args(Phase))
 _BEATS = struct.Struct("<q")
@@ -48,7 +48,7 @@ class SharedNotes:
         begun = (_PHASES.index(phase), 0, number, pieces, time.monotonic())
         _BEGUN.pack_into(self._memory, _AT_BEGUN, *begun)
 
-    def see(self, span: Span, rows: Batch) -> None:
+    def see(self, span: RowSpan, rows: Batch) -> None:
         _SPAN.pack_into(
             self._memory, _AT_SPAN,
             span.place, span.first, span.end, span.claims, span.since, span.until,

@@ -1,0 +1,78 @@
+"""`weir status`: how a job is, and how one ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from weir.io.object_store import ObjectStore
+from weir.job.keys import record_key
+
+from hostile import invoke
+from weir.job.ledger import Ledger
+from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus
+from weir.reliable.codec import encode_record
+
+VERTEX = VertexStatus(
+    "1.0", "inner", "h1", "running", 1, 5, 123456.0, 7, 2_000_000, (5,), (4,), 3, 999, 2,
+    step_seconds=30.0, step_rows="at rows 5 to 6",
+)  # fmt: skip
+RUNNING = JobStatus(
+    "running", 0.0, 1, 0, 5, 7, (VERTEX, msgspec.structs.replace(VERTEX, id="0.0", status="done")),
+    (HostStatus("h1", 4711, "here", "", ("1.0",)),), "the store is full", 2,
+)  # fmt: skip
+ALIVE = ("4711", "123,456", "2.000", "999", "at one step", "trouble", "of 2 hosts", "running")
+
+
+def store_with(folder: Path, body: bytes, *, finished: bool = False) -> str:
+    store = ObjectStore(str(folder / "store"))
+    store.put(STATUS, body)
+    store.put(record_key(0), Ledger(number=0, finished=finished).encode())
+    return store.place
+
+
+def told(status: JobStatus) -> bytes:
+    return encode_record(STATUS, status)
+
+
+def shown(place: str) -> str:
+    ended, out, err = invoke(["status", place])
+    assert (ended, err) == (0, "")
+    return out
+
+
+def test_a_job_that_runs_shows_its_hosts_rates_and_steps(tmp_path: Path) -> None:
+    out = shown(store_with(tmp_path, told(RUNNING)))
+    assert all(sign in out for sign in ALIVE)
+
+
+@pytest.mark.parametrize("state", ["finished", "stopped", "failed", "ended"])
+def test_a_job_that_is_over_does_not_look_alive(tmp_path: Path, state: str) -> None:
+    error = "vertex 1.0: division by zero" if state == "failed" else ""
+    over = msgspec.structs.replace(RUNNING, state=state, error=error)
+    place = store_with(tmp_path, told(over))
+    out = shown(place)
+    assert out.startswith(f"{state} at 1970-01-01")
+    assert not [sign for sign in ALIVE if sign in out]
+    assert ("error: vertex 1.0: division by zero" in out) == (state == "failed")
+    found = json.loads(invoke(["status", place, "--json"])[1])
+    assert found["hosts"] == [] and found["error"] == error
+    assert [v["status"] for v in found["vertices"]] == [
+        "done" if state == "finished" else "stopped",
+        "done",
+    ]
+    assert {v["events_per_second"] for v in found["vertices"]} == {0.0}
+
+
+def test_a_job_is_over_when_its_record_says_so(tmp_path: Path) -> None:
+    out = shown(store_with(tmp_path, told(RUNNING), finished=True))
+    assert out.startswith("finished at") and not [sign for sign in ALIVE if sign in out]
+
+
+def test_what_earlier_versions_told_can_be_read(tmp_path: Path) -> None:
+    before = msgspec.to_builtins(RUNNING)
+    del before["error"]
+    out = shown(store_with(tmp_path, encode_record(STATUS, before)))
+    assert out.startswith("running at") and "error" not in out
