@@ -4,6 +4,7 @@ from sabotage.bugs import Bug
 
 _POISON, _MANAGER, _RUNNING = "job/poison.py", "job/manager.py", "job/running.py"
 _VERTEX, _PROCESS = "reliable/vertex.py", "spark/live/host_process.py"
+_MOURNING = "job/mourning.py"
 _RULES = ("tests/unit/job/test_poison.py",)
 _MACHINE = ("tests/machine/test_manager_poison.py",)
 _WORLD = ("tests/faults/test_poison.py",)
@@ -27,14 +28,14 @@ BUGS = (
     Bug("what was died at is run in one piece again", _MANAGER,
         'pieces=pieces_for(self.ledger.suspects.get(placement.vertex, ())),', "pieces=0,",
         (*_MACHINE, *_WORLD)),
-    Bug("a death counts each time it is told", _MANAGER,
-        "        if death.session in self._mourned:\n            return\n        self._mourned.add",
-        "        self._mourned.add", _MACHINE),
-    Bug("a later manager counts a death again", _MANAGER,
-        "if any(s.death.session == death.session for s in known):", "if False:", _MACHINE),
-    Bug("deaths are not recorded", _MANAGER,
-        "known = self.ledger.suspects[step.vertex] = suspect(known, death, number)",
-        "known = suspect(known, death, number)", (*_MACHINE, *_WORLD)),
+    Bug("a death counts each time it is told", _MOURNING,
+        "        is_new = death.session not in self._mourned\n",
+        "        is_new = True\n", _MACHINE),
+    Bug("a later manager counts a death again", _MOURNING,
+        "self._mourned = {s.death.session for known in ledger.suspects.values() for s in known}",
+        "self._mourned: set[str] = set()", _MACHINE),
+    Bug("deaths are not recorded", _MOURNING,
+        "        self._ledger.suspects[vertex] = known\n", "", (*_MACHINE, *_WORLD)),
     Bug("signs of life from beside a host are not heard", _MANAGER,
         "host.heard, host.step = now, pulse.step", "host.step = pulse.step", _MACHINE),
     Bug("a note stays behind its step", _RUNNING,

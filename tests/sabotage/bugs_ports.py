@@ -17,7 +17,7 @@ BUGS = (
         'if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._wanted):',
         "if not self._wanted.startswith(given.encode()):", ("tests/unit/spark/test_flight.py",)),
     Bug("rows are not looked at before they are read", _PEERS,
-        "record.validate(full=True)", "record.validate()", _PEER_TESTS),
+        "check_intact(record)", "record.validate()", _PEER_TESTS),
     Bug("rows of other columns are taken", _PEERS,
         "or came != [*[pa.int64()] * times, *types]:", "or not came:", _PEER_TESTS),
     Bug("NULL may be a time", _PEERS,

@@ -64,8 +64,10 @@ def _jit(loop: Loop, **options: Any) -> Loop:
 def _package_stamp() -> str:
     """Changes with every file that may hold a loop."""
     package = Path(__file__).parents[1]
-    homes = ("events", "kernels", "files", "ingress")
-    files = sorted(path for home in homes for path in (package / home).rglob("*.py"))
+    homes = [
+        path for home in ("events", "kernels", "files") for path in (package / home).rglob("*.py")
+    ]
+    files = sorted({*homes, *package.rglob("*_loops.py")})
     stats = [
         (str(path.relative_to(package)), (stat := path.stat()).st_mtime_ns, stat.st_size)
         for path in files

@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from weir.errors import InputError
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks, times
-from weir.events.compiled import in_place
 from weir.events.types import BIGINT, STRING
 from weir.files.chunks import BadRow, Chunk, shown
+from weir.ingress.ingress_loops import judge
 from weir.kernels.expressions.evaluation import shown_value
 from weir.plan.nodes import Schema, Source, schema
 
@@ -125,7 +125,7 @@ class Ingress:
         lifetime = 1 if options.lifetime is None else options.lifetime
         ends = options.ve is not None
         ve = ticks(chunk.rows.column(options.ve)) if ends else np.empty(len(vs), dtype=np.int64)
-        good, now = _judge(vs, ve, ends, lifetime, options.delay, self.now)
+        good, now = judge(vs, ve, ends, lifetime, options.delay, self.now)
         if not good:
             return None
         self.now, self.next_offset = now, chunk.stop
@@ -257,25 +257,6 @@ class Ingress:
             pa.array([b.reason for b in bad], STRING),
         )
         return Batch(offsets, offsets + 1, columns)
-
-
-@in_place
-def _judge(vs, ve, ends, lifetime, delay, now):  # type: ignore[no-untyped-def]
-    """Whether every row is an event and on time, and `now` behind the last. Writes the ends of
-    rows that have none of their own."""
-    for row in range(len(vs)):
-        start = vs[row]
-        if start < now or start > LATEST or start < -LATEST:
-            return False, now
-        if ends:
-            if ve[row] <= start or (ve[row] > LATEST and ve[row] != OPEN):
-                return False, now
-        elif start >= OPEN - lifetime:
-            return False, now
-        else:
-            ve[row] = start + lifetime
-        now = max(now, max(start, START + delay) - delay)
-    return True, now
 
 
 @dataclass(frozen=True, slots=True)

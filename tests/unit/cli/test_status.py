@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from weir.io.object_store import ObjectStore
-from weir.job.keys import record_key
 
 from hostile import invoke
+from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
 from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus
 from weir.reliable.codec import encode_record
+from weir.reliable.keys import record_key
 
 VERTEX = VertexStatus(
     "1.0", "inner", "h1", "running", 1, 5, 123456.0, 7, 2_000_000, (5,), (4,), 3, 999, 2,

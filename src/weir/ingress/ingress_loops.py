@@ -1,0 +1,25 @@
+"""The compiled loop that judges the rows of a chunk which has nothing special about it."""
+
+from __future__ import annotations
+
+from weir.events.batch import LATEST, OPEN, START
+from weir.events.compiled import in_place
+
+
+@in_place
+def judge(vs, ve, ends, lifetime, delay, now):  # type: ignore[no-untyped-def]
+    """Whether every row is an event and on time, and `now` behind the last. Writes the ends of
+    rows that have none of their own."""
+    for row in range(len(vs)):
+        start = vs[row]
+        if start < now or start > LATEST or start < -LATEST:
+            return False, now
+        if ends:
+            if ve[row] <= start or (ve[row] > LATEST and ve[row] != OPEN):
+                return False, now
+        elif start >= OPEN - lifetime:
+            return False, now
+        else:
+            ve[row] = start + lifetime
+        now = max(now, max(start, START + delay) - delay)
+    return True, now
