@@ -84,7 +84,7 @@ def test_conformance_tells_how_far_it_is(
         Case(str(n), program, inputs, {}, [{"vs": 0, "ve": 10, "k": 1, "n": 2}], None)
         for n in range(20)
     ]
-    on_spark = partial(run_trials, spark, tell=told.append)
+    on_spark = partial(run_trials, spark, progress=told.append)
     verdicts = list(check_cases(cases, (1, None), (2,), on_spark))
     assert [v for v in verdicts if not v.passed] == []
     assert all(p.stage.startswith(("cut 1 (1 of 2)", "cut none (2 of 2)")) for p in told)

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import weir
-from weir.job.status import JobStatus
+from weir.spark.live.run_live import LiveProgress
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -66,11 +66,11 @@ def test_a_step_that_holds_the_lock_for_long_is_shown_and_no_death(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     _, wanted = prepared(tmp_path, "ctypes.PyDLL(None).sleep(3)")
-    seen: list[JobStatus] = []
+    seen: list[LiveProgress] = []
     done = weir.run_live(
-        PROGRAM, tmp_path / "store", spark, directory=tmp_path, hosts=1, watch=seen.append
+        PROGRAM, tmp_path / "store", spark, directory=tmp_path, hosts=1, progress=seen.append
     )
     assert done is not None and (tmp_path / "out.csv").read_bytes() == wanted
-    assert seen[-1].recoveries == 0
-    steps = [v for s in seen for v in s.vertices if (v.step_seconds or 0.0) > 2.0]
+    assert seen[-1].status.recoveries == 0
+    steps = [v for s in seen for v in s.status.vertices if (v.step_seconds or 0.0) > 2.0]
     assert steps and steps[-1].id == "0.0" and steps[-1].step_rows.startswith("at rows 0 to ")

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import weir
 from certificates import certificate
-from weir.job.status import JobStatus
+from weir.spark.live.run_live import LiveProgress
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -34,19 +34,19 @@ def test_callbacks_stopping_and_going_on_over_tls(spark: SparkSession, tmp_path:
     local = weir.run(PROGRAM, directory=tmp_path)
     wanted = (tmp_path / "sums.csv").read_bytes()
     (tmp_path / "sums.csv").unlink()
-    seen: list[JobStatus] = []
+    seen: list[LiveProgress] = []
     told = tmp_path / "told"
     cert, key = certificate(tmp_path, "job")
 
     def run(*, resume: bool, stop: Callable[[], bool] | None = None) -> object:
         return weir.run_live(
             PROGRAM + CALLBACK, tmp_path / "store", spark, directory=tmp_path, hosts=1,
-            resume=resume, callbacks={"Sums": writing(told)}, watch=seen.append, stop=stop,
+            resume=resume, callbacks={"Sums": writing(told)}, progress=seen.append, stop=stop,
             tls=(cert, key),
         )  # fmt: skip
 
     assert run(resume=False, stop=lambda: bool(seen) and seen[-1].events > 8000) is None
-    assert seen[-1].hosts[0].address.startswith("grpc+tls://")
+    assert seen[-1].status.hosts[0].address.startswith("grpc+tls://")
     assert not (tmp_path / "sums.csv").exists()
     done = run(resume=True)
     assert done is not None
@@ -120,12 +120,12 @@ def test_a_source_that_lost_rows_ends_the_job(spark: SparkSession, tmp_path: Pat
         STREAM A (t BIGINT, v BIGINT) FROM 'tail://a.jsonl' WITH (vs = t);
         OUTPUT A TO 'out.csv';
     """
-    seen: list[JobStatus] = []
+    seen: list[LiveProgress] = []
 
     def run(*, resume: bool) -> object:
         return weir.run_live(
             program, tmp_path / "store", spark, directory=tmp_path, hosts=1, resume=resume,
-            watch=seen.append, stop=lambda: not resume and bool(seen) and seen[-1].events == 100,
+            progress=seen.append, stop=lambda: not resume and bool(seen) and seen[-1].events == 100,
         )  # fmt: skip
 
     assert run(resume=False) is None

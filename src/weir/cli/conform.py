@@ -83,7 +83,7 @@ def conform(
 
             meter = Meter(Console(stderr=True), in_time=False, as_json=as_json)
             with session(master, settings) as spark, meter:
-                on_spark = partial(run_trials, spark, tell=meter.take)
+                on_spark = partial(run_trials, spark, progress=meter.take)
                 verdicts = list(check_cases(read, cuts, parallelisms, on_spark))
         _print_verdicts(verdicts, as_json)
     raise typer.Exit(DONE if all(v.passed for v in verdicts) else FAILED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -73,6 +73,7 @@ def run_to_end(
         grace_seconds,
         prepare_live,
     )
+    from weir.spark.live.run_live import watching
     from weir.spark.live.tls import read_tls
     from weir.spark.session import check_files, session
     from weir.spark.signals import signals_ask
@@ -94,7 +95,7 @@ def run_to_end(
     )  # fmt: skip
     try:
         with session(chosen, wanted) as spark, meter, _told_warnings(), signals_ask() as asked:
-            report = live.run(spark, watch=_watch(meter))
+            report = live.run(spark, watch=watching(meter.take))
             code = TERMINATED if asked() == signal.SIGTERM else INTERRUPTED
     except KeyboardInterrupt as interrupt:
         word, code = ended_by(interrupt)
@@ -114,20 +115,6 @@ def _told_warnings() -> Iterator[None]:
         warnings.simplefilter("always", RuntimeWarning)
         warnings.showwarning = lambda message, *_: say(f"weir: warning: {message}", err=True)
         yield
-
-
-def _watch(meter: Meter) -> Callable[[JobStatus], None]:
-    from weir.events.batch import START
-    from weir.runtime.reports import Progress
-
-    def watch(status: JobStatus) -> None:
-        stage = status.trouble or status.state
-        if status.recoveries:
-            stage += f", {status.recoveries} recovered"
-        reached = START if status.reached is None else status.reached
-        meter.take(Progress(status.events, reached, stage=stage))
-
-    return watch
 
 
 def status(store: StorePlace, as_json: JsonOption = False, debug: DebugOption = False) -> None:

@@ -159,7 +159,7 @@ def run(
             with meter, prints_aside():
                 report = run_files(
                     checked, directory=directory, cut=cut, parallelism=parallelism or 1,
-                    check=check, report=meter.take,
+                    check=check, progress=meter.take,
                 )  # fmt: skip
         elif runner is Runner.live:
             from weir.cli.live import run_to_end
@@ -178,7 +178,7 @@ def run(
             with session(master, settings) as spark, meter:
                 report = run_offline(
                     checked, spark, directory=directory, cut=cut, parallelism=parallelism,
-                    check=check, tell=meter.take,
+                    check=check, progress=meter.take,
                 )  # fmt: skip
         _print_report(report, meter.elapsed, as_json)
 

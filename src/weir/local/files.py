@@ -11,7 +11,7 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -24,9 +24,7 @@ from weir.local.second_run import second_checksums
 from weir.plan.nodes import Program
 from weir.runtime.outputs import check_outputs, output_writer
 from weir.runtime.partitions import open_partitions
-from weir.runtime.reports import InputReport, OutputReport, Progress, RunReport
-
-Report = Callable[[Progress], None]
+from weir.runtime.reports import InputReport, OnProgress, OutputReport, RunReport
 
 
 def run_files(
@@ -36,7 +34,7 @@ def run_files(
     cut: int | None = None,
     parallelism: int = 1,
     check: bool = False,
-    report: Report | None = None,
+    progress: OnProgress | None = None,
 ) -> RunReport:
     """Run a program on the files it names; relative paths start at `directory`.
 
@@ -54,7 +52,7 @@ def run_files(
             vertices = sum(len(run.vertices[stage]) for stage in run.plan.stages_of(sink))
             writers.append(output_writer(sink.output, Path(directory), vertices))
             aborting.callback(writers[-1].abort)
-        run.run(report)
+        run.run(progress)
         if check:
             again = second_checksums(
                 program, directory, cut=other_cut(cut, run.events), parallelism=parallelism

@@ -9,9 +9,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,45 +21,36 @@ from weir.ingress.memory import MemoryPartition
 from weir.local.files import check_same, other_cut, run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import checksums_here
-from weir.plan.nodes import Node, Output, Program, Source, schema
-from weir.plan.properties import walk_nodes
+from weir.plan.nodes import Source, schema
 from weir.plan.stream import Stream
 from weir.runtime.partitions import open_partitions
-from weir.runtime.reports import Progress, RunReport
-from weir.script.program import parse_program
+from weir.runtime.programs import Runnable, as_program, program_of
+from weir.runtime.reports import OnProgress, RunReport
 
 Rows = Sequence[Mapping[str, object]]
 
 
 def run(
-    program: str | Path | Program,
+    program: Runnable,
     *,
     params: Mapping[str, str] | None = None,
     directory: str | Path = ".",
     cut: int | None = None,
     parallelism: int = 1,
     check: bool = False,
-    report: Callable[[Progress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> RunReport:
-    """Run a program from files to files: a text, a `Path` to one, or a checked program.
+    """Run a program from files to files: a text, a `Path` to one, a checked program, or streams
+    with where they go (`stream.to("path")`).
 
-    `params` override DECLAREs; relative paths in STREAM and OUTPUT start at `directory`. `cut`
+    `params` override DECLAREs; relative paths of inputs and outputs start at `directory`. `cut`
     and `parallelism` change nothing in what is written; `check` runs everything a second time
-    and compares.
+    and compares. `progress` is called now and then with a `Progress`.
     """
-    if not isinstance(program, Program):
-        program = parsed(program, params, Path(directory))
     return run_files(
-        program, directory=directory, cut=cut, parallelism=parallelism, check=check, report=report
-    )
-
-
-def parsed(program: str | Path, params: Mapping[str, str] | None, directory: Path) -> Program:
-    """The checked program of a text, or of a file; IMPORT starts at the file's folder."""
-    if isinstance(program, str):
-        return parse_program(program, params=params, directory=directory)
-    text = program.read_text(encoding="utf-8")
-    return parse_program(text, params=params, directory=program.parent, name=str(program))
+        as_program(program, params=params, directory=directory),
+        directory=directory, cut=cut, parallelism=parallelism, check=check, progress=progress,
+    )  # fmt: skip
 
 
 def collect(
@@ -78,7 +67,7 @@ def collect(
     Sources read their files, or the rows that `inputs` has under their names (a row
     `{"$cti": T}` is an explicit CTI). The columns are vs, ve, then the payload.
     """
-    program = program_of(stream)
+    program = program_of([stream.to("", name="Out")])
     partitions = (
         open_partitions(program, directory)
         if inputs is None
@@ -94,25 +83,6 @@ def collect(
         other = other_cut(cut, local.events)
         check_same(local.checksums, checksums_here(program, partitions, other, parallelism))
     return _table(batches, stream)
-
-
-def program_of(stream: Stream) -> Program:
-    """The program whose only output is this stream."""
-    return Program(_sources(stream.node), (), (Output("Out", stream.node, ""),))
-
-
-def _sources(node: Node) -> tuple[Source, ...]:
-    """The plan's sources in order of declaration; two with one number would have no order."""
-    ordered = sorted((n for n in walk_nodes(node) if isinstance(n, Source)), key=lambda s: s.index)
-    names = Counter(source.name for source in ordered)
-    for name, count in names.items():
-        if count > 1:
-            raise PlanError(f"{count} inputs are called {name}", hint="give each its own name")
-    for one, other in pairwise(s for s in ordered if s.has_origins):
-        if one.index == other.index:
-            hint = "stream(…, index=0), stream(…, index=1), in order of declaration"
-            raise PlanError(f"inputs {one.name} and {other.name} have the same index", hint=hint)
-    return tuple(ordered)
 
 
 def _memory(source: Source, inputs: Mapping[str, Rows]) -> MemoryPartition:

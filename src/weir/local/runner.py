@@ -22,7 +22,7 @@ from weir.reliable.chain import Chain
 from weir.reliable.digest import Digest, digest
 from weir.reliable.stream import MemoryStream
 from weir.reliable.vertex import Outlet, Vertex
-from weir.runtime.reports import Progress
+from weir.runtime.reports import OnProgress, Progress
 
 OutletKey = tuple[int, tuple[str, ...] | None, int]
 """Which stage, split by what (None: not split), into how many."""
@@ -225,10 +225,10 @@ class LocalRun:
 
     # --- running -----------------------------------------------------------------------------
 
-    def run(self, report: Callable[[Progress], None] | None = None) -> None:
+    def run(self, progress: OnProgress | None = None) -> None:
         while self.step():
-            if report is not None:
-                report(self.progress)
+            if progress is not None:
+                progress(self.progress)
         stalled = [v.name for stage in self.vertices for v in stage if v.cti != OPEN]
         if stalled:
             raise RunError(f"all inputs ended, but {', '.join(stalled)} did not: a bug in Weir")

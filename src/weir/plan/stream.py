@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -40,12 +41,14 @@ from weir.plan.nodes import (
     Extend,
     HopLifetime,
     Node,
+    Output,
     Partition,
     Point,
     PointAtEnd,
     Quantize,
     Schema,
     Shift,
+    Source,
     SourceOptions,
     Window,
     schema,
@@ -268,6 +271,32 @@ class Stream:
         pairs = [(k, k) if isinstance(k, str) else k for k in keys]
         sides = [[left for left, _ in pairs], [right for _, right in pairs]]
         return Stream(apply([self.node, other.node], sides, using))
+
+    # --- where rows go -------------------------------------------------------------------
+
+    def to(self, path: str | Path, name: str | None = None) -> Output:
+        """Write the rows to a file or a folder, as OUTPUT … TO in a script; a runner takes one
+        such output or several. Its name, in reports, is the stream's, or else the file's.
+
+        >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> a.to("out/rows.parquet").name, a.select("v").to("out/values.csv").name
+        ('A', 'values')
+        """
+        named = name or self.name or Path(path).stem or "Out"
+        return Output(named, self.node, str(path))
+
+    def late_to(self, path: str | Path) -> Output:
+        """Write the late rows of this input to a file, as OUTPUT LATE OF … TO."""
+        return self._turned_away("late", path)
+
+    def bad_to(self, path: str | Path) -> Output:
+        """Write the bad rows of this input to a file, as OUTPUT BAD OF … TO."""
+        return self._turned_away("bad", path)
+
+    def _turned_away(self, kind: Literal["late", "bad"], path: str | Path) -> Output:
+        if not isinstance(self.node, Source):
+            raise PlanError(f"only an input has {kind} rows, not what is computed of it")
+        return Output(self.node.name, self.node, str(path), kind)
 
     # --- on Spark ------------------------------------------------------------------------
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,10 @@ class Progress:
     size: int = 0
     stage: str = ""
     """What of several steps is being done, where there are some."""
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+"""Is told now and then how far a run is; every runner takes one as `progress`."""
 
 
 @dataclass(frozen=True, slots=True)

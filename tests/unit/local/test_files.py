@@ -52,7 +52,7 @@ def test_figure_1(cut: int | None, parallelism: int, tmp_path: Path) -> None:
 def test_what_a_run_reports(folder: Path) -> None:
     outputs = "OUTPUT A TO 'a.parquet'; OUTPUT LATE OF A TO 'l.csv'; OUTPUT BAD OF A TO 'b.jsonl';"
     seen: list[Progress] = []
-    report = run_files(parse_program(STREAM + outputs), directory=folder, report=seen.append)
+    report = run_files(parse_program(STREAM + outputs), directory=folder, progress=seen.append)
     assert report.inputs == (InputReport("A", 1, 1, 1),)
     assert [o.rows for o in report.outputs] == [2, 1, 1]
     assert report.outputs[0].path == str(folder / "a.parquet")
@@ -139,7 +139,7 @@ def test_places_are_looked_at_again_before_any_is_taken(folder: Path) -> None:
 
     text = STREAM + "OUTPUT A TO 'x.csv'; OUTPUT A TO 'z.csv';"
     with pytest.raises(weir.RunError, match=r"z\.csv': it is a folder"):
-        run_files(parse_program(text), directory=folder, report=meanwhile)
+        run_files(parse_program(text), directory=folder, progress=meanwhile)
     assert (folder / "x.csv").read_text(encoding="utf-8") == "before"
     assert sorted(p.name for p in folder.iterdir()) == ["a.jsonl", "x.csv", "z.csv"]
 

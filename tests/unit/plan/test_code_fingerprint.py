@@ -116,9 +116,9 @@ def code_of(script: str) -> dict[str, str]:
     exec(script, names)
     stream = names["stream"]
     assert isinstance(stream, weir.Stream)
-    from weir.local.run import program_of
+    from weir.runtime.programs import program_of
 
-    return program_code(program_of(stream))
+    return program_code(program_of([stream.to("out.csv")]))
 
 
 def test_functions_of_a_script() -> None:

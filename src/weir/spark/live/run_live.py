@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from weir.errors import PlanError
-from weir.events.batch import Batch
+from weir.events.batch import START, Batch
 from weir.files.writers import OutputForm
 from weir.job.manager import ManagerSettings
 from weir.job.status import JobStatus
-from weir.local.run import parsed
 from weir.plan.nodes import Output, Program
 from weir.runtime.instances import EmitRows
 from weir.runtime.outputs import output_schema
-from weir.runtime.reports import RunReport
+from weir.runtime.programs import Runnable, as_program
+from weir.runtime.reports import OnProgress, Progress, RunReport
 from weir.spark.live.hosts import live_master, live_settings
 from weir.spark.live.job import GRACE, LiveSettings, check_callbacks, grace_seconds, prepare_live
 from weir.spark.live.tls import read_tls
@@ -28,8 +29,15 @@ Callback = Callable[[int, int, pa.RecordBatch], None]
 """Takes (partition, number of the first row, rows) of an output."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveProgress(Progress):
+    """How far a live job is, and its whole status."""
+
+    status: JobStatus
+
+
 def run_live(
-    program: str | Path | Program,
+    program: Runnable,
     store: str | Path,
     spark: SparkSession | None = None,
     *,
@@ -41,41 +49,57 @@ def run_live(
     accept_code_changes: bool = False,
     hosts: int = 2,
     callbacks: Mapping[str, Callback] | None = None,
-    watch: Callable[[JobStatus], None] | None = None,
+    progress: OnProgress | None = None,
     stop: Callable[[], bool] | None = None,
     tls: tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str | Path] | None = None,
     grace: str = GRACE,
 ) -> RunReport | None:
-    """Run a program continuously until its inputs end: a text, a `Path` to one, or a checked
-    program. None when it was stopped before, by Ctrl-C or SIGTERM or because `stop` said so: then
-    `resume` goes on with what is in the `store`, a folder or a bucket's URL. If the functions that
-    it calls have changed since, that is a PlanError unless `accept_code_changes`. The last
-    checkpoint may take as long as `grace`; a second signal does not wait for it.
+    """Run a program continuously until its inputs end: a text, a `Path` to one, a checked program,
+    or streams with where they go (`stream.to("path")`).
+
+    The answer is None when the job was stopped before, by Ctrl-C or SIGTERM or because `stop` said
+    so: then `resume` goes on with what is in the `store`, a folder or a bucket's URL. If the
+    functions that it calls have changed since, that is a PlanError unless `accept_code_changes`.
+    The last checkpoint may take as long as `grace`; a second signal does not wait for it.
 
     Without `spark`, the active session runs it, or one made for it with a slot for each of the
     `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by the
     stream's name: it runs in the hosts, as rows come, and gets (partition, number of the first
-    row, rows as a record batch), at least once each. `watch` is called here, now and then, with
-    the job's state. `tls` has the files of a certificate, its key and, unless it signs itself,
+    row, rows as a record batch), at least once each. `progress` is called here, now and then, with
+    a `LiveProgress`. `tls` has the files of a certificate, its key and, unless it signs itself,
     the authority. `params`, `directory`, `cut` and `parallelism` are those of `weir.run`.
     """
-    if not isinstance(program, Program):
-        program = parsed(program, params, Path(directory))
-    emits = _emits(program, callbacks or {})
-    check_callbacks(program, emits)
+    checked = as_program(program, params=params, directory=directory)
+    emits = _emits(checked, callbacks or {})
+    check_callbacks(checked, emits)
     settings = LiveSettings(
         hosts=hosts,
         manager=ManagerSettings(stop_limit=grace_seconds(grace)),
         tls=None if tls is None else read_tls(*tls),
     )
     live = prepare_live(
-        program, str(store), directory=directory, parallelism=parallelism, cut=cut,
+        checked, str(store), directory=directory, parallelism=parallelism, cut=cut,
         resume=resume, accept_code_changes=accept_code_changes, settings=settings,
     )  # fmt: skip
     master = live_master(hosts)
     own = nullcontext(spark) if spark is not None else session(master, live_settings(master, {}))
     with own as running:
-        return live.run(running, callbacks=emits, watch=watch, stop=stop)
+        return live.run(running, callbacks=emits, watch=watching(progress), stop=stop)
+
+
+def watching(progress: OnProgress | None) -> Callable[[JobStatus], None] | None:
+    """What hands a live job's status on as the progress that every runner tells."""
+    if progress is None:
+        return None
+
+    def watch(status: JobStatus) -> None:
+        stage = status.trouble or status.state
+        if status.recoveries:
+            stage += f", {status.recoveries} recovered"
+        reached = START if status.reached is None else status.reached
+        progress(LiveProgress(status.events, reached, stage=stage, status=status))
+
+    return watch
 
 
 def _emits(program: Program, callbacks: Mapping[str, Callback]) -> dict[str, EmitRows]:

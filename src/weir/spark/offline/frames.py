@@ -26,7 +26,6 @@ from weir.files.chunks import Partition
 from weir.files.columnar import Records
 from weir.files.writers import OutputForm
 from weir.ingress.sources import rooted
-from weir.local.run import program_of
 from weir.plan.durations import parse_duration
 from weir.plan.limits import MOST_VERTICES
 from weir.plan.nodes import Program, Schema, Source, SourceOptions
@@ -35,6 +34,7 @@ from weir.plan.rewrites.rewrite import needed_columns, rewrite
 from weir.plan.sources import declare_source
 from weir.plan.stream import Stream, Ticks
 from weir.runtime.partitions import open_partitions
+from weir.runtime.programs import program_of
 from weir.spark.offline.blocks import COLLECTED, decode, rows_of
 from weir.spark.offline.query import job_frame
 from weir.spark.offline.targets import Target
@@ -90,7 +90,7 @@ def to_spark(
     parallelism: int | None = None,
 ) -> DataFrame:
     """The rows of a stream as a DataFrame; see the module's rules."""
-    program = program_of(stream)
+    program = program_of([stream.to("", name="Out")])
     partitions = all_partitions(program, directory)
     shape = stream.schema
     target = Target("rows", 0, OutputForm("", shape))

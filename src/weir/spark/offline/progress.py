@@ -11,21 +11,19 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from weir.errors import WeirError
 from weir.events.batch import OPEN
-from weir.runtime.reports import Progress
+from weir.runtime.reports import OnProgress, Progress
 from weir.spark.offline.reports import packed, unpacked
 from weir.spark.offline.waves import Job
 
 INTERVAL_SECONDS = 0.5
 _FAILED = "failed."
-
-Tell = Callable[[Progress], None]
 
 
 class News(msgspec.Struct, frozen=True):
@@ -92,7 +90,7 @@ def _put(path: str, content: bytes) -> None:
 class Watch:
     """Hands on the news of a job's tasks, and raises the error of one that failed for good."""
 
-    def __init__(self, job: Job, folder: str, tell: Tell | None) -> None:
+    def __init__(self, job: Job, folder: str, tell: OnProgress | None) -> None:
         self._job, self._folder, self._tell = job, folder, tell
         self._size = 0 if tell is None else input_size(job)
 
@@ -110,11 +108,11 @@ class JobsProgress:
     """One progress of several jobs, one after the other. `in_time=False` leaves event times out:
     those of many programs together mean nothing."""
 
-    def __init__(self, tell: Tell | None, count: int, *, in_time: bool) -> None:
+    def __init__(self, tell: OnProgress | None, count: int, *, in_time: bool) -> None:
         self._tell, self._count, self._in_time = tell, count, in_time
         self._begun = self._events_before = self._events = 0
 
-    def begin(self, name: str) -> Tell | None:
+    def begin(self, name: str) -> OnProgress | None:
         """The progress of the next job."""
         if self._tell is None:
             return None

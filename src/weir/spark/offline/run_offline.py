@@ -22,15 +22,15 @@ from pyspark.sql.utils import is_remote
 from weir.files.sinks import sink_format
 from weir.files.writers import OutputForm, Staging, part_name, put_all_in_place
 from weir.local.files import check_same, other_cut
-from weir.local.run import parsed
 from weir.local.second_run import other_environment
 from weir.plan.limits import MOST_VERTICES
 from weir.plan.nodes import Output, Program
 from weir.reliable.digest import Digest
 from weir.runtime.outputs import check_outputs, output_path, output_schema
-from weir.runtime.reports import InputReport, OutputReport, RunReport
+from weir.runtime.programs import Runnable, as_program
+from weir.runtime.reports import InputReport, OnProgress, OutputReport, RunReport
 from weir.spark.offline.frames import all_partitions, frames_of
-from weir.spark.offline.progress import JobsProgress, Tell, Watch
+from weir.spark.offline.progress import JobsProgress, Watch
 from weir.spark.offline.query import collected, job_frame, job_settings
 from weir.spark.offline.reports import (
     FileReport,
@@ -56,7 +56,7 @@ class _Made:
 
 
 def run_offline(
-    program: str | Path | Program,
+    program: Runnable,
     spark: SparkSession | None = None,
     *,
     params: Mapping[str, str] | None = None,
@@ -64,9 +64,10 @@ def run_offline(
     cut: int | None = None,
     parallelism: int | None = None,
     check: bool = False,
-    tell: Tell | None = None,
+    progress: OnProgress | None = None,
 ) -> RunReport:
-    """Run a program as a Spark job: a text, a `Path` to one, or a checked program.
+    """Run a program as a Spark job: a text, a `Path` to one, a checked program, or streams with
+    where they go (`stream.to("path")`).
 
     Without `spark`, the active session runs it, or one made for it on all cores of this machine.
     `params` override DECLAREs; relative paths start at `directory`, which all workers must see.
@@ -74,12 +75,11 @@ def run_offline(
     other workers, before outputs are put in their places: if any stream then has other rows, a
     DeterminismViolation says which.
     """
-    if not isinstance(program, Program):
-        program = parsed(program, params, Path(directory))
+    checked = as_program(program, params=params, directory=directory)
     with nullcontext(spark) if spark is not None else session() as running:
         return run_programs(
-            [program], running, directory=directory, cut=cut, parallelism=parallelism,
-            check=check, tell=tell,
+            [checked], running, directory=directory, cut=cut, parallelism=parallelism,
+            check=check, progress=progress,
         )[0]  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def run_programs(
     parallelism: int | None = None,
     tasks: int | None = None,
     check: bool = False,
-    tell: Tell | None = None,
+    progress: OnProgress | None = None,
 ) -> list[RunReport]:
     """Several programs in one job of at most `tasks` tasks a wave; all succeed, or none does."""
     for program in programs:
@@ -115,20 +115,22 @@ def run_programs(
             for path, frame in frames_of(program, piece.partitions).items()
         }
 
-        def reports_of(cut: int | None, tell: Tell | None) -> list[list[Report]]:
+        def reports_of(cut: int | None, progress: OnProgress | None) -> list[list[Report]]:
             folder = tempfile.mkdtemp(dir=made[0][0].staging.folder)
             job = make_job(pieces, cut=cut, check=check, errors="end", progress=folder)
-            return _run_job(spark, job, partial(job_frame, spark, job, cores, tasks, frames), tell)
+            return _run_job(
+                spark, job, partial(job_frame, spark, job, cores, tasks, frames), progress
+            )
 
         if check:
-            jobs = JobsProgress(tell, 2, in_time=True)
+            jobs = JobsProgress(progress, 2, in_time=True)
             reports = reports_of(cut, jobs.begin("run"))
             with _other_workers(spark):
                 again = reports_of(other_cut(cut), jobs.begin("run"))
             for first, second in zip(reports, again, strict=True):
                 check_same(checksums(first), checksums(second))
         else:
-            reports = reports_of(cut, tell)
+            reports = reports_of(cut, progress)
         digests = [
             [output_digest(told, at, number) for number in range(len(made[at]))]
             for at, told in enumerate(reports)
@@ -162,12 +164,12 @@ def _other_workers(spark: SparkSession) -> Iterator[None]:
 
 
 def _run_job(
-    spark: SparkSession, job: Job, query: Callable[[], DataFrame], tell: Tell | None
+    spark: SparkSession, job: Job, query: Callable[[], DataFrame], progress: OnProgress | None
 ) -> list[list[Report]]:
     """The reports of a job, of each of its programs."""
     assert job.progress is not None
     with job_settings(spark, job):
-        rows = collected(spark, query, Watch(job, job.progress, tell).look)
+        rows = collected(spark, query, Watch(job, job.progress, progress).look)
     reports: list[list[Report]] = [[] for _ in job.pieces]
     for report in (read_report(row.block) for row in rows):
         reports[report.piece].append(report)

@@ -12,8 +12,9 @@ from weir.conform.cases import Outcome, Trial
 from weir.events.batch import Batch
 from weir.files.writers import OutputForm
 from weir.runtime.outputs import output_schema
+from weir.runtime.reports import OnProgress
 from weir.spark.offline.blocks import decode
-from weir.spark.offline.progress import JobsProgress, Tell, Watch
+from weir.spark.offline.progress import JobsProgress, Watch
 from weir.spark.offline.query import collected, is_output, job_frame, job_settings
 from weir.spark.offline.reports import (
     Report,
@@ -30,12 +31,12 @@ TASKS_A_CORE = 4
 
 
 def run_trials(
-    spark: SparkSession, trials: Sequence[Trial], tell: Tell | None = None
+    spark: SparkSession, trials: Sequence[Trial], progress: OnProgress | None = None
 ) -> list[Outcome]:
     """The outcomes of trials, in their order."""
     outcomes: dict[int, Outcome] = {}
     cuts = list(dict.fromkeys(trial.cut for trial in trials))
-    jobs = JobsProgress(tell, len(cuts), in_time=False)
+    jobs = JobsProgress(progress, len(cuts), in_time=False)
     for cut in cuts:
         numbers = [n for n, trial in enumerate(trials) if trial.cut == cut]
         tell_of_job = jobs.begin(f"cut {cut or 'none'}")
@@ -45,7 +46,7 @@ def run_trials(
 
 
 def _run(
-    spark: SparkSession, trials: Sequence[Trial], cut: int | None, tell: Tell | None
+    spark: SparkSession, trials: Sequence[Trial], cut: int | None, progress: OnProgress | None
 ) -> list[Outcome]:
     pieces = [_piece(number, trial) for number, trial in enumerate(trials)]
     cores = default_parallelism(spark)
@@ -55,7 +56,7 @@ def _run(
         job = make_job(pieces, cut=cut, check=True, errors="report", progress=news)
         query = partial(job_frame, spark, job, cores, TASKS_A_CORE * cores)
         with job_settings(spark, job):
-            rows = collected(spark, query, Watch(job, news, tell).look)
+            rows = collected(spark, query, Watch(job, news, progress).look)
     for row in rows:
         if is_output(row):
             width = len(pieces[row.input].targets[0].form.schema.columns)

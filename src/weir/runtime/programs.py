@@ -1,0 +1,73 @@
+"""What a runner can run: a program's text, its file, a checked program, or streams and their ends.
+
+>>> from weir.plan.stream import stream
+>>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+>>> program = as_program([a.select("v").to("v.csv"), a.bad_to("bad.jsonl")])
+>>> [(output.name, output.kind, output.path) for output in program.outputs]
+[('v', 'rows', 'v.csv'), ('A', 'bad', 'bad.jsonl')]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
+
+from weir.errors import PlanError
+from weir.plan.nodes import Output, Program, Source
+from weir.plan.rewrites.traversal import ordered_nodes
+from weir.script.program import parse_program
+
+Runnable: TypeAlias = str | Path | Program | Output | Sequence[Output]
+"""A text, the path of one, a checked program, or outputs (`stream.to(…)`)."""
+
+
+def as_program(
+    given: Runnable,
+    *,
+    params: Mapping[str, str] | None = None,
+    directory: str | Path = ".",
+) -> Program:
+    """Make a checked program of whatever a runner was given.
+
+    `params` override the DECLAREs of a text. IMPORT starts at `directory`, in a file at the
+    file's folder.
+    """
+    if isinstance(given, str):
+        return parse_program(given, params=params, directory=Path(directory))
+    if isinstance(given, Path):
+        text = given.read_text(encoding="utf-8")
+        return parse_program(text, params=params, directory=given.parent, name=str(given))
+    if params:
+        raise PlanError("`params` override the DECLAREs of a text, and this is none")
+    if isinstance(given, Program):
+        return given
+    outputs: Sequence[object] = given if isinstance(given, Sequence) else (given,)
+    found = tuple(output for output in outputs if isinstance(output, Output))
+    if len(found) < len(outputs):
+        strange = next(type(o).__name__ for o in outputs if not isinstance(o, Output))
+        hint = "a text, a Path, a program, or outputs: stream.to('path')"
+        raise PlanError(f"{strange} cannot be run", hint=hint)
+    return program_of(found)
+
+
+def program_of(outputs: Sequence[Output]) -> Program:
+    """The program that has these outputs, and the sources that they read."""
+    return Program(_sources(outputs), (), tuple(outputs))
+
+
+def _sources(outputs: Sequence[Output]) -> tuple[Source, ...]:
+    """The sources in order of declaration; two with one number would have no order."""
+    nodes = ordered_nodes(output.node for output in outputs)
+    ordered = sorted((n for n in nodes if isinstance(n, Source)), key=lambda s: s.index)
+    names = Counter(source.name for source in ordered)
+    for name, count in names.items():
+        if count > 1:
+            raise PlanError(f"{count} inputs are called {name}", hint="give each its own name")
+    for one, other in pairwise(s for s in ordered if s.has_origins):
+        if one.index == other.index:
+            hint = "stream(…, index=0), stream(…, index=1), in order of declaration"
+            raise PlanError(f"inputs {one.name} and {other.name} have the same index", hint=hint)
+    return tuple(ordered)

@@ -1,0 +1,56 @@
+"""Streams with where they go are programs like others."""
+
+from pathlib import Path
+
+import pytest
+
+import weir
+from weir.runtime.programs import as_program
+from weir.runtime.reports import Progress
+
+COLUMNS = {"t": "BIGINT", "k": "STRING", "v": "BIGINT"}
+SCRIPT = """
+STREAM A (t BIGINT, k STRING, v BIGINT) FROM 'a.jsonl' WITH (vs = t, bad = 'skip');
+Sums = SELECT k, SUM(v) AS s FROM A GROUP BY k WITH TUMBLING(10);
+OUTPUT Sums TO 'sums.csv';
+OUTPUT BAD OF A TO 'bad.jsonl';
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lines = [f'{{"t": {t}, "k": "{"ab"[t % 2]}", "v": {t}}}\n' for t in range(30)]
+    (tmp_path / "a.jsonl").write_text("".join(lines) + "nonsense\n", "utf-8")
+    return tmp_path
+
+
+def test_streams_with_where_they_go_write_what_the_script_writes(folder: Path) -> None:
+    wanted = weir.run(SCRIPT, directory=folder)
+    files = {o.path: Path(o.path).read_bytes() for o in wanted.outputs}
+    a = weir.stream("A", COLUMNS, "a.jsonl", vs="t", bad="skip")
+    sums = a.group_by("k").window(weir.tumbling(10)).agg(s=weir.col("v").sum())
+    seen: list[Progress] = []
+    came = weir.run(
+        [sums.to("sums.csv", name="Sums"), a.bad_to(Path("bad.jsonl"))],
+        directory=folder,
+        progress=seen.append,
+    )
+    assert came == wanted
+    assert {path: Path(path).read_bytes() for path in files} == files
+    assert seen[-1].events == 30
+
+
+def test_one_output_needs_no_list(folder: Path) -> None:
+    a = weir.stream("A", COLUMNS, "a.jsonl", vs="t", bad="skip")
+    report = weir.run(a.to(folder / "all.parquet"), directory=folder)
+    assert (report.outputs[0].name, report.outputs[0].rows) == ("A", 30)
+
+
+def test_what_cannot_be_run_says_what_can() -> None:
+    a = weir.stream("A", COLUMNS, "a.jsonl", vs="t")
+    with pytest.raises(weir.PlanError, match=r"Stream cannot be run.*stream\.to"):
+        as_program([a])  # type: ignore[list-item]
+    with pytest.raises(weir.PlanError, match="override the DECLAREs of a text"):
+        as_program(a.to("a.csv"), params={"x": "1"})
+    with pytest.raises(weir.PlanError, match="only an input has late rows"):
+        a.where(weir.col("v") > 1).late_to("late.jsonl")
