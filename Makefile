@@ -52,6 +52,7 @@ spark: $(INSTALLED)  ## the tests on real Spark alone
 conformance: $(INSTALLED)  ## the cases with known answers, by the command line, on each runner
 	@$(BIN)/weir conform tests/conformance/*.jsonl --cut 1,3,none --parallelism 1,3
 	@$(BIN)/weir conform tests/conformance/*.jsonl --cut 1,3,none --parallelism 1,3 --runner offline
+	@$(BIN)/weir conform tests/conformance/*.jsonl --cut 3 --parallelism 3 --runner live
 
 coverage: $(INSTALLED)  ## all tests, with the lines of src that none of them reached
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term
@@ -80,7 +81,8 @@ attack: $(INSTALLED)  ## known attacks on real runs: no wrong answer, no loop, n
 night: $(INSTALLED)  ## all that takes hours: seeds, an adversary, fuzzing, attacks, kills, sabotage
 	@$(BIN)/weir simulate --seeds 5000 --jobs 2
 	@$(BIN)/weir simulate --seeds 5000 --harm 2 --jobs 2
-	@$(MAKE) --no-print-directory fuzz
+	@WEIR_NIGHT=1 $(BIN)/python -m pytest -q tests/spark/test_golden_live.py
+	@$(MAKE) --no-print-directory conformance fuzz
 	@$(MAKE) --no-print-directory attack chaos sabotage
 
 clean:  ## remove what the tools left behind, .venv included
