@@ -37,7 +37,7 @@ BUGS = (
         "np.searchsorted(quotes, breaks) % 2 == 0", _LIMITS),
     Bug("a long line of blanks is no row", _FRAMING,
         "if i in too_long or not text.isspace()", "if not text.isspace()", _LIMITS),
-    Bug("of a name twice only the last is looked at", "files/json_scan.py",
+    Bug("of a name twice only the last is looked at", "files/json_scan_loops.py",
         "            if begins[column, row] > 0:\n", "            if False:\n",
         ("tests/unit/files/test_plain_blocks.py",)),
     Bug("levels are counted by line in one text", "files/nesting.py",

@@ -2,10 +2,14 @@
 
 from sabotage.bugs import Bug
 
-_VALUES, _CALLS, _APPLY = (
+_VALUES, _CALLS = (
     "kernels/expressions/user_values.py",
     "kernels/expressions/user_calls.py",
+)
+_APPLY, _CONTEXT, _INSTANCES = (
     "kernels/operators/apply.py",
+    "kernels/operators/user_context.py",
+    "kernels/operators/user_instances.py",
 )
 _AGGREGATE, _CODE, _SECOND = (
     "kernels/aggregates/user_aggregate.py",
@@ -48,14 +52,14 @@ BUGS = (
     Bug("rows of an aggregate are shown as they were left", _AGGREGATE,
         "values = deepcopy(values) if self._copied else values", "values = values or ()",
         _HOSTILE),
-    Bug("state stays as the user made it", _APPLY,
+    Bug("state stays as the user made it", _INSTANCES,
         "            if plain is not value:", "            if False:", _HOSTILE),
-    Bug("instances share the lists of their class", _APPLY,
+    Bug("instances share the lists of their class", _INSTANCES,
         "if isinstance(value := getattr(made, name, None), list | dict):",
         "if isinstance(value := getattr(made, name, None), bytes):", _HOSTILE),
     Bug("nested state is not looked at", _APPLY,
         "            self._changed[key] = event", "            pass", _HOSTILE),
-    Bug("other threads may emit", _APPLY,
+    Bug("other threads may emit", _CONTEXT,
         "if self._thread != threading.get_ident():", "if self._thread is None:", _HOSTILE),
     # --- fingerprints ---
     Bug("modules that a module imports do not count", _CODE,

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.compiled import compiled
+from weir.events.batch_loops import lifetimes_at
 from weir.events.memory import numbers_of
 
 Int64s = npt.NDArray[np.int64]
@@ -70,17 +70,8 @@ class Batch:
         index = pa.array(rows)
         columns = tuple(pc.call_function("take", [c, index], _UNCHECKED) for c in self.columns)
         origin = tuple(o.take(rows) for o in self.origin)
-        vs, ve = _both(self.vs, self.ve, rows)
+        vs, ve = lifetimes_at(self.vs, self.ve, rows)
         return Batch(vs, ve, columns, origin)
-
-
-@compiled
-def _both(vs, ve, rows):  # type: ignore[no-untyped-def]
-    # Both at once: one waits for memory while the other does.
-    starts, ends = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
-    for i in range(len(rows)):
-        starts[i], ends[i] = vs[rows[i]], ve[rows[i]]
-    return starts, ends
 
 
 def empty_batch(types: Sequence[pa.DataType], origins: int = 0) -> Batch:

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import Int64s
-from weir.events.compiled import compiled
 from weir.events.hashing import binary_buffers, canonical_words, decimal_words
+from weir.events.order_bytes_loops import escaped_texts, listed_elements, side_by_side
 
 Bytes = npt.NDArray[np.uint8]
 Encoded = tuple[Int64s, Bytes]
@@ -47,13 +47,13 @@ def order_bytes(column: pa.Array, *, exact: bool = False) -> Encoded:
     if pa.types.is_list(dtype):
         lengths = pc.fill_null(pc.list_value_length(column), -1)
         elements = order_bytes(column.flatten(), exact=exact)
-        listed: Encoded = _listed(np.asarray(lengths), *elements)
+        listed: Encoded = listed_elements(np.asarray(lengths), *elements)
         return listed
     if is_plain(dtype):
         return _flagged(valid, number_bytes(plain_codes(column, exact=exact)))
     if pa.types.is_decimal(dtype):
         return _flagged(valid, wide_decimal_bytes(column))
-    escaped: Encoded = _escaped(*binary_buffers(column), valid)
+    escaped: Encoded = escaped_texts(*binary_buffers(column), valid)
     return escaped
 
 
@@ -104,75 +104,3 @@ def as_binary(encoded: Encoded) -> pa.Array:
 
 def _flagged(valid: npt.NDArray[np.bool_], rows: Bytes) -> Encoded:
     return equally_long(np.concatenate([valid.astype(np.uint8)[:, None], rows], axis=1))
-
-
-@compiled
-def _escaped(offsets, data, valid):  # type: ignore[no-untyped-def]
-    size = 0
-    for row in range(len(valid)):
-        size += 1
-        if valid[row]:
-            size += 2 + offsets[row + 1] - offsets[row]
-            for at in range(offsets[row], offsets[row + 1]):
-                size += data[at] == 0
-    out = np.empty(size, dtype=np.uint8)
-    ends = np.zeros(len(valid) + 1, dtype=np.int64)
-    size = 0
-    for row in range(len(valid)):
-        out[size] = 1 if valid[row] else 0
-        size += 1
-        if valid[row]:
-            for at in range(offsets[row], offsets[row + 1]):
-                out[size] = data[at]
-                size += 1
-                if data[at] == 0:
-                    out[size] = 255
-                    size += 1
-            out[size] = 0
-            out[size + 1] = 0
-            size += 2
-        ends[row + 1] = size
-    return ends, out
-
-
-@compiled
-def _listed(lengths, offsets, data):  # type: ignore[no-untyped-def]
-    """Lists of so many elements, −1 for NULL; `data` has the elements' bytes."""
-    size = len(data) + len(offsets) - 1
-    for length in lengths:
-        size += 1 if length < 0 else 2
-    out = np.empty(size, dtype=np.uint8)
-    ends = np.zeros(len(lengths) + 1, dtype=np.int64)
-    size = element = 0
-    for row in range(len(lengths)):
-        out[size] = 0 if lengths[row] < 0 else 1
-        size += 1
-        for _ in range(lengths[row]):
-            out[size] = 1
-            size += 1
-            for at in range(offsets[element], offsets[element + 1]):
-                out[size] = data[at]
-                size += 1
-            element += 1
-        if lengths[row] >= 0:
-            out[size] = 0
-            size += 1
-        ends[row + 1] = size
-    return ends, out
-
-
-@compiled
-def side_by_side(left_offsets, left, right_offsets, right):  # type: ignore[no-untyped-def]
-    """The bytes of each row of the one followed by those of the other."""
-    out = np.empty(len(left) + len(right), dtype=np.uint8)
-    offsets = np.zeros(len(left_offsets), dtype=np.int64)
-    size = 0
-    for row in range(len(offsets) - 1):
-        for at in range(left_offsets[row], left_offsets[row + 1]):
-            out[size] = left[at]
-            size += 1
-        for at in range(right_offsets[row], right_offsets[row + 1]):
-            out[size] = right[at]
-            size += 1
-        offsets[row + 1] = size
-    return offsets, out

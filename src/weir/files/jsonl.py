@@ -18,7 +18,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from operator import attrgetter
-from typing import Annotated, Literal
+from types import GenericAlias
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -240,8 +241,7 @@ def _cti_time(value: object) -> int | None:
 def _form(columns: Columns, *, cti: bool = False) -> type[msgspec.Struct]:
     """A struct with the fields f0, f1, … for the columns, whatever they are called."""
     fields: list[tuple[str, object, object]] = [
-        (f"f{i}", _value_form(dtype) | None, None)  # type: ignore[operator]
-        for i, (_, dtype) in enumerate(columns)
+        (f"f{i}", _value_form(dtype) | None, None) for i, (_, dtype) in enumerate(columns)
     ]
     names = {f"f{i}": name for i, (name, _) in enumerate(columns)}
     for name in names.values():
@@ -262,12 +262,12 @@ def value_decoder(dtype: pa.DataType) -> msgspec.json.Decoder[object]:
     return msgspec.json.Decoder(_value_form(dtype))
 
 
-def _value_form(dtype: pa.DataType) -> object:
+def _value_form(dtype: pa.DataType) -> Any:
+    """The Python type that a value is decoded as."""
     if pa.types.is_decimal(dtype):
         return Decimal
     if pa.types.is_list(dtype):
-        element = _value_form(dtype.value_type) | None  # type: ignore[operator]
-        return list[element]  # type: ignore[valid-type]
+        return GenericAlias(list, _value_form(dtype.value_type) | None)
     if pa.types.is_struct(dtype):
         return _form([(f.name, f.type) for f in dtype])
     if pa.types.is_null(dtype):

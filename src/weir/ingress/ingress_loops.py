@@ -7,7 +7,7 @@ from weir.events.compiled import in_place
 
 
 @in_place
-def judge(vs, ve, ends, lifetime, delay, now):  # type: ignore[no-untyped-def]
+def judge(vs, ve, ends, lifetime, delay, now):
     """Whether every row is an event and on time, and `now` behind the last. Writes the ends of
     rows that have none of their own."""
     for row in range(len(vs)):

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch
-from weir.events.hashing import UInt64s, fold_rows, hash_rows, sum_halves
+from weir.events.hashing import UInt64s, hash_rows
+from weir.events.hashing_loops import fold_rows, sum_halves
 
 _MODULUS = 2**128
 

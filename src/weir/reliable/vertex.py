@@ -25,7 +25,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import START, Batch, Int64s
-from weir.events.hashing import by_part, hash_rows
+from weir.events.hashing import hash_rows
+from weir.events.hashing_loops import by_part
 from weir.kernels.kernel import Tables
 from weir.reliable.chain import Chain
 from weir.reliable.stream import Entry, StreamReader, StreamWriter

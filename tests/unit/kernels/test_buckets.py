@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from weir.events.batch import START
-from weir.kernels.structures.buckets import Buckets, live
+from weir.kernels.structures.buckets import Buckets
+from weir.kernels.structures.buckets_loops import live
 
 GROUPS = 20
 

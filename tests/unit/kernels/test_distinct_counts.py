@@ -10,7 +10,8 @@ import pytest
 
 from weir.events.batch import Batch
 from weir.kernels.aggregates.distinct_counts import DistinctMeasure
-from weir.kernels.operators.panes import EMIT, ENTER, EXIT, Operations, Panes
+from weir.kernels.structures.panes import Operations, Panes
+from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
 from weir.plan.nodes import Aggregation, Schema
 
 GROUPS = 2

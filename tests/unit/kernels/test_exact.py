@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from weir.kernels.aggregates import exact
+from weir.kernels.aggregates import exact, exact_loops
 
 TINY, HUGE = 5e-324, 1.7976931348623157e308
 CASES = [
@@ -33,20 +33,22 @@ def _lanes(values: list[float], squares: bool = False) -> tuple[np.ndarray, int]
     """The sum of the values' lanes as one row, and the lowest limb."""
     bits = np.array(values, dtype=np.float64).view(np.int64)
     counted = np.ones(len(values), dtype=np.bool_)
-    low, high, special = exact.limb_range(bits, counted)
+    low, high, special = exact_loops.limb_range(bits, counted)
     assert not special
     factor = 2 if squares else 1
     lanes = np.zeros((len(values), factor * (high - low)), dtype=np.int64)
-    encode = exact.encode_squares if squares else exact.encode_sums
+    encode = exact_loops.encode_squares if squares else exact_loops.encode_sums
     encode(bits, counted, lanes, 0, factor * low)
     return lanes.sum(axis=0, keepdims=True), factor * low
 
 
 def _rounded(values: list[float], divisor: int = 1) -> float:
     lanes, low = _lanes(values)
-    result, left_over = exact.round_quotient(lanes, low, exact.VALUE_UNIT, np.array([divisor]))
+    result, left_over = exact_loops.round_quotient(
+        lanes, low, exact_loops.VALUE_UNIT, np.array([divisor])
+    )
     if left_over[0]:
-        whole = Fraction(exact.exact_sum(lanes[0], low), 2**-exact.VALUE_UNIT)
+        whole = Fraction(exact.exact_sum(lanes[0], low), 2**-exact_loops.VALUE_UNIT)
         return exact.nearest(whole / divisor)
     return float(result[0])
 
@@ -96,35 +98,35 @@ def test_taking_away_leaves_what_was_never_there() -> None:
     width = both.shape[1]
     bits = np.array(gone).view(np.int64)
     lanes = np.zeros((3, width), dtype=np.int64)
-    exact.encode_sums(bits, np.ones(3, dtype=np.bool_), lanes, 0, low)
+    exact_loops.encode_sums(bits, np.ones(3, dtype=np.bool_), lanes, 0, low)
     alone = both - lanes.sum(axis=0)
-    result, _ = exact.round_quotient(alone, low, exact.VALUE_UNIT, np.array([1]))
+    result, _ = exact_loops.round_quotient(alone, low, exact_loops.VALUE_UNIT, np.array([1]))
     assert result[0] == math.fsum(kept)
 
 
 @pytest.mark.parametrize("values", CASES, ids=str)
 def test_squares(values: list[float]) -> None:
     lanes, low = _lanes(values, squares=True)
-    total = Fraction(exact.exact_sum(lanes[0], low), 2**-exact.SQUARE_UNIT)
+    total = Fraction(exact.exact_sum(lanes[0], low), 2**-exact_loops.SQUARE_UNIT)
     assert total == sum((Fraction(v) ** 2 for v in values), Fraction(0))
 
 
 def test_uncounted_values_take_no_part() -> None:
     bits = np.array([1.0, 1e300, math.nan]).view(np.int64)
     counted = np.array([True, False, False])
-    low, high, special = exact.limb_range(bits, counted)
+    low, high, special = exact_loops.limb_range(bits, counted)
     assert not special and high - low == 3
     lanes = np.zeros((3, 3), dtype=np.int64)
-    exact.encode_sums(bits, counted, lanes, 0, low)
+    exact_loops.encode_sums(bits, counted, lanes, 0, low)
     assert not lanes[1:].any()
 
 
 def test_specials_are_counted_apart() -> None:
     bits = np.array([math.nan, math.inf, -math.inf, math.inf, 1.0]).view(np.int64)
     counted = np.array([True] * 5)
-    assert exact.limb_range(bits, counted)[2]
+    assert exact_loops.limb_range(bits, counted)[2]
     lanes = np.zeros((5, 4), dtype=np.int64)
-    exact.encode_specials(bits, counted, lanes, 1)
+    exact_loops.encode_specials(bits, counted, lanes, 1)
     assert lanes.sum(axis=0).tolist() == [0, 1, 2, 1]
 
 

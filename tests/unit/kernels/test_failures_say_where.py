@@ -11,7 +11,7 @@ import pytest
 
 from weir.errors import OperatorFailed, RunError
 from weir.events.types import DOUBLE
-from weir.kernels.aggregates import exact
+from weir.kernels.aggregates.exact_loops import MAX_VALUES
 from weir.kernels.aggregates.moments import FloatMoment
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.script import parse_program
@@ -242,7 +242,7 @@ def test_decimals_that_overflow(failure: Failure, aggregate: str, dtype: str, sh
 
 
 def test_too_many_doubles() -> None:
-    lanes = np.array([[1], [exact.MAX_VALUES]])
+    lanes = np.array([[1], [MAX_VALUES]])
     with pytest.raises(RowFailure, match="2,147,483,648 DOUBLE values or more") as caught:
         FloatMoment(squares=False).result("sum", lanes, DOUBLE)
     assert caught.value.row == 1

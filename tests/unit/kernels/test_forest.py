@@ -7,9 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from weir.kernels.operators.panes import EMIT, ENTER, EXIT, Operations
-from weir.kernels.structures import treap
-from weir.kernels.structures.forest import Forest
+from weir.kernels.aggregates.forest import Forest
+from weir.kernels.structures import treap_loops as treap
+from weir.kernels.structures.panes import Operations
+from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
 
 NUMBERS = np.zeros(0, dtype=np.int64)
 PLAIN = (NUMBERS, NUMBERS, np.zeros(0, dtype=np.uint8))

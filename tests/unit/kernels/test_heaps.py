@@ -7,7 +7,16 @@ import random
 import numpy as np
 import pytest
 
-from weir.kernels.structures.heaps import AFTER, BEFORE, FIRST, LAST, chain, insert, pop, slots_of
+from weir.kernels.structures.heaps_loops import (
+    AFTER,
+    BEFORE,
+    FIRST,
+    LAST,
+    chain,
+    insert,
+    pop,
+    slots_of,
+)
 
 GROUPS, SLOTS = 4, 300
 

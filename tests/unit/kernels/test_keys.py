@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from weir.events.hashing import hash_rows
-from weir.kernels.structures.keys import KeyIndex, count_down, count_up, each_once, grown
+from weir.kernels.structures.keys import KeyIndex, each_once, grown
+from weir.kernels.structures.keys_loops import count_down, count_up
 
 
 def _hashes(values: list[int]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.kernels.operators.panes import Panes
+from weir.kernels.structures.panes import Panes
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(4, 5)), max_size=20)
 

@@ -15,9 +15,9 @@ from weir.kernels.aggregates.lanes import Lanes
 from weir.kernels.aggregates.moments import Moment, make_moment
 from weir.kernels.aggregates.states import MergedMoment, pack
 from weir.kernels.operators.aggregate import AggregateKernel
-from weir.kernels.operators.panes import Panes
 from weir.kernels.operators.partial import PaneWindows
 from weir.kernels.operators.windows import last_ended, windows_met
+from weir.kernels.structures.panes import Panes
 from weir.plan.nodes import (
     Aggregation,
     Hopping,

@@ -14,10 +14,10 @@ import pytest
 
 from weir.events.batch import OPEN, START, Batch
 from weir.kernels.kernel import Kernel
-from weir.kernels.operators import presence
+from weir.kernels.operators import presence, presence_loops
 from weir.kernels.operators.joins import JoinKernel
 from weir.kernels.operators.presence import PresenceKernel
-from weir.kernels.structures import heaps
+from weir.kernels.structures import heaps_loops
 from weir.plan.expressions import Literal
 from weir.plan.nodes import Join, Source, SourceOptions
 
@@ -100,13 +100,14 @@ def test_one_right_column_may_be_a_key_twice() -> None:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The lines that the kernel's loops have run, which are plain Python here."""
-    for module in (presence, heaps):
+    for module in (presence, presence_loops, heaps_loops):
         for name, loop in vars(module).items():
             monkeypatch.setattr(module, name, getattr(loop, "py_func", loop))
     lines = [0]
+    files = (presence.__file__, presence_loops.__file__, heaps_loops.__file__)
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
-        if frame.f_code.co_filename not in (presence.__file__, heaps.__file__):
+        if frame.f_code.co_filename not in files:
             return None
         lines[0] += event == "line"
         return trace

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from weir.events.batch import Batch
-from weir.kernels.structures.rows import RowStore, bitmap, gather_bytes, raw_values, valid_mask
+from weir.kernels.structures.rows import RowStore, bitmap, raw_values, valid_mask
+from weir.kernels.structures.rows_loops import gather_bytes
 
 LIST, STRUCT = pa.list_(pa.string()), pa.struct([("a", pa.int64()), ("b", pa.list_(pa.float64()))])
 NARROW, WIDE = pa.decimal128(9, 2), pa.decimal128(38, 3)

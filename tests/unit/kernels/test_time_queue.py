@@ -10,7 +10,8 @@ import pytest
 
 from weir.events.batch import OPEN, START
 from weir.kernels.structures import time_queue
-from weir.kernels.structures.time_queue import _AT_LEAST, Holds, TimeQueue, _Merge, _merge
+from weir.kernels.structures.time_queue import _AT_LEAST, Holds, TimeQueue, _Merge
+from weir.kernels.structures.time_queue_loops import merge_runs
 
 
 def _numbers(values: list[int]) -> np.ndarray:  # type: ignore[type-arg]
@@ -71,11 +72,11 @@ def test_no_call_merges_much(monkeypatch: pytest.MonkeyPatch) -> None:
     def counting(*args: Any) -> Any:
         nonlocal moved
         before = int(args[6].sum())
-        result = _merge(*args)
+        result = merge_runs(*args)
         moved += int(args[6].sum()) - before
         return result
 
-    monkeypatch.setattr(time_queue, "_merge", counting)
+    monkeypatch.setattr(time_queue, "merge_runs", counting)
     chance, queue, most, total = np.random.default_rng(1), TimeQueue(), 0, 0
     calls, each = 4_000, 100
     for _ in range(calls):

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from weir.kernels.structures import treap
+from weir.kernels.structures import treap_loops as treap
 
 NO_NUMBERS = np.zeros(0, dtype=np.int64)
 NO_BYTES = np.zeros(0, dtype=np.uint8)

@@ -16,7 +16,8 @@ import numpy as np
 from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN
 from weir.kernels.expressions.evaluation import RowFailure, UserCode
-from weir.kernels.operators.panes import EMIT, Operations
+from weir.kernels.structures.panes import Operations
+from weir.kernels.structures.panes_loops import EMIT
 
 if TYPE_CHECKING:
     from weir.kernels.operators.windows import Results

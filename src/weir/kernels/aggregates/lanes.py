@@ -50,7 +50,9 @@ class Lanes:
         squared = {c for a, c in zip(aggregates, columns, strict=True) if _squares(a)}
         for aggregation, column in zip(aggregates, columns, strict=True):
             if column not in self._moments and column != _ALL_ROWS:
-                dtype = schema.types[column.arg] if column in summed else None  # type: ignore[index]
+                dtype = None
+                if column in summed and column.arg is not None:
+                    dtype = schema.types[column.arg]
                 moment = make_moment(aggregation.of or dtype, column in squared)
                 merged = aggregation.of is not None
                 self._moments[column] = MergedMoment(moment) if merged else moment

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.compiled import compiled, in_place
 from weir.kernels.aggregates.lanes import Lanes, relaid
-from weir.kernels.operators.panes import Operations
+from weir.kernels.aggregates.measures_loops import add_rows, count_rows, replay_lanes
 from weir.kernels.structures.keys import grown
+from weir.kernels.structures.panes import Operations
 from weir.plan.nodes import Aggregation, Schema
 
 
@@ -52,17 +52,17 @@ class LaneMeasure:
 
     def put(self, batch: Batch, panes: Int64s, groups: Int64s, arrivals: Int64s) -> None:
         if self._lanes.width == 1:
-            _count_rows(self._panes, panes)
+            count_rows(self._panes, panes)
             return
         shares, moved = self._lanes.encode(batch.columns, len(batch))
         if moved is not None:
             self._panes = relaid(self._panes, moved, self._lanes.width)
             self._running = relaid(self._running, moved, self._lanes.width)
-        _add_rows(self._panes, panes, shares)
+        add_rows(self._panes, panes, shares)
 
     def replay(self, operations: Operations) -> list[pa.Array]:
         out = np.empty((operations.emits, self._lanes.width), dtype=np.int64)
-        _replay_lanes(
+        replay_lanes(
             operations.kinds, operations.groups, operations.panes, self._panes, self._running, out
         )
         return self._lanes.results(out)
@@ -85,64 +85,3 @@ class LaneMeasure:
         self._running = np.zeros((len(self._running), self._lanes.width), dtype=np.int64)
         for name, column in columns.items():
             self._panes[panes, at[name]] = column.to_numpy(zero_copy_only=False)
-
-
-@in_place
-def _count_rows(lanes, panes):  # type: ignore[no-untyped-def]
-    for pane in panes:
-        lanes[pane, 0] += 1
-
-
-@in_place
-def _add_rows(lanes, panes, shares):  # type: ignore[no-untyped-def]
-    for row in range(len(panes)):
-        for i in range(shares.shape[1]):
-            lanes[panes[row], i] += shares[row, i]
-
-
-@in_place
-def _replay_lanes(kinds, groups, panes, lanes, running, out):  # type: ignore[no-untyped-def]
-    emitted = 0
-    for op in range(len(kinds)):
-        group, pane = groups[op], panes[op]
-        # By number: Numba would make an array for each row.
-        for i in range(running.shape[1]):
-            if kinds[op] == 2:
-                out[emitted, i] = running[group, i]
-            elif kinds[op] == 0:
-                running[group, i] += lanes[pane, i]
-            else:
-                running[group, i] -= lanes[pane, i]
-        if kinds[op] == 2:
-            emitted += 1
-
-
-@compiled
-def _chains(panes, heads, following):  # type: ignore[no-untyped-def]
-    count = 0
-    for pane in panes:
-        entry = heads[pane]
-        while entry >= 0:
-            count += 1
-            entry = following[entry]
-    at = np.empty(count, dtype=np.int64)
-    members = np.empty(count, dtype=np.int64)
-    count = 0
-    for i in range(len(panes)):
-        entry = heads[panes[i]]
-        while entry >= 0:
-            at[count] = i
-            members[count] = entry
-            count += 1
-            entry = following[entry]
-    return at, members
-
-
-def chains_of(panes: Int64s, heads: Int64s, following: Int64s) -> tuple[Int64s, Int64s]:
-    """All members of the panes' chains, with the index of the pane each belongs to."""
-    members: tuple[Int64s, Int64s] = _chains(panes, heads, following)
-    return members
-
-
-def chain_members(panes: Int64s, heads: Int64s, following: Int64s) -> Int64s:
-    return chains_of(panes, heads, following)[1]

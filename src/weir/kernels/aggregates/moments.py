@@ -22,7 +22,8 @@ import pyarrow as pa
 from weir.events.batch import Int64s
 from weir.events.hashing import decimal_words
 from weir.events.types import is_integer, type_name
-from weir.kernels.aggregates import exact
+from weir.kernels.aggregates import exact_loops
+from weir.kernels.aggregates.exact import exact_sum, nearest, nearest_root
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.structures.rows import raw_values
 
@@ -156,7 +157,7 @@ class IntegerMoment(_FixedLanes):
 
     @staticmethod
     def _exact_moments(lanes: Int64s) -> tuple[Fraction, Fraction]:
-        return Fraction(exact.exact_sum(lanes[1:3], 0)), Fraction(exact.exact_sum(lanes[3:7], 0))
+        return Fraction(exact_sum(lanes[1:3], 0)), Fraction(exact_sum(lanes[3:7], 0))
 
 
 class FloatMoment:
@@ -181,7 +182,7 @@ class FloatMoment:
         self._special = "nan" in names
 
     def fit(self, column: pa.Array | None, counted: Mask) -> bool:
-        return self.widen(*exact.limb_range(raw_values(column), counted))
+        return self.widen(*exact_loops.limb_range(raw_values(column), counted))
 
     def widen(self, low: int, high: int, special: bool) -> bool:
         before = (self._low, self._high, self._special)
@@ -195,13 +196,13 @@ class FloatMoment:
         bits = raw_values(column)
         lanes[:, at] = counted
         if self._special:
-            exact.encode_specials(bits, counted, lanes, at + 1)
+            exact_loops.encode_specials(bits, counted, lanes, at + 1)
         start = at + self._sum_at
         if self._high:
-            exact.encode_sums(bits, counted, lanes, start, self._low)
+            exact_loops.encode_sums(bits, counted, lanes, start, self._low)
             if self._squares:
                 squares_at = start + self._high - self._low
-                exact.encode_squares(bits, counted, lanes, squares_at, 2 * self._low)
+                exact_loops.encode_squares(bits, counted, lanes, squares_at, 2 * self._low)
 
     @property
     def _sum_at(self) -> int:
@@ -223,16 +224,17 @@ class FloatMoment:
 
     def _rounded(self, lanes: Int64s, divisors: Int64s) -> npt.NDArray[np.float64]:
         limbs = np.ascontiguousarray(lanes[:, self._sum_at : self._sum_at + self._high - self._low])
-        too_many = lanes[:, 0] >= exact.MAX_VALUES
+        too_many = lanes[:, 0] >= exact_loops.MAX_VALUES
         if too_many.any():
-            why = f"{exact.MAX_VALUES:,} DOUBLE values or more: their exact sum is not kept"
+            why = f"{exact_loops.MAX_VALUES:,} DOUBLE values or more: their exact sum is not kept"
             raise RowFailure(int(np.argmax(too_many)), f"{why}; take smaller windows or groups")
         values: npt.NDArray[np.float64]
-        values, left_over = exact.round_quotient(limbs, self._low, exact.VALUE_UNIT, divisors)
+        unit = exact_loops.VALUE_UNIT
+        values, left_over = exact_loops.round_quotient(limbs, self._low, unit, divisors)
         for row in np.flatnonzero(left_over):
             # Rare: only quotients below 2⁻¹⁰²² are rounded by Python's integers.
-            total = Fraction(exact.exact_sum(limbs[row], self._low), 2**-exact.VALUE_UNIT)
-            values[row] = exact.nearest(total / int(divisors[row]))
+            total = Fraction(exact_sum(limbs[row], self._low), 2**-unit)
+            values[row] = nearest(total / int(divisors[row]))
         if self._special:
             nan, plus, minus = (lanes[:, i] > 0 for i in (1, 2, 3))
             values[plus] = np.inf
@@ -244,8 +246,8 @@ class FloatMoment:
         start, width = self._sum_at, self._high - self._low
         limbs, squares = lanes[start : start + width], lanes[start + width :]
         return (
-            Fraction(exact.exact_sum(limbs, self._low), 2**-exact.VALUE_UNIT),
-            Fraction(exact.exact_sum(squares, 2 * self._low), 2**-exact.SQUARE_UNIT),
+            Fraction(exact_sum(limbs, self._low), 2**-exact_loops.VALUE_UNIT),
+            Fraction(exact_sum(squares, 2 * self._low), 2**-exact_loops.SQUARE_UNIT),
         )
 
 
@@ -288,7 +290,7 @@ class DecimalMoment(_FixedLanes):
     def _decimal(
         self, function: str, lanes: Int64s, row: int, n: int, dtype: pa.DataType
     ) -> Decimal:
-        total = exact.exact_sum(lanes[row, 1:5], 0)
+        total = exact_sum(lanes[row, 1:5], 0)
         if function == "avg":
             scaled = total * 10 ** (dtype.scale - self._scale)
             total, rest = divmod(scaled, n)
@@ -303,7 +305,7 @@ class DecimalMoment(_FixedLanes):
 
     def _exact_moments(self, lanes: Int64s) -> tuple[Fraction, Fraction]:
         unit = 10**self._scale
-        total, squares = exact.exact_sum(lanes[1:5], 0), exact.exact_sum(lanes[5:14], 0)
+        total, squares = exact_sum(lanes[1:5], 0), exact_sum(lanes[5:14], 0)
         return Fraction(total, unit), Fraction(squares, unit * unit)
 
 
@@ -316,7 +318,7 @@ def _variance(
 ) -> pa.Array:
     """Sample variance or its root, by exact fractions: row by row, since numerator and
     denominator need hundreds of bits before the one rounding."""
-    rounding = exact.nearest_root if function == "stddev" else exact.nearest
+    rounding = nearest_root if function == "stddev" else nearest
     values: list[float | None] = []
     for row, count in enumerate(n.tolist()):
         if count < 2:

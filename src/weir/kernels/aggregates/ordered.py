@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.compiled import compiled
 from weir.events.hashing import binary_buffers
 from weir.events.memory import numbers_of
 from weir.events.order_bytes import is_plain, plain_codes
 from weir.kernels.aggregates.exact import nearest
+from weir.kernels.aggregates.forest import Forest, SortKeys
 from weir.kernels.aggregates.lanes import counted_rows
-from weir.kernels.operators.panes import Operations
-from weir.kernels.structures import treap
-from weir.kernels.structures.forest import Forest, SortKeys
+from weir.kernels.aggregates.ordered_loops import best_rows
+from weir.kernels.structures import treap_loops as treap
 from weir.kernels.structures.keys import grown
+from weir.kernels.structures.panes import Operations
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.sort_keys import byte_keys, canonical, from_bytes, from_plain
 from weir.plan.nodes import Aggregation, Schema
@@ -101,7 +101,7 @@ class OrderedMeasure:
                 stored.append(canonical(self._arg_types[0])(columns[0]))
         if self._single:
             sign = 1 if self._query == treap.FIRST else -1
-            rows, beaten = _best_rows(
+            rows, beaten = best_rows(
                 panes, keys, *(_pieces(stored[0]) if self._has_bytes else _NO_KEYS), sign,
                 self._forest.heads, self._forest.nodes, *self._sort_keys(), self._mark,
             )  # fmt: skip
@@ -213,42 +213,3 @@ _INF = float("inf")
 def _between_specials(a: float, b: float) -> float:
     # a·(1 − part) + b·part with 0 < part < 1: one infinity wins, two of them or a NaN are NaN.
     return a + b
-
-
-@compiled
-def _best_rows(panes, keys, firsts, sizes, data, sign, heads, nodes, starts, lengths, buffer, mark):  # type: ignore[no-untyped-def]
-    """The best row of each pane that beats what the pane has, and the entries so beaten. The
-    rows' sort keys come first, then those of entries."""
-    rows = np.empty(len(panes), dtype=np.int64)
-    count = 0
-    for row in range(len(panes)):
-        at = mark[panes[row]]
-        if at < 0:
-            mark[panes[row]] = count
-            rows[count] = row
-            count += 1
-            continue
-        rival = rows[at]
-        order = treap.compare(
-            keys[row], row, firsts, sizes, data, keys[rival], rival, firsts, sizes, data
-        )
-        if sign * order < 0:
-            rows[at] = row
-    beaten = np.empty(count, dtype=np.int64)
-    kept = lost = 0
-    for i in range(count):
-        row = rows[i]
-        mark[panes[row]] = -1
-        entry = heads[panes[row]]
-        if entry >= 0:
-            order = treap.compare(
-                keys[row], row, firsts, sizes, data, nodes[entry, 0], entry, starts, lengths, buffer
-            )
-            if sign * order >= 0:
-                continue
-            beaten[lost] = entry
-            lost += 1
-            heads[panes[row]] = -1
-        rows[kept] = row
-        kept += 1
-    return rows[:kept], beaten[:lost]

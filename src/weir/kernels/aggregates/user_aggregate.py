@@ -28,8 +28,9 @@ from weir.kernels.expressions.user_calls import (
     python_values,
 )
 from weir.kernels.expressions.user_values import Misfit, converter, typed_array
-from weir.kernels.operators.panes import EMIT, ENTER, Operations
 from weir.kernels.structures.keys import each_once
+from weir.kernels.structures.panes import Operations
+from weir.kernels.structures.panes_loops import EMIT, ENTER
 from weir.plan.nodes import Aggregation, Schema
 from weir.plan.user_code import describe
 

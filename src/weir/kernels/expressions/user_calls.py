@@ -64,6 +64,7 @@ def _code_of(function: object) -> CodeType | None:
     # A decorated function is looked through; a class runs its __init__, a callable object its
     # __call__.
     if isinstance(function, type):
+        # mypy: an instance's could be another; this is the class itself.
         function = function.__init__  # type: ignore[misc]
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__

@@ -23,7 +23,6 @@ from weir.kernels.aggregates.user_aggregate import UserMeasure
 from weir.kernels.expressions.evaluation import RowFailure, shown_value
 from weir.kernels.kernel import Tables, emitted
 from weir.kernels.operators.counter_windows import CountWindows, SessionWindows
-from weir.kernels.operators.panes import ENTER, Groups, Operations, Panes
 from weir.kernels.operators.partial import PaneWindows
 from weir.kernels.operators.windows import (
     NO_RESULTS,
@@ -34,7 +33,9 @@ from weir.kernels.operators.windows import (
     Windower,
     results_from,
 )
-from weir.kernels.structures.keys import count_down, count_up
+from weir.kernels.structures.keys_loops import count_down, count_up
+from weir.kernels.structures.panes import Groups, Operations, Panes
+from weir.kernels.structures.panes_loops import EMIT, ENTER
 from weir.plan.nodes import (
     Aggregate,
     Aggregation,
@@ -85,7 +86,7 @@ class AggregateKernel:
         if not len(rows.vs):
             self._let_go(due.gone)
             return empty_batch(self._schema.types), self._windows.output_cti(cti)
-        groups = due.operations.groups[due.operations.kinds == 2]
+        groups = due.operations.groups[due.operations.kinds == EMIT]
         payload = self._groups.keys(groups) + tuple(columns[i] for i in self._order)
         if len(rows.emit) != len(groups):
             index = pa.array(rows.emit)

@@ -4,9 +4,8 @@ One instance of the user's class for each key, called event by event in merge or
 in between: `on_time(t)` comes after all events with vs < t and before those at t, in order of
 keys. What is emitted at time t has vs ≥ t. Python calls per row: the code is the user's.
 
-What is emitted is converted to its type, and so copied, when it is emitted. State is brought into
-the form in which a snapshot gives it back: numbers and texts after every call; LISTs and STRUCTs,
-which may be long, must have that form at the end of a step. So a restart changes nothing.
+What is emitted is converted to its type, and so copied, when it is emitted (`user_context.py`).
+State always has the form in which a snapshot gives it back (`user_instances.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -22,124 +20,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import OperatorFailed, SnapshotCorrupt
-from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch
-from weir.events.types import BIGINT, type_name
+from weir.errors import SnapshotCorrupt
+from weir.events.batch import OPEN, Batch, Int64s, empty_batch
 from weir.kernels.aggregates.group_failures import key_text
 from weir.kernels.expressions.evaluation import RowFailure
-from weir.kernels.expressions.user_calls import extra_calls, failure_place, guarded, python_values
-from weir.kernels.expressions.user_values import (
-    Misfit,
-    converter,
-    is_plain,
-    plain_value,
-    shown,
-    typed_array,
-)
+from weir.kernels.expressions.user_calls import extra_calls, python_values
+from weir.kernels.expressions.user_values import typed_array
 from weir.kernels.kernel import Tables, emitted
+from weir.kernels.operators.user_context import Context, Event
+from weir.kernels.operators.user_instances import UserInstances
 from weir.plan.nodes import Apply, schema
 
 Key = tuple[object, ...]
 _NAN = math.nan  # one object, so that it equals itself as a key
-
-
-class Event:
-    """An event as the user's code sees it: `event.Amount`, `event["Amount"]`, `event.vs`,
-    `event.ve` (None while open), `event.input` (0 or 1 in COMBINE)."""
-
-    __slots__ = ("input", "values", "ve", "vs")
-
-    def __init__(self, vs: int, ve: int, values: dict[str, object], port: int) -> None:
-        self.vs = vs
-        self.ve = None if ve == OPEN else ve
-        self.values = values
-        self.input = port
-
-    def __getitem__(self, name: str) -> object:
-        return self.values[name]
-
-    def __getattr__(self, name: str) -> object:
-        try:
-            return self.values[name]
-        except KeyError:
-            raise AttributeError(f"the event has no column {name}") from None
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # In an `OperatorFailed` it crosses processes; unpickling by slots would ask for columns.
-        return Event, (self.vs, OPEN if self.ve is None else self.ve, self.values, self.input)
-
-    def __repr__(self) -> str:
-        return repr({"vs": self.vs, "ve": self.ve, **self.values})
-
-
-class Context:
-    """What the user's code can do: `emit` rows and `set_timer`s; `now` is the current time.
-
-    It is the same object in all calls, and of use only while one runs, in its own thread.
-    """
-
-    def __init__(self, columns: Sequence[tuple[str, pa.DataType]] = ()) -> None:
-        self.now = START
-        self.timers: list[int] = []
-        self.rows: list[tuple[int, int, int, list[object]]] = []
-        self._columns = [(name, converter(dtype)) for name, dtype in columns]
-        self._names = frozenset(name for name, _ in columns)
-        self._final = START
-        self._thread: int | None = None
-
-    def begin(self, now: int, final: int) -> None:
-        self.now, self._final = now, final
-        self._thread = threading.get_ident()
-
-    def end(self) -> None:
-        self._thread = None
-
-    def emit(self, *, vs: int | None = None, ve: int | None = None, **columns: object) -> None:
-        """A row valid from `vs` (default: now) to `ve` (default: one tick)."""
-        self._check_running("emit")
-        start = self.now if vs is None else _time(vs, "vs")
-        end = start + 1 if ve is None else _time(ve, "ve")
-        if start < self.now:
-            raise ValueError(f"emit at vs = {start}, which is before the current time {self.now}")
-        if not columns.keys() <= self._names:
-            unknown = sorted(columns.keys() - self._names)
-            known = ", ".join(name for name, _ in self._columns)
-            raise TypeError(
-                f"it emits {unknown}, which it does not declare; its columns are {known}"
-            )
-        row = []
-        for name, convert in self._columns:
-            try:
-                row.append(convert(columns.get(name)))
-            except Misfit as misfit:
-                raise TypeError(f"column {name} must be {misfit}") from None
-        if start < end:
-            self.rows.append((self._final, start, end, row))
-
-    def set_timer(self, time: int) -> None:
-        """Ask for `on_time(time)`; a time that has passed is an error."""
-        self._check_running("set_timer")
-        time = _time(time, "a timer")
-        if time <= self.now:
-            raise ValueError(f"a timer at {time}, which is not after the current time {self.now}")
-        self.timers.append(time)
-
-    def _check_running(self, what: str) -> None:
-        if self._thread != threading.get_ident():
-            raise RuntimeError(f"{what} outside of on_event and on_time, or in another thread")
-
-
-def _time(given: object, what: str) -> int:
-    """A time that the user's code gives, or an open end."""
-    try:
-        time = plain_value(given, BIGINT)
-    except Misfit as misfit:
-        raise TypeError(f"{what} must be {misfit}") from None
-    if not isinstance(time, int):
-        raise TypeError(f"{what} must be BIGINT, not None")
-    if abs(time) > LATEST and (time, what) != (OPEN, "ve"):
-        raise ValueError(f"{what} = {time}, which is beyond ±2⁶² ticks")
-    return time
 
 
 @dataclass(slots=True)
@@ -155,7 +48,7 @@ class ApplyKernel:
     """See `kernel.Kernel` for the contract."""
 
     def __init__(self, node: Apply) -> None:
-        self._call = node.call
+        self._user = UserInstances(node.call)
         self._schema = schema(node)
         self._inputs = [schema(i) for i in node.inputs]
         self._keys = node.keys
@@ -163,9 +56,6 @@ class ApplyKernel:
         self._timers: list[tuple[int, int, Key]] = []
         self._tie = itertools.count()
         self._context = Context(self._schema.columns)
-        state = self._call.operator.state
-        self._scalars = [(n, t) for n, t in state if not pa.types.is_nested(t)]
-        self._nested = [(n, t) for n, t in state if pa.types.is_nested(t)]
         self._changed: dict[Key, object] = {}  # whose nested state is to be looked at, after what
         self._extra = extra_calls()
 
@@ -179,7 +69,9 @@ class ApplyKernel:
             self._deliver(event)
         # Everything before the CTI has come, so timers at the CTI itself are due.
         self._fire(cti)
-        self._check_nested()
+        for key, after in self._changed.items():
+            self._user.check_nested(self._members[key].instance, after)
+        self._changed.clear()
         rows, self._context.rows = self._context.rows, []
         return self._batch(rows), cti
 
@@ -187,7 +79,7 @@ class ApplyKernel:
         try:
             events = [_events(b, self._inputs[i].names, i) for i, b in enumerate(slices)]
         except RowFailure as failure:  # a value that Python has not
-            raise self._failed("an event", failure.why) from None
+            raise self._user.failed("an event", failure.why) from None
         if len(events) == 1:
             yield from events[0]
             return
@@ -219,7 +111,7 @@ class ApplyKernel:
         key = tuple(_canonical(v) for v in values)
         if key not in self._members:
             # A copy: the user's code may change lists in its event.
-            self._members[key] = _Member(self._made(event), deepcopy(values))
+            self._members[key] = _Member(self._user.make(event), deepcopy(values))
         if self._extra:
             self._rehearse(event)
         self._context.begin(event.vs, event.vs + 1)
@@ -231,79 +123,20 @@ class ApplyKernel:
         context.begin(event.vs, event.vs + 1)
         scratch = deepcopy(event.values)
         again = Event(event.vs, OPEN if event.ve is None else event.ve, scratch, event.input)
-        self._called("on_event", self._made(event), again, context, event)
-
-    def _made(self, event: object) -> object:
-        """A new instance. Lists that it has from its class or its arguments are its own."""
-        implementation = self._call.operator.implementation
-        made = guarded(
-            f"{self._call.operator.name}.__init__",
-            lambda: implementation(*deepcopy(self._call.args)),
-            (), event, implementation,
-        )  # fmt: skip
-        for name, dtype in self._nested:
-            if isinstance(value := getattr(made, name, None), list | dict):
-                self._set(made, name, self._plain(name, value, dtype, event), event)
-        return made
+        self._user.call("on_event", self._user.make(event), again, context, event)
 
     def _run(self, method: str, key: Key, argument: object, event: object) -> None:
         member, context = self._members[key], self._context
-        self._called(method, member.instance, argument, context, event)
+        self._user.call(method, member.instance, argument, context, event)
         context.end()
-        for name, dtype in self._scalars:
-            value = self._get(member.instance, name, event)
-            plain = self._plain(name, value, dtype, event)
-            if plain is not value:
-                self._set(member.instance, name, plain, event)
-        if self._nested:
+        self._user.settle(member.instance, event)
+        if self._user.has_nested_state:
             self._changed[key] = event
         for time in context.timers:
             if time not in member.timers:
                 member.timers.add(time)
                 heapq.heappush(self._timers, (time, next(self._tie), key))
         context.timers.clear()
-
-    def _called(
-        self, method: str, instance: object, argument: object, context: Context, event: object
-    ) -> None:
-        operator = self._call.operator
-        code = getattr(operator.implementation, method, None)
-        if code is None:
-            raise self._failed(event, f"it has no {method}; define it, or set no timer")
-        name = f"{operator.name}.{method}"
-        given = guarded(name, lambda: getattr(instance, method)(argument, context), (), event, code)
-        if given is not None:
-            raise self._failed(event, f"it must return None, not {shown(given)}; ctx.emit emits")
-
-    # --- state -------------------------------------------------------------------------------
-
-    def _get(self, instance: object, name: str, event: object) -> object:
-        operator = self._call.operator
-        code = operator.implementation.on_event  # type: ignore[attr-defined]
-        return guarded(f"{operator.name}.{name}", getattr, (instance, name), event, code)
-
-    def _set(self, instance: object, name: str, value: object, event: object) -> None:
-        operator = self._call.operator
-        code = operator.implementation.on_event  # type: ignore[attr-defined]
-        guarded(f"{operator.name}.{name}", setattr, (instance, name, value), event, code)
-
-    def _plain(self, name: str, value: object, dtype: pa.DataType, event: object) -> object:
-        try:
-            return plain_value(value, dtype)
-        except Misfit as misfit:
-            raise self._failed(event, f"its state `{name}` must be {misfit}") from None
-
-    def _check_nested(self) -> None:
-        for key, event in self._changed.items():
-            for name, dtype in self._nested:
-                value = self._get(self._members[key].instance, name, event)
-                self._plain(name, value, dtype, event)
-                if not is_plain([value], dtype):
-                    why = f"its state `{name}` must be {type_name(dtype)} of plain values (list, "
-                    why += "dict in the order of the type, int, float, …), as a restart gives "
-                    why += f"them back, not {shown(value)}"
-                    raise self._failed(event, why)
-        self._changed.clear()
 
     def _batch(self, rows: Sequence[tuple[int, int, int, list[object]]]) -> Batch:
         if not rows:
@@ -317,27 +150,16 @@ class ApplyKernel:
                 columns.append(typed_array(column, dtype))
             except RowFailure as failure:  # of what is too much only: all values are of the type
                 why = f"column {name} must be {failure.why}"
-                raise self._failed(f"the row it emits at {vs[failure.row]}", why) from None
+                raise self._user.failed(f"the row it emits at {vs[failure.row]}", why) from None
         batch = Batch(np.array(vs, np.int64), np.array(ve, np.int64), tuple(columns))
         return emitted([(np.array(final, np.int64), batch)])
-
-    def _failed(self, event: object, cause: str) -> OperatorFailed:
-        operator = self._call.operator
-        on_event = operator.implementation.on_event  # type: ignore[attr-defined]
-        place = failure_place(operator.name, on_event, None)
-        return OperatorFailed(
-            function=place.function, file=place.file, line=place.line, event=event, cause=cause
-        )
 
     # --- snapshots ---------------------------------------------------------------------------
 
     def snapshot(self) -> Tables:
         members = list(self._members.values())
         timers = [(m, t) for m in members for t in sorted(m.timers)]
-        state = {
-            f"${name}": self._state(name, dtype, members)
-            for name, dtype in self._call.operator.state
-        }
+        state = self._user.state([member.instance for member in members])
         times = {"$time": pa.array([t for _, t in timers], pa.int64())}
         return {
             "members": pa.table({**self._key_columns(members), **state})
@@ -345,14 +167,6 @@ class ApplyKernel:
             else pa.table({"$count": pa.array([0] * len(members))}),
             "timers": pa.table({**self._key_columns([m for m, _ in timers]), **times}),
         }
-
-    def _state(self, name: str, dtype: pa.DataType, members: Sequence[_Member]) -> pa.Array:
-        values = [self._get(m.instance, name, "a checkpoint") for m in members]
-        try:
-            return typed_array(values, dtype)
-        except RowFailure as failure:
-            why = f"its state `{name}` must be {failure.why}"
-            raise self._failed("a checkpoint", why) from None
 
     def _key_columns(self, members: list[_Member]) -> dict[str, pa.Array]:
         names = self._keys[0]
@@ -367,10 +181,8 @@ class ApplyKernel:
         names = self._keys[0]
         for row in tables["members"].to_pylist():
             values = tuple(row[name] for name in names)
-            instance = self._made("its first call after a restart")
-            for name, _ in self._call.operator.state:
-                self._set(instance, name, row[f"${name}"], "its first call after a restart")
-            self._members[tuple(_canonical(v) for v in values)] = _Member(instance, values)
+            member = _Member(self._user.restore(row), values)
+            self._members[tuple(_canonical(v) for v in values)] = member
         for row in tables["timers"].to_pylist():
             key = tuple(_canonical(row[name]) for name in names)
             self._members[key].timers.add(row["$time"])

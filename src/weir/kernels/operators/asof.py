@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import Batch, Int64s
-from weir.events.compiled import compiled
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.operators.joins import JoinKeys
+from weir.kernels.operators.asof_loops import latest_rows
+from weir.kernels.operators.join_inputs import JoinKeys
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.rows import RowStore
 from weir.plan.nodes import Join, Schema, schema
@@ -56,7 +56,7 @@ class AsofKernel:
         groups = self._keys.encode(left, self._left_keys)
         self._keys.joined(groups)
         self._newest = grown(self._newest, self._keys.capacity, -1)
-        found, replaced = _latest(
+        found, replaced = latest_rows(
             left.vs, groups, right.vs, right_groups, slots, self._newest, self._older,
             self._condition is None,
         )  # fmt: skip
@@ -120,27 +120,7 @@ class AsofKernel:
         groups = self._keys.encode(batch, self._right_keys)
         slots = self._hold(batch, groups)
         nobody = np.zeros(0, dtype=np.int64)
-        _latest(
+        latest_rows(
             nobody, nobody, batch.vs, groups, slots, self._newest, self._older,
             self._condition is None,
         )  # fmt: skip
-
-
-@compiled
-def _latest(left_vs, left_groups, right_vs, right_groups, slots, newest, older, only_newest):  # type: ignore[no-untyped-def]
-    """The newest right row of each left row's key (−1 for none), and the rows replaced."""
-    found = np.full(len(left_vs), -1, dtype=np.int64)
-    replaced = np.empty(len(slots), dtype=np.int64)
-    count = j = 0
-    for i in range(len(left_vs) + 1):
-        while j < len(slots) and (i == len(left_vs) or right_vs[j] <= left_vs[i]):
-            group = right_groups[j]
-            older[slots[j]] = -1 if only_newest else newest[group]
-            if only_newest and newest[group] >= 0:
-                replaced[count] = newest[group]
-                count += 1
-            newest[group] = slots[j]
-            j += 1
-        if i < len(left_vs) and left_groups[i] >= 0:
-            found[i] = newest[left_groups[i]]
-    return found, replaced[:count]

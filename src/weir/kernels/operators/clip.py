@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import OPEN, START, Batch, Int64s
-from weir.events.compiled import compiled
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.operators.joins import JoinKeys, Side
-from weir.kernels.structures.buckets import Buckets, insert, live, make_room
+from weir.kernels.operators.clip_loops import clips
+from weir.kernels.operators.join_inputs import HeldSide, JoinKeys
+from weir.kernels.structures.buckets import Buckets
 from weir.kernels.structures.keys import each_once, grown
 from weir.kernels.structures.time_queue import Holds
 from weir.plan.nodes import Join, Schema, schema
@@ -29,7 +29,7 @@ class ClipKernel:
         left, right = schema(node.left), schema(node.right)
         self._keys = JoinKeys()
         self._live = Buckets()
-        self._left = Side(left, [left.index(a) for a, _ in node.keys])
+        self._left = HeldSide(left, [left.index(a) for a, _ in node.keys])
         self._right_keys = [right.index(b) for _, b in node.keys]
         both = Schema(left.columns + right.columns, schema(node).time)
         self._condition: Callable[[Batch], pa.Array] | None = None
@@ -50,7 +50,7 @@ class ClipKernel:
         groups = self._keys.encode(right, self._right_keys)
         self._keys.joined(groups)
         self._live.grow(self._keys.capacity)
-        clipped, rows, self._live.arena = _clips(
+        clipped, rows, self._live.arena = clips(
             slots, left.vs, left.ve, side.groups(slots),
             self._live.arena, self._live.spans, self._live.free,
             right.vs, groups, self._condition is None,
@@ -112,32 +112,3 @@ class ClipKernel:
         slots = self._hold(batch)
         self._live.grow(self._keys.capacity)
         self._live.insert_all(side.groups(slots), slots, batch.ve, START)
-
-
-@compiled
-def _clips(slots, vs, ve, groups, arena, spans, free, right_vs, right_groups, at_once):  # type: ignore[no-untyped-def]
-    """Walk new left rows and right rows in order of vs, right ones first: (left slot, right
-    row) wherever a right row starts inside a left row; `at_once` takes the left row out."""
-    left = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
-    right = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
-    count = i = j = 0
-    while i < len(slots) or j < len(right_vs):
-        if i < len(slots) and (j == len(right_vs) or vs[i] < right_vs[j]):
-            if groups[i] >= 0:
-                while not insert(groups[i], slots[i], ve[i], vs[i], arena, spans):
-                    arena = make_room(groups[i], vs[i], arena, spans, free)
-            i += 1
-            continue
-        group = right_groups[j]
-        if group >= 0:
-            more = live(group, right_vs[j], arena, spans, left, count)
-            while more < 0:
-                left = np.concatenate((left, np.empty_like(left)))
-                right = np.concatenate((right, np.empty_like(right)))
-                more = live(group, right_vs[j], arena, spans, left, count)
-            right[count:more] = j
-            count = more
-            if at_once:
-                spans[group, 1] = 0
-        j += 1
-    return left[:count], right[:count], arena

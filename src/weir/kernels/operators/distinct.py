@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import OPEN, Batch, Int64s
-from weir.events.compiled import compiled
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.operators.panes import Groups
+from weir.kernels.operators.distinct_loops import maximal_pieces
 from weir.kernels.structures.keys import each_once, grown
+from weir.kernels.structures.panes import Groups
 from weir.kernels.structures.time_queue import Holds, TimeQueue, after
 from weir.plan.nodes import Distinct, schema
 
@@ -39,7 +39,9 @@ class DistinctKernel:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         (batch,) = slices
         groups = self._encode(batch)
-        started, ended, starts, ends = _pieces(batch.vs, batch.ve, groups, self._start, self._end)
+        started, ended, starts, ends = maximal_pieces(
+            batch.vs, batch.ve, groups, self._start, self._end
+        )
         self._watch(started)
         self._holds.push(self._start[started], started, self._start)
         parts = [(ends + 1, Batch(starts, ends, self._groups.keys(ended)))]
@@ -78,26 +80,3 @@ class DistinctKernel:
         self._start[groups], self._end[groups] = batch.vs, batch.ve
         self._watch(groups)
         self._holds.push(batch.vs, groups, self._start)
-
-
-@compiled
-def _pieces(vs, ve, groups, start, end):  # type: ignore[no-untyped-def]
-    """Lengthen or begin pieces; the groups that began one, and the pieces so ended."""
-    none = np.iinfo(np.int64).max
-    started = np.empty(len(vs), dtype=np.int64)
-    ended = np.empty(len(vs), dtype=np.int64)
-    starts = np.empty(len(vs), dtype=np.int64)
-    ends = np.empty(len(vs), dtype=np.int64)
-    begun = count = 0
-    for row in range(len(vs)):
-        group = groups[row]
-        if start[group] != none and vs[row] <= end[group]:
-            end[group] = max(end[group], ve[row])
-            continue
-        if start[group] != none:
-            ended[count], starts[count], ends[count] = group, start[group], end[group]
-            count += 1
-        start[group], end[group] = vs[row], ve[row]
-        started[begun] = group
-        begun += 1
-    return started[:begun], ended[:count], starts[:count], ends[:count]

@@ -20,87 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import START, Batch, Int64s, empty_batch
-from weir.events.compiled import compiled, in_place, inlined
-from weir.events.hashing import hash_rows
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.structures.buckets import Buckets, insert, live, make_room
+from weir.kernels.operators.join_inputs import HeldSide, JoinKeys
+from weir.kernels.operators.joins_loops import intersect, meet
+from weir.kernels.structures.buckets import Buckets
 from weir.kernels.structures.coverage import Coverage
-from weir.kernels.structures.keys import KeyIndex, count_down, count_up, grown
-from weir.kernels.structures.rows import RowStore, valid_mask
-from weir.kernels.structures.time_queue import TimeQueue
 from weir.plan.nodes import Join, Schema, schema
-
-
-def encode_keys(index: KeyIndex, batch: Batch, columns: Sequence[int]) -> Int64s:
-    """Each row's group; −1 where a key is NULL."""
-    keys = [batch.columns[i] for i in columns]
-    if not any(k.null_count for k in keys):
-        return index.encode(*hash_rows(keys, len(batch)))
-    valid = np.ones(len(batch), dtype=np.bool_)
-    for key in keys:
-        valid &= valid_mask(key)
-    groups = np.full(len(batch), -1, dtype=np.int64)
-    first, second = hash_rows(keys, len(batch))
-    groups[valid] = index.encode(first[valid], second[valid])
-    return groups
-
-
-class JoinKeys:
-    """Groups of equal keys on both sides; a group lives while rows of it are held."""
-
-    def __init__(self) -> None:
-        self._index = KeyIndex()
-        self._members = np.zeros(0, dtype=np.int64)
-
-    @property
-    def capacity(self) -> int:
-        return self._index.capacity
-
-    def encode(self, batch: Batch, columns: Sequence[int]) -> Int64s:
-        return encode_keys(self._index, batch, columns)
-
-    def joined(self, groups: Int64s) -> None:
-        self._members = grown(self._members, self.capacity)
-        count_up(groups, self._members)
-
-    def left(self, groups: Int64s) -> Int64s:
-        """These rows are gone, one group each; the groups without rows, which are forgotten."""
-        emptied: Int64s = count_down(groups, self._members)
-        self._index.release(emptied)
-        return emptied
-
-
-class Side:
-    """The held rows of one input: by slot and by end."""
-
-    def __init__(self, shape: Schema, keys: Sequence[int]) -> None:
-        self.names = shape.names
-        self.keys = tuple(keys)
-        self.rows = RowStore(shape.types)
-        self._group = np.full(0, -1, dtype=np.int64)  # by slot
-        self._ends = TimeQueue()
-
-    def add(self, batch: Batch, groups: Int64s) -> Int64s:
-        slots = self.rows.add(batch)
-        self._group = grown(self._group, self.rows.capacity, -1)
-        self._group[slots] = groups
-        self._ends.add(batch.ve, slots)
-        return slots
-
-    def groups(self, slots: Int64s) -> Int64s:
-        return self._group[slots]
-
-    def forget_dropped(self) -> None:
-        """Rows that went before their end leave it behind: begin anew when most are such."""
-        if len(self._ends) > 2 * self.rows.capacity:
-            held = self.rows.held()
-            self._ends = TimeQueue()
-            self._ends.add(self.rows.ve[held], held)
-
-    def due(self, cti: int) -> Int64s:
-        """The slots of rows that end at or before this CTI."""
-        return self._ends.pop(cti)[1]
 
 
 class JoinKernel:
@@ -112,8 +38,8 @@ class JoinKernel:
         self._kind = node.kind
         self._keys = JoinKeys()
         self._live = Buckets()
-        self._left = Side(left, [left.index(a) for a, _ in node.keys])
-        self._right = Side(right, [right.index(b) for _, b in node.keys])
+        self._left = HeldSide(left, [left.index(a) for a, _ in node.keys])
+        self._right = HeldSide(right, [right.index(b) for _, b in node.keys])
         both = Schema(left.columns + right.columns, self._schema.time)
         self._condition: Callable[[Batch], pa.Array] | None = None
         if node.condition is not None:
@@ -143,7 +69,7 @@ class JoinKernel:
         result = emitted(parts) if parts else empty_batch(self._schema.types)
         return result, self._output_cti(cti)
 
-    def _hold(self, side: Side, cover: Coverage | None, batch: Batch) -> Int64s:
+    def _hold(self, side: HeldSide, cover: Coverage | None, batch: Batch) -> Int64s:
         groups = self._keys.encode(batch, side.keys)
         self._keys.joined(groups)
         slots = side.add(batch, groups)
@@ -156,7 +82,7 @@ class JoinKernel:
         a = self._hold(self._left, self._left_cover, left)
         b = self._hold(self._right, self._right_cover, right)
         self._live.grow(2 * self._keys.capacity)
-        pairs_left, pairs_right, self._live.arena = _meet(
+        pairs_left, pairs_right, self._live.arena = meet(
             a, left.vs, left.ve, self._left.groups(a),
             b, right.vs, right.ve, self._right.groups(b),
             self._live.arena, self._live.spans, self._live.free,
@@ -170,7 +96,7 @@ class JoinKernel:
 
     def _lifetimes(self, left: Int64s, right: Int64s) -> tuple[Int64s, Int64s]:
         a, b = self._left.rows, self._right.rows
-        lifetimes: tuple[Int64s, Int64s] = _intersect(left, right, a.vs, a.ve, b.vs, b.ve)
+        lifetimes: tuple[Int64s, Int64s] = intersect(left, right, a.vs, a.ve, b.vs, b.ve)
         return lifetimes
 
     def _pieces(self, left: Int64s, right: Int64s, cti: int) -> list[tuple[Int64s, Batch]]:
@@ -191,7 +117,7 @@ class JoinKernel:
             parts.append((final, Batch(start, end, columns)))
         return parts
 
-    def _nulls(self, side: Side, length: int) -> tuple[pa.Array, ...]:
+    def _nulls(self, side: HeldSide, length: int) -> tuple[pa.Array, ...]:
         at = 0 if side is self._left else len(self._left.names)
         types = self._schema.types[at : at + len(side.names)]
         return tuple(pa.nulls(length, t) for t in types)
@@ -234,100 +160,8 @@ class JoinKernel:
             buckets = 2 * groups[known] + number
             self._live.insert_all(buckets, slots[known], batch.ve[known], START)
 
-    def _sides(self) -> tuple[tuple[str, Side, Coverage | None], ...]:
+    def _sides(self) -> tuple[tuple[str, HeldSide, Coverage | None], ...]:
         return (
             ("left", self._left, self._left_cover),
             ("right", self._right, self._right_cover),
         )
-
-
-@compiled
-def _meet(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, free):  # type: ignore[no-untyped-def]
-    """Walk both sides' new rows in order of vs; each meets the live rows of the other side."""
-    rows = np.empty(len(a) + len(b) + 16, dtype=np.int64)  # of each pair: slot, or ~slot of right
-    found = np.empty(len(rows), dtype=np.int64)  # the live row that it meets
-    at = np.zeros(5, dtype=np.int64)
-    while at[0] + at[1] < len(a) + len(b):
-        full = _walk(
-            a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, found, at
-        )
-        if full == _PAIRS:
-            rows = np.concatenate((rows, np.empty_like(rows)))
-            found = np.concatenate((found, np.empty_like(found)))
-        elif full == _BUCKET:
-            arena = make_room(at[3], at[4], arena, spans, free)
-    left, right = _as_pairs(rows, found, at[2])
-    return left, right, arena
-
-
-_PAIRS, _BUCKET = 1, 2
-_AHEAD = 64
-"""Look-ups that are prepared at a time (see `_touch`)."""
-
-
-@in_place
-def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, found, at):  # type: ignore[no-untyped-def]
-    """Go on from `at` (left rows, right rows, pairs so far); 0 at the end, or what is full: then
-    the bucket and the time are in `at` too."""
-    i, j, count = at[0], at[1], at[2]
-    full = read = 0
-    while i + j < len(a) + len(b):
-        if i < len(a) and (j == len(b) or a_vs[i] <= b_vs[j]):
-            if i % _AHEAD == 0:
-                read += _touch(a_groups, i, spans)
-            side, slot, group, now, end = 0, a[i], a_groups[i], a_vs[i], a_ve[i]
-        else:
-            if j % _AHEAD == 0:
-                read += _touch(b_groups, j, spans)
-            side, slot, group, now, end = 1, b[j], b_groups[j], b_vs[j], b_ve[j]
-        if group >= 0:
-            bucket = 2 * group + side
-            more = live(bucket ^ 1, now, arena, spans, found, count)
-            if more < 0:
-                full = _PAIRS
-                break
-            if not insert(bucket, slot, end, now, arena, spans):
-                full = _BUCKET
-                at[3], at[4] = bucket, now
-                break
-            while count < more:
-                rows[count] = ~slot if side else slot
-                count += 1
-        i += 1 - side
-        j += side
-    at[0], at[1], at[2] = i, j, count
-    if not full:
-        at[3] = read  # so that it is really read
-    return full
-
-
-@inlined
-def _touch(groups, first, spans):  # type: ignore[no-untyped-def]
-    """Read what the next `_AHEAD` look-ups will read, of both sides, and give some number
-    that the caller keeps.
-
-    A look-up branches on what it reads, which it waits for; here the waits overlap."""
-    total = 0
-    for i in range(first, min(first + _AHEAD, len(groups))):
-        total += spans[2 * max(groups[i], 0), 0]
-    return total
-
-
-@compiled
-def _intersect(left, right, left_vs, left_ve, right_vs, right_ve):  # type: ignore[no-untyped-def]
-    vs = np.empty(len(left), dtype=np.int64)
-    ve = np.empty(len(left), dtype=np.int64)
-    for i in range(len(left)):
-        vs[i] = max(left_vs[left[i]], right_vs[right[i]])
-        ve[i] = min(left_ve[left[i]], right_ve[right[i]])
-    return vs, ve
-
-
-@compiled
-def _as_pairs(rows, found, count):  # type: ignore[no-untyped-def]
-    left = np.empty(count, dtype=np.int64)
-    right = np.empty(count, dtype=np.int64)
-    for i in range(count):
-        left[i] = rows[i] if rows[i] >= 0 else found[i]
-        right[i] = found[i] if rows[i] >= 0 else ~rows[i]
-    return left, right

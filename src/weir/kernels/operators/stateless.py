@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, ticks
-from weir.events.compiled import compiled
 from weir.events.memory import array_of
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.evaluator import compile_expression, named_failure
+from weir.kernels.operators.stateless_loops import BIT_NUMBERS, repeated, set_bits
 from weir.plan.nodes import (
     AlterLifetime,
     ClipDuration,
@@ -105,26 +105,7 @@ def true_rows(mask: pa.BooleanArray) -> Int64s:
         bits = np.packbits(mask.to_numpy(zero_copy_only=False), bitorder="little")
     if len(bits) % 8:
         bits = np.concatenate((bits, np.zeros(-len(bits) % 8, dtype=np.uint8)))
-    rows: Int64s = _set_bits(bits.view(np.int64), _BIT_NUMBERS, mask.true_count)
-    return rows
-
-
-# A de Bruijn sequence: times a power of two, its first six bits tell which.
-_DE_BRUIJN = 0x03F79D71B4CB0A89
-_BIT_NUMBERS = np.empty(64, dtype=np.int64)
-_BIT_NUMBERS[[(_DE_BRUIJN << i) >> 58 & 63 for i in range(64)]] = np.arange(64)
-
-
-@compiled
-def _set_bits(words, bit_numbers, count):  # type: ignore[no-untyped-def]
-    rows = np.empty(count, dtype=np.int64)
-    found = 0
-    for at in range(len(words)):
-        word = words[at]
-        while word and found < count:  # behind the last row bits may be anything
-            rows[found] = 64 * at + bit_numbers[((word & -word) * _DE_BRUIJN) >> 58 & 63]
-            found += 1
-            word &= word - 1
+    rows: Int64s = set_bits(bits.view(np.int64), BIT_NUMBERS, mask.true_count)
     return rows
 
 
@@ -143,21 +124,10 @@ def _explode(at: int) -> Callable[[Batch], Batch]:
         if origin:
             number = np.arange(len(elements)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
             origin = (*origin, number)
-        vs, ve = _repeated(batch.vs, batch.ve, lengths, len(elements))
+        vs, ve = repeated(batch.vs, batch.ve, lengths, len(elements))
         return Batch(vs, ve, (*others[:at], elements, *others[at:]), origin)
 
     return explode
-
-
-@compiled
-def _repeated(vs, ve, counts, total):  # type: ignore[no-untyped-def]
-    starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
-    at = 0
-    for row in range(len(counts)):
-        for _ in range(counts[row]):
-            starts[at], ends[at] = vs[row], ve[row]
-            at += 1
-    return starts, ends
 
 
 def _alter(change: LifetimeChange, below: Schema) -> Transform:

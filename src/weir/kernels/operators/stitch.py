@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import OPEN, Batch, Int64s
-from weir.events.compiled import compiled, in_place
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.operators.panes import Groups
-from weir.kernels.structures.keys import count_down, count_up, each_once, grown
+from weir.kernels.operators.stitch_loops import append_chains, stitch_rows, unlink_chains
+from weir.kernels.structures.keys import each_once, grown
+from weir.kernels.structures.keys_loops import count_down, count_up
+from weir.kernels.structures.panes import Groups
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import Holds, TimeQueue, after
 from weir.plan.nodes import Stitch, schema
@@ -49,7 +50,7 @@ class StitchKernel:
         groups = self._encode(batch)
         # A chain for every row; those of rows that lengthen another are given back.
         slots = self._add(batch, groups)
-        touched, unused = _stitch(
+        touched, unused = stitch_rows(
             slots, groups, self._chains.vs, self._chains.ve,
             self._next, self._oldest, self._youngest,
         )  # fmt: skip
@@ -62,7 +63,7 @@ class StitchKernel:
             self._chains.vs[due], self._chains.ve[due], self._groups.keys(self._group[due])
         )
         result = emitted([(after(rows.ve), rows)])
-        _unlink_chains(due, self._group, self._start, self._next, self._oldest, self._youngest)
+        unlink_chains(due, self._group, self._start, self._next, self._oldest, self._youngest)
         self._drop(due)
         return result, min(cti, self._holds.minimum(self._start))
 
@@ -99,65 +100,5 @@ class StitchKernel:
         batch, _ = table_rows(tables["chains"])
         groups = self._encode(batch)
         slots = self._add(batch, groups)
-        _append_chains(slots, groups, self._next, self._oldest, self._youngest)
+        append_chains(slots, groups, self._next, self._oldest, self._youngest)
         self._timers.add(after(batch.ve), slots)
-
-
-@in_place
-def _append(slot, group, following, oldest, youngest):  # type: ignore[no-untyped-def]
-    if youngest[group] >= 0:
-        following[youngest[group]] = slot
-    else:
-        oldest[group] = slot
-    youngest[group] = slot
-
-
-@in_place
-def _append_chains(slots, groups, following, oldest, youngest):  # type: ignore[no-untyped-def]
-    for i in range(len(slots)):
-        _append(slots[i], groups[i], following, oldest, youngest)
-
-
-@compiled
-def _stitch(slots, groups, vs, ve, following, oldest, youngest):  # type: ignore[no-untyped-def]
-    """The chains that rows lengthened or began, and the slots of rows that began none."""
-    touched = np.empty(len(slots), dtype=np.int64)
-    unused = np.empty(len(slots), dtype=np.int64)
-    count = 0
-    for i in range(len(slots)):
-        row, group = slots[i], groups[i]
-        chain = oldest[group]
-        while chain >= 0 and ve[chain] != vs[row]:
-            chain = following[chain]
-        if chain >= 0:
-            ve[chain] = ve[row]
-            unused[count] = row
-            count += 1
-        else:
-            _append(row, group, following, oldest, youngest)
-            chain = row
-        touched[i] = chain
-    return touched, unused[:count]
-
-
-@in_place
-def _unlink_chains(gone, group_of, start, following, oldest, youngest):  # type: ignore[no-untyped-def]
-    """Take ended chains out of their groups' lists: one walk for each group."""
-    none = np.iinfo(np.int64).max
-    for chain in gone:
-        start[chain] = none
-    for chain in gone:
-        group = group_of[chain]
-        before, at = -1, oldest[group]
-        while at >= 0:
-            after = following[at]
-            if start[at] == none:
-                if before >= 0:
-                    following[before] = after
-                else:
-                    oldest[group] = after
-                if youngest[group] == at:
-                    youngest[group] = before
-            else:
-                before = at
-            at = after

@@ -14,14 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import START, Batch, Int64s, empty_batch
-from weir.events.compiled import compiled, in_place
 from weir.events.order import order_codes
-from weir.kernels.aggregates.measures import chain_members
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
-from weir.kernels.operators.panes import Panes
+from weir.kernels.operators.top_loops import ranks_of, replay_top
 from weir.kernels.operators.windows import SnapshotWindows
-from weir.kernels.structures import treap
+from weir.kernels.structures import treap_loops as treap
+from weir.kernels.structures.chains_loops import chain, chains_of
 from weir.kernels.structures.keys import grown
+from weir.kernels.structures.panes import Panes
+from weir.kernels.structures.panes_loops import ENTER
 from weir.kernels.structures.row_keys import row_keys
 from weir.kernels.structures.rows import RowStore
 from weir.plan.nodes import Top, schema
@@ -44,7 +45,7 @@ class TopOfWindow:
         order = np.lexsort([*reversed(codes), batch.ve, batch.vs])
         window_changes = _changes([batch.vs, batch.ve], order)
         order_changes = _changes([batch.vs, batch.ve, *codes], order)
-        ranks = _ranks(window_changes, order_changes, self._ties)
+        ranks = ranks_of(window_changes, order_changes, self._ties)
         kept = np.sort(order[ranks < self._limit])
         rows = batch.take(kept)
         rows = Batch(rows.vs, rows.ve, rows.columns)
@@ -69,20 +70,6 @@ def _changes(keys: Sequence[Int64s], order: npt.NDArray[np.intp]) -> npt.NDArray
         values = key[order]
         changes[1:] |= values[1:] != values[:-1]
     return changes
-
-
-@compiled
-def _ranks(window_changes, order_changes, ties):  # type: ignore[no-untyped-def]
-    """How many rows of the window come before each (with ties: before its first equal)."""
-    ranks = np.zeros(len(window_changes), dtype=np.int64)
-    first = 0
-    for i in range(len(ranks)):
-        if window_changes[i]:
-            first = i
-        ranks[i] = i - first
-        if ties and i > first and not order_changes[i]:
-            ranks[i] = ranks[i - 1]
-    return ranks
 
 
 class TopOfInstant:
@@ -114,7 +101,7 @@ class TopOfInstant:
             self._take_in(batch, np.arange(self._arrivals, self._arrivals + len(batch)))
         due = self._windows.due(cti)
         counts = np.empty(due.operations.emits, dtype=np.int64)
-        rows = _replay_top(
+        rows = replay_top(
             due.operations.kinds, due.operations.panes, self._heads, self._following,
             self._nodes, self._roots, *self._rows.bytes_of(len(self._schema.types)),
             self._limit, self._ties, counts,
@@ -125,7 +112,7 @@ class TopOfInstant:
             columns = self._rows.columns(rows)[:-1]
             found = Batch(due.results.vs[cells], due.results.ve[cells], columns)
             result = emitted([(due.results.final[cells], found)])
-        self._rows.free(chain_members(due.gone, self._heads, self._following))
+        self._rows.free(chains_of(due.gone, self._heads, self._following)[1])
         self._heads[due.gone] = -1
         self._panes.release(due.gone)
         return result, self._windows.output_cti(cti)
@@ -146,7 +133,7 @@ class TopOfInstant:
         self._heads = grown(self._heads, self._panes.capacity, -1)
         self._arrival[slots] = arrivals
         self._nodes[slots] = (0, -1, -1, 1)
-        _chain(slots, panes, self._following, self._heads)
+        chain(slots, panes, self._following, self._heads)
         return new
 
     def snapshot(self) -> Tables:
@@ -168,55 +155,8 @@ class TopOfInstant:
         panes = self._panes.live()
         group = np.zeros(1, dtype=np.int64)
         self._windows.restore(group, {"cut": cut}, panes, START)
-        enter = np.full_like(panes, treap.ENTER)
-        _replay_top(
+        enter = np.full_like(panes, ENTER)
+        replay_top(
             enter, panes, self._heads, self._following, self._nodes, self._roots,
             *self._rows.bytes_of(len(self._schema.types)), self._limit, self._ties, panes,
         )  # fmt: skip
-
-
-@in_place
-def _chain(slots, panes, following, heads):  # type: ignore[no-untyped-def]
-    for i in range(len(slots)):
-        following[slots[i]] = heads[panes[i]]
-        heads[panes[i]] = slots[i]
-
-
-@in_place
-def _equal_order(a, b, starts, lengths, buffer):  # type: ignore[no-untyped-def]
-    """Whether two rows are alike in their order columns: their keys but for the arrival."""
-    if lengths[a] != lengths[b]:
-        return False
-    same = True
-    for i in range(lengths[a] - 8):
-        same = same and buffer[starts[a] + i] == buffer[starts[b] + i]
-    return same
-
-
-@compiled
-def _replay_top(kinds, panes, heads, following, nodes, roots, starts, lengths, buffer,  # type: ignore[no-untyped-def]
-                limit, ties, counts):  # fmt: skip
-    """Run the operations; at each EMIT the first rows, one list after the other."""
-    out = np.empty(1024, dtype=np.int64)
-    at = emitted_count = 0
-    for op in range(len(kinds)):
-        if kinds[op] == 2:
-            size = nodes[roots[0], 3] if roots[0] >= 0 else 0
-            if at + size > len(out):
-                out = np.concatenate((out, np.empty(len(out) + size, dtype=np.int64)))
-            taken, last = np.int64(0), np.int64(-1)
-            while taken < size:
-                row = treap.kth(nodes, roots[0], taken)
-                if taken >= limit and not (
-                    ties and limit > 0 and _equal_order(last, row, starts, lengths, buffer)
-                ):
-                    break
-                out[at] = last = row
-                at += 1
-                taken += 1
-            counts[emitted_count] = taken
-            emitted_count += 1
-            continue
-        first = heads[panes[op]]
-        treap.move(kinds[op], first, following, nodes, roots, np.int64(0), starts, lengths, buffer)
-    return out[:at]

@@ -23,10 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from weir.events.batch import OPEN, START, Batch, Int64s
-from weir.events.compiled import compiled
 from weir.kernels.aggregates.group_failures import GroupFailure
-from weir.kernels.operators.panes import EMIT, Operations, Panes
+from weir.kernels.operators.windows_loops import cut_cells, window_numbers
 from weir.kernels.structures.keys import grown
+from weir.kernels.structures.panes import Operations, Panes
+from weir.kernels.structures.panes_loops import EMIT
 from weir.kernels.structures.time_queue import Holds, TimeQueue
 from weir.plan.nodes import Hopping
 
@@ -119,43 +120,10 @@ class _Sliding:
         (from, to, whether an exit cut it); the panes that left."""
         enter_at, entering = self._enters.pop(enter_until)
         exit_at, leaving = self._exits.pop(exit_until)
-        kinds, groups, panes, cells = _cut_cells(
+        kinds, groups, panes, cells = cut_cells(
             enter_at, entering, exit_at, leaving, self._panes.group, self._inside, self._cut
         )
         return Operations(kinds, groups, panes), cells, leaving
-
-
-@compiled
-def _cut_cells(enter_at, entering, exit_at, leaving, group_of, inside, cut):  # type: ignore[no-untyped-def]
-    total = len(entering) + len(leaving)
-    kinds = np.empty(2 * total, dtype=np.int64)
-    groups = np.empty(2 * total, dtype=np.int64)
-    panes = np.empty(2 * total, dtype=np.int64)
-    cells = np.empty((total, 3), dtype=np.int64)
-    ops = emits = i = j = 0
-    while i < len(entering) or j < len(leaving):
-        # At one position panes leave before others enter.
-        leaves = j < len(leaving) and (i == len(entering) or exit_at[j] <= enter_at[i])
-        at = exit_at[j] if leaves else enter_at[i]
-        pane = leaving[j] if leaves else entering[i]
-        group = group_of[pane]
-        if inside[group] > 0 and cut[group] < at:
-            kinds[ops], groups[ops], panes[ops] = 2, group, -1
-            cells[emits, 0], cells[emits, 1], cells[emits, 2] = cut[group], at, leaves
-            ops += 1
-            emits += 1
-        cut[group] = at
-        kinds[ops], groups[ops], panes[ops] = 1 if leaves else 0, group, pane
-        ops += 1
-        if leaves:
-            inside[group] -= 1
-            if inside[group] == 0:
-                cut[group] = np.iinfo(np.int64).max
-            j += 1
-        else:
-            inside[group] += 1
-            i += 1
-    return kinds[:ops], groups[:ops], panes[:ops], cells[:emits]
 
 
 class SnapshotWindows(_Sliding):
@@ -239,7 +207,7 @@ class HoppingWindows(_Sliding):
             return operations, cells
         extra = np.stack([self._cut[late], np.full_like(late, until), late * 0], axis=1)
         self._cut[late] = until
-        emits = np.full_like(late, 2)
+        emits = np.full_like(late, EMIT)
         operations = Operations(
             np.concatenate([operations.kinds, emits]),
             np.concatenate([operations.groups, late]),
@@ -283,31 +251,5 @@ def last_ended(window: Hopping, cti: int) -> int:
 
 def windows_met(window: Hopping, vs: Int64s, ve: Int64s) -> tuple[Int64s, Int64s]:
     """The first window that each lifetime meets and one past the last (`OPEN`: none is)."""
-    numbers: tuple[Int64s, Int64s] = _window_numbers(vs, ve, window.size, window.hop, window.offset)
+    numbers: tuple[Int64s, Int64s] = window_numbers(vs, ve, window.size, window.hop, window.offset)
     return numbers
-
-
-@compiled
-def _window_numbers(vs, ve, size, hop, offset):  # type: ignore[no-untyped-def]
-    """The first window that each lifetime meets and one past the last. Neighbours mostly have
-    the same, so the divisions are skipped while a time stays in the same step of the grid."""
-    none = np.iinfo(np.int64).max
-    starts = np.empty(len(vs), dtype=np.int64)
-    ends = np.empty(len(vs), dtype=np.int64)
-    start = end = 0
-    start_from = start_until = end_from = end_until = np.int64(0)
-    for row in range(len(vs)):
-        if not start_from <= vs[row] < start_until:
-            start = (vs[row] - offset - size) // hop + 1
-            start_from = (start - 1) * hop + offset + size
-            start_until = start_from + hop
-        starts[row] = start
-        if ve[row] == none:
-            ends[row] = none
-            continue
-        if not end_from < ve[row] <= end_until:
-            end = -((offset - ve[row]) // hop)
-            end_until = end * hop + offset
-            end_from = end_until - hop
-        ends[row] = end
-    return starts, ends

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from weir.events.batch import OPEN, Int64s
-from weir.events.compiled import compiled
+from weir.kernels.structures.coverage_loops import cover, time_out
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import Holds, TimeQueue, after
@@ -56,7 +56,7 @@ class Coverage:
             self._timers.add(self._rows.ve[slots], slots)
 
     def advance(self, slots: Int64s, starts: Int64s, ends: Int64s, cti: int) -> Pieces:
-        at, out_start, out_end, out_slot, touched = _cover(
+        at, out_start, out_end, out_slot, touched = cover(
             slots, starts, ends, self._rows.ve,
             self._edge, self._piece, self._matched,
         )  # fmt: skip
@@ -65,7 +65,7 @@ class Coverage:
         if self._matched:
             self._timers.add(after(self._edge[touched]), touched)
         due_at, due = self._timers.pop(cti)
-        late = _time_out(due_at, due, self._rows.ve, self._edge, self._piece, self._matched)
+        late = time_out(due_at, due, self._rows.ve, self._edge, self._piece, self._matched)
         return (
             np.concatenate([at, late[0]]),
             np.concatenate([out_start, late[1]]),
@@ -91,69 +91,3 @@ class Coverage:
         if self._matched:
             open_piece = slots[self._piece[slots] != OPEN]
             self._timers.add(after(self._edge[open_piece]), open_piece)
-
-
-@compiled
-def _cover(slots, starts, ends, ve, edge, piece, matched):  # type: ignore[no-untyped-def]
-    none = np.iinfo(np.int64).max
-    at = np.empty(2 * len(slots), dtype=np.int64)
-    out_start = np.empty(2 * len(slots), dtype=np.int64)
-    out_end = np.empty(2 * len(slots), dtype=np.int64)
-    out_slot = np.empty(2 * len(slots), dtype=np.int64)
-    touched = np.empty(len(slots), dtype=np.int64)
-    count = changed = 0
-    for i in range(len(slots)):
-        slot, start, end = slots[i], starts[i], ends[i]
-        if edge[slot] == ve[slot]:
-            continue  # matched to its end already
-        if end > edge[slot]:
-            touched[changed] = slot
-            changed += 1
-        if start > edge[slot]:
-            if matched and piece[slot] != none:
-                at[count], out_slot[count] = edge[slot] + 1, slot
-                out_start[count], out_end[count] = piece[slot], edge[slot]
-                count += 1
-            if not matched:
-                at[count], out_slot[count] = start + 1, slot
-                out_start[count], out_end[count] = edge[slot], start
-                count += 1
-            piece[slot] = start
-            edge[slot] = end
-        else:
-            if piece[slot] == none:
-                piece[slot] = start
-            edge[slot] = max(edge[slot], end)
-        if edge[slot] == ve[slot] and matched:
-            at[count], out_slot[count] = start + 1, slot
-            out_start[count], out_end[count] = piece[slot], ve[slot]
-            count += 1
-            piece[slot] = none
-    return at[:count], out_start[:count], out_end[:count], out_slot[:count], touched[:changed]
-
-
-@compiled
-def _time_out(due_at, due, ve, edge, piece, matched):  # type: ignore[no-untyped-def]
-    """Pieces that end because nothing came: a matched one past its edge, an unmatched one at
-    the end of its row."""
-    none = np.iinfo(np.int64).max
-    at = np.empty(len(due), dtype=np.int64)
-    out_start = np.empty(len(due), dtype=np.int64)
-    out_end = np.empty(len(due), dtype=np.int64)
-    out_slot = np.empty(len(due), dtype=np.int64)
-    count = 0
-    for i in range(len(due)):
-        slot = due[i]
-        if matched:
-            if piece[slot] == none or edge[slot] == ve[slot] or edge[slot] + 1 != due_at[i]:
-                continue
-            out_start[count], out_end[count] = piece[slot], edge[slot]
-            piece[slot] = none
-        else:
-            if edge[slot] == none or edge[slot] >= ve[slot] or ve[slot] != due_at[i]:
-                continue
-            out_start[count], out_end[count] = edge[slot], ve[slot]
-            edge[slot] = ve[slot]
-        at[count], out_slot[count] = due_at[i], slot
-        count += 1
-    return at[:count], out_start[:count], out_end[:count], out_slot[:count]

@@ -11,13 +11,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from weir.events.batch import Int64s
-from weir.events.order_bytes import (
-    as_binary,
-    equally_long,
-    number_bytes,
-    order_bytes,
-    side_by_side,
-)
+from weir.events.order_bytes import as_binary, equally_long, number_bytes, order_bytes
+from weir.events.order_bytes_loops import side_by_side
 
 
 def row_keys(columns: Sequence[tuple[pa.Array, bool]], arrivals: Int64s) -> pa.Array:

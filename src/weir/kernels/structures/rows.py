@@ -19,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.compiled import compiled
 from weir.events.hashing import binary_buffers
 from weir.events.memory import array_of
 from weir.kernels.structures.keys import grown
+from weir.kernels.structures.rows_loops import gather_bytes
 
 
 class RowStore:
@@ -268,15 +268,3 @@ class _NullColumn:
 
     def drop(self, slots: Int64s) -> None:
         pass
-
-
-@compiled
-def gather_bytes(buffer, starts, offsets):  # type: ignore[no-untyped-def]
-    """Pieces of a buffer, one after the other; piece i is `offsets[i + 1] − offsets[i]` long."""
-    result = np.empty(offsets[-1], dtype=np.uint8)
-    for i in range(len(starts)):
-        start = starts[i]
-        for at in range(offsets[i], offsets[i + 1]):
-            result[at] = buffer[start]
-            start += 1
-    return result

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import OPEN, Int64s
-from weir.events.compiled import in_place
 from weir.kernels.structures.keys import each_once
+from weir.kernels.structures.time_queue_loops import drop_stale, merge_runs, push_all
 
 _NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -107,26 +107,10 @@ class _Merge:
         """Merge this many more; at the end the one run."""
         if not len(self._one) or not len(self._other):
             return self._one if len(self._one) else self._other
-        if not _merge(*self._whole, self._times, self._ids, self._done, count):
+        if not merge_runs(*self._whole, self._times, self._ids, self._done, count):
             return self
         popped = len(self._times) - len(self)
         return _Run(self._times[popped:], self._ids[popped:])
-
-
-@in_place
-def _merge(a_times, a_ids, b_times, b_ids, times, ids, done, count):  # type: ignore[no-untyped-def]
-    """Go on from where `done` says; whether all are merged."""
-    i, j = done[0], done[1]
-    until = min(i + j + count, len(times))
-    for at in range(i + j, until):
-        if j == len(b_times) or (i < len(a_times) and a_times[i] <= b_times[j]):
-            times[at], ids[at] = a_times[i], a_ids[i]
-            i += 1
-        else:
-            times[at], ids[at] = b_times[j], b_ids[j]
-            j += 1
-    done[0], done[1] = i, j
-    return until == len(times)
 
 
 def _sorted(times: Int64s, ids: Int64s) -> tuple[Int64s, Int64s]:
@@ -160,7 +144,7 @@ class Holds:
     def push(self, starts: Int64s, ids: Int64s, current: Int64s) -> None:
         if self._size + len(starts) > len(self._starts):
             self._make_room(len(starts), current)
-        self._size = _push_all(self._starts, self._ids, self._size, starts, ids)
+        self._size = push_all(self._starts, self._ids, self._size, starts, ids)
 
     def _make_room(self, count: int, current: Int64s) -> None:
         """Drop what is stale or was pushed twice; then there is room for this many more."""
@@ -173,42 +157,5 @@ class Holds:
 
     def minimum(self, current: Int64s) -> int:
         """The smallest start still held; `OPEN` when nothing is."""
-        self._size = _drop_stale(self._starts, self._ids, self._size, current)
+        self._size = drop_stale(self._starts, self._ids, self._size, current)
         return int(self._starts[0]) if self._size else OPEN
-
-
-@in_place
-def _push_one(heap, ids, size, start, owner):  # type: ignore[no-untyped-def]
-    at = size
-    while at > 0 and heap[(at - 1) >> 1] > start:
-        heap[at], ids[at] = heap[(at - 1) >> 1], ids[(at - 1) >> 1]
-        at = (at - 1) >> 1
-    heap[at], ids[at] = start, owner
-    return size + 1
-
-
-@in_place
-def _push_all(heap, ids, size, starts, new_ids):  # type: ignore[no-untyped-def]
-    for i in range(len(starts)):
-        size = _push_one(heap, ids, size, starts[i], new_ids[i])
-    return size
-
-
-@in_place
-def _drop_stale(heap, ids, size, current):  # type: ignore[no-untyped-def]
-    while size > 0 and current[ids[0]] != heap[0]:
-        size -= 1
-        start, owner = heap[size], ids[size]
-        at = 0
-        while True:
-            child = 2 * at + 1
-            if child >= size:
-                break
-            if child + 1 < size and heap[child + 1] < heap[child]:
-                child += 1
-            if heap[child] >= start:
-                break
-            heap[at], ids[at] = heap[child], ids[child]
-            at = child
-        heap[at], ids[at] = start, owner
-    return size

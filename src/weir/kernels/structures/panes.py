@@ -14,11 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.compiled import compiled, in_place
 from weir.events.hashing import hash_rows
 from weir.kernels.structures.keys import KeyIndex, grown
+from weir.kernels.structures.panes_loops import (
+    EMIT,
+    fill_in,
+    first_of_new,
+    pane_hashes,
+    recent_panes,
+)
 from weir.kernels.structures.rows import RowStore
-from weir.kernels.structures.treap import EMIT, ENTER, EXIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class Groups:
         groups = self._index.encode(*hash_rows(keys, length))
         self._slots = grown(self._slots, self.capacity, -1)
         self.members = grown(self.members, self.capacity)
-        fresh = _first_of_new(groups, self._slots)
+        fresh = first_of_new(groups, self._slots)
         if len(fresh):
             index = pa.array(fresh)
             zeros = np.zeros(len(fresh), dtype=np.int64)
@@ -100,27 +105,27 @@ class Panes:
         """The pane of each row, and the panes made by this call, in order of appearance."""
         if len(groups):
             self._recent = grown(self._recent, int(groups.max()) + 1, -1)
-        panes, missing = _recent_panes(
+        panes, missing = recent_panes(
             groups, starts, ends, self._recent, self.group, self.start, self.end
         )
         if not len(missing):
             return panes, missing
         groups, starts, ends = groups[missing], starts[missing], ends[missing]
-        found = self._index.encode(*_pane_hashes(groups, starts, ends))
+        found = self._index.encode(*pane_hashes(groups, starts, ends))
         self.group = grown(self.group, self.capacity, -1)
         self.start = grown(self.start, self.capacity)
         self.end = grown(self.end, self.capacity)
-        fresh = _first_of_new(found, self.group)
+        fresh = first_of_new(found, self.group)
         new = found[fresh]
         self.group[new] = groups[fresh]
         self.start[new] = starts[fresh]
         self.end[new] = ends[fresh]
         self._recent[groups] = found
-        _fill_in(panes, found)
+        fill_in(panes, found)
         return panes, new
 
     def find(self, groups: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
-        return self._index.find(*_pane_hashes(groups, starts, ends))
+        return self._index.find(*pane_hashes(groups, starts, ends))
 
     def live(self) -> Int64s:
         return np.flatnonzero(self.group >= 0)
@@ -128,81 +133,3 @@ class Panes:
     def release(self, panes: Int64s) -> None:
         self._index.release(panes)
         self.group[panes] = -1
-
-
-@compiled
-def _first_of_new(numbers, known):  # type: ignore[no-untyped-def]
-    """The first row of each number whose place in `known` is −1 (which is left so)."""
-    rows = np.empty(len(numbers), dtype=np.int64)
-    count = 0
-    for row in range(len(numbers)):
-        if known[numbers[row]] == -1:
-            known[numbers[row]] = -2
-            rows[count] = row
-            count += 1
-    for i in range(count):
-        known[numbers[rows[i]]] = -1
-    return rows[:count]
-
-
-@compiled
-def _recent_panes(groups, starts, ends, recent, group_of, start_of, end_of):  # type: ignore[no-untyped-def]
-    """Each row's pane where it is the one its group used last; elsewhere −2 − i, where row
-    `missing[i]` is the first of that pane since the group used another. The rows `missing`.
-
-    Whoever calls this puts the panes of those rows into `recent`.
-    """
-    panes = np.empty(len(groups), dtype=np.int64)
-    missing = np.empty(len(groups), dtype=np.int64)
-    count = 0
-    for row in range(len(groups)):
-        group = groups[row]
-        pane = recent[group]
-        if pane >= 0:
-            same = (
-                start_of[pane] == starts[row]
-                and end_of[pane] == ends[row]
-                and group_of[pane] == group
-            )
-        elif pane < -1:
-            first = missing[-2 - pane]
-            same = starts[first] == starts[row] and ends[first] == ends[row]
-        else:
-            same = False
-        if not same:
-            missing[count] = row
-            pane = -2 - count
-            recent[group] = pane
-            count += 1
-        panes[row] = pane
-    return panes, missing[:count].copy()
-
-
-@in_place
-def _fill_in(panes, found):  # type: ignore[no-untyped-def]
-    for row in range(len(panes)):
-        if panes[row] < 0:
-            panes[row] = found[-2 - panes[row]]
-
-
-@in_place
-def _mix(word):  # type: ignore[no-untyped-def]
-    word ^= word >> np.uint64(32)
-    word *= np.uint64(0xD6E8FEB86659FD93)
-    word ^= word >> np.uint64(29)
-    return word
-
-
-@compiled
-def _pane_hashes(groups, starts, ends):  # type: ignore[no-untyped-def]
-    """Within a group a bijection of (start, end), so panes of a group never collide."""
-    first = np.empty(len(groups), dtype=np.uint64)
-    second = np.empty(len(groups), dtype=np.uint64)
-    for row in range(len(groups)):
-        group = _mix(np.uint64(groups[row]) * np.uint64(0x9E3779B97F4A7C15))
-        first[row] = _mix(np.uint64(starts[row]) * np.uint64(0xC2B2AE3D27D4EB4F) + group)
-        second[row] = _mix(np.uint64(ends[row]) ^ (group * np.uint64(0xA0761D6478BD642F)))
-    return first, second
-
-
-__all__ = ["EMIT", "ENTER", "EXIT", "Groups", "Operations", "Panes"]

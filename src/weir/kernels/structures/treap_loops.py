@@ -16,14 +16,16 @@ import numpy as np
 
 from weir.events.compiled import compiled, in_place
 
-KEY, LEFT, RIGHT, SIZE = 0, 1, 2, 3
+KEY, LEFT, RIGHT, SIZE = range(4)
+"""Columns of `nodes`."""
 FIELDS = 4
-ENTER, EXIT, EMIT = 0, 1, 2
-FIRST, LAST, DISC, CONT, ALL = 0, 1, 2, 3, 4
+FIRST, LAST, DISC, CONT, ALL = range(5)
+"""Queries: the first node, the last, that of a quantile, the two that one lies between; all, which
+`in_order` answers."""
 
 
 @in_place
-def _priority(node):  # type: ignore[no-untyped-def]
+def _priority(node):
     # Mixed well (splitmix64): one multiplication would follow keys that are themselves spread by
     # the golden ratio, and the tree would be a list.
     word = np.uint64(node + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -33,7 +35,7 @@ def _priority(node):  # type: ignore[no-untyped-def]
 
 
 @in_place
-def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths, other_buffer):  # type: ignore[no-untyped-def]
+def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths, other_buffer):
     """Below 0 where the first sort key (its number, and its bytes at `a`) stands before the
     second, above 0 where it stands behind."""
     if key != other_key:
@@ -48,10 +50,10 @@ def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths
 
 
 @in_place
-def _before(nodes, a, b, starts, lengths, buffer):  # type: ignore[no-untyped-def]
+def _before(nodes, a, b, starts, lengths, buffer):
     """Whether node a stands before node b."""
-    if nodes[a, 0] != nodes[b, 0]:
-        return nodes[a, 0] < nodes[b, 0]
+    if nodes[a, KEY] != nodes[b, KEY]:
+        return nodes[a, KEY] < nodes[b, KEY]
     if len(lengths):
         order = compare(
             np.int64(0), a, starts, lengths, buffer, np.int64(0), b, starts, lengths, buffer
@@ -62,41 +64,47 @@ def _before(nodes, a, b, starts, lengths, buffer):  # type: ignore[no-untyped-de
 
 
 @in_place
-def _size(nodes, node):  # type: ignore[no-untyped-def]
-    return nodes[node, 3] if node >= 0 else 0
+def _size(nodes, node):
+    return nodes[node, SIZE] if node >= 0 else 0
+
+
+@in_place
+def _count(nodes, node):
+    """Write the size of a node whose children's are right."""
+    left, right = nodes[node, LEFT], nodes[node, RIGHT]
+    nodes[node, SIZE] = 1 + _size(nodes, left) + _size(nodes, right)
 
 
 @compiled
-def insert(nodes, roots, group, new, starts, lengths, buffer):  # type: ignore[no-untyped-def]
+def insert(nodes, roots, group, new, starts, lengths, buffer):
     """Put node `new` into the group's tree."""
-    parent, side, node = -1, 0, roots[group]
+    parent, side, node = -1, LEFT, roots[group]
     priority = _priority(new)
     while node >= 0 and _priority(node) > priority:
-        nodes[node, 3] += 1
+        nodes[node, SIZE] += 1
         parent = node
-        side = 1 if _before(nodes, new, node, starts, lengths, buffer) else 2
+        side = LEFT if _before(nodes, new, node, starts, lengths, buffer) else RIGHT
         node = nodes[node, side]
     # Split what hangs below into the nodes before and after the new one.
     path = np.empty(256, dtype=np.int64)
     depth = 0
-    left_hook, left_side, right_hook, right_side = new, 1, new, 2
+    left_hook, left_side, right_hook, right_side = new, LEFT, new, RIGHT
     while node >= 0:
         path[depth] = node
         depth += 1
         if _before(nodes, node, new, starts, lengths, buffer):
             nodes[left_hook, left_side] = node
-            left_hook, left_side = node, 2
-            node = nodes[node, 2]
+            left_hook, left_side = node, RIGHT
+            node = nodes[node, RIGHT]
         else:
             nodes[right_hook, right_side] = node
-            right_hook, right_side = node, 1
-            node = nodes[node, 1]
+            right_hook, right_side = node, LEFT
+            node = nodes[node, LEFT]
     nodes[left_hook, left_side] = -1
     nodes[right_hook, right_side] = -1
     for i in range(depth - 1, -1, -1):
-        seen = path[i]
-        nodes[seen, 3] = 1 + _size(nodes, nodes[seen, 1]) + _size(nodes, nodes[seen, 2])
-    nodes[new, 3] = 1 + _size(nodes, nodes[new, 1]) + _size(nodes, nodes[new, 2])
+        _count(nodes, path[i])
+    _count(nodes, new)
     if parent >= 0:
         nodes[parent, side] = new
     else:
@@ -104,15 +112,15 @@ def insert(nodes, roots, group, new, starts, lengths, buffer):  # type: ignore[n
 
 
 @in_place
-def remove(nodes, roots, group, old, starts, lengths, buffer):  # type: ignore[no-untyped-def]
+def remove(nodes, roots, group, old, starts, lengths, buffer):
     """Take node `old` out of the group's tree."""
-    parent, side, node = -1, 0, roots[group]
+    parent, side, node = -1, LEFT, roots[group]
     while node != old:
-        nodes[node, 3] -= 1
+        nodes[node, SIZE] -= 1
         parent = node
-        side = 1 if _before(nodes, old, node, starts, lengths, buffer) else 2
+        side = LEFT if _before(nodes, old, node, starts, lengths, buffer) else RIGHT
         node = nodes[node, side]
-    a, b = nodes[old, 1], nodes[old, 2]
+    a, b = nodes[old, LEFT], nodes[old, RIGHT]
     while True:
         if a < 0 or b < 0:
             joined = a if a >= 0 else b
@@ -127,30 +135,30 @@ def remove(nodes, roots, group, old, starts, lengths, buffer):  # type: ignore[n
         if a < 0 or b < 0:
             break
         if joined == a:
-            nodes[a, 3] += nodes[b, 3]
-            parent, side, a = a, 2, nodes[a, 2]
+            nodes[a, SIZE] += nodes[b, SIZE]
+            parent, side, a = a, RIGHT, nodes[a, RIGHT]
         else:
-            nodes[b, 3] += nodes[a, 3]
-            parent, side, b = b, 1, nodes[b, 1]
+            nodes[b, SIZE] += nodes[a, SIZE]
+            parent, side, b = b, LEFT, nodes[b, LEFT]
 
 
 @in_place
-def kth(nodes, root, rank):  # type: ignore[no-untyped-def]
+def kth(nodes, root, rank):
     """The node with this many before it."""
     node = root
     while True:
-        before = _size(nodes, nodes[node, 1])
+        before = _size(nodes, nodes[node, LEFT])
         if rank < before:
-            node = nodes[node, 1]
+            node = nodes[node, LEFT]
         elif rank == before:
             return node
         else:
             rank -= before + 1
-            node = nodes[node, 2]
+            node = nodes[node, RIGHT]
 
 
 @compiled
-def in_order(nodes, root, out, at):  # type: ignore[no-untyped-def]
+def in_order(nodes, root, out, at):
     """Write all nodes of a tree, from `at` on; where they end."""
     stack = np.empty(256, dtype=np.int64)
     depth, node = 0, root
@@ -158,39 +166,44 @@ def in_order(nodes, root, out, at):  # type: ignore[no-untyped-def]
         while node >= 0:
             stack[depth] = node
             depth += 1
-            node = nodes[node, 1]
+            node = nodes[node, LEFT]
         depth -= 1
         node = stack[depth]
         out[at] = node
         at += 1
-        node = nodes[node, 2]
+        node = nodes[node, RIGHT]
     return at
 
 
 @compiled
-def move(kind, node, following, nodes, roots, group, starts, lengths, buffer):  # type: ignore[no-untyped-def]
-    """A pane's nodes, from its first on, enter their group's tree or leave it."""
+def insert_chain(node, following, nodes, roots, group, starts, lengths, buffer):
+    """Put a chain of nodes, from this one on, into the group's tree."""
     while node >= 0:
-        if kind == 0:
-            insert(nodes, roots, group, node, starts, lengths, buffer)
-        else:
-            remove(nodes, roots, group, node, starts, lengths, buffer)
+        insert(nodes, roots, group, node, starts, lengths, buffer)
         node = following[node]
 
 
 @in_place
-def answer(nodes, root, query, p, q, out):  # type: ignore[no-untyped-def]
+def remove_chain(node, following, nodes, roots, group, starts, lengths, buffer):
+    """Take a chain of nodes, from this one on, out of the group's tree."""
+    while node >= 0:
+        remove(nodes, roots, group, node, starts, lengths, buffer)
+        node = following[node]
+
+
+@in_place
+def answer(nodes, root, query, p, q, out):
     """The two nodes that a query asks for (−1 for none; p/q is a quantile), and the rest of the
     division that a quantile's place is."""
     n = _size(nodes, root)
     out[0] = out[1] = -1
     if n == 0:
         return 0
-    if query == 0:
+    if query == FIRST:
         out[0] = kth(nodes, root, np.int64(0))
-    elif query == 1:
+    elif query == LAST:
         out[0] = kth(nodes, root, n - 1)
-    elif query == 2:
+    elif query == DISC:
         out[0] = kth(nodes, root, max((p * n + q - 1) // q, 1) - 1)
     else:
         rank = p * (n - 1) // q

@@ -21,7 +21,8 @@ ONE, OTHER, BEFORE, AFTER = range(4)
 
 
 @in_place
-def insert(slot, group, ve, links, table):  # type: ignore[no-untyped-def]
+def insert(slot, group, ve, links, table):
+    """Put a row into its group's heap, and at the end of its list."""
     last = table[group, LAST]
     links[slot, ONE] = links[slot, OTHER] = links[slot, AFTER] = -1
     links[slot, BEFORE] = last
@@ -34,13 +35,14 @@ def insert(slot, group, ve, links, table):  # type: ignore[no-untyped-def]
 
 
 @in_place
-def insert_all(slots, groups, ve, links, table):  # type: ignore[no-untyped-def]
+def insert_all(slots, groups, ve, links, table):
+    """Put rows into their groups."""
     for i in range(len(slots)):
         insert(slots[i], groups[i], ve, links, table)
 
 
 @in_place
-def pop(group, ve, links, table):  # type: ignore[no-untyped-def]
+def pop(group, ve, links, table):
     """Take out the row that ends first."""
     slot = table[group, ROOT]
     table[group, ROOT] = _melded(links[slot, ONE], links[slot, OTHER], ve, links)
@@ -57,7 +59,7 @@ def pop(group, ve, links, table):  # type: ignore[no-untyped-def]
 
 
 @in_place
-def _melded(a, b, ve, links):  # type: ignore[no-untyped-def]
+def _melded(a, b, ve, links):
     """Two skew heaps as one: children change places on the way down, which keeps it shallow."""
     root = parent = -1
     while a >= 0 and b >= 0:
@@ -79,14 +81,14 @@ def _melded(a, b, ve, links):  # type: ignore[no-untyped-def]
 
 
 @in_place
-def chain(slot, chained, links):  # type: ignore[no-untyped-def]
+def chain(slot, chained, links):
     """Put a popped row before a chain of such; −1 is the empty one."""
     links[slot, ONE] = chained
     return slot
 
 
 @compiled
-def slots_of(slot, links):  # type: ignore[no-untyped-def]
+def slots_of(slot, links):
     """The rows of a chain."""
     count, at = 0, slot
     while at >= 0:

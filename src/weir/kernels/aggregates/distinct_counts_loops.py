@@ -1,0 +1,128 @@
+"""Compiled loops of COUNT(DISTINCT) (see `distinct_counts.py` for how it counts)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled, in_place
+from weir.kernels.structures.panes_loops import EMIT, ENTER
+
+# Fields of a number: the slot of its value, its pane and how often that had been dropped, and
+# its neighbours in its pane's list, which is a ring.
+SLOT, PANE, TICKET, NEXT, BEFORE = range(5)
+# Fields of a pane: its list and the length of it (as the dropped have), values that come with
+# its start, values that go with its end, how often a pane of this number was dropped.
+FIRST, SIZE, GAIN, LOSS, DROPS = range(5)
+NO_SLOT, _SLOT_TO_COME = -1, -2
+"""What is in place of the slot of a value that is not held, and of one that is about to be."""
+
+
+@in_place
+def _link(number, held, lists, at):
+    held[number, NEXT] = held[number, BEFORE] = number
+    if lists[at, SIZE]:
+        _join(number, lists[at, FIRST], held)
+    lists[at, FIRST] = number
+    lists[at, SIZE] += 1
+
+
+@in_place
+def _unlink(number, held, lists, at):
+    following, before = held[number, NEXT], held[number, BEFORE]
+    held[before, NEXT], held[following, BEFORE] = following, before
+    lists[at, FIRST] = following
+    lists[at, SIZE] -= 1
+
+
+@in_place
+def _join(one, other, held):
+    """Make one ring of two."""
+    last, other_last = held[one, BEFORE], held[other, BEFORE]
+    held[last, NEXT], held[other, BEFORE] = other, last
+    held[other_last, NEXT], held[one, BEFORE] = one, other_last
+
+
+@compiled
+def hold_values(numbers, panes, start, end, held, lists, dropped):
+    """Values come into panes; the rows that first name a number."""
+    rows = np.empty(len(numbers), dtype=np.int64)
+    count = 0
+    for row in range(len(numbers)):
+        number, pane = numbers[row], panes[row]
+        before = held[number, PANE]
+        lasts = False
+        if held[number, SLOT] == NO_SLOT:
+            held[number, SLOT] = _SLOT_TO_COME
+            rows[count] = row
+            count += 1
+        elif held[number, TICKET] != lists[before, DROPS]:
+            _unlink(number, held, dropped, np.int64(0))
+        elif end[before] >= end[pane]:
+            continue
+        else:
+            lasts = start[pane] < end[before]
+            _unlink(number, held, lists, before)
+        if lasts:
+            lists[before, LOSS] -= 1
+        else:
+            lists[pane, GAIN] += 1
+        lists[pane, LOSS] += 1
+        held[number, PANE], held[number, TICKET] = pane, lists[pane, DROPS]
+        _link(number, held, lists, pane)
+    return rows[:count]
+
+
+@in_place
+def replay_distinct(kinds, groups, panes, lists, distinct, out):
+    """Run the operations; at each EMIT how many values its group has."""
+    emitted = 0
+    for op in range(len(kinds)):
+        if kinds[op] == EMIT:
+            out[emitted] = distinct[groups[op]]
+            emitted += 1
+        elif kinds[op] == ENTER:
+            distinct[groups[op]] += lists[panes[op], GAIN]
+        else:
+            distinct[groups[op]] -= lists[panes[op], LOSS]
+
+
+@in_place
+def drop_panes(panes, held, lists, dropped):
+    """Panes leave their values to the list of the dropped."""
+    for pane in panes:
+        if lists[pane, SIZE]:
+            if dropped[0, SIZE]:
+                _join(dropped[0, FIRST], lists[pane, FIRST], held)
+            else:
+                dropped[0, FIRST] = lists[pane, FIRST]
+            dropped[0, SIZE] += lists[pane, SIZE]
+        lists[pane, SIZE] = lists[pane, GAIN] = lists[pane, LOSS] = 0
+        lists[pane, DROPS] += 1
+
+
+@compiled
+def dropped_numbers(count, held, dropped):
+    """Take so many numbers out of the list of the dropped."""
+    numbers = np.empty(count, dtype=np.int64)
+    for i in range(count):
+        numbers[i] = dropped[0, FIRST]
+        _unlink(numbers[i], held, dropped, np.int64(0))
+    return numbers
+
+
+@compiled
+def numbers_in(panes, held, lists):
+    """All numbers that panes hold, with the index of the pane each belongs to."""
+    count = 0
+    for pane in panes:
+        count += lists[pane, SIZE]
+    at = np.empty(count, dtype=np.int64)
+    numbers = np.empty(count, dtype=np.int64)
+    count = 0
+    for i in range(len(panes)):
+        number = lists[panes[i], FIRST]
+        for _ in range(lists[panes[i], SIZE]):
+            at[count], numbers[count] = i, number
+            count += 1
+            number = held[number, NEXT]
+    return at, numbers

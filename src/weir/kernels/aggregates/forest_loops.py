@@ -1,0 +1,179 @@
+"""Compiled loops of the forest (see `forest.py` for its contract)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled, in_place
+from weir.kernels.structures import treap_loops as treap
+from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
+
+# Fields of a pane besides its first entry: its last one, how many, whether it is in the tree.
+_LAST, _SIZE, _INSIDE = range(3)
+_OUT, _WAITS, _IN = range(3)
+# Fields of a group besides its tree: the first and last entry it owes, how many, and the next in
+# the list of debtors plus one (0: it is not listed, −1: there is none).
+_OWED, _LAST_OWED, _DEBT, _DEBTOR = range(4)
+# The first debtor plus one (or −1), all that is owed; the first of the spent, how many.
+_FIRST_DEBTOR, DEBTS, _SPENT, SPENT_COUNT = range(4)
+
+
+@compiled
+def add_entries(entries, panes, groups, keys, heads, fields, following, nodes, roots,
+                starts, lengths, buffer):  # fmt: skip
+    """Chain entries to their panes; the panes that wait because of them."""
+    waiting = np.empty((len(entries), 2), dtype=np.int64)
+    count = 0
+    for i in range(len(entries)):
+        entry, pane = entries[i], panes[i]
+        nodes[entry, treap.KEY] = keys[i]
+        nodes[entry, treap.LEFT] = nodes[entry, treap.RIGHT] = -1
+        nodes[entry, treap.SIZE] = 1
+        if heads[pane] < 0:
+            fields[pane, _LAST], fields[pane, _SIZE] = entry, 0
+        following[entry] = heads[pane]
+        heads[pane] = entry
+        fields[pane, _SIZE] += 1
+        if fields[pane, _INSIDE] == _IN:
+            treap.insert(nodes, roots, groups[i], entry, starts, lengths, buffer)
+        elif fields[pane, _INSIDE] != _WAITS:
+            fields[pane, _INSIDE] = _WAITS
+            waiting[count, 0], waiting[count, 1] = pane, groups[i]
+            count += 1
+    return waiting[:count]
+
+
+@compiled
+def settle_panes(waiting, heads, fields, following, nodes, roots, starts, lengths, buffer):
+    """Panes that still wait enter."""
+    for i in range(len(waiting)):
+        pane, group = waiting[i]
+        if fields[pane, _INSIDE] == _WAITS:
+            _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths, buffer)
+
+
+@compiled
+def _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths, buffer):
+    if fields[pane, _INSIDE] != _IN:
+        first = heads[pane]
+        treap.insert_chain(first, following, nodes, roots, group, starts, lengths, buffer)
+        fields[pane, _INSIDE] = _IN
+
+
+@in_place
+def _leave(pane, group, heads, fields, following, nodes, roots, groups, account):
+    """The group owes the pane's entries, or has a tree no more."""
+    fields[pane, _INSIDE] = _OUT
+    size = fields[pane, _SIZE]
+    if size == 0:
+        return
+    debt = groups[group]
+    if debt[_DEBT] == 0:
+        debt[_LAST_OWED] = fields[pane, _LAST]
+    else:
+        following[fields[pane, _LAST]] = debt[_OWED]
+    debt[_OWED] = heads[pane]
+    debt[_DEBT] += size
+    account[DEBTS] += size
+    heads[pane] = -1
+    fields[pane, _SIZE] = 0
+    if debt[_DEBT] == nodes[roots[group], treap.SIZE]:
+        roots[group] = -1
+        following[debt[_LAST_OWED]] = account[_SPENT]
+        account[_SPENT] = debt[_OWED]
+        account[SPENT_COUNT] += debt[_DEBT]
+        account[DEBTS] -= debt[_DEBT]
+        debt[_DEBT] = 0
+    elif debt[_DEBTOR] == 0:
+        debt[_DEBTOR] = account[_FIRST_DEBTOR]
+        account[_FIRST_DEBTOR] = group + 1
+
+
+@in_place
+def _pay_group(group, most, following, nodes, roots, groups, account, starts, lengths, buffer):
+    """Take out what the group owes, at most so much; how much that was."""
+    debt = groups[group]
+    paid = min(most, debt[_DEBT])
+    for _ in range(paid):
+        entry = debt[_OWED]
+        debt[_OWED] = following[entry]
+        treap.remove(nodes, roots, group, entry, starts, lengths, buffer)
+        following[entry] = account[_SPENT]
+        account[_SPENT] = entry
+    debt[_DEBT] -= paid
+    account[DEBTS] -= paid
+    account[SPENT_COUNT] += paid
+    return paid
+
+
+@in_place
+def pay_debts(most, following, nodes, roots, groups, account, starts, lengths, buffer):
+    """Take entries that are owed out of their trees, at most so many, debtor by debtor."""
+    while most > 0 and account[_FIRST_DEBTOR] > 0:
+        group = account[_FIRST_DEBTOR] - 1
+        most -= _pay_group(
+            group, most, following, nodes, roots, groups, account, starts, lengths, buffer
+        )
+        if groups[group, _DEBT] == 0:
+            account[_FIRST_DEBTOR] = groups[group, _DEBTOR]
+            groups[group, _DEBTOR] = 0
+
+
+@compiled
+def collect_spent(count, following, account):
+    """Give back so many of the spent."""
+    entries = np.empty(count, dtype=np.int64)
+    for i in range(count):
+        entries[i] = account[_SPENT]
+        account[_SPENT] = following[entries[i]]
+    account[SPENT_COUNT] -= count
+    return entries
+
+
+@compiled
+def _change(kind, pane, group, heads, fields, following, nodes, roots, groups, account,
+            starts, lengths, buffer):  # fmt: skip
+    """A pane enters or leaves; or, for an EMIT, the tree is made what it should be."""
+    if kind == ENTER:
+        _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths, buffer)
+    elif kind == EXIT:
+        _leave(pane, group, heads, fields, following, nodes, roots, groups, account)
+    else:
+        most = groups[group, _DEBT]
+        _pay_group(group, most, following, nodes, roots, groups, account, starts, lengths, buffer)
+
+
+@compiled
+def replay_answers(kinds, groups, panes, heads, fields, following, nodes, roots, debts, account,
+                   query, p, q, starts, lengths, buffer, out, rests):  # fmt: skip
+    """Run the operations; at each EMIT the nodes that answer the query, and its rest."""
+    emitted = 0
+    for op in range(len(kinds)):
+        _change(
+            kinds[op], panes[op], groups[op], heads, fields, following, nodes, roots,
+            debts, account, starts, lengths, buffer,
+        )  # fmt: skip
+        if kinds[op] == EMIT:
+            rests[emitted] = treap.answer(nodes, roots[groups[op]], query, p, q, out[emitted])
+            emitted += 1
+
+
+@compiled
+def replay_members(kinds, groups, panes, heads, fields, following, nodes, roots, debts, account,
+                   starts, lengths, buffer, counts):  # fmt: skip
+    """Run the operations; at each EMIT all nodes in order, one list after the other."""
+    out = np.empty(1024, dtype=np.int64)
+    at = emitted = 0
+    for op in range(len(kinds)):
+        _change(
+            kinds[op], panes[op], groups[op], heads, fields, following, nodes, roots,
+            debts, account, starts, lengths, buffer,
+        )  # fmt: skip
+        if kinds[op] == EMIT:
+            root = roots[groups[op]]
+            counts[emitted] = nodes[root, treap.SIZE] if root >= 0 else 0
+            if at + counts[emitted] > len(out):
+                out = np.concatenate((out, np.empty(len(out) + counts[emitted], dtype=np.int64)))
+            at = treap.in_order(nodes, root, out, at)
+            emitted += 1
+    return out[:at]

@@ -1,0 +1,39 @@
+"""Compiled loops of the measure of lanes."""
+
+from __future__ import annotations
+
+from weir.events.compiled import in_place
+from weir.kernels.structures.panes_loops import EMIT, ENTER
+
+
+@in_place
+def count_rows(lanes, panes):
+    """Add each row to the only lane of its pane."""
+    for pane in panes:
+        lanes[pane, 0] += 1
+
+
+@in_place
+def add_rows(lanes, panes, shares):
+    """Add each row's shares to the lanes of its pane."""
+    for row in range(len(panes)):
+        for i in range(shares.shape[1]):
+            lanes[panes[row], i] += shares[row, i]
+
+
+@in_place
+def replay_lanes(kinds, groups, panes, lanes, running, out):
+    """Run the operations; at each EMIT the running lanes of its group."""
+    emitted = 0
+    for op in range(len(kinds)):
+        group, pane = groups[op], panes[op]
+        # By number: Numba would make an array for each row.
+        for i in range(running.shape[1]):
+            if kinds[op] == EMIT:
+                out[emitted, i] = running[group, i]
+            elif kinds[op] == ENTER:
+                running[group, i] += lanes[pane, i]
+            else:
+                running[group, i] -= lanes[pane, i]
+        if kinds[op] == EMIT:
+            emitted += 1

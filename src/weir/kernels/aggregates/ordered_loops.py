@@ -1,0 +1,48 @@
+"""The compiled loop that keeps the best row of each pane."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled
+from weir.kernels.structures import treap_loops as treap
+
+
+@compiled
+def best_rows(panes, keys, firsts, sizes, data, sign, heads, nodes, starts, lengths, buffer, mark):
+    """The best row of each pane that beats what the pane has, and the entries so beaten. The
+    rows' sort keys come first, then those of entries."""
+    rows = np.empty(len(panes), dtype=np.int64)
+    count = 0
+    for row in range(len(panes)):
+        at = mark[panes[row]]
+        if at < 0:
+            mark[panes[row]] = count
+            rows[count] = row
+            count += 1
+            continue
+        rival = rows[at]
+        order = treap.compare(
+            keys[row], row, firsts, sizes, data, keys[rival], rival, firsts, sizes, data
+        )
+        if sign * order < 0:
+            rows[at] = row
+    beaten = np.empty(count, dtype=np.int64)
+    kept = lost = 0
+    for i in range(count):
+        row = rows[i]
+        mark[panes[row]] = -1
+        entry = heads[panes[row]]
+        if entry >= 0:
+            key = nodes[entry, treap.KEY]
+            order = treap.compare(
+                keys[row], row, firsts, sizes, data, key, entry, starts, lengths, buffer
+            )
+            if sign * order >= 0:
+                continue
+            beaten[lost] = entry
+            lost += 1
+            heads[panes[row]] = -1
+        rows[kept] = row
+        kept += 1
+    return rows[:kept], beaten[:lost]

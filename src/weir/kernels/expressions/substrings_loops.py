@@ -1,0 +1,93 @@
+"""Compiled loops over the bytes of texts: searching, splitting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled, in_place
+
+_BLOCK = 64
+
+
+@compiled
+def find_in_rows(text, places, pattern):
+    """Whether each row contains the pattern.
+
+    Blocks in which the first and the last byte stand nowhere at their distance are skipped:
+    sixty-four places cost a few instructions. Numbers are unsigned, or they would not."""
+    found = np.zeros(len(places) - 1, dtype=np.bool_)
+    one, block, last = np.uint64(1), np.uint64(_BLOCK), np.uint64(len(pattern) - 1)
+    first_byte, last_byte = pattern[0], pattern[-1]
+    at, end, row = places[0], places[-1], 0
+    while at + last < end:
+        while at + last + block <= end:
+            candidates = np.uint8(0)
+            for i in range(block):
+                starts = np.uint8(text[at + i] == first_byte)
+                candidates |= starts & np.uint8(text[at + i + last] == last_byte)
+            if candidates:
+                break
+            at += block
+        stop = min(at + block, end - last)
+        while at < stop:
+            if text[at] == first_byte and text[at + last] == last_byte:
+                same = one
+                while same < last and text[at + same] == pattern[same]:
+                    same += one
+                if same >= last:
+                    while places[row + 1] <= at:
+                        row += 1
+                    if at + last < places[row + 1]:
+                        found[row] = True
+                        at = places[row + 1]  # once is enough
+                        break
+            at += one
+    return found
+
+
+@in_place
+def split_at_byte(text, places, valid, separator, data, ends, cuts):
+    """Write the parts between the separators end to end; how many bytes they are.
+
+    Every byte is written, and a separator written over: no branch to guess wrong."""
+    one = np.uint64(1)
+    used = part = np.uint64(0)
+    for row in range(len(valid)):
+        if valid[row]:
+            for at in range(places[row], places[row + 1]):
+                byte = text[at]
+                data[used] = byte
+                is_cut = np.uint64(byte == separator)
+                used += one - is_cut
+                ends[part + one] = used
+                part += is_cut
+            part += one
+            ends[part] = used
+        cuts[row + 1] = part
+    return used
+
+
+@in_place
+def split_at_text(text, places, valid, between, data, ends, cuts):
+    """The same for a separator of several bytes."""
+    one, width = np.uint64(1), np.uint64(len(between))
+    used = part = np.uint64(0)
+    for row in range(len(valid)):
+        if valid[row]:
+            at, stop = places[row], places[row + 1]
+            while at < stop:
+                same = np.uint64(0)
+                while same < width and at + same < stop and text[at + same] == between[same]:
+                    same += one
+                if same == width:
+                    part += one
+                    ends[part] = used
+                    at += width
+                else:
+                    data[used] = text[at]
+                    used += one
+                    at += one
+            part += one
+            ends[part] = used
+        cuts[row + 1] = part
+    return used

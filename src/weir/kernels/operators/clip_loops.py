@@ -1,0 +1,37 @@
+"""The compiled loop of CLIP joins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled
+from weir.kernels.structures.buckets_loops import PAIRS, insert, live, make_room
+
+
+@compiled
+def clips(slots, vs, ve, groups, arena, spans, free, right_vs, right_groups, at_once):
+    """Walk new left rows and right rows in order of vs, right ones first: (left slot, right
+    row) wherever a right row starts inside a left row; `at_once` takes the left row out."""
+    left = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
+    right = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
+    count = i = j = 0
+    while i < len(slots) or j < len(right_vs):
+        if i < len(slots) and (j == len(right_vs) or vs[i] < right_vs[j]):
+            if groups[i] >= 0:
+                while not insert(groups[i], slots[i], ve[i], vs[i], arena, spans):
+                    arena = make_room(groups[i], vs[i], arena, spans, free)
+            i += 1
+            continue
+        group = right_groups[j]
+        if group >= 0:
+            more = live(group, right_vs[j], arena, spans, left, count)
+            while more < 0:
+                left = np.concatenate((left, np.empty_like(left)))
+                right = np.concatenate((right, np.empty_like(right)))
+                more = live(group, right_vs[j], arena, spans, left, count)
+            right[count:more] = j
+            count = more
+            if at_once:
+                spans[group, PAIRS] = 0
+        j += 1
+    return left[:count], right[:count], arena

@@ -1,0 +1,30 @@
+"""The compiled loop of SELECT DISTINCT."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.batch import OPEN
+from weir.events.compiled import compiled
+
+
+@compiled
+def maximal_pieces(vs, ve, groups, start, end):
+    """Lengthen or begin pieces; the groups that began one, and the pieces so ended."""
+    started = np.empty(len(vs), dtype=np.int64)
+    ended = np.empty(len(vs), dtype=np.int64)
+    starts = np.empty(len(vs), dtype=np.int64)
+    ends = np.empty(len(vs), dtype=np.int64)
+    begun = count = 0
+    for row in range(len(vs)):
+        group = groups[row]
+        if start[group] != OPEN and vs[row] <= end[group]:
+            end[group] = max(end[group], ve[row])
+            continue
+        if start[group] != OPEN:
+            ended[count], starts[count], ends[count] = group, start[group], end[group]
+            count += 1
+        start[group], end[group] = vs[row], ve[row]
+        started[begun] = group
+        begun += 1
+    return started[:begun], ended[:count], starts[:count], ends[:count]

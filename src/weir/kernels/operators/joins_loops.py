@@ -1,0 +1,102 @@
+"""Compiled loops of joins: pairs of rows that live at one time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled, in_place, inlined
+from weir.kernels.structures.buckets_loops import BLOCK, insert, live, make_room
+
+_DONE, _PAIRS, _BUCKET = range(3)
+"""Why a walk stops: it is at the end, the pairs are full, or the bucket of the next row is."""
+_A, _B, _COUNT, _FULL, _NOW = range(5)
+"""Where a walk is: rows of the left, rows of the right, pairs; a bucket that is full, the time."""
+_AHEAD = 64
+"""Look-ups that are prepared at a time (see `_touch`)."""
+
+
+@compiled
+def meet(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, free):
+    """Walk both sides' new rows in order of vs; each meets the live rows of the other side."""
+    rows = np.empty(len(a) + len(b) + 16, dtype=np.int64)  # of each pair: slot, or ~slot of right
+    found = np.empty(len(rows), dtype=np.int64)  # the live row that it meets
+    at = np.zeros(5, dtype=np.int64)
+    while at[_A] + at[_B] < len(a) + len(b):
+        full = _walk(
+            a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, found, at
+        )
+        if full == _PAIRS:
+            rows = np.concatenate((rows, np.empty_like(rows)))
+            found = np.concatenate((found, np.empty_like(found)))
+        elif full == _BUCKET:
+            arena = make_room(at[_FULL], at[_NOW], arena, spans, free)
+    left, right = _as_pairs(rows, found, at[_COUNT])
+    return left, right, arena
+
+
+@in_place
+def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, found, at):
+    """Go on from where `at` says; why it stops."""
+    i, j, count = at[_A], at[_B], at[_COUNT]
+    full, read = _DONE, 0
+    while i + j < len(a) + len(b):
+        if i < len(a) and (j == len(b) or a_vs[i] <= b_vs[j]):
+            if i % _AHEAD == 0:
+                read += _touch(a_groups, i, spans)
+            side, slot, group, now, end = 0, a[i], a_groups[i], a_vs[i], a_ve[i]
+        else:
+            if j % _AHEAD == 0:
+                read += _touch(b_groups, j, spans)
+            side, slot, group, now, end = 1, b[j], b_groups[j], b_vs[j], b_ve[j]
+        if group >= 0:
+            bucket = 2 * group + side
+            more = live(bucket ^ 1, now, arena, spans, found, count)
+            if more < 0:
+                full = _PAIRS
+                break
+            if not insert(bucket, slot, end, now, arena, spans):
+                full = _BUCKET
+                at[_FULL], at[_NOW] = bucket, now
+                break
+            while count < more:
+                rows[count] = ~slot if side else slot
+                count += 1
+        i += 1 - side
+        j += side
+    at[_A], at[_B], at[_COUNT] = i, j, count
+    if full == _DONE:
+        at[_FULL] = read  # so that it is really read
+    return full
+
+
+@inlined
+def _touch(groups, first, spans):
+    """Read what the next `_AHEAD` look-ups will read, of both sides, and give some number
+    that the caller keeps.
+
+    A look-up branches on what it reads, which it waits for; here the waits overlap."""
+    total = 0
+    for i in range(first, min(first + _AHEAD, len(groups))):
+        total += spans[2 * max(groups[i], 0), BLOCK]
+    return total
+
+
+@compiled
+def intersect(left, right, left_vs, left_ve, right_vs, right_ve):
+    """The times at which both rows of each pair live."""
+    vs = np.empty(len(left), dtype=np.int64)
+    ve = np.empty(len(left), dtype=np.int64)
+    for i in range(len(left)):
+        vs[i] = max(left_vs[left[i]], right_vs[right[i]])
+        ve[i] = min(left_ve[left[i]], right_ve[right[i]])
+    return vs, ve
+
+
+@compiled
+def _as_pairs(rows, found, count):
+    left = np.empty(count, dtype=np.int64)
+    right = np.empty(count, dtype=np.int64)
+    for i in range(count):
+        left[i] = rows[i] if rows[i] >= 0 else found[i]
+        right[i] = found[i] if rows[i] >= 0 else ~rows[i]
+    return left, right

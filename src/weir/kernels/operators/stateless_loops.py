@@ -1,0 +1,38 @@
+"""Compiled loops of stateless operators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled
+
+# A de Bruijn sequence: times a power of two, its first six bits tell which.
+_DE_BRUIJN = 0x03F79D71B4CB0A89
+BIT_NUMBERS = np.empty(64, dtype=np.int64)
+BIT_NUMBERS[[(_DE_BRUIJN << i) >> 58 & 63 for i in range(64)]] = np.arange(64)
+
+
+@compiled
+def set_bits(words, bit_numbers, count):
+    """The numbers of the bits that are set, of which there are so many."""
+    rows = np.empty(count, dtype=np.int64)
+    found = 0
+    for at in range(len(words)):
+        word = words[at]
+        while word and found < count:  # behind the last row bits may be anything
+            rows[found] = 64 * at + bit_numbers[((word & -word) * _DE_BRUIJN) >> 58 & 63]
+            found += 1
+            word &= word - 1
+    return rows
+
+
+@compiled
+def repeated(vs, ve, counts, total):
+    """Each lifetime so many times, `total` in all."""
+    starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+    at = 0
+    for row in range(len(counts)):
+        for _ in range(counts[row]):
+            starts[at], ends[at] = vs[row], ve[row]
+            at += 1
+    return starts, ends

@@ -1,0 +1,111 @@
+"""What the code of a user's operator is given: events, and a context that emits and sets timers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from weir.events.batch import LATEST, OPEN, START
+from weir.events.types import BIGINT
+from weir.kernels.expressions.user_values import Misfit, converter, plain_value
+
+
+class Event:
+    """An event as the user's code sees it: `event.Amount`, `event["Amount"]`, `event.vs`,
+    `event.ve` (None while open), `event.input` (0 or 1 in COMBINE)."""
+
+    __slots__ = ("input", "values", "ve", "vs")
+
+    def __init__(self, vs: int, ve: int, values: dict[str, object], port: int) -> None:
+        self.vs = vs
+        self.ve = None if ve == OPEN else ve
+        self.values = values
+        self.input = port
+
+    def __getitem__(self, name: str) -> object:
+        return self.values[name]
+
+    def __getattr__(self, name: str) -> object:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(f"the event has no column {name}") from None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # In an `OperatorFailed` it crosses processes; unpickling by slots would ask for columns.
+        return Event, (self.vs, OPEN if self.ve is None else self.ve, self.values, self.input)
+
+    def __repr__(self) -> str:
+        return repr({"vs": self.vs, "ve": self.ve, **self.values})
+
+
+class Context:
+    """What the user's code can do: `emit` rows and `set_timer`s; `now` is the current time.
+
+    It is the same object in all calls, and of use only while one runs, in its own thread.
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, pa.DataType]] = ()) -> None:
+        self.now = START
+        self.timers: list[int] = []
+        self.rows: list[tuple[int, int, int, list[object]]] = []
+        self._columns = [(name, converter(dtype)) for name, dtype in columns]
+        self._names = frozenset(name for name, _ in columns)
+        self._final = START
+        self._thread: int | None = None
+
+    def begin(self, now: int, final: int) -> None:
+        self.now, self._final = now, final
+        self._thread = threading.get_ident()
+
+    def end(self) -> None:
+        self._thread = None
+
+    def emit(self, *, vs: int | None = None, ve: int | None = None, **columns: object) -> None:
+        """A row valid from `vs` (default: now) to `ve` (default: one tick)."""
+        self._check_running("emit")
+        start = self.now if vs is None else _time(vs, "vs")
+        end = start + 1 if ve is None else _time(ve, "ve")
+        if start < self.now:
+            raise ValueError(f"emit at vs = {start}, which is before the current time {self.now}")
+        if not columns.keys() <= self._names:
+            unknown = sorted(columns.keys() - self._names)
+            known = ", ".join(name for name, _ in self._columns)
+            raise TypeError(
+                f"it emits {unknown}, which it does not declare; its columns are {known}"
+            )
+        row = []
+        for name, convert in self._columns:
+            try:
+                row.append(convert(columns.get(name)))
+            except Misfit as misfit:
+                raise TypeError(f"column {name} must be {misfit}") from None
+        if start < end:
+            self.rows.append((self._final, start, end, row))
+
+    def set_timer(self, time: int) -> None:
+        """Ask for `on_time(time)`; a time that has passed is an error."""
+        self._check_running("set_timer")
+        time = _time(time, "a timer")
+        if time <= self.now:
+            raise ValueError(f"a timer at {time}, which is not after the current time {self.now}")
+        self.timers.append(time)
+
+    def _check_running(self, what: str) -> None:
+        if self._thread != threading.get_ident():
+            raise RuntimeError(f"{what} outside of on_event and on_time, or in another thread")
+
+
+def _time(given: object, what: str) -> int:
+    """A time that the user's code gives, or an open end."""
+    try:
+        time = plain_value(given, BIGINT)
+    except Misfit as misfit:
+        raise TypeError(f"{what} must be {misfit}") from None
+    if not isinstance(time, int):
+        raise TypeError(f"{what} must be BIGINT, not None")
+    if abs(time) > LATEST and (time, what) != (OPEN, "ve"):
+        raise ValueError(f"{what} = {time}, which is beyond ±2⁶² ticks")
+    return time

@@ -1,0 +1,124 @@
+"""Instances of a user's operator class: how they are made and called, and what their state may be.
+
+State is brought into the form in which a snapshot gives it back: numbers and texts after every call
+(`settle`); LISTs and STRUCTs, which may be long, must have that form at the end of a step
+(`check_nested`). So a restart changes nothing. Whatever fails is an `OperatorFailed` that names the
+code and the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+
+import pyarrow as pa
+
+from weir.errors import OperatorFailed
+from weir.events.types import type_name
+from weir.kernels.expressions.evaluation import RowFailure
+from weir.kernels.expressions.user_calls import failure_place, guarded
+from weir.kernels.expressions.user_values import Misfit, is_plain, plain_value, shown, typed_array
+from weir.kernels.operators.user_context import Context
+from weir.plan.user_code import OperatorCall
+
+
+class UserInstances:
+    """Makes instances of one operator's class, calls them, and reads and writes their state."""
+
+    def __init__(self, call: OperatorCall) -> None:
+        self._operator, self._arguments = call.operator, call.args
+        state = call.operator.state
+        self._scalars = [(n, t) for n, t in state if not pa.types.is_nested(t)]
+        self._nested = [(n, t) for n, t in state if pa.types.is_nested(t)]
+        self._on_event: object = getattr(call.operator.implementation, "on_event", None)
+
+    @property
+    def has_nested_state(self) -> bool:
+        return bool(self._nested)
+
+    def make(self, event: object) -> object:
+        """A new instance. Lists that it has from its class or its arguments are its own."""
+        implementation = self._operator.implementation
+        made = guarded(
+            f"{self._operator.name}.__init__",
+            lambda: implementation(*deepcopy(self._arguments)),
+            (), event, implementation,
+        )  # fmt: skip
+        for name, dtype in self._nested:
+            if isinstance(value := getattr(made, name, None), list | dict):
+                self._set(made, name, self._plain(name, value, dtype, event), event)
+        return made
+
+    def restore(self, row: Mapping[str, object]) -> object:
+        """A new instance with the state that a row of a snapshot has."""
+        event = "its first call after a restart"
+        made = self.make(event)
+        for name, _ in self._operator.state:
+            self._set(made, name, row[f"${name}"], event)
+        return made
+
+    def call(
+        self, method: str, instance: object, argument: object, context: Context, event: object
+    ) -> None:
+        """Call `on_event` or `on_time`, which must return nothing."""
+        code = getattr(self._operator.implementation, method, None)
+        if code is None:
+            raise self.failed(event, f"it has no {method}; define it, or set no timer")
+        name = f"{self._operator.name}.{method}"
+        given = guarded(name, lambda: getattr(instance, method)(argument, context), (), event, code)
+        if given is not None:
+            raise self.failed(event, f"it must return None, not {shown(given)}; ctx.emit emits")
+
+    def settle(self, instance: object, event: object) -> None:
+        """Bring numbers and texts of the state into the form that a snapshot gives back."""
+        for name, dtype in self._scalars:
+            value = self._get(instance, name, event)
+            plain = self._plain(name, value, dtype, event)
+            if plain is not value:
+                self._set(instance, name, plain, event)
+
+    def check_nested(self, instance: object, event: object) -> None:
+        """Fail if a LIST or STRUCT of the state is not in the form that a snapshot gives back."""
+        for name, dtype in self._nested:
+            value = self._get(instance, name, event)
+            self._plain(name, value, dtype, event)
+            if not is_plain([value], dtype):
+                why = f"its state `{name}` must be {type_name(dtype)} of plain values (list, "
+                why += "dict in the order of the type, int, float, …), as a restart gives "
+                why += f"them back, not {shown(value)}"
+                raise self.failed(event, why)
+
+    def state(self, instances: Sequence[object]) -> dict[str, pa.Array]:
+        """The state of these instances as columns of a snapshot."""
+        return {
+            f"${name}": self._column(name, dtype, instances) for name, dtype in self._operator.state
+        }
+
+    def _column(self, name: str, dtype: pa.DataType, instances: Sequence[object]) -> pa.Array:
+        values = [self._get(instance, name, "a checkpoint") for instance in instances]
+        try:
+            return typed_array(values, dtype)
+        except RowFailure as failure:
+            why = f"its state `{name}` must be {failure.why}"
+            raise self.failed("a checkpoint", why) from None
+
+    def _get(self, instance: object, name: str, event: object) -> object:
+        what = f"{self._operator.name}.{name}"
+        return guarded(what, getattr, (instance, name), event, self._on_event)
+
+    def _set(self, instance: object, name: str, value: object, event: object) -> None:
+        what = f"{self._operator.name}.{name}"
+        guarded(what, setattr, (instance, name, value), event, self._on_event)
+
+    def _plain(self, name: str, value: object, dtype: pa.DataType, event: object) -> object:
+        try:
+            return plain_value(value, dtype)
+        except Misfit as misfit:
+            raise self.failed(event, f"its state `{name}` must be {misfit}") from None
+
+    def failed(self, event: object, cause: str) -> OperatorFailed:
+        """The error that says so, at the line where `on_event` is defined."""
+        place = failure_place(self._operator.name, self._on_event, None)
+        return OperatorFailed(
+            function=place.function, file=place.file, line=place.line, event=event, cause=cause
+        )

@@ -1,0 +1,88 @@
+"""Compiled loops that find and number the panes of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled, in_place
+
+ENTER, EXIT, EMIT = range(3)
+"""Kinds of operations: a pane enters its group's window or leaves it; a result is asked for."""
+_NEW, _SEEN = -1, -2
+"""Marks of a number that is not known: before its first row and behind it."""
+
+
+@compiled
+def first_of_new(numbers, known):
+    """The first row of each number whose place in `known` is −1 (which is left so)."""
+    rows = np.empty(len(numbers), dtype=np.int64)
+    count = 0
+    for row in range(len(numbers)):
+        if known[numbers[row]] == _NEW:
+            known[numbers[row]] = _SEEN
+            rows[count] = row
+            count += 1
+    for i in range(count):
+        known[numbers[rows[i]]] = _NEW
+    return rows[:count]
+
+
+@compiled
+def recent_panes(groups, starts, ends, recent, group_of, start_of, end_of):
+    """Each row's pane where it is the one its group used last; elsewhere −2 − i, where row
+    `missing[i]` is the first of that pane since the group used another. The rows `missing`.
+
+    Whoever calls this puts the panes of those rows into `recent`.
+    """
+    panes = np.empty(len(groups), dtype=np.int64)
+    missing = np.empty(len(groups), dtype=np.int64)
+    count = 0
+    for row in range(len(groups)):
+        group = groups[row]
+        pane = recent[group]
+        if pane >= 0:
+            same = (
+                start_of[pane] == starts[row]
+                and end_of[pane] == ends[row]
+                and group_of[pane] == group
+            )
+        elif pane < -1:
+            first = missing[-2 - pane]
+            same = starts[first] == starts[row] and ends[first] == ends[row]
+        else:
+            same = False
+        if not same:
+            missing[count] = row
+            pane = -2 - count
+            recent[group] = pane
+            count += 1
+        panes[row] = pane
+    return panes, missing[:count].copy()
+
+
+@in_place
+def fill_in(panes, found):
+    """Write the panes that were found where `recent_panes` left a mark."""
+    for row in range(len(panes)):
+        if panes[row] < 0:
+            panes[row] = found[-2 - panes[row]]
+
+
+@in_place
+def _mix(word):
+    word ^= word >> np.uint64(32)
+    word *= np.uint64(0xD6E8FEB86659FD93)
+    word ^= word >> np.uint64(29)
+    return word
+
+
+@compiled
+def pane_hashes(groups, starts, ends):
+    """Within a group a bijection of (start, end), so panes of a group never collide."""
+    first = np.empty(len(groups), dtype=np.uint64)
+    second = np.empty(len(groups), dtype=np.uint64)
+    for row in range(len(groups)):
+        group = _mix(np.uint64(groups[row]) * np.uint64(0x9E3779B97F4A7C15))
+        first[row] = _mix(np.uint64(starts[row]) * np.uint64(0xC2B2AE3D27D4EB4F) + group)
+        second[row] = _mix(np.uint64(ends[row]) ^ (group * np.uint64(0xA0761D6478BD642F)))
+    return first, second

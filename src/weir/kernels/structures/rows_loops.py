@@ -1,0 +1,19 @@
+"""The compiled loop that gathers bytes of held rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.events.compiled import compiled
+
+
+@compiled
+def gather_bytes(buffer, starts, offsets):
+    """Pieces of a buffer, one after the other; piece i is `offsets[i + 1] − offsets[i]` long."""
+    result = np.empty(offsets[-1], dtype=np.uint8)
+    for i in range(len(starts)):
+        start = starts[i]
+        for at in range(offsets[i], offsets[i + 1]):
+            result[at] = buffer[start]
+            start += 1
+    return result
