@@ -170,7 +170,7 @@ def names_that_are_none(folder: Path) -> str:
     for path in ("'a\0b.csv'", "'\0'", "''"):
         text = f"STREAM A (vs BIGINT) FROM 'a.jsonl';\nOUTPUT A TO {path};"
         (folder / "nul.weir").write_text(text, encoding="utf-8")
-        assert_clean(weir(folder, "run", "nul.weir"), 2, "is no path")
+        assert_clean(weir(folder, "run", "nul.weir"), 2, "NUL character")
     done = weir(folder, "status", "store")
     assert_clean(done, 0, "")
     assert "[/x]" in done.stdout and "s since 1970" in done.stdout
