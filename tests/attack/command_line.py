@@ -25,6 +25,7 @@ from weir.job.commits import decode_commit
 from weir.job.status import JobStatus, read_story
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import commit_key, part_key
+from weir.reliable.objects import ObjectRef
 
 ROWS = 60_000
 PROGRAM = f"""
@@ -167,18 +168,19 @@ def _open_files(most: int) -> object:
 def names_that_are_none(folder: Path) -> str:
     """NUL in paths, a `..` in a name that the store holds, a time beyond all calendars, markup."""
     hostile_folder(folder)
-    for path in ("'a\0b.csv'", "'\0'", "''"):
+    for path, told in (("'a\0b.csv'", "NUL"), ("'\0'", "NUL"), ("''", "is no path")):
         text = f"STREAM A (vs BIGINT) FROM 'a.jsonl';\nOUTPUT A TO {path};"
         (folder / "nul.weir").write_text(text, encoding="utf-8")
-        assert_clean(weir(folder, "run", "nul.weir"), 2, "is no path")
+        assert_clean(weir(folder, "run", "nul.weir"), 2, told)
     done = weir(folder, "status", "store")
     assert_clean(done, 0, "")
     assert "[/x]" in done.stdout and "s since 1970" in done.stdout
     store = ObjectStore(str(folder / "store"))
     (folder / "store" / part_key("sink.0", 1, 0)).unlink()
-    commit = decode_commit(store.get(commit_key("sink.0", 0)) or b"")
-    elsewhere = msgspec.structs.replace(commit, part="../a.jsonl")
-    store.put(commit_key("sink.0", 0), encode_record(elsewhere))
+    key = commit_key("sink.0", 0)
+    commit = decode_commit(key, store.get(key) or b"")
+    elsewhere = msgspec.structs.replace(commit, part=ObjectRef("../a.jsonl", 0, 1, 1, "00"))
+    store.put(key, encode_record(key, elsewhere))
     assert_clean(weir(folder, "read", "store", f"B {EVIL}"), 1, "'../a.jsonl'")
     return "one line each"
 
