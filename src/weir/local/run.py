@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,12 +21,13 @@ from weir.errors import PlanError
 from weir.events.batch import Batch, concat_batches, empty_batch, times
 from weir.events.order import in_order
 from weir.ingress.memory import MemoryPartition
-from weir.local.files import check_same, other_cut, run_files
+from weir.local.files import run_files
 from weir.local.runner import LocalRun
-from weir.local.second_run import checksums_here
+from weir.local.second_run import differences_here, kept_traces, other_cut
 from weir.plan.nodes import Node, Output, Program, Source, schema
 from weir.plan.properties import walk_nodes
 from weir.plan.stream import Stream
+from weir.runtime.checking import check_same
 from weir.runtime.partitions import open_partitions
 from weir.runtime.reports import Progress, RunReport
 from weir.script.program import parse_program
@@ -85,14 +87,16 @@ def collect(
         else {s.name: [_memory(s, inputs)] for s in program.sources}
     )
     batches: list[Batch] = []
-    local = LocalRun(
-        program, partitions, [lambda _, rows: batches.append(rows)],
-        cut=cut, parallelism=parallelism, check=check,
-    )  # fmt: skip
-    local.run()
-    if check:
-        other = other_cut(cut, local.events)
-        check_same(local.checksums, checksums_here(program, partitions, other, parallelism))
+    with kept_traces() if check else nullcontext() as kept:
+        local = LocalRun(
+            program, partitions, [lambda _, rows: batches.append(rows)],
+            cut=cut, parallelism=parallelism, traces=None if kept is None else kept.traces,
+        )  # fmt: skip
+        local.run()
+        if kept is not None:
+            other = other_cut(cut, local.events)
+            again = differences_here(program, partitions, kept.closed(), other, parallelism)
+            check_same(local.plan, local.topology, again)
     return _table(batches, stream)
 
 
