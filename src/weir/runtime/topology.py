@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from weir.errors import PlanError
 from weir.plan.nodes import Source
 from weir.plan.stages import Link, Split, Stage, StagedPlan, links_of, split_of, stage_schema
@@ -29,8 +31,7 @@ StreamId: TypeAlias = str
 StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamSpec:
+class StreamSpec(msgspec.Struct, frozen=True):
     """One stream: who writes it, at which outlet and as which part of it, and what it carries.
     `late` and `bad` streams are the last outlets of their vertex."""
 
@@ -85,6 +86,11 @@ class Topology:
     """In the order of their writers."""
     readers_of: Mapping[StreamId, tuple[tuple[VertexId, int], ...]]
     """Who reads each stream, and as which of its inputs; a vertex may read one twice."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Other processes wire it again: there are far more streams than vertices.
+        back = tuple(s.id for s in self.streams.values() if s.back)
+        return wire, (self.order, self.generation, back)
 
     def writer_of(self, stream: StreamId) -> VertexSpec:
         return self.vertices[self.streams[stream].writer]

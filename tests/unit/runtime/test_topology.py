@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import pickle
 
 import pytest
 
@@ -132,6 +133,11 @@ def test_the_ledger_walks_a_cycle_once() -> None:
     assert set(found.checkpoint) == set(made.vertices)
     assert set(found.needed) == set(made.streams)
     assert collect(made, Ledger()) == ()
+
+
+def test_another_process_gets_the_same_topology() -> None:
+    for made in (topology(3), wire(LOOP, back=("2.0/1.0",))):
+        assert pickle.loads(pickle.dumps(made)) == made
 
 
 def test_a_cycle_without_a_back_edge_is_refused() -> None:
