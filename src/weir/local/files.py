@@ -49,18 +49,16 @@ def run_files(
     emits = [_emit_to(writers, i) for i in range(len(program.outputs))]
     with ExitStack() as undo:
         kept = undo.enter_context(kept_traces()) if check else None
-        run = LocalRun(
-            program, partitions, emits, cut=cut, parallelism=parallelism,
-            traces=None if kept is None else kept.traces,
-        )  # fmt: skip
+        run = LocalRun(program, partitions, emits, cut=cut, parallelism=parallelism, traces=kept)
         for sink, spec in zip(run.plan.sinks, run.topology.sinks, strict=True):
             writers.append(output_writer(sink.output, Path(directory), len(spec.inputs)))
             undo.callback(writers[-1].abort)
         run.run(report)
         if kept is not None:
+            kept.close()
             other = other_cut(cut, run.events)
             again = second_differences(
-                program, directory, kept.closed(), cut=other, parallelism=parallelism
+                program, directory, kept.folder, cut=other, parallelism=parallelism
             )
             check_same(run.plan, run.topology, again)
         digests = [egress.digest for egress in run.egress]

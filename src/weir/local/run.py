@@ -90,12 +90,13 @@ def collect(
     with kept_traces() if check else nullcontext() as kept:
         local = LocalRun(
             program, partitions, [lambda _, rows: batches.append(rows)],
-            cut=cut, parallelism=parallelism, traces=None if kept is None else kept.traces,
+            cut=cut, parallelism=parallelism, traces=kept,
         )  # fmt: skip
         local.run()
         if kept is not None:
+            kept.close()
             other = other_cut(cut, local.events)
-            again = differences_here(program, partitions, kept.closed(), other, parallelism)
+            again = differences_here(program, partitions, kept.folder, other, parallelism)
             check_same(local.plan, local.topology, again)
     return _table(batches, stream)
 

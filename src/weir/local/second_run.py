@@ -54,24 +54,11 @@ class _RunRequest:
     parallelism: int
 
 
-@dataclass(frozen=True, slots=True)
-class KeptTraces:
-    """The traces that a first run leaves, and the folder that they are in."""
-
-    traces: Traces
-    folder: str
-
-    def closed(self) -> str:
-        """The folder, with all traces whole in it."""
-        self.traces.close()
-        return self.folder
-
-
 @contextmanager
-def kept_traces() -> Iterator[KeptTraces]:
+def kept_traces() -> Iterator[Traces]:
     """Traces of a first run, in a folder of their own that goes in the end."""
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
-        yield KeptTraces(Traces(folder), folder)
+        yield Traces(folder)
 
 
 def other_cut(cut: int | None, events: int | None = None) -> int:

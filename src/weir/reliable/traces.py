@@ -38,12 +38,12 @@ class Traces:
     """The traces of the streams of a run, or of a part of it, in a folder."""
 
     def __init__(self, folder: str, *, compare: bool = False) -> None:
-        self._folder, self._compare = folder, compare
+        self.folder, self._compare = folder, compare
         self._traces: list[Trace] = []
 
     def of(self, stream: str, columns: Sequence[str]) -> Trace:
         """The trace of a stream whose rows have these columns."""
-        path = os.path.join(self._folder, stream)
+        path = os.path.join(self.folder, stream)
         made = ComparedTrace(stream, path, columns) if self._compare else KeptTrace(path)
         self._traces.append(made)
         return made

@@ -119,10 +119,11 @@ def test_dependence_on_the_process_is_found(tmp_path: Path) -> None:
     with kept_traces() as kept:
         run = LocalRun(
             program, open_partitions(program, tmp_path), [lambda v, rows: None] * len(QUERIES),
-            cut=9, traces=kept.traces,
+            cut=9, traces=kept,
         )  # fmt: skip
         run.run()
-        again = second_differences(program, tmp_path, kept.closed(), cut=6, parallelism=1)
+        kept.close()
+        again = second_differences(program, tmp_path, kept.folder, cut=6, parallelism=1)
     other = {difference.stream for difference in again}
     assert other <= run.streams.keys()
     outputs = zip(run.plan.sinks, run.topology.sinks, strict=True)
@@ -188,10 +189,8 @@ def test_more_calls_and_restarts_change_no_answer(tmp_path: Path) -> None:
     program = program_of(tmp_path, {"steady": "SELECT k, COUNT(*) AS n FROM A GROUP BY k"})
     partitions = open_partitions(program, tmp_path)
     with kept_traces() as kept:
-        run = LocalRun(
-            program, partitions, [lambda v, rows: None], parallelism=2, traces=kept.traces
-        )
+        run = LocalRun(program, partitions, [lambda v, rows: None], parallelism=2, traces=kept)
         run.run()
-        kept.closed()
+        kept.close()
         for cut in (1, 7, 100):
             assert differences_here(program, partitions, kept.folder, cut, 2) == []
