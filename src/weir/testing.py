@@ -111,14 +111,8 @@ def run_program(
 
 def restart_vertices(run: LocalRun) -> None:
     """Replace every vertex by a fresh one that loads its snapshot."""
-    for stage in run.plan.stages:
-        for index, old in enumerate(run.vertices[stage.number]):
-            fresh = run.make_vertex(stage, index)
-            fresh.load(old.snapshot())
-            run.vertices[stage.number][index] = fresh
-            for source in run.sources:
-                if source.vertex is old:
-                    source.rewind(fresh, source.ingress.snapshot())
+    for vertex in run.vertices:
+        run.restart(vertex)
 
 
 def write_again(streams: Iterable[MemoryStream], chance: random.Random) -> None:

@@ -16,7 +16,7 @@ from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import RowSpan, See, Snapshot
 from weir.runtime.instance import Instance, SinkInstance, make_cursors
-from weir.runtime.topology import OutletSpec, Topology, VertexSpec
+from weir.runtime.topology import OutletSpec, Topology, VertexSpec, wire
 
 SOURCE = VertexSpec("0.0", "source", 0, 0, outlets=(OutletSpec(("0.0/0.0",)),))
 INNER = VertexSpec("1.0", "inner", 1, 0, ("0.0/0.0",), (0,), (OutletSpec(("1.0/0.0",)),))
@@ -24,13 +24,7 @@ INNER = VertexSpec("1.0", "inner", 1, 0, ("0.0/0.0",), (0,), (OutletSpec(("1.0/0
 
 def topology(sinks: int = 1) -> Topology:
     readers = [VertexSpec(f"sink.{n}", "sink", n, 0, ("1.0/0.0",), (0,)) for n in range(sinks)]
-    order = (SOURCE, INNER, *readers)
-    return Topology(
-        order,
-        {v.id: v for v in order},
-        {"0.0/0.0": "0.0", "1.0/0.0": "1.0"},
-        {"0.0/0.0": ("1.0",), "1.0/0.0": tuple(v.id for v in readers)},
-    )
+    return wire((SOURCE, INNER, *readers))
 
 
 def rows(first: int, count: int) -> Batch:
@@ -106,13 +100,17 @@ class Copying:
 
 
 def make(
-    spec: VertexSpec, segments: Mapping[str, Sequence[Segment]], snapshot: Snapshot | None
+    spec: VertexSpec,
+    segments: Mapping[str, Sequence[Segment]],
+    snapshot: Snapshot | None,
+    *,
+    check: bool = False,
 ) -> Instance:
     if spec.kind == "sink":
         return SinkInstance(spec)
     starts = snapshot.outputs if snapshot is not None else (0,)
     streams = {
-        name: LogStream(name, segments.get(name, ()), start)
+        name: LogStream(name, segments.get(name, ()), start, check=check)
         for name, start in zip(spec.outputs, starts, strict=True)
     }
     made = Copying(spec, streams)

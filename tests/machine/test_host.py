@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 import msgspec
@@ -13,13 +14,14 @@ from machine.jobs import (
     entry,
     make,
     order,
+    rows,
     sealed,
     segment,
     stored,
     topology,
 )
 from weir.errors import RunError
-from weir.events.batch import OPEN
+from weir.events.batch import OPEN, concat_batches
 from weir.job.commits import Commit, decode_commit
 from weir.job.host import Host
 from weir.job.messages import Checkpoint, Orders, Place, VertexOrder
@@ -48,7 +50,8 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
-from weir.reliable.codec import encode_record, encode_snapshot
+from weir.reliable.codec import encode_entries, encode_record, encode_snapshot
+from weir.reliable.digest import digest
 from weir.reliable.keys import commit_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
@@ -470,6 +473,30 @@ def test_a_segment_that_cannot_be_read_fails_its_writer_and_names_it() -> None:
     assert Get(log.key) in host.work(0.0)[1]
     host.handle(Loaded(log.key, b"torn"), 0.0)
     assert host.report().vertices[0].corrupt == (log.key,)
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_other_rows_under_durable_numbers_fail_the_writer_and_the_row_is_named(
+    readable: bool,
+) -> None:
+    host = Host("h1", topology(), STRATEGIES, partial(make, check=True), SETTINGS)
+    log = segment("0.0/0.0", 0, 3)
+    body = bytes(encode_entries(log.key, (entry(0, 3),)))
+    was = str(digest(rows(0, 3)))
+    log = msgspec.structs.replace(log, ref=ObjectRef.of(log.key, body), digest=was)
+    obey(host, order("0.0", segments={"0.0/0.0": (log,)}))
+    other = concat_batches([rows(0, 2), rows(7, 1)])
+    host.handle(ChunkRead("0.0", 1, Entry(0, other, 3)), 0.0)
+    assert Get(log.key) in work(host)
+    host.handle(ChunkRead("0.0", 1, entry(3, 3)), 0.0)
+    work(host)
+    (told,) = host.report().vertices
+    assert (told.status, told.outputs) == ("running", (3,)), "it waits for the store"
+    host.handle(Loaded(log.key, body if readable else b"torn"), 0.0)
+    (told,) = host.report().vertices
+    where = "row 2 was {'vs': 2," if readable else "among the rows from 0 to 3"
+    assert told.status == "failed" and told.error.startswith("DeterminismViolation: stream 0.0/0.0")
+    assert where in told.error
 
 
 # --- notes ---------------------------------------------------------------------------------------

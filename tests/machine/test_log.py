@@ -7,7 +7,7 @@ import pytest
 
 from machine.jobs import entry, read_rows, rows
 from weir.errors import DeterminismViolation, RunError, SnapshotCorrupt
-from weir.events.batch import OPEN
+from weir.events.batch import OPEN, concat_batches
 from weir.reliable.codec import (
     decode_entries,
     decode_record,
@@ -17,7 +17,7 @@ from weir.reliable.codec import (
     encode_snapshot,
 )
 from weir.reliable.cursor import Cursor
-from weir.reliable.digest import digest
+from weir.reliable.digest import Digest, digest
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
@@ -48,11 +48,22 @@ def test_a_gap_is_refused() -> None:
 
 def test_other_rows_under_durable_numbers_are_found() -> None:
     stream = LogStream("s", [durable(0, 2)], start=0, check=True)
-    with pytest.raises(DeterminismViolation):
-        stream.write(Entry(0, rows(5, 2), 7))
+    stream.write(Entry(0, concat_batches([rows(0, 1), rows(5, 1)]), 7))
+    assert isinstance(stream.doubt, DeterminismViolation) and list(stream.missing) == ["s0"]
+    stream.write(Entry(2, rows(2, 2), 7))
+    assert stream.end == 2, "what follows is made of what is wrong"
+    assert "stream s: among the rows from 0 to 2" in str(stream.doubt)
+    stream.load("s0", [entry(0, 1), entry(1, 1)])
+    assert "row 1 was {'vs': 1, " in str(stream.doubt)
+    assert "written again it is {'vs': 5, " in str(stream.doubt)
     again = LogStream("s", [durable(0, 2)], start=0, check=True)
     again.write(entry(0, 1))
     again.write(entry(1, 1))
+    assert again.doubt is None
+    unchecked = msgspec.structs.replace(durable(0, 2), digest=str(Digest()))
+    without = LogStream("s", [unchecked], start=0, check=True)
+    without.write(entry(0, 2))
+    assert without.doubt is None, "the segment was written by a run that checked nothing"
 
 
 def test_volatile_rows_stay_until_they_are_durable() -> None:

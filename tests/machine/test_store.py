@@ -148,7 +148,7 @@ def test_every_stream_has_a_writer_and_every_input_is_a_stream(name: str, parall
     for spec in made.order:
         assert set(spec.inputs) <= seen, "writers stand before their readers"
         seen |= set(spec.outputs)
-    assert set(made.writer_of) == seen
+    assert set(made.streams) == seen
     assert len(made.sinks) == len(workload.program.outputs)
 
 

@@ -19,9 +19,11 @@ from weir.ingress.memory import MemoryPartition
 from weir.local.runner import LocalRun
 from weir.plan.horizon import Horizon, horizons
 from weir.plan.nodes import Program
-from weir.plan.stages import Stage
 from weir.reliable.replay import ReplayVertex, needs_of
 from weir.reliable.vertex import Snapshot, Vertex
+from weir.runtime.source_vertex import SourceVertex
+from weir.runtime.topology import VertexId, VertexSpec
+from weir.runtime.vertices import make_vertex
 from weir.script.program import parse_program
 from weir.testing import with_output
 
@@ -33,13 +35,13 @@ class ReplayRun(LocalRun):
 
     known: tuple[Horizon, ...] = ()
 
-    def make_vertex(self, stage: Stage, index: int) -> Vertex:
+    def make(self, spec: VertexSpec) -> Vertex | SourceVertex:
         self.known = self.known or horizons(self.plan)
-        plain = super().make_vertex(stage, index)
-        horizon = self.known[stage.number]
-        if not stage.ports or not horizon.known:
-            return plain
-        return ReplayVertex(plain.name, plain._chain, plain._inputs, plain._outlets, horizon)
+        horizon = self.known[spec.stage]
+        if spec.kind == "source" or not horizon.known:
+            return super().make(spec)
+        inputs = [self.streams[name] for name in spec.inputs]
+        return make_vertex(self.plan, spec, inputs, self.streams, horizon)
 
 
 @dataclass(slots=True)
@@ -86,34 +88,27 @@ def replayed(
 ) -> Outcome:
     run = _run(ReplayRun, program, inputs, cut, parallelism)
     outcome = Outcome({})
-    marks: dict[tuple[int, int], Snapshot] = {}
+    marks: dict[VertexId, Snapshot] = {}
     while run.step():
-        for stage, index, vertex in _replayable(run):
+        for vertex in _replayable(run):
             if chance.random() < 0.2:
-                marks[stage.number, index] = vertex.snapshot()
-        for stage, index, _ in _replayable(run):
-            mark = marks.get((stage.number, index))
+                marks[vertex.name] = vertex.snapshot()
+        for vertex in _replayable(run):
             if chance.random() < 0.2:
-                _rebuild(run, stage, index, mark, outcome)
+                _rebuild(run, vertex.name, marks.get(vertex.name), outcome)
         run.work_off()
     run.run()
     outcome.checksums = run.checksums
     return outcome
 
 
-def _replayable(run: LocalRun) -> list[tuple[Stage, int, ReplayVertex]]:
-    return [
-        (stage, index, vertex)
-        for stage in run.plan.stages
-        for index, vertex in enumerate(run.vertices[stage.number])
-        if isinstance(vertex, ReplayVertex)
-    ]
+def _replayable(run: LocalRun) -> list[ReplayVertex]:
+    return [vertex for vertex in run.vertices.values() if isinstance(vertex, ReplayVertex)]
 
 
-def _rebuild(
-    run: LocalRun, stage: Stage, index: int, mark: Snapshot | None, outcome: Outcome
-) -> None:
-    fresh = run.make_vertex(stage, index)
+def _rebuild(run: LocalRun, name: VertexId, mark: Snapshot | None, outcome: Outcome) -> None:
+    fresh = run.make(run.topology.vertices[name])
+    assert isinstance(fresh, ReplayVertex)
     if mark is not None:
         fresh.load(mark)
         outcome.repeated += sum(mark.inputs) - sum(needs_of(mark))
@@ -121,7 +116,7 @@ def _rebuild(
     while fresh.execute():
         pass
     assert fresh.caught_up
-    run.vertices[stage.number][index] = fresh
+    run.vertices[name] = fresh
     outcome.rebuilt += 1
 
 

@@ -65,7 +65,7 @@ BUGS = (
     Bug("a restart does not rewind its inputs", _VERTEX,
         "stream.register((self.name, place), seq)\n        # The claim",
         "pass\n        # The claim"),
-    Bug("a source forgets where its ingress stood", "runtime/instances.py",
+    Bug("a source forgets where its ingress stood", "runtime/source_vertex.py",
         "self._ingress.load(state)", "self._ingress.load(state | {next(iter(state)): 0})"),
     # --- what is durable ---
     Bug("a checkpoint is told before it is written", _RUNNING,

@@ -223,7 +223,11 @@ def test_check_runs_twice_and_compares(spark: SparkSession, tmp_path: Path) -> N
 
     text = f"IMPORT 'mine.py'; {DIAMOND}".replace("SUM(v)", "SUM(unsteady(v))")
     program = written_to(parse_program(text, directory=tmp_path), tmp_path / "unsteady")
-    with pytest.raises(DeterminismViolation, match=r"stage \d.*: a second run gave other rows"):
+    told = (
+        r"stream \d\.\d/\d\.\d, written by vertex \d\.\d \(.*unsteady.*\): "
+        r"row \d+ was another row, in a second run it is \{'vs': "
+    )
+    with pytest.raises(DeterminismViolation, match=told):
         run_offline(program, spark, directory=tmp_path, check=True)
     assert not list((tmp_path / "unsteady").iterdir())
 

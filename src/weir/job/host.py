@@ -351,6 +351,8 @@ class Host:
         instance = running.instance
         if instance is None or running.status != "running" or self._is_full(instance):
             return False
+        if any(stream.doubt is not None for stream in instance.streams.values()):
+            return False  # it fails as soon as the store tells the row
         before = [c.queued_bytes for c in instance.cursors]
         progressed = running.noted("step", instance.work, None)
         if progressed is None:
@@ -423,11 +425,14 @@ class Host:
         segment = stream.missing.get(key)
         if segment is None:
             return
+        writer = self._running[self._topology.streams[stream.name].writer]
         try:
             stream.load(key, segment.decode(body))
         except SnapshotCorrupt as error:
             del stream.missing[key]
-            self._running[self._topology.writer_of[stream.name]].spoil(key, error)
+            writer.spoil(key, error)
+        if stream.doubt is not None:
+            writer.fail(f"{type(stream.doubt).__name__}: {stream.doubt}")
 
     # --- reports -----------------------------------------------------------------------------
 

@@ -387,7 +387,7 @@ class Manager:
     def _places(self, stream: str) -> tuple[Place, ...]:
         return tuple(
             Place(p.session, self.hosts[p.session].report.address, p.incarnation)
-            for p in self._copies[self.topology.writer_of[stream]]
+            for p in self._copies[self.topology.streams[stream].writer]
             if p.session is not None and p.session in self.hosts
         )
 

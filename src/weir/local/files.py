@@ -11,20 +11,19 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from weir.errors import DeterminismViolation
 from weir.events.batch import Batch
-from weir.files.chunks import CHUNK_ROWS
 from weir.files.writers import OutputWriter, put_all_in_place
 from weir.local.runner import Emit, LocalRun
-from weir.local.second_run import second_checksums
+from weir.local.second_run import kept_traces, other_cut, second_differences
 from weir.plan.nodes import Program
+from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_writer
 from weir.runtime.partitions import open_partitions
-from weir.runtime.reports import InputReport, OnProgress, OutputReport, RunReport
+from weir.runtime.reports import OnProgress, RunReport, run_report
 
 
 def run_files(
@@ -40,44 +39,29 @@ def run_files(
 
     `check` runs it a second time before the outputs are put in their places, cut elsewhere and in
     another process (`second_run.py`): if any stream then has other rows, a DeterminismViolation
-    says which.
+    names the first of them.
     """
     check_outputs(program, directory)
     partitions = open_partitions(program, directory)
     writers: list[OutputWriter] = []
     emits = [_emit_to(writers, i) for i in range(len(program.outputs))]
-    run = LocalRun(program, partitions, emits, cut=cut, parallelism=parallelism, check=check)
-    with ExitStack() as aborting:
-        for sink in run.plan.sinks:
-            vertices = sum(len(run.vertices[stage]) for stage in run.plan.stages_of(sink))
-            writers.append(output_writer(sink.output, Path(directory), vertices))
-            aborting.callback(writers[-1].abort)
+    with ExitStack() as undo:
+        kept = undo.enter_context(kept_traces()) if check else None
+        run = LocalRun(program, partitions, emits, cut=cut, parallelism=parallelism, traces=kept)
+        for sink, spec in zip(run.plan.sinks, run.topology.sinks, strict=True):
+            writers.append(output_writer(sink.output, Path(directory), len(spec.inputs)))
+            undo.callback(writers[-1].abort)
         run.run(progress)
-        if check:
-            again = second_checksums(
-                program, directory, cut=other_cut(cut, run.events), parallelism=parallelism
+        if kept is not None:
+            kept.close()
+            other = other_cut(cut, run.events)
+            again = second_differences(
+                program, directory, kept.folder, cut=other, parallelism=parallelism
             )
-            check_same(run.checksums, again)
+            check_same(run.plan, run.topology, again)
         digests = [egress.digest for egress in run.egress]
         put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])
-    return _run_report(run, directory)
-
-
-def other_cut(cut: int | None, events: int | None = None) -> int:
-    """The cut of a second run; if the first read few events, one that cuts them still."""
-    smaller = max(1, (cut or CHUNK_ROWS) // 3)
-    return smaller if events is None else min(smaller, max(1, events // 5))
-
-
-def check_same(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """The ordered checksums of two runs are the same, stream by stream."""
-    for name in sorted(before):
-        if before[name] != after.get(name):
-            raise DeterminismViolation(
-                f"{name}: a second run gave other rows ({before[name]}, then {after.get(name)}); "
-                "is a user function not deterministic? It must not depend on hash(), the order of "
-                "a set, calls before, state that it does not declare, the clock, the time zone"
-            )
+    return run_report(directory, run.read, run.written)
 
 
 def _emit_to(writers: Sequence[OutputWriter], number: int) -> Emit:
@@ -86,28 +70,3 @@ def _emit_to(writers: Sequence[OutputWriter], number: int) -> Emit:
         writers[number].write(vertex, rows)
 
     return emit
-
-
-def _run_report(run: LocalRun, directory: str | Path) -> RunReport:
-    inputs: dict[str, InputReport] = {}
-    for vertex in run.sources:
-        ingress = vertex.ingress
-        name = ingress.source.name
-        known = inputs.get(name, InputReport(name, 0, 0, 0))
-        inputs[name] = InputReport(
-            name,
-            known.partitions + 1,
-            known.late + ingress.late_count,
-            known.bad + ingress.bad_count,
-        )
-    outputs = tuple(
-        OutputReport(
-            egress.sink.output.name,
-            egress.sink.output.kind,
-            str(Path(directory) / egress.sink.output.path),
-            egress.digest.count,
-            str(egress.digest),
-        )
-        for egress in run.egress
-    )
-    return RunReport(run.events, tuple(inputs.values()), outputs)

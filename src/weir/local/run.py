@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,11 +19,12 @@ from weir.errors import PlanError
 from weir.events.batch import Batch, concat_batches, empty_batch, times
 from weir.events.order import in_order
 from weir.ingress.memory import MemoryPartition
-from weir.local.files import check_same, other_cut, run_files
+from weir.local.files import run_files
 from weir.local.runner import LocalRun
-from weir.local.second_run import checksums_here
+from weir.local.second_run import differences_here, kept_traces, other_cut
 from weir.plan.nodes import Source, schema
 from weir.plan.stream import Stream
+from weir.runtime.checking import check_same
 from weir.runtime.partitions import open_partitions
 from weir.runtime.programs import Runnable, as_program, program_of
 from weir.runtime.reports import OnProgress, RunReport
@@ -74,14 +76,17 @@ def collect(
         else {s.name: [_memory(s, inputs)] for s in program.sources}
     )
     batches: list[Batch] = []
-    local = LocalRun(
-        program, partitions, [lambda _, rows: batches.append(rows)],
-        cut=cut, parallelism=parallelism, check=check,
-    )  # fmt: skip
-    local.run()
-    if check:
-        other = other_cut(cut, local.events)
-        check_same(local.checksums, checksums_here(program, partitions, other, parallelism))
+    with kept_traces() if check else nullcontext() as kept:
+        local = LocalRun(
+            program, partitions, [lambda _, rows: batches.append(rows)],
+            cut=cut, parallelism=parallelism, traces=kept,
+        )  # fmt: skip
+        local.run()
+        if kept is not None:
+            kept.close()
+            other = other_cut(cut, local.events)
+            again = differences_here(program, partitions, kept.folder, other, parallelism)
+            check_same(local.plan, local.topology, again)
     return _table(batches, stream)
 
 

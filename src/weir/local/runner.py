@@ -1,93 +1,61 @@
 """The local runner: a staged plan in one process, one vertex at a time, without threads.
 
 A debugger can step through it: `LocalRun.step` reads one chunk of the source that is furthest
-behind and lets every vertex work off what that made available, in order of stages. Which source
-goes first, how large chunks are and how many vertices a stage has changes nothing in the answer.
+behind and lets every vertex work off what that made available, in the topology's order. Which
+source goes first, how large chunks are and how many vertices a stage has changes nothing in the
+answer. The topology says which vertices and streams there are; streams are in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from weir.errors import PlanError, RunError
-from weir.events.batch import OPEN, Batch, empty_batch
-from weir.files.chunks import CHUNK_ROWS, Chunk, Partition
-from weir.ingress.ingress import Admitted, Ingress
-from weir.plan.nodes import Program, Source, schema
-from weir.plan.properties import SOURCE_ORIGIN_DEPTH
+from weir.events.batch import OPEN, Batch
+from weir.files.chunks import CHUNK_ROWS, Partition
+from weir.plan.nodes import Output, Program, Source
 from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import Link, Sink, Stage, StagedPlan, cut_stages, stage_schema
-from weir.reliable.chain import Chain
+from weir.plan.stages import StagedPlan, cut_stages
 from weir.reliable.digest import Digest, digest
 from weir.reliable.stream import MemoryStream
-from weir.reliable.vertex import Outlet, Vertex
-from weir.runtime.reports import OnProgress, Progress
-
-OutletKey = tuple[int, tuple[str, ...] | None, int]
-"""Which stage, split by what (None: not split), into how many."""
+from weir.reliable.traces import Traces
+from weir.reliable.vertex import Vertex
+from weir.runtime.checking import written_by
+from weir.runtime.reports import OnProgress, Progress, SinkTotal, SourceTotal
+from weir.runtime.source_vertex import PartitionReader, SourceVertex
+from weir.runtime.topology import StreamId, VertexId, VertexSpec, make_topology
+from weir.runtime.vertices import (
+    make_chain,
+    make_source_vertex,
+    make_vertex,
+    source_of,
+    stream_schema,
+)
 
 Emit = Callable[[int, Batch], None]
-"""Takes rows of an output: from which vertex, and the rows."""
-
-
-class SourceVertex:
-    """Ingress of one partition in front of its vertex."""
-
-    def __init__(self, vertex: Vertex, ingress: Ingress, partition: Partition, size: int) -> None:
-        self.vertex, self.ingress = vertex, ingress
-        self._partition, self._size = partition, size
-        self.size, self.read = partition.size, 0
-        self._chunks: Iterator[Chunk] | None = None
-        self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
-        self.finished = False
-
-    def step(self) -> Admitted | None:
-        """Read one chunk; None at the end of the partition."""
-        if self._chunks is None:
-            self._chunks = self._partition.chunks(self._size, self.ingress.next_offset)
-        chunk = next(self._chunks, None)
-        if chunk is None:
-            self.finished = True
-            self.read = self.size
-            self.vertex.feed(self._nothing, self.ingress.end())
-            return None
-        self.read = chunk.read
-        admitted = self.ingress.feed(chunk)
-        self.vertex.feed(admitted.batch, admitted.cti)
-        return admitted
-
-    def rewind(self, vertex: Vertex, state: Mapping[str, int]) -> None:
-        """Go on with another instance of the vertex, from this state of the ingress."""
-        self.vertex = vertex
-        self.ingress.load(state)
-        self._chunks = None
-        self.finished = False
+"""Takes rows of an output: of which of its streams, and the rows."""
 
 
 class Egress:
     """The reader of an output: hands rows on and keeps the digest."""
 
-    def __init__(self, sink: Sink, streams: Sequence[MemoryStream], emit: Emit) -> None:
-        self.sink = sink
+    def __init__(self, output: Output, streams: Sequence[MemoryStream], emit: Emit) -> None:
+        self.output = output
         self.digest = Digest()
-        self._streams = {stream: number for number, stream in enumerate(streams)}
+        self._numbers = {stream: number for number, stream in enumerate(streams)}
         self._emit = emit
         for stream in streams:
             stream.register(self, 0)
 
     def execute(self, written: Sequence[MemoryStream]) -> None:
         """Take what was written to the output's streams."""
-        for number, stream in sorted(
-            ((self._streams[s], s) for s in written if s in self._streams), key=lambda n: n[0]
-        ):
+        mine = ((self._numbers[s], s) for s in written if s in self._numbers)
+        for number, stream in sorted(mine, key=lambda numbered: numbered[0]):
             while (entry := stream.read_next(self)) is not None:
-                self.take(number, entry.rows)
-
-    def take(self, vertex: int, rows: Batch) -> None:
-        if len(rows):
-            self.digest += digest(rows)
-            self._emit(vertex, rows)
+                if len(entry.rows):
+                    self.digest += digest(entry.rows)
+                    self._emit(number, entry.rows)
 
 
 class LocalRun:
@@ -102,34 +70,36 @@ class LocalRun:
         cut: int | None = None,
         parallelism: int = 1,
         check: bool = False,
+        traces: Traces | None = None,
         optimise: bool = True,
         keep: bool = False,
     ) -> None:
-        """`partitions` of every source by name, one `emit` for each output. `check` keeps
-        ordered checksums of all streams; `keep` never collects what was read."""
+        """`partitions` of every source by name, one `emit` for each output. `check` keeps ordered
+        checksums of all streams, and compares rows that are written again; `traces` see all rows;
+        `keep` never collects what was read."""
         self.plan: StagedPlan = cut_stages(rewrite(program) if optimise else program, parallelism)
         self._partitions = partitions
         self._size = cut or CHUNK_ROWS
-        self._check, self._keep = check, keep
-        self._counts = self.plan.vertex_counts(self._partition_count)
-        self.streams: dict[tuple[OutletKey, int, int], MemoryStream] = {}
-        self._outlets = self._outlet_keys()
-        # What there is to do: for each stage and vertex the inputs that have something new.
-        self._ready: dict[tuple[int, int], set[int]] = {}
+        self._keep = keep
+        self.topology = make_topology(self.plan, self.plan.vertex_counts(self._partition_count))
+        # What there is to do: the inputs of each vertex, by its place in the order, that have
+        # something new, and the streams that were written.
+        self._ready: dict[int, set[int]] = {}
         self._written: set[MemoryStream] = set()
-        self._ports: dict[int, list[int]] = {}
-        self.vertices: list[list[Vertex]] = []
-        self.sources: list[SourceVertex] = []
-        for stage in self.plan.stages:
-            self.vertices.append(
-                [self.make_vertex(stage, i) for i in range(self._counts[stage.number])]
-            )
-            self._attach_sources(stage)
-        self.egress = [
-            Egress(sink, self._sink_streams(sink), emit)
-            for sink, emit in zip(self.plan.sinks, emits, strict=True)
+        self.streams = {name: self._stream(name, check, traces) for name in self.topology.streams}
+        self._watch_streams()
+        self.vertices: dict[VertexId, Vertex | SourceVertex] = {
+            spec.id: self.make(spec) for spec in self.topology.order if spec.kind != "sink"
+        }
+        self.sources = [
+            PartitionReader(vertex, self._partition(vertex.spec), self._size)
+            for vertex in self.vertices.values()
+            if isinstance(vertex, SourceVertex)
         ]
-        self.events = 0
+        self.egress = [
+            Egress(sink.output, [self.streams[name] for name in spec.inputs], emit)
+            for sink, spec, emit in zip(self.plan.sinks, self.topology.sinks, emits, strict=True)
+        ]
 
     # --- building ----------------------------------------------------------------------------
 
@@ -139,89 +109,48 @@ class LocalRun:
             raise PlanError(f"{source.name} is a DataFrame, which only Spark reads", hint=hint)
         return len(self._partitions[source.name])
 
-    def _outlet_keys(self) -> dict[int, list[OutletKey]]:
-        """The streams that each stage writes: one set for each way in which it is read."""
-        found: dict[int, dict[OutletKey, None]] = {s.number: {} for s in self.plan.stages}
-        for stage in self.plan.stages:
-            for port in stage.ports:
-                for link in port.links:
-                    found[link.stage][self._outlet_key(link, stage)] = None
-        for sink in self.plan.sinks:
-            for number in sink.stages:
-                found[number][(number, None, 1)] = None
-        return {number: list(keys) for number, keys in found.items()}
+    def _partition(self, spec: VertexSpec) -> Partition:
+        return self._partitions[source_of(self.plan, spec).name][spec.index]
 
-    @property
-    def outlet_keys(self) -> list[OutletKey]:
-        """All of them, in order of stages."""
-        return [key for keys in self._outlets.values() for key in keys]
+    def _stream(self, name: StreamId, check: bool, traces: Traces | None) -> MemoryStream:
+        writer = self.topology.writer_of(name)
+        by = partial(written_by, self.plan, writer, name)
+        trace = None
+        if traces is not None:
+            trace = traces.of(name, stream_schema(self.plan, writer, name).names)
+        return MemoryStream(name, check=check, written_by=by, trace=trace)
 
-    def _outlet_key(self, link: Link, reader: Stage) -> OutletKey:
-        if link.channel == "hash":
-            return (link.stage, link.keys, self._counts[reader.number])
-        return (link.stage, None, 1)
-
-    def _stream(self, key: OutletKey, vertex: int, part: int) -> MemoryStream:
-        place = (key, vertex, part)
-        if place not in self.streams:
-            split = f" by {', '.join(key[1])}[{part}]" if key[1] is not None else ""
-            name = f"stage {key[0]} vertex {vertex}{split}"
-            stream = MemoryStream(name, check=self._check)
+    def _watch_streams(self) -> None:
+        for stream in self.streams.values():
             stream.watch(partial(self._written.add, stream))
-            self.streams[place] = stream
-        return self.streams[place]
+        for place, spec in enumerate(self.topology.order):
+            if spec.kind != "sink":
+                for number, name in enumerate(spec.inputs):
+                    self.streams[name].watch(partial(self._note, place, number))
 
-    def make_vertex(self, stage: Stage, index: int) -> Vertex:
+    def make(self, spec: VertexSpec) -> Vertex | SourceVertex:
         """A fresh instance of a vertex, at the beginning of its inputs."""
-        inputs: list[MemoryStream] = []
-        ports: list[int] = []
-        for number, port in enumerate(stage.ports):
-            for link in port.links:
-                key = self._outlet_key(link, stage)
-                writers = range(self._counts[link.stage])
-                of_link = [index] if link.channel == "forward" else list(writers)
-                part = index if link.channel == "hash" else 0
-                inputs += [self._stream(key, w, part) for w in of_link]
-                ports += [number] * len(of_link)
-        self._ports[stage.number] = ports  # the same for all its vertices
-        for i, stream in enumerate(inputs):
-            stream.watch(partial(self._note, (stage.number, index), i))
-        chain = self._chain(stage, ports)
-        outlets = [self._outlet(stage, key, index) for key in self._outlets[stage.number]]
-        return Vertex(f"stage {stage.number} vertex {index}", chain, inputs, outlets)
+        if spec.kind == "source":
+            name = self._partition(spec).name
+            return make_source_vertex(self.plan, spec, name, self.streams)
+        inputs = [self.streams[name] for name in spec.inputs]
+        return make_vertex(self.plan, spec, inputs, self.streams)
 
-    def _chain(self, stage: Stage, ports: Sequence[int]) -> Chain:
-        return Chain(stage, self.plan.origins, ports or [0])
+    def restart(self, vertex: VertexId) -> None:
+        """Replace a vertex by a fresh instance that loads its snapshot."""
+        old = self.vertices[vertex]
+        fresh = self.make(self.topology.vertices[vertex])
+        fresh.load(old.snapshot())
+        self.vertices[vertex] = fresh
+        for reader in self.sources:
+            if reader.vertex is old:
+                assert isinstance(fresh, SourceVertex)
+                reader.go_on_with(fresh)
 
     def renew(self) -> None:
         """Let every vertex go on with fresh operators, which load what a snapshot has of it."""
-        for stage in self.plan.stages:
-            for vertex in self.vertices[stage.number]:
-                vertex.renew(self._chain(stage, self._ports[stage.number]))
-
-    def _outlet(self, stage: Stage, key: OutletKey, index: int) -> Outlet:
-        _, keys, count = key
-        streams = tuple(self._stream(key, index, part) for part in range(count))
-        if keys is None:
-            return Outlet(streams)
-        names = stage_schema(stage).names
-        return Outlet(streams, tuple(names.index(k) for k in keys))
-
-    def _attach_sources(self, stage: Stage) -> None:
-        source = stage.operators[0] if stage.operators else None
-        if stage.ports or not isinstance(source, Source):
-            return
-        for i, partition in enumerate(self._partitions[source.name]):
-            ingress = Ingress(source, i, partition.name)
-            vertex = self.vertices[stage.number][i]
-            self.sources.append(SourceVertex(vertex, ingress, partition, self._size))
-
-    def _sink_streams(self, sink: Sink) -> list[MemoryStream]:
-        return [
-            self._stream((number, None, 1), vertex, 0)
-            for number in sink.stages
-            for vertex in range(self._counts[number])
-        ]
+        for name, vertex in self.vertices.items():
+            vertex.renew(make_chain(self.plan, self.topology.vertices[name]))
 
     # --- running -----------------------------------------------------------------------------
 
@@ -229,9 +158,13 @@ class LocalRun:
         while self.step():
             if progress is not None:
                 progress(self.progress)
-        stalled = [v.name for stage in self.vertices for v in stage if v.cti != OPEN]
+        stalled = [name for name, vertex in self.vertices.items() if vertex.cti != OPEN]
         if stalled:
             raise RunError(f"all inputs ended, but {', '.join(stalled)} did not: a bug in Weir")
+
+    @property
+    def events(self) -> int:
+        return sum(reader.vertex.events for reader in self.sources)
 
     @property
     def progress(self) -> Progress:
@@ -241,29 +174,26 @@ class LocalRun:
     @property
     def reached(self) -> int:
         """The event time up to which every source is known."""
-        return min((s.ingress.now for s in self.sources), default=OPEN)
+        return min((reader.vertex.now for reader in self.sources), default=OPEN)
 
     def step(self) -> bool:
         """Read one chunk and work it off; False when all sources are at their end."""
-        waiting = [s for s in self.sources if not s.finished]
+        waiting = [reader for reader in self.sources if not reader.finished]
         if not waiting:
             return False
         # The source that is furthest behind holds all merges back: it goes first.
-        behind = min(waiting, key=lambda s: s.ingress.now)
-        admitted = behind.step()
-        if admitted is not None:
-            self.events += len(admitted.batch)
-            self._hand_out(behind.ingress, admitted)
+        min(waiting, key=lambda reader: reader.vertex.now).step()
         self.work_off()
         return True
 
     def work_off(self) -> None:
-        """Let the vertices work until nothing is left to read, in order of stages."""
+        """Let the vertices work until nothing is left to read, in order."""
         while self._ready:
-            stage, index = min(self._ready)
-            places = sorted(self._ready.pop((stage, index)))
-            vertex = self.vertices[stage][index]
-            while vertex.execute(places):
+            place = min(self._ready)
+            numbers = sorted(self._ready.pop(place))
+            vertex = self.vertices[self.topology.order[place].id]
+            assert isinstance(vertex, Vertex)
+            while vertex.execute(numbers):
                 pass
         written = list(self._written)
         self._written.clear()
@@ -273,22 +203,24 @@ class LocalRun:
             for stream in written:
                 stream.collect_read()
 
-    def _note(self, vertex: tuple[int, int], place: int) -> None:
-        self._ready.setdefault(vertex, set()).add(place)
-
-    def _hand_out(self, ingress: Ingress, admitted: Admitted) -> None:
-        for egress in self.egress:
-            output = egress.sink.output
-            if output.kind == "rows" or output.node != ingress.source:
-                continue
-            rows = admitted.late if output.kind == "late" else admitted.bad
-            egress.take(ingress.partition, rows)
+    def _note(self, place: int, number: int) -> None:
+        self._ready.setdefault(place, set()).add(number)
 
     @property
     def state_rows(self) -> int:
-        return sum(v.state_rows for stage in self.vertices for v in stage)
+        return sum(vertex.state_rows for vertex in self.vertices.values())
 
     @property
-    def checksums(self) -> dict[str, str]:
+    def checksums(self) -> dict[StreamId, str]:
         """The ordered checksum of every stream."""
         return {stream.name: stream.ordered_checksum for stream in self.streams.values()}
+
+    @property
+    def read(self) -> list[SourceTotal]:
+        """What each source vertex has read so far."""
+        return [reader.vertex.total for reader in self.sources]
+
+    @property
+    def written(self) -> list[SinkTotal]:
+        """What has reached each output so far."""
+        return [SinkTotal(egress.output, egress.digest) for egress in self.egress]

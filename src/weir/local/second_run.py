@@ -9,7 +9,8 @@ Rules
 4. Inputs are cut elsewhere, and operators begin anew with what a snapshot keeps of them: after the
    first step, the second, the fourth and so on.
 
-Only the ordered checksums of the streams come back.
+The first run leaves traces of all its streams in a folder (`traces.py`); the second compares its
+rows with them, and what comes back is the first row that differs in each stream.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.errors import RunError, WeirError
+from weir.files.chunks import CHUNK_ROWS
 from weir.local.runner import Emit, LocalRun
 from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program, ProgramText
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
+from weir.reliable.differences import RowDifference
+from weir.reliable.traces import Traces
 from weir.runtime.partitions import Partitions, open_partitions
 from weir.script.program import parse_program
 
@@ -45,8 +49,22 @@ class _RunRequest:
     outputs: tuple[tuple[str, str, str], ...]
     plan: str
     directory: str
+    traces: str
     cut: int
     parallelism: int
+
+
+@contextmanager
+def kept_traces() -> Iterator[Traces]:
+    """Traces of a first run, in a folder of their own that goes in the end."""
+    with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
+        yield Traces(folder)
+
+
+def other_cut(cut: int | None, events: int | None = None) -> int:
+    """The cut of a second run; if the first read few events, one that cuts them still."""
+    smaller = max(1, (cut or CHUNK_ROWS) // 3)
+    return smaller if events is None else min(smaller, max(1, events // 5))
 
 
 def other_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -59,34 +77,38 @@ def other_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def second_checksums(
-    program: Program, directory: str | Path, *, cut: int, parallelism: int
-) -> dict[str, str]:
-    """The ordered checksums of all streams, as another process has them."""
+def second_differences(
+    program: Program, directory: str | Path, traces: str, *, cut: int, parallelism: int
+) -> list[RowDifference]:
+    """How a run in another process differs from the one that left these traces."""
     if program.text is not None:
         outputs = tuple((o.name, o.path, o.kind) for o in program.outputs)
         plan = _plan_text(program, parallelism)
-        request = _RunRequest(program.text, outputs, plan, str(directory), cut, parallelism)
+        request = _RunRequest(program.text, outputs, plan, str(directory), traces, cut, parallelism)
         found = _asked(request)
         if found is not None:
             return found
-    return checksums_here(program, open_partitions(program, directory), cut, parallelism)
+    partitions = open_partitions(program, directory)
+    return differences_here(program, partitions, traces, cut, parallelism)
 
 
-def checksums_here(
-    program: Program, partitions: Partitions, cut: int, parallelism: int
-) -> dict[str, str]:
-    """The ordered checksums of all streams of a run in this process, with more calls."""
+def differences_here(
+    program: Program, partitions: Partitions, traces: str, cut: int, parallelism: int
+) -> list[RowDifference]:
+    """How a run in this process, with more calls, differs from the one that left these traces."""
     nowhere: list[Emit] = [lambda vertex, rows: None for _ in program.outputs]
+    compared = Traces(traces, compare=True)
     with _more_calls():
-        run = LocalRun(program, partitions, nowhere, cut=cut, parallelism=parallelism, check=True)
+        run = LocalRun(
+            program, partitions, nowhere, cut=cut, parallelism=parallelism, traces=compared
+        )
         steps, renewed = 0, 1
         while run.step():
             steps += 1
             if steps == renewed:
                 run.renew()
                 renewed *= 2
-    return run.checksums
+    return compared.close()
 
 
 @contextmanager
@@ -108,7 +130,7 @@ def _plan_text(program: Program, parallelism: int) -> str:
 # --- in this process ---------------------------------------------------------------------------
 
 
-def _asked(request: _RunRequest) -> dict[str, str] | None:
+def _asked(request: _RunRequest) -> list[RowDifference] | None:
     """What the other process answers; None when the text is another program by now."""
     environment = os.environ | other_environment(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path)
@@ -133,7 +155,7 @@ def _asked(request: _RunRequest) -> dict[str, str] | None:
             raise RunError(f"the process of the second run ended by itself: {told_by}") from None
     if isinstance(answer, WeirError):
         raise answer
-    found: dict[str, str] | None = answer
+    found: list[RowDifference] | None = answer
     return found
 
 
@@ -144,7 +166,7 @@ def main(asked: str, told: str) -> None:
     """Do what a request says, and leave the answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked is told of Ctrl-C, and ends us
     request = pickle.loads(Path(asked).read_bytes())
-    answer: dict[str, str] | WeirError | None
+    answer: list[RowDifference] | WeirError | None
     try:
         answer = _answer(request)
     except WeirError as error:
@@ -156,7 +178,7 @@ def main(asked: str, told: str) -> None:
     os._exit(0)
 
 
-def _answer(request: _RunRequest) -> dict[str, str] | None:
+def _answer(request: _RunRequest) -> list[RowDifference] | None:
     text = request.text
     program = parse_program(
         text.source, params=dict(text.params), directory=Path(text.directory), name=text.name
@@ -169,4 +191,4 @@ def _answer(request: _RunRequest) -> dict[str, str] | None:
     if _plan_text(program, request.parallelism) != request.plan:
         return None
     partitions = open_partitions(program, request.directory)
-    return checksums_here(program, partitions, request.cut, request.parallelism)
+    return differences_here(program, partitions, request.traces, request.cut, request.parallelism)

@@ -1,7 +1,8 @@
 """What a program will do, for people and for machines.
 
 `explain` shows the logical plan with its named streams, the stages with their vertices, ports
-and keys, what each vertex keeps, how long each operator can hold rows back, how a live run
+and keys, the names of the streams between vertices (`*` stands for any vertex or part), what each
+vertex keeps, how long each operator can hold rows back, how a live run
 recovers each stage and why, and the outputs.
 As text, as a Graphviz graph (`explain_dot.py`) or as JSON.
 """
@@ -20,7 +21,7 @@ from weir.plan.holds import NONE, Hold, kept, longest_holds
 from weir.plan.nodes import Node, Output, Program, Source, Union, inputs_of, schema
 from weir.plan.render import render_detail
 from weir.plan.rewrites.traversal import ordered_nodes, reader_counts, row_outputs
-from weir.plan.stages import Branch, Link, Port, Stage, StagedPlan
+from weir.plan.stages import Branch, Link, Port, Split, Stage, StagedPlan
 from weir.plan.strategy import Choice, choose_strategies, default_strategy
 
 Format = Literal["text", "dot", "json"]
@@ -54,6 +55,7 @@ class _View:
     holds: dict[Node, Hold]
     labels: dict[Node, str]
     choices: tuple[Choice, ...]
+    outlets: tuple[tuple[Split, ...], ...]
 
     @classmethod
     def of(cls, program: Program, staged: StagedPlan) -> _View:
@@ -71,7 +73,9 @@ class _View:
             if count > 1:
                 labels.setdefault(node, f"#{numbers[node]}")
         choices = choose_strategies(staged, default_strategy(program))
-        return cls(program, staged, numbers, longest_holds(nodes), labels, choices)
+        return cls(
+            program, staged, numbers, longest_holds(nodes), labels, choices, staged.outlets()
+        )
 
 
 # --- text ----------------------------------------------------------------------------------
@@ -128,12 +132,27 @@ def _stage(stage: Stage, view: _View) -> Iterator[str]:
         yield from _field(f"port {number}", [_link(link) for link in port.links])
     nodes = [n for n in stage.operators if not isinstance(n, Branch)]
     yield from _field("runs", [operator_text(o) for o in stage.operators])
+    yield from _field("writes", [f"{name}: {what}" for name, what, _ in _written(stage, view)])
     kept_here = [f"{type(n).__name__}: {kept(n)}" for n in nodes if kept(n)]
     yield from _field("keeps", kept_here or ["nothing"])
     holds = [f"{type(n).__name__}: {view.holds[n]}" for n in nodes if view.holds[n] != NONE]
     yield from _field("holds", holds or ["no row back"])
     choice = view.choices[stage.number]
     yield from _field("recover", [f"{choice.strategy}: {choice.why}"])
+
+
+def _written(stage: Stage, view: _View) -> Iterator[tuple[str, str, Split]]:
+    """The streams that the vertices of a stage write: their name, what they carry, the split."""
+    for number, split in enumerate(view.outlets[stage.number]):
+        if split.keys is None:
+            yield f"{stage.number}.*/{number}.0", "all rows", split
+        else:
+            what = f"{split.parts} parts, by hash of {', '.join(split.keys)}"
+            yield f"{stage.number}.*/{number}.*", what, split
+    asked = {s.output.kind for s in view.staged.sinks if stage.number in view.staged.stages_of(s)}
+    for kind in ("late", "bad"):
+        if kind in asked:
+            yield f"{stage.number}.*/{kind}", f"{kind} rows", Split()
 
 
 def _vertices(stage: Stage, staged: StagedPlan) -> str:
@@ -239,6 +258,10 @@ def _stage_entry(stage: Stage, view: _View) -> dict[str, object]:
         "operators": [
             {"branch": o.number} if isinstance(o, Branch) else {"node": view.numbers[o]}
             for o in stage.operators
+        ],
+        "writes": [
+            {"streams": name, "keys": list(split.keys or ()), "parts": split.parts}
+            for name, _, split in _written(stage, view)
         ],
         "keeps": [kept(n) for n in nodes if kept(n)],
         "hold": str(max(holds, default=NONE)),

@@ -85,6 +85,15 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """How a stage writes its rows at one outlet: split by the hash of `keys` into so many parts,
+    or, without keys, all of them to one stream."""
+
+    keys: tuple[str, ...] | None = None
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """An output and the stages that write it."""
 
@@ -119,6 +128,18 @@ class StagedPlan:
         return tuple(
             s.number for s in self.stages if not s.ports and s.operators[0] == sink.output.node
         )
+
+    def outlets(self) -> tuple[tuple[Split, ...], ...]:
+        """The outlets of each stage, in the order of their numbers: one for each way in which
+        others read its rows, however many do."""
+        found: list[dict[Split, None]] = [{} for _ in self.stages]
+        for stage in self.stages:
+            for _, link in links_of(stage):
+                found[link.stage][split_of(link, stage)] = None
+        for sink in self.sinks:
+            for number in sink.stages:
+                found[number][Split()] = None
+        return tuple(tuple(splits) for splits in found)
 
 
 @dataclass(slots=True)
@@ -275,8 +296,16 @@ def _split_of_result(node: Node, split: list[tuple[str, ...]]) -> tuple[str, ...
     return split[0]
 
 
+def split_of(link: Link, reader: Stage) -> Split:
+    """How the rows of a stage are split that `reader` reads by this link."""
+    if link.channel != "hash":
+        return Split()
+    assert reader.vertices is not None
+    return Split(link.keys, reader.vertices)
+
+
 def links_of(stage: Stage) -> list[tuple[int, Link]]:
-    """The links of a stage with their ports; the place in this list is the input's number."""
+    """The links of a stage with their ports."""
     return [(number, link) for number, port in enumerate(stage.ports) for link in port.links]
 
 

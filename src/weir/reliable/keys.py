@@ -10,6 +10,9 @@ commits/<sink>/<number>          made once each: which part, up to which positio
 ingress/<vertex>/<number>        the log of a source; made once each, deleted in order
 status, story/<epoch>-<number>   for onlookers
 
+Vertices, sinks and streams have the names of the topology, a generation in front included
+(`g3-1.0/0.2`), so objects of two generations never have one name.
+
 Whatever else lies in a store is not the job's: nobody reads it, and nobody deletes it (`is_known`).
 """
 
@@ -104,6 +107,8 @@ def is_known(key: str) -> bool:
 
     >>> is_known(record_key(3)), is_known("records/3"), is_known("records/latest.bak")
     (True, False, False)
+    >>> is_known(segment_key("g3-1.0/0.2", 9, 7))
+    True
     """
     return _KNOWN.fullmatch(key) is not None
 

@@ -9,7 +9,8 @@ Rules (StreamScope §4.2), on top of those in `stream.py`
    `cache` bytes are held. A reader below what is in memory names the segment it needs (`missing`).
 4. A new instance of the writer begins with the segments of the old one and writes from its
    snapshot's position on: rows that are durable already are dropped (`unique`), and compared when
-   asked to `check`.
+   asked to `check`: first their digest with the segment's. If that is another, the stream is in
+   `doubt`: it takes no more rows, and asks for the segment, which tells the first row that differs.
 5. A reader may wait for a number that is not written yet. One that asks for a collected number
    gets an error, never a gap.
 """
@@ -17,20 +18,22 @@ Rules (StreamScope §4.2), on top of those in `stream.py`
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 
 import msgspec
 
 from weir.errors import DeterminismViolation, RunError, SnapshotCorrupt
-from weir.events.batch import START, Batch
+from weir.events.batch import START, Batch, concat_batches
 from weir.reliable.codec import decode_entries
+from weir.reliable.differences import WrittenBy, other_rows, violation_among
 from weir.reliable.digest import Digest, digest
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 
 SEGMENT_BYTES = 4 << 20
 CACHE_BYTES = 32 << 20
+_NO_DIGEST = str(Digest())  # of a segment that was written without a check
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -63,6 +66,19 @@ def batch_bytes(rows: Batch) -> int:
     return 8 * len(rows) * (2 + len(rows.origin)) + payload
 
 
+class _Repeated:
+    """Rows of a segment that are written again, from its first on."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+        self.rows: list[Batch] = []
+        self.digest = Digest()
+
+    def add(self, rows: Batch) -> None:
+        self.rows.append(rows)
+        self.digest += digest(rows)
+
+
 class LogStream:
     """See the module's rules."""
 
@@ -73,11 +89,12 @@ class LogStream:
         start: int = 0,
         *,
         check: bool = False,
+        written_by: Callable[[], WrittenBy] = WrittenBy,
         synchronous: bool = False,
         cache: int = CACHE_BYTES,
     ) -> None:
-        """`start` is the number at which the writer begins; `synchronous` hides rows from
-        readers until they are durable."""
+        """`start` is the number at which the writer begins; `written_by` is asked when there is
+        something to say of it; `synchronous` hides rows from readers until they are durable."""
         self.name = name
         self._cache, self._check, self._synchronous = cache, check, synchronous
         durable = segments[-1].end if segments else 0
@@ -93,7 +110,10 @@ class LogStream:
         self._held = 0
         self._readers: dict[Hashable, tuple[int, int]] = {}
         self._loaded: dict[str, Sequence[Entry]] = {}
-        self._repeated: tuple[int, Digest] | None = None
+        self._written_by = written_by
+        self._repeated: _Repeated | None = None
+        self.doubt: DeterminismViolation | None = None
+        """Other rows were written under durable numbers; it names the first when that is known."""
         self.flushing: Segment | None = None
         self.missing: dict[str, Segment] = {}
 
@@ -157,6 +177,8 @@ class LogStream:
         if known > 0 and self._check and entry.end > self._written:
             self._compare(entry)
         self._written = max(self._written, entry.end)
+        if self.doubt is not None:
+            return  # what its writer makes now is made of what is wrong
         rows = entry.rows.slice(known, len(entry.rows)) if known > 0 else entry.rows
         if not len(rows) and entry.cti <= self._cti:
             return
@@ -179,24 +201,20 @@ class LogStream:
 
     def _compare(self, entry: Entry) -> None:
         """The rows of whole segments, written again, must have the segments' digests."""
-        rows = entry.rows
         start = max(entry.seq, self._written)
         for segment in self._segments:
             first, stop = max(start, segment.first), min(entry.end, segment.end)
-            if first >= stop:
+            if first >= stop or segment.digest == _NO_DIGEST:
                 continue
-            part = digest(rows.slice(first - entry.seq, stop - entry.seq))
             if first == segment.first:
-                self._repeated = (segment.first, part)
-            elif self._repeated is not None and self._repeated[0] == segment.first:
-                self._repeated = (segment.first, self._repeated[1] + part)
-            else:
+                self._repeated = _Repeated(segment)
+            elif self._repeated is None or self._repeated.segment != segment:
                 continue  # it began in the middle of this segment
-            if stop == segment.end and str(self._repeated[1]) != segment.digest:
-                raise DeterminismViolation(
-                    f"stream {self.name}: other rows under the numbers {segment.first} to "
-                    f"{segment.end}; is a user function not deterministic?"
-                )
+            self._repeated.add(entry.rows.slice(first - entry.seq, stop - entry.seq))
+            if stop == segment.end and str(self._repeated.digest) != segment.digest:
+                self.doubt = violation_among(self.name, segment.first, stop, self._written_by())
+                self.missing[segment.key] = segment
+                return
 
     # --- durability --------------------------------------------------------------------------
 
@@ -317,6 +335,13 @@ class LogStream:
     def load(self, key: str, entries: Sequence[Entry]) -> None:
         """The rows of a segment that was missing; a few of them are kept."""
         self.missing.pop(key, None)
+        repeated = self._repeated
+        if self.doubt is not None and repeated is not None and repeated.segment.key == key:
+            before, now = (
+                concat_batches(rows) for rows in ([e.rows for e in entries], repeated.rows)
+            )
+            found = other_rows(self.name, repeated.segment.first, before, now, self._written_by)
+            self.doubt = found or self.doubt
         self._loaded[key] = entries
         while len(self._loaded) > max(4, 2 * len(self._readers)):
             del self._loaded[next(iter(self._loaded))]

@@ -18,11 +18,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
-from weir.errors import DeterminismViolation, RunError
+from weir.errors import RunError
 from weir.events.batch import START, Batch
-from weir.reliable.digest import OrderedChecksum, row_hashes
+from weir.reliable.differences import WrittenBy, other_rows
+from weir.reliable.digest import OrderedChecksum
+from weir.reliable.traces import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,18 @@ class RStream(StreamReader, StreamWriter, Protocol):
 class MemoryStream:
     """An rStream in memory."""
 
-    def __init__(self, name: str = "", *, check: bool = False) -> None:
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        check: bool = False,
+        written_by: Callable[[], WrittenBy] = WrittenBy,
+        trace: Trace | None = None,
+    ) -> None:
+        """`check` compares rows that are written again and keeps the ordered checksum;
+        `written_by` is asked when there is something to say of it; `trace` sees all rows."""
         self.name = name
-        self._check = check
+        self._check, self._written_by, self._trace = check, written_by, trace
         self._entries: list[Entry] = []
         self._seqs: list[int] = []  # of the entries, for search
         self._end = 0
@@ -107,6 +116,8 @@ class MemoryStream:
             return
         if self._check:
             self._checksum.add(rows)
+        if self._trace is not None:
+            self._trace.add(rows)
         self._cti = max(self._cti, entry.cti)
         self._entries.append(Entry(self._end, rows, self._cti))
         self._seqs.append(self._end)
@@ -124,14 +135,11 @@ class MemoryStream:
             start, stop = max(kept.seq, entry.seq), min(kept.end, entry.seq + known)
             if start >= stop:
                 continue
-            mine = row_hashes(kept.rows.slice(start - kept.seq, stop - kept.seq))
-            theirs = row_hashes(entry.rows.slice(start - entry.seq, stop - entry.seq))
-            differs = np.flatnonzero((mine[0] != theirs[0]) | (mine[1] != theirs[1]))
-            if len(differs):
-                raise DeterminismViolation(
-                    f"stream {self.name}: other rows under the same numbers, first at row "
-                    f"{start + int(differs[0])}; is a user function not deterministic?"
-                )
+            before = kept.rows.slice(start - kept.seq, stop - kept.seq)
+            now = entry.rows.slice(start - entry.seq, stop - entry.seq)
+            found = other_rows(self.name, start, before, now, self._written_by)
+            if found is not None:
+                raise found
 
     def register(self, reader: Hashable, seq: int) -> None:
         if seq < self._collected:

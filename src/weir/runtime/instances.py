@@ -4,46 +4,35 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-import pyarrow as pa
-
-from weir.events.batch import OPEN, START, Batch, empty_batch
+from weir.events.batch import Batch
 from weir.files.chunks import Chunk, LogPlace
-from weir.ingress.ingress import Ingress
 from weir.plan.horizon import horizons
-from weir.plan.nodes import Source, schema
-from weir.plan.properties import SOURCE_ORIGIN_DEPTH
 from weir.plan.stages import StagedPlan
-from weir.reliable.chain import Chain
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
-from weir.reliable.replay import ReplayVertex
-from weir.reliable.stream import Entry
-from weir.reliable.vertex import Outlet, RowSpan, See, Snapshot, Vertex
+from weir.reliable.vertex import See, Snapshot, Vertex
+from weir.runtime.checking import written_by
 from weir.runtime.instance import AHEAD_ROWS, InnerInstance, Instance, SinkInstance
+from weir.runtime.source_vertex import SourceVertex
 from weir.runtime.strategies import Strategy
 from weir.runtime.topology import VertexSpec
+from weir.runtime.vertices import make_source_vertex, make_vertex, source_of
 
 EmitRows = Callable[[int, int, Batch], None]
 """Takes (partition, number of the first row, rows) of an output."""
 
-_INGRESS, _LOG = "$ingress", "$log"
-
 
 class PartitionInstance:
-    """The ingress of one partition and the vertex behind it. Chunks are read outside."""
+    """A source vertex whose chunks are read outside."""
 
-    def __init__(
-        self, spec: VertexSpec, vertex: Vertex, ingress: Ingress, streams: Mapping[str, LogStream]
-    ) -> None:
-        self.spec, self.streams = spec, streams
+    def __init__(self, vertex: SourceVertex, streams: Mapping[str, LogStream]) -> None:
+        self.spec, self.streams = vertex.spec, streams
         self.cursors: tuple[Cursor, ...] = ()
-        self._vertex, self._ingress = vertex, ingress
-        self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
+        self._vertex = vertex
         self._chunks: deque[Chunk | None] = deque()
-        self.log_place: LogPlace | None = None
-        self.events = 0
         self.caught_up = True
 
     @property
@@ -51,16 +40,20 @@ class PartitionInstance:
         return self._vertex.cti
 
     @property
+    def events(self) -> int:
+        return self._vertex.events
+
+    @property
     def state_rows(self) -> int:
         return self._vertex.state_rows
 
     @property
     def done(self) -> bool:
-        return self._ingress.now == OPEN
+        return self._vertex.done
 
     @property
     def marker(self) -> tuple[int, ...]:
-        return (self._ingress.now, self._ingress.next_offset)
+        return (self._vertex.now, self._vertex.next_offset)
 
     @property
     def wants_chunk(self) -> bool:
@@ -68,7 +61,11 @@ class PartitionInstance:
 
     @property
     def next_offset(self) -> int:
-        return self._ingress.next_offset
+        return self._vertex.next_offset
+
+    @property
+    def log_place(self) -> LogPlace | None:
+        return self._vertex.log_place
 
     @property
     def log_number(self) -> int:
@@ -80,84 +77,27 @@ class PartitionInstance:
 
     @property
     def turned_away(self) -> tuple[int, int]:
-        return self._ingress.late_count, self._ingress.bad_count
+        return self._vertex.turned_away
 
     def take_chunk(self, chunk: object) -> None:
         assert chunk is None or isinstance(chunk, Chunk)
         self._chunks.append(chunk)
 
     def watch(self, see: See, pieces: int) -> None:
-        self._vertex.see, self._vertex.pieces = see, pieces
+        self._vertex.watch(see, pieces)
 
     def work(self) -> bool:
         if not self._chunks:
             return False
-        chunk = self._chunks.popleft()
-        if chunk is None:
-            self._vertex.feed(self._nothing, self._ingress.end(), self.next_offset)
-            self._end_turned_away()
-            return True
-        span = RowSpan(0, self.next_offset, chunk.stop, False, START, START)
-        self._vertex.see(span, self._nothing)
-        admitted = self._ingress.feed(chunk)
-        self.log_place = chunk.place or self.log_place
-        self.events += len(admitted.batch)
-        self._vertex.feed(admitted.batch, admitted.cti, chunk.stop)
-        for names, rows in ((self.spec.late, admitted.late), (self.spec.bad, admitted.bad)):
-            for name in names:
-                stream = self.streams[name]
-                if len(rows):
-                    stream.write(Entry(stream.written, rows, stream.cti))
+        self._vertex.feed(self._chunks.popleft())
         return True
 
-    def _end_turned_away(self) -> None:
-        for name in (*self.spec.late, *self.spec.bad):
-            stream = self.streams[name]
-            stream.write(Entry(stream.written, self._nothing, OPEN))
-
     def snapshot(self) -> Snapshot:
-        inner = self._vertex.snapshot()
-        state = {n: pa.array([v], pa.int64()) for n, v in self._ingress.snapshot().items()}
-        turned_away = tuple(self.streams[n].written for n in (*self.spec.late, *self.spec.bad))
-        tables = inner.tables | {_INGRESS: pa.table(state)}
-        if self.log_place is not None:
-            tables = tables | {_LOG: _place_table(self.log_place)}
-        return Snapshot((self.next_offset,), (*inner.outputs, *turned_away), tables)
+        return self._vertex.snapshot()
 
     def load(self, snapshot: Snapshot) -> None:
-        state = snapshot.tables[_INGRESS].to_pylist()[0]
-        self._ingress.load(state)
-        outputs = snapshot.outputs[: sum(len(o.streams) for o in self.spec.outlets)]
-        rest = {n: t for n, t in snapshot.tables.items() if n not in (_INGRESS, _LOG)}
-        if _LOG in snapshot.tables:
-            self.log_place = _place_of(snapshot.tables[_LOG])
-        self._vertex.load(Snapshot((), outputs, rest))
+        self._vertex.load(snapshot)
         self._chunks.clear()
-        if self.done:
-            self._end_turned_away()
-
-
-def _place_table(place: LogPlace) -> pa.Table:
-    ref = place.ref or ObjectRef("")
-    return pa.table(
-        {
-            "key": [ref.key],
-            "size": [ref.size],
-            "seal": [ref.seal],
-            "offset": [place.offset],
-            "line": [place.line],
-            "files": pa.array([place.files], pa.list_(pa.string())),
-            "read": [place.read],
-            "digest": [place.digest],
-        }
-    )
-
-
-def _place_of(table: pa.Table) -> LogPlace:
-    (row,) = table.to_pylist()
-    files = row["files"]
-    ref = ObjectRef(row["key"], 0, row["size"], row["size"], row["seal"]) if row["key"] else None
-    return LogPlace(ref, row["offset"], row["line"], files, len(files), row["read"], row["digest"])
 
 
 class InstanceMaker:
@@ -194,8 +134,9 @@ class InstanceMaker:
         starts = snapshot.outputs if snapshot is not None else (0,) * len(spec.outputs)
         streams = {
             name: LogStream(
-                name, segments.get(name, ()), start,
-                check=self._check, synchronous=self._synchronous,
+                name, segments.get(name, ()), start, check=self._check,
+                written_by=partial(written_by, self._plan, spec, name),
+                synchronous=self._synchronous,
             )
             for name, start in zip(spec.outputs, starts, strict=True)
         }  # fmt: skip
@@ -210,20 +151,13 @@ class InstanceMaker:
         )
 
     def _source(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> Instance:
-        source = self._plan.stages[spec.stage].operators[0]
-        assert isinstance(source, Source)
-        ingress = Ingress(source, spec.index, self._names[source.name][spec.index])
-        return PartitionInstance(spec, self._vertex(spec, (), streams), ingress, streams)
+        partition = self._names[source_of(self._plan, spec).name][spec.index]
+        return PartitionInstance(make_source_vertex(self._plan, spec, partition, streams), streams)
 
     def _vertex(
         self, spec: VertexSpec, cursors: Sequence[Cursor], streams: Mapping[str, LogStream]
     ) -> Vertex:
-        chain = Chain(self._plan.stages[spec.stage], self._plan.origins, spec.ports or [0])
-        outlets = [
-            Outlet(tuple(streams[name] for name in outlet.streams), outlet.keys)
-            for outlet in spec.outlets
-        ]
-        horizon, strategy = self._horizons[spec.stage], self._strategies.get(spec.id)
-        if spec.kind == "inner" and strategy is not None and strategy.kind == "replay":
-            return ReplayVertex(spec.id, chain, cursors, outlets, horizon)
-        return Vertex(spec.id, chain, cursors, outlets)
+        strategy = self._strategies.get(spec.id)
+        replays = strategy is not None and strategy.kind == "replay"
+        horizon = self._horizons[spec.stage] if replays else None
+        return make_vertex(self._plan, spec, cursors, streams, horizon)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, TypeAlias
+
+from weir.plan.nodes import Output
+from weir.reliable.digest import Digest
+from weir.runtime.topology import VertexId
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +61,46 @@ class RunReport:
     events: int
     inputs: tuple[InputReport, ...]
     outputs: tuple[OutputReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTotal:
+    """What one source vertex, or one of several tasks that ran it, has read."""
+
+    vertex: VertexId
+    source: str
+    events: int
+    late: int
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class SinkTotal:
+    """What reached the reader of one output."""
+
+    output: Output
+    digest: Digest
+
+
+def run_report(
+    directory: str | Path, read: Iterable[SourceTotal], written: Iterable[SinkTotal]
+) -> RunReport:
+    """The report of a run whose relative paths start at `directory`."""
+    inputs: dict[str, InputReport] = {}
+    vertices: set[VertexId] = set()
+    events = 0
+    for total in read:
+        known = inputs.get(total.source, InputReport(total.source, 0, 0, 0))
+        inputs[total.source] = replace(
+            known,
+            partitions=known.partitions + (total.vertex not in vertices),
+            late=known.late + total.late,
+            bad=known.bad + total.bad,
+        )
+        vertices.add(total.vertex)
+        events += total.events
+    outputs = tuple(
+        OutputReport(o.name, o.kind, str(Path(directory) / o.path), d.count, str(d))
+        for o, d in ((total.output, total.digest) for total in written)
+    )
+    return RunReport(events, tuple(inputs.values()), outputs)

@@ -1,26 +1,47 @@
-"""The vertices of a job and the streams between them, from a staged plan.
+"""The vertices of a job and the streams between them: one value, which every runner consumes.
 
 Rules
-1. A vertex is named `stage.index`, the reader of output n `sink.n`; a stream `vertex/outlet.part`.
-   Names depend on the plan and its parallelism alone, so they mean the same after a restart.
-2. Every stream has one writer and any number of readers. Inputs of a vertex stand in the order of
+1. A vertex is named `stage.index`, the reader of output n `sink.n`; a stream `vertex/outlet.part`,
+   or `vertex/late` and `vertex/bad` where a source turns rows away. Names depend on the plan, its
+   counts and the generation alone, so they mean the same in every runner and after a restart.
+2. The names of generation g begin with it, `g3-1.0` and `g3-1.0/0.2`; those of generation 0 do not.
+   Keys of objects are made of these names, which have no character that a store treats specially.
+3. Every stream has one writer and any number of readers. Inputs of a vertex stand in the order of
    its stage's ports, links and writers.
-3. `order` lists writers before their readers.
+4. `order` lists writers before their readers along all streams but those that are marked as back
+   edges: those close cycles. Nobody may follow streams from vertex to vertex and expect to arrive
+   at a source or a sink; walks go through `order`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Literal, TypeAlias
 
+import msgspec
+
+from weir.errors import PlanError
 from weir.plan.nodes import Source
-from weir.plan.stages import Link, Stage, StagedPlan, links_of, stage_schema
+from weir.plan.stages import Link, Split, Stage, StagedPlan, links_of, split_of, stage_schema
 
 VertexId: TypeAlias = str
 StreamId: TypeAlias = str
-OutletKey: TypeAlias = tuple[tuple[str, ...] | None, int]
-"""Split by what (None: not split), into how many."""
+StreamKind: TypeAlias = Literal["rows", "late", "bad"]
+
+
+class StreamSpec(msgspec.Struct, frozen=True):
+    """One stream: who writes it, at which outlet and as which part of it, and what it carries.
+    `late` and `bad` streams are the last outlets of their vertex."""
+
+    id: StreamId
+    writer: VertexId
+    outlet: int
+    part: int
+    kind: StreamKind = "rows"
+    back: bool = False
+    """Whether it closes a cycle: its readers may stand before its writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +63,7 @@ class VertexSpec:
     index: int
     inputs: tuple[StreamId, ...] = ()
     ports: tuple[int, ...] = ()
+    """The port of the stage that each input belongs to."""
     outlets: tuple[OutletSpec, ...] = ()
     late: tuple[StreamId, ...] = ()
     bad: tuple[StreamId, ...] = ()
@@ -55,43 +77,122 @@ class VertexSpec:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """All vertices; see the module's rules."""
+    """All vertices and streams of one generation of a job; `wire` makes it of the vertices."""
 
+    generation: int
     order: tuple[VertexSpec, ...]
     vertices: Mapping[VertexId, VertexSpec]
-    writer_of: Mapping[StreamId, VertexId]
-    readers_of: Mapping[StreamId, tuple[VertexId, ...]]
+    streams: Mapping[StreamId, StreamSpec]
+    """In the order of their writers."""
+    readers_of: Mapping[StreamId, tuple[tuple[VertexId, int], ...]]
+    """Who reads each stream, and as which of its inputs; a vertex may read one twice."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Other processes wire it again: there are far more streams than vertices.
+        back = tuple(s.id for s in self.streams.values() if s.back)
+        return wire, (self.order, self.generation, back)
+
+    def writer_of(self, stream: StreamId) -> VertexSpec:
+        return self.vertices[self.streams[stream].writer]
+
+    @property
+    def sources(self) -> tuple[VertexSpec, ...]:
+        return tuple(v for v in self.order if v.kind == "source")
 
     @property
     def sinks(self) -> tuple[VertexSpec, ...]:
+        """The readers of the outputs, in the order of these."""
         return tuple(v for v in self.order if v.kind == "sink")
 
 
-def make_topology(plan: StagedPlan, counts: Sequence[int]) -> Topology:
-    """The vertices of a plan with `counts` vertices in each stage."""
-    order = tuple(_Layout(plan, counts).vertices())
-    readers: dict[StreamId, list[VertexId]] = {}
+def vertex_name(stage: int | Literal["sink"], index: int, generation: int = 0) -> VertexId:
+    """The name of a vertex of a stage, or of the reader of an output.
+
+    >>> vertex_name(1, 0), vertex_name("sink", 2), vertex_name(1, 0, generation=3)
+    ('1.0', 'sink.2', 'g3-1.0')
+    """
+    return f"g{generation}-{stage}.{index}" if generation else f"{stage}.{index}"
+
+
+def stream_name(vertex: VertexId, outlet: int, part: int) -> StreamId:
+    """The name of a stream that carries rows.
+
+    >>> stream_name(vertex_name(1, 0), 0, 2)
+    '1.0/0.2'
+    """
+    return f"{vertex}/{outlet}.{part}"
+
+
+def make_topology(plan: StagedPlan, counts: Sequence[int], generation: int = 0) -> Topology:
+    """The topology of a plan with `counts` vertices in each stage."""
+    return wire(tuple(_Layout(plan, counts, generation).vertices()), generation)
+
+
+def wire(
+    vertices: Sequence[VertexSpec], generation: int = 0, back: Collection[StreamId] = ()
+) -> Topology:
+    """The topology of these vertices; `back` names the streams that are back edges."""
+    streams = {s.id: s for v in vertices for s in _streams(v, back)}
+    order = _writers_first(vertices, streams)
+    readers: dict[StreamId, list[tuple[VertexId, int]]] = {}
     for vertex in order:
-        for stream in vertex.inputs:
-            readers.setdefault(stream, []).append(vertex.id)
+        for number, stream in enumerate(vertex.inputs):
+            readers.setdefault(stream, []).append((vertex.id, number))
     return Topology(
+        generation,
         order,
         {v.id: v for v in order},
-        {stream: v.id for v in order for stream in v.outputs},
+        {stream: streams[stream] for v in order for stream in v.outputs},
         {stream: tuple(who) for stream, who in readers.items()},
     )
 
 
+def _streams(vertex: VertexSpec, back: Collection[StreamId]) -> Iterator[StreamSpec]:
+    for number, outlet in enumerate(vertex.outlets):
+        for part, stream in enumerate(outlet.streams):
+            yield StreamSpec(stream, vertex.id, number, part, back=stream in back)
+    turned_away: list[tuple[StreamKind, StreamId]] = [
+        *(("late", stream) for stream in vertex.late),
+        *(("bad", stream) for stream in vertex.bad),
+    ]
+    for number, (kind, stream) in enumerate(turned_away, len(vertex.outlets)):
+        yield StreamSpec(stream, vertex.id, number, 0, kind)
+
+
+def _writers_first(
+    vertices: Sequence[VertexSpec], streams: Mapping[StreamId, StreamSpec]
+) -> tuple[VertexSpec, ...]:
+    """The vertices in rule 4's order; of several that could come next, the first as given."""
+    number_of = {v.id: number for number, v in enumerate(vertices)}
+    readers: list[list[int]] = [[] for _ in vertices]
+    missing = [0] * len(vertices)
+    for number, vertex in enumerate(vertices):
+        for stream in (streams[name] for name in vertex.inputs):
+            if not stream.back:
+                readers[number_of[stream.writer]].append(number)
+                missing[number] += 1
+    ready = [number for number, count in enumerate(missing) if not count]
+    heapify(ready)
+    order: list[VertexSpec] = []
+    while ready:
+        number = heappop(ready)
+        order.append(vertices[number])
+        for reader in readers[number]:
+            missing[reader] -= 1
+            if not missing[reader]:
+                heappush(ready, reader)
+    if len(order) < len(vertices):
+        stuck = ", ".join(v.id for v, count in zip(vertices, missing, strict=True) if count)
+        raise PlanError(f"no back edge closes the cycle in which {stuck} stand")
+    return tuple(order)
+
+
 class _Layout:
-    def __init__(self, plan: StagedPlan, counts: Sequence[int]) -> None:
-        self._plan, self._counts = plan, counts
-        self._outlets: dict[int, dict[OutletKey, int]] = {s.number: {} for s in plan.stages}
-        for stage in plan.stages:
-            for _, link in links_of(stage):
-                self._outlet(link.stage, self._key(link, stage))
-        for sink in plan.sinks:
-            for number in sink.stages:
-                self._outlet(number, (None, 1))
+    """Lays the stages of a plan out in vertices."""
+
+    def __init__(self, plan: StagedPlan, counts: Sequence[int], generation: int) -> None:
+        self._plan, self._counts, self._generation = plan, counts, generation
+        self._outlets = plan.outlets()
 
     def vertices(self) -> Iterator[VertexSpec]:
         for stage in self._plan.stages:
@@ -100,38 +201,42 @@ class _Layout:
         for number in range(len(self._plan.sinks)):
             yield self._sink(number)
 
-    def _outlet(self, stage: int, key: OutletKey) -> int:
-        known = self._outlets[stage]
-        return known.setdefault(key, len(known))
-
-    def _key(self, link: Link, reader: Stage) -> OutletKey:
-        return (link.keys, self._counts[reader.number]) if link.channel == "hash" else (None, 1)
+    def _name(self, stage: int, index: int) -> VertexId:
+        return vertex_name(stage, index, self._generation)
 
     def _vertex(self, stage: Stage, index: int) -> VertexSpec:
         inputs: list[StreamId] = []
         ports: list[int] = []
         for port, link in links_of(stage):
-            outlet = self._outlet(link.stage, self._key(link, stage))
-            writers = [index] if link.channel == "forward" else range(self._counts[link.stage])
-            part = index if link.channel == "hash" else 0
-            inputs += [_stream(f"{link.stage}.{w}", outlet, part) for w in writers]
-            ports += [port] * len(writers)
-        name = f"{stage.number}.{index}"
+            read = self._read(link, stage, index)
+            inputs += read
+            ports += [port] * len(read)
+        name = self._name(stage.number, index)
         is_source = not stage.ports and isinstance(stage.operators[0], Source)
         return VertexSpec(
             name, "source" if is_source else "inner", stage.number, index, tuple(inputs),
-            tuple(ports), tuple(self._specs(stage, name)),
+            tuple(ports), tuple(self._written(stage, name)),
             self._turned_away(stage, name, "late"), self._turned_away(stage, name, "bad"),
         )  # fmt: skip
 
-    def _specs(self, stage: Stage, name: VertexId) -> Iterator[OutletSpec]:
-        columns = stage_schema(stage).names
-        for (keys, count), number in self._outlets[stage.number].items():
-            streams = tuple(_stream(name, number, part) for part in range(count))
-            places = None if keys is None else tuple(columns.index(k) for k in keys)
-            yield OutletSpec(streams, places)
+    def _read(self, link: Link, stage: Stage, index: int) -> list[StreamId]:
+        """The streams that a vertex reads by a link."""
+        writers = [index] if link.channel == "forward" else range(self._counts[link.stage])
+        part = index if link.channel == "hash" else 0
+        return [self._stream(link.stage, w, split_of(link, stage), part) for w in writers]
 
-    def _turned_away(self, stage: Stage, name: VertexId, kind: str) -> tuple[StreamId, ...]:
+    def _stream(self, stage: int, index: int, split: Split, part: int = 0) -> StreamId:
+        outlet = self._outlets[stage].index(split)
+        return stream_name(self._name(stage, index), outlet, part)
+
+    def _written(self, stage: Stage, name: VertexId) -> Iterator[OutletSpec]:
+        columns = stage_schema(stage).names
+        for number, split in enumerate(self._outlets[stage.number]):
+            streams = tuple(stream_name(name, number, part) for part in range(split.parts))
+            keys = None if split.keys is None else tuple(columns.index(k) for k in split.keys)
+            yield OutletSpec(streams, keys)
+
+    def _turned_away(self, stage: Stage, name: VertexId, kind: StreamKind) -> tuple[StreamId, ...]:
         """The stream of a source's late or bad rows, where an output asks for it."""
         asked = any(
             s.output.kind == kind and stage.number in self._plan.stages_of(s)
@@ -142,19 +247,12 @@ class _Layout:
     def _sink(self, number: int) -> VertexSpec:
         sink = self._plan.sinks[number]
         kind = sink.output.kind
-        writers = [
-            f"{stage}.{index}"
+        inputs = tuple(
+            self._stream(stage, index, Split())
+            if kind == "rows"
+            else f"{self._name(stage, index)}/{kind}"
             for stage in self._plan.stages_of(sink)
             for index in range(self._counts[stage])
-        ]
-        inputs = tuple(
-            _stream(w, self._outlet(int(w.split(".")[0]), (None, 1)), 0)
-            if kind == "rows"
-            else f"{w}/{kind}"
-            for w in writers
         )
-        return VertexSpec(f"sink.{number}", "sink", number, 0, inputs, tuple(range(len(inputs))))
-
-
-def _stream(vertex: VertexId, outlet: int, part: int) -> StreamId:
-    return f"{vertex}/{outlet}.{part}"
+        name = vertex_name("sink", number, self._generation)
+        return VertexSpec(name, "sink", number, 0, inputs, (0,) * len(inputs))

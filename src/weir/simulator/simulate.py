@@ -31,6 +31,7 @@ from weir.reliable.keys import commit_key
 from weir.runtime.instances import InstanceMaker
 from weir.runtime.strategies import Strategy
 from weir.runtime.topology import make_topology
+from weir.runtime.vertices import source_of
 from weir.simulator.faults import Faults, drawn_faults
 from weir.simulator.simulated_disk import SimulatedDisk
 from weir.simulator.witness import Truth, Witness, truth_of
@@ -134,9 +135,7 @@ def make_job(
     topology = make_topology(plan, counts)
     names = {n: [p.name for p in parts] for n, parts in workload.partitions.items()}
     partitions = {
-        v.id: workload.partitions[plan.stages[v.stage].operators[0].name][v.index]  # type: ignore[union-attr]
-        for v in topology.order
-        if v.kind == "source"
+        v.id: workload.partitions[source_of(plan, v).name][v.index] for v in topology.sources
     }
     cut = int(rng.choice([1, 2, 3, 7, 100]))
     # How long the inputs last, so that things can go wrong at any stage of the job.

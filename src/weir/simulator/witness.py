@@ -37,15 +37,7 @@ def truth_of(workload: Workload, parallelism: int) -> Truth:
         workload.program, workload.partitions, nowhere, parallelism=parallelism, keep=True
     )
     run.run()
-    outlets: dict[int, dict[object, int]] = {}
-    streams: dict[str, np.ndarray] = {}
-    # In the order in which both the runner and the topology number what a stage writes.
-    for key in run.outlet_keys:
-        places = outlets.setdefault(key[0], {})
-        places.setdefault(key, len(places))
-    for (key, vertex, part), stream in run.streams.items():
-        name = f"{key[0]}.{vertex}/{outlets[key[0]][key]}.{part}"
-        streams[name] = _words(stream)
+    streams = {name: _words(stream) for name, stream in run.streams.items()}
     return Truth(tuple(egress.digest for egress in run.egress), streams)
 
 
@@ -84,10 +76,8 @@ class Witness:
     def unread(self) -> str:
         """A stream that a reader has not read to its end; empty: none."""
         for stream, words in self._truth.streams.items():
-            for vertex in self._topology.readers_of.get(stream, ()):
-                spec = self._topology.vertices[vertex]
-                for place, name in enumerate(spec.inputs):
-                    came = self._read.get((stream, str((vertex, place))), 0)
-                    if name == stream and came < words.shape[1]:
-                        return f"{vertex} read {came} of {words.shape[1]} rows of {stream}"
+            for reader in self._topology.readers_of.get(stream, ()):
+                came = self._read.get((stream, str(reader)), 0)
+                if came < words.shape[1]:
+                    return f"{reader[0]} read {came} of {words.shape[1]} rows of {stream}"
         return ""

@@ -65,9 +65,9 @@ def test_the_source_that_is_furthest_behind_goes_first() -> None:
     sources = scene.run.sources
     most, working = 0, True
     while working:
-        before = [(s.finished, s.ingress.now) for s in sources]
+        before = [(s.finished, s.vertex.now) for s in sources]
         working = scene.run.step()
-        moved = [i for i, s in enumerate(sources) if (s.finished, s.ingress.now) != before[i]]
+        moved = [i for i, s in enumerate(sources) if (s.finished, s.vertex.now) != before[i]]
         waiting = [now for finished, now in before if not finished]
         assert all(before[i][1] == min(waiting) for i in moved)
         most = max(most, scene.run.state_rows)
@@ -106,7 +106,7 @@ def test_several_outputs_of_shared_streams() -> None:
     assert scene.rows["s"] == scene.rows["s again"] == kept
     assert scene.rows["a"] == _a(1, 2, 3)
     assert scene.rows["n"] == [{"vs": 0, "ve": 10, "k": "x", "n": 2}]
-    digests = {e.sink.output.path: str(e.digest) for e in scene.run.egress}
+    digests = {e.output.path: str(e.digest) for e in scene.run.egress}
     assert digests["s"] == digests["s again"] != digests["a"]
     assert digests["s"].endswith("-2")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,12 @@ import weir
 from weir.errors import DeterminismViolation, OperatorFailed, RunError
 from weir.local.files import run_files
 from weir.local.runner import LocalRun
-from weir.local.second_run import checksums_here, other_environment, second_checksums
+from weir.local.second_run import (
+    differences_here,
+    kept_traces,
+    other_environment,
+    second_differences,
+)
 from weir.plan.nodes import Program
 from weir.runtime.partitions import open_partitions
 from weir.script import parse_program
@@ -45,6 +51,9 @@ def batches(k):
 
 @weir.udf
 def steady(k: str) -> int: return len(k)
+
+@weir.udf
+def rarely(k: str) -> int: return 1 + (k == "k5" and "WEIR_EXTRA_CALLS" in os.environ)
 
 @weir.aggregate
 class Counts:
@@ -107,18 +116,31 @@ def program_of(folder: Path, queries: dict[str, str]) -> Program:
 
 def test_dependence_on_the_process_is_found(tmp_path: Path) -> None:
     program = program_of(tmp_path, QUERIES)
-    run = LocalRun(
-        program, open_partitions(program, tmp_path), [lambda v, rows: None] * len(QUERIES),
-        cut=9, check=True,
-    )  # fmt: skip
-    run.run()
-    again = second_checksums(program, tmp_path, cut=6, parallelism=1)
-    assert again.keys() == run.checksums.keys()
-    streams = {
-        sink.output.name: f"stage {run.plan.stages_of(sink)[0]} vertex 0" for sink in run.plan.sinks
-    }
-    same = {name for name, stream in streams.items() if again[stream] == run.checksums[stream]}
+    with kept_traces() as kept:
+        run = LocalRun(
+            program, open_partitions(program, tmp_path), [lambda v, rows: None] * len(QUERIES),
+            cut=9, traces=kept,
+        )  # fmt: skip
+        run.run()
+        kept.close()
+        again = second_differences(program, tmp_path, kept.folder, cut=6, parallelism=1)
+    other = {difference.stream for difference in again}
+    assert other <= run.streams.keys()
+    outputs = zip(run.plan.sinks, run.topology.sinks, strict=True)
+    same = {sink.output.name for sink, spec in outputs if other.isdisjoint(spec.inputs)}
     assert same == {"S_steady"}
+
+
+def test_the_first_stream_and_its_first_row_are_named(tmp_path: Path) -> None:
+    """Streams behind it have other rows too, because of it."""
+    query = "SELECT k, SUM(rarely(k)) AS n FROM A GROUP BY k WITH TUMBLING(100)"
+    program = program_of(tmp_path, {"rarely": query})
+    with pytest.raises(DeterminismViolation) as caught:
+        run_files(program, directory=tmp_path, check=True, cut=7)
+    text = str(caught.value)
+    assert text.startswith("stream 0.0/0.0, written by vertex 0.0 (Source A FROM 'a.jsonl'")
+    assert "rarely(k)" in text.partition("): row 5 was another row, in a second run it is ")[0]
+    assert re.search(r"\{'vs': 5, 've': 6, 'k': 'k5', '[^']+': 2\}; is a user function", text)
 
 
 def test_a_second_run_that_ends_by_itself(tmp_path: Path) -> None:
@@ -166,4 +188,9 @@ def test_the_environment_is_another() -> None:
 def test_more_calls_and_restarts_change_no_answer(tmp_path: Path) -> None:
     program = program_of(tmp_path, {"steady": "SELECT k, COUNT(*) AS n FROM A GROUP BY k"})
     partitions = open_partitions(program, tmp_path)
-    assert len({str(checksums_here(program, partitions, cut, 2)) for cut in (1, 7, 100)}) == 1
+    with kept_traces() as kept:
+        run = LocalRun(program, partitions, [lambda v, rows: None], parallelism=2, traces=kept)
+        run.run()
+        kept.close()
+        for cut in (1, 7, 100):
+            assert differences_here(program, partitions, kept.folder, cut, 2) == []

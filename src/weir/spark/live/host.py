@@ -55,8 +55,9 @@ from weir.job.signals import (
 from weir.reliable.log import batch_bytes
 from weir.reliable.store import Store
 from weir.reliable.stream import Entry
+from weir.runtime.vertices import stream_schema
 from weir.spark.live.flight import ChannelErrors, Client, Server, Subscription
-from weir.spark.live.host_job import LiveJob, stream_types
+from weir.spark.live.host_job import LiveJob
 from weir.spark.live.host_process import keep_host
 from weir.spark.live.peers import Wanted, read_orders
 from weir.spark.live.step_notes import SharedNotes
@@ -238,7 +239,8 @@ class _Receiver:
         c = self._connect
         try:
             client = Client(c.address, self._job.security)
-            types = stream_types(self._job.plan, self._job.topology, c.stream)
+            writer = self._job.topology.writer_of(c.stream)
+            types = stream_schema(self._job.plan, writer, c.stream).types
             for entry in client.entries(Wanted(c.stream, c.seq), types):
                 if not self._wait_for_room(entry):
                     client.close()

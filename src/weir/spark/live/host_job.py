@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
-import pyarrow as pa
 
 from weir.events.batch import Batch
 from weir.files.chunks import CHUNK_ROWS, Chunk, LogPlace, Partition
 from weir.files.sinks import json_values
 from weir.files.writers import OutputForm
 from weir.ingress.following import Followed
-from weir.ingress.ingress import bad_schema, late_schema
 from weir.ingress.ingress_log import IngressLog, first_place
 from weir.ingress.unchanged import check_not_shorter, marked_chunks
 from weir.job.running import HostSettings
-from weir.plan.explain import operator_text
-from weir.plan.nodes import Output, Program, Source
-from weir.plan.stages import StagedPlan, stage_schema
+from weir.plan.nodes import Output, Program
+from weir.plan.stages import StagedPlan
 from weir.plan.strategy import Strategy
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Store
 from weir.runtime.instances import EmitRows, InstanceMaker
 from weir.runtime.outputs import output_schema
-from weir.runtime.topology import Topology, VertexSpec
+from weir.runtime.topology import Topology
+from weir.runtime.vertices import operators_text, source_of
 from weir.spark.live.flight import Security
 
 REPORT_EVERY = 0.05
@@ -116,13 +114,6 @@ def _shown(output: Output, show: Callable[[bytes], None]) -> EmitRows:
     return emit
 
 
-def source_of(plan: StagedPlan, spec: VertexSpec) -> Source:
-    """The source that a source vertex reads."""
-    source = plan.stages[spec.stage].operators[0]
-    assert isinstance(source, Source)
-    return source
-
-
 def vertex_titles(
     program: Program,
     plan: StagedPlan,
@@ -136,19 +127,8 @@ def vertex_titles(
             output = program.outputs[spec.stage]
             titles[spec.id] = f"OUTPUT {output.name} TO '{output.path}'"
             continue
-        texts = [operator_text(operator) for operator in plan.stages[spec.stage].operators]
+        partition = ""
         if spec.kind == "source":
-            source = source_of(plan, spec)
-            texts[0] = f"STREAM {source.name} FROM '{partitions[source.name][spec.index].name}'"
-        titles[spec.id] = "; ".join(texts)
+            partition = partitions[source_of(plan, spec).name][spec.index].name
+        titles[spec.id] = operators_text(plan, spec, partition)
     return titles
-
-
-def stream_types(plan: StagedPlan, topology: Topology, stream: str) -> Sequence[pa.DataType]:
-    """The types of the columns of a stream's rows."""
-    spec = topology.vertices[topology.writer_of[stream]]
-    if stream in spec.late:
-        return late_schema(source_of(plan, spec)).types
-    if stream in spec.bad:
-        return bad_schema(source_of(plan, spec)).types
-    return stage_schema(plan.stages[spec.stage]).types

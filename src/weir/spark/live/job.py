@@ -53,11 +53,12 @@ from weir.reliable.keys import JOB
 from weir.reliable.store import ObjectExists
 from weir.runtime.instances import EmitRows
 from weir.runtime.outputs import check_outputs, output_schema
-from weir.runtime.reports import InputReport, OutputReport, RunReport
+from weir.runtime.reports import RunReport, SinkTotal, SourceTotal, run_report
 from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
+from weir.runtime.vertices import source_of
 from weir.spark.live.flight import ChannelErrors, Client, Security
-from weir.spark.live.host_job import LiveJob, source_of, vertex_titles
+from weir.spark.live.host_job import LiveJob, vertex_titles
 from weir.spark.live.hosts import Hosts, Setting, check_spark
 from weir.spark.live.manager import ManagerDriver
 from weir.spark.live.tls import Tls
@@ -217,23 +218,16 @@ class LiveRun:
                 f"{error}; all rows are committed in the store, so mend it and run again with "
                 "--resume, or read them with weir read"
             ) from error
-        inputs: dict[str, InputReport] = {}
-        events = 0
+        read = self._read(placements)
+        return run_report(self.directory, read, map(SinkTotal, files.values(), digests))
+
+    def _read(self, placements: Sequence[Placement]) -> Iterator[SourceTotal]:
         for placement in placements:
             spec, found = self.topology.vertices[placement.vertex], placement.report
-            if spec.kind != "source" or found is None:
-                continue
-            name = source_of(self.plan, spec).name
-            known = inputs.get(name, InputReport(name, 0, 0, 0))
-            inputs[name] = InputReport(
-                name, known.partitions + 1, known.late + found.late, known.bad + found.bad
-            )
-            events += found.inputs[0] - found.late - found.bad
-        outputs = tuple(
-            OutputReport(o.name, o.kind, str(Path(self.directory) / o.path), d.count, str(d))
-            for o, d in zip(files.values(), digests, strict=True)
-        )
-        return RunReport(events, tuple(inputs.values()), outputs)
+            if spec.kind == "source" and found is not None:
+                name = source_of(self.plan, spec).name
+                events = found.inputs[0] - found.late - found.bad
+                yield SourceTotal(spec.id, name, events, found.late, found.bad)
 
 
 def prepare_live(

@@ -1,151 +1,172 @@
-"""One task's vertices: a stage that reads an exchange or a source, and what follows it directly.
+"""One task's vertices: one that reads an exchange or a source, and those that follow it directly.
 
-Vertices of a group hand rows to each other over streams in memory; to others, through blocks.
-A block at time t says for every input that nothing below t follows.
+The topology says which streams they write and who reads those. In a task, a reader of the same
+group reads over a stream in memory, one that is placed elsewhere through blocks, and a sink that is
+placed nowhere is written here, a part for each of its streams.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from weir.events.batch import OPEN, Batch, empty_batch
-from weir.plan.nodes import Source
-from weir.plan.stages import Stage, links_of, stage_schema
-from weir.reliable.chain import Chain
+from weir.plan.stages import StagedPlan
 from weir.reliable.digest import OrderedChecksum
 from weir.reliable.stream import Entry, MemoryStream, StreamWriter
-from weir.reliable.vertex import Outlet, Vertex
+from weir.reliable.traces import Trace, Traces
+from weir.runtime.topology import StreamId, VertexId, VertexSpec
+from weir.runtime.vertices import make_vertex, stream_schema
 from weir.spark.offline.blocks import COLLECTED, Blocks
-from weir.spark.offline.reports import ChecksumReport, DigestReport, FileReport, report_row
+from weir.spark.offline.reports import (
+    ChecksumReport,
+    DifferenceReport,
+    DigestReport,
+    FileReport,
+    Report,
+    report_row,
+)
 from weir.spark.offline.targets import PartStream, SinkStream
-from weir.spark.offline.waves import GroupPlace, Job, group_of
+from weir.spark.offline.waves import Group, Job, group_of
 
 
 class GroupRun:
-    """See the module's docstring. `out` takes what leaves the task."""
+    """The streams of a group, and the vertices that follow its first. `out` takes what leaves the
+    task."""
 
-    def __init__(self, job: Job, place: GroupPlace, out: Blocks) -> None:
-        self._job, self._place, self._out = job, place, out
-        self._piece = job.pieces[place.piece]
+    def __init__(self, job: Job, group: Group, out: Blocks) -> None:
+        self._job, self._group, self._out = job, group, out
+        self._piece = job.pieces[group.piece]
         self._sinks: list[SinkStream] = []
         self._parts: dict[tuple[int, int], PartStream] = {}
-        self._checked: list[_CheckedStream] = []
-        stages = group_of(self._piece.plan, place.stage)
-        read_inside = {links_of(stage)[0][1].stage for stage in stages[1:]}
-        self._between = {number: MemoryStream() for number in read_inside}
-        self._inputs = [MemoryStream() for _ in links_of(stages[0])]
-        self.root = self._vertex(stages[0], self._inputs)
+        self._traces = Traces(os.path.join(job.traces or "", str(group.piece)), compare=job.compare)
+        self._between: dict[StreamId, MemoryStream] = {}
+        first, *followers = group_of(self._piece, group.vertex)
+        self._inside = {spec.id for spec in followers}
+        self.streams = {
+            stream: self._carried(stream) for spec in (first, *followers) for stream in spec.outputs
+        }
         self._followers = [
-            self._vertex(stage, [self._between[links_of(stage)[0][1].stage]])
-            for stage in stages[1:]
+            make_vertex(
+                self._piece.plan, spec, [self._between[s] for s in spec.inputs], self.streams
+            )
+            for spec in followers
         ]
 
-    def take(self, place: int, rows: Batch, first_vs: int) -> None:
-        """Rows of a block for one input; no input has anything below `first_vs` to come."""
-        self._advance({place: rows}, first_vs)
-
-    def end(self) -> None:
-        """All inputs have ended."""
-        self._advance({}, OPEN)
-
-    def _advance(self, rows: Mapping[int, Batch], cti: int) -> None:
-        nothing = empty_batch(())
-        for number, stream in enumerate(self._inputs):
-            stream.write(Entry(stream.end, rows.get(number, nothing), cti))
-        while self.root.execute():
-            pass
-        self.work_off()
-
     def work_off(self) -> None:
-        """Let those that follow the root read what it wrote."""
+        """Let those that follow the first vertex read what it wrote."""
         for vertex in self._followers:
             while vertex.execute():
                 pass
-        for stream in (*self._inputs, *self._between.values()):
+        for stream in self._between.values():
             stream.collect_read()
 
     def finish(self) -> None:
         """Flush all blocks and report."""
         self._out.flush()
-        piece = self._place.piece
-        for sink in self._sinks:
-            total = f"{sink.digest.total:032x}"
-            report = DigestReport(piece, sink.sink, total, sink.digest.count)
+        for report in self._reports(self._group.piece):
             self._out.add(report_row(report))
-        for (number, stage), part in self._parts.items():
-            vertex = self._place.index
-            self._out.add(report_row(FileReport(piece, number, stage, vertex, part.close())))
-        for stream in self._checked:
-            self._out.add(report_row(ChecksumReport(piece, stream.name, str(stream.checksum))))
 
-    def turned_away(self, source: Source) -> list[tuple[str, StreamWriter]]:
-        """The streams of the outputs that ask for this source's late or bad rows."""
-        found: list[tuple[str, StreamWriter]] = []
-        for number, sink in enumerate(self._piece.plan.sinks):
-            if sink.output.kind != "rows" and sink.output.node == source:
-                found.append((sink.output.kind, self._sink_stream(number, self._place.stage)))
-        return found
+    def _reports(self, piece: int) -> Iterator[Report]:
+        for stream in self._sinks:
+            total = f"{stream.digest.total:032x}"
+            yield DigestReport(piece, stream.sink, total, stream.digest.count)
+        for (sink, number), part in self._parts.items():
+            yield FileReport(piece, sink, number, self._group.task, part.close())
+        for name, carried in self.streams.items():
+            if carried.checksum is not None:
+                yield ChecksumReport(piece, name, str(carried.checksum))
+        for found in self._traces.close():
+            yield DifferenceReport(piece, found)
 
-    # --- building ----------------------------------------------------------------------------
+    # --- streams -----------------------------------------------------------------------------
 
-    def _vertex(self, stage: Stage, inputs: Sequence[MemoryStream]) -> Vertex:
-        ports = [port for port, _ in links_of(stage)]
-        chain = Chain(stage, self._piece.plan.origins, ports or [0])
-        outlets = self._outlets(stage)
-        return Vertex(f"stage {stage.number} vertex {self._place.index}", chain, inputs, outlets)
+    def _carried(self, name: StreamId) -> CarriedStream:
+        topology = self._piece.topology
+        readers = topology.readers_of.get(name, ())
+        carriers = [self._carrier(name, *reader) for reader in readers]
+        writer = topology.writer_of(name)
+        # What a vertex of a DataFrame reads is as Spark cut it, which need not be so twice.
+        if writer.stage in self._piece.open_stages:
+            return CarriedStream(carriers)
+        trace = None
+        if self._job.traces is not None:
+            trace = self._traces.of(name, stream_schema(self._piece.plan, writer, name).names)
+        return CarriedStream(carriers, OrderedChecksum() if self._job.check else None, trace)
 
-    def _outlets(self, stage: Stage) -> list[Outlet]:
-        outlets: list[Outlet] = []
-        if stage.number in self._between:
-            outlets.append(Outlet((self._between[stage.number],)))
-        names = stage_schema(stage).names
-        for route in self._job.routes[self._place.piece, stage.number]:
-            streams = tuple(
-                self._checking(stage, self._out.stream(route.first + i, route.input), route.keys, i)
-                for i in range(route.count)
-            )
-            keys = None if route.keys is None else tuple(names.index(k) for k in route.keys)
-            outlets.append(Outlet(streams, keys))
-        for number, sink in enumerate(self._piece.plan.sinks):
-            if sink.output.kind == "rows" and stage.number in sink.stages:
-                stream = self._checking(stage, self._sink_stream(number, stage.number))
-                outlets.append(Outlet((stream,)))
-        return outlets
+    def _carrier(self, name: StreamId, reader: VertexId, number: int) -> StreamWriter:
+        """What brings a stream's rows to one of the inputs that read it."""
+        spec = self._piece.topology.vertices[reader]
+        if spec.kind == "sink":
+            self._sinks.append(SinkStream(spec.stage, self._to_sink(spec, number)))
+            return self._sinks[-1]
+        if reader in self._inside:
+            return self._between.setdefault(name, MemoryStream(name))
+        partition = self._job.partition_of[Group(self._group.piece, reader)]
+        return self._out.stream(partition, spec.ports[number])
 
-    def _sink_stream(self, number: int, stage: int) -> SinkStream:
-        target = self._piece.targets[number]
-        inner: StreamWriter
+    def _to_sink(self, sink: VertexSpec, part: int) -> StreamWriter:
+        target = self._piece.targets[sink.stage]
         match target.kind:
             case "file":
-                route = self._job.sink_routes[self._place.piece, number]
-                inner = self._out.stream(route.first, route.input)
+                return self._out.stream(
+                    self._job.partition_of[Group(self._group.piece, sink.id)], 0
+                )
             case "folder":
-                inner = self._parts[number, stage] = PartStream(target)
+                self._parts[sink.stage, part] = PartStream(target)
+                return self._parts[sink.stage, part]
             case "rows":
-                inner = self._out.stream(COLLECTED, target.number)
-        made = SinkStream(number, inner)
-        self._sinks.append(made)
-        return made
-
-    def _checking(
-        self, stage: Stage, inner: StreamWriter, keys: tuple[str, ...] | None = None, part: int = 0
-    ) -> StreamWriter:
-        # What a vertex of a DataFrame reads is as Spark cut it, which need not be so twice.
-        if not self._job.check or not self._piece.counts[stage.number]:
-            return inner
-        split = f" by {', '.join(keys)}[{part}]" if keys is not None else ""
-        name = f"stage {stage.number} vertex {self._place.index}{split}"
-        self._checked.append(_CheckedStream(name, inner))
-        return self._checked[-1]
+                return self._out.stream(COLLECTED, target.number)
 
 
-class _CheckedStream:
-    """Keeps the ordered checksum of what goes by."""
+class CarriedStream:
+    """The writing end of a stream: hands rows to what carries them to each of its readers."""
 
-    def __init__(self, name: str, inner: StreamWriter) -> None:
-        self.name, self._inner = name, inner
-        self.checksum = OrderedChecksum()
+    def __init__(
+        self,
+        carriers: Sequence[StreamWriter],
+        checksum: OrderedChecksum | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        self._carriers, self.checksum, self._trace = carriers, checksum, trace
 
     def write(self, entry: Entry) -> None:
-        self.checksum.add(entry.rows)
-        self._inner.write(entry)
+        if self.checksum is not None:
+            self.checksum.add(entry.rows)
+        if self._trace is not None:
+            self._trace.add(entry.rows)
+        for carrier in self._carriers:
+            carrier.write(entry)
+
+
+class ExchangeReader:
+    """The vertex of a group that reads an exchange.
+
+    Spark brings the rows of all streams of a port by time, so each port is one input. A block at
+    time t says for every port that nothing below t follows.
+    """
+
+    def __init__(
+        self, plan: StagedPlan, spec: VertexSpec, writers: Mapping[StreamId, StreamWriter]
+    ) -> None:
+        self._arrived = [MemoryStream() for _ in plan.stages[spec.stage].ports]
+        by_port = replace(spec, ports=tuple(range(len(self._arrived))))
+        self._vertex = make_vertex(plan, by_port, self._arrived, writers)
+
+    def take(self, port: int, rows: Batch, first_vs: int) -> None:
+        """Rows of a block for one port; no port has anything below `first_vs` to come."""
+        self._advance({port: rows}, first_vs)
+
+    def end(self) -> None:
+        """The exchange has ended."""
+        self._advance({}, OPEN)
+
+    def _advance(self, rows: Mapping[int, Batch], cti: int) -> None:
+        nothing = empty_batch(())
+        for port, stream in enumerate(self._arrived):
+            stream.write(Entry(stream.end, rows.get(port, nothing), cti))
+        while self._vertex.execute():
+            pass
+        for stream in self._arrived:
+            stream.collect_read()

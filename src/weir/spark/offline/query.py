@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from weir.errors import RunError
 from weir.spark.actions import run_action
 from weir.spark.offline.blocks import COLLECTED, ROWS, BlockRow
-from weir.spark.offline.tasks import FrameTask, SourceTask, WaveTask, partition_of, source_of
+from weir.spark.offline.tasks import FrameTask, SourceTask, WaveTask, frame_path, partition_of
 from weir.spark.offline.waves import Job
 from weir.spark.session import ARROW_BATCHES, PLANNED_ONCE
 
@@ -47,14 +47,12 @@ def job_frame(
             flow = arrived.mapInArrow(WaveTask(job, wave), ROWS)
         parts = [] if flow is None else [flow]
         if job.sources[wave]:
-            places = len(job.sources[wave])
             count = _tasks(_source_tasks(job, wave, cores), tasks)
-            numbers = spark.range(0, places, 1, count)
+            numbers = spark.range(0, len(job.sources[wave]), 1, count)
             parts.append(numbers.mapInArrow(SourceTask(job, wave), ROWS))
-        for place in job.frames[wave]:
-            source = source_of(job, place)
-            read = (frames or {})[source.path].mapInArrow(FrameTask(job, wave, place), ROWS)
-            parts.append(read)
+        for group in job.frames[wave]:
+            frame = (frames or {})[frame_path(job, group)]
+            parts.append(frame.mapInArrow(FrameTask(job, wave, group), ROWS))
         flow = reduce(DataFrame.unionAll, parts)
     assert flow is not None
     return flow
@@ -63,7 +61,7 @@ def job_frame(
 def _source_tasks(job: Job, wave: int, cores: int) -> int:
     """Small files share a task, since to begin one takes longer than to read them."""
     read = job.sources[wave]
-    size = sum(partition_of(job, place).size for place in read)
+    size = sum(partition_of(job, group).size for group in read)
     return min(len(read), cores * max(1, -(-size // (cores * TASK_BYTES))))
 
 

@@ -11,18 +11,19 @@ import msgspec
 import pyarrow as pa
 
 from weir.errors import WeirError
+from weir.reliable.differences import RowDifference
 from weir.reliable.digest import Digest
+from weir.runtime.reports import SourceTotal
+from weir.runtime.vertices import source_of
 from weir.spark.offline.blocks import REPORT, BlockRow
+from weir.spark.offline.waves import Piece
 
 
 class SourceReport(msgspec.Struct, tag="source", frozen=True):
-    """A partition was read: how many events were admitted, how many rows turned away."""
+    """A partition was read."""
 
     piece: int
-    source: str
-    events: int
-    late: int
-    bad: int
+    total: SourceTotal
 
 
 class DigestReport(msgspec.Struct, tag="digest", frozen=True):
@@ -39,12 +40,13 @@ class DigestReport(msgspec.Struct, tag="digest", frozen=True):
 
 
 class FileReport(msgspec.Struct, tag="file", frozen=True):
-    """A file of an output is whole: which vertex of which stage wrote it, and where it lies."""
+    """A file of an output is whole: which of the sink's streams is in it (`part`; 0 where all
+    are), which task wrote it, and where it lies."""
 
     piece: int
     sink: int
-    stage: int
-    vertex: int
+    part: int
+    task: int
     path: str
 
 
@@ -56,6 +58,13 @@ class ChecksumReport(msgspec.Struct, tag="checksum", frozen=True):
     checksum: str
 
 
+class DifferenceReport(msgspec.Struct, tag="difference", frozen=True):
+    """A stream has another row than in the first run."""
+
+    piece: int
+    found: RowDifference
+
+
 class ErrorReport(msgspec.Struct, tag="error", frozen=True):
     """A program failed in a task of a wave. Later waves got too few rows, and may fail too."""
 
@@ -64,7 +73,9 @@ class ErrorReport(msgspec.Struct, tag="error", frozen=True):
     error: str
 
 
-Report: TypeAlias = SourceReport | DigestReport | FileReport | ChecksumReport | ErrorReport
+Report: TypeAlias = (
+    SourceReport | DigestReport | FileReport | ChecksumReport | DifferenceReport | ErrorReport
+)
 
 _decoder = msgspec.json.Decoder(Report)
 
@@ -91,6 +102,20 @@ def output_digest(reports: Iterable[Report], piece: int, sink: int) -> Digest:
 def checksums(reports: Iterable[Report]) -> dict[str, str]:
     """The ordered checksums of a program's streams, by their names."""
     return {r.stream: r.checksum for r in reports if isinstance(r, ChecksumReport)}
+
+
+def differences(reports: Iterable[Report]) -> list[RowDifference]:
+    """The first row of each stream that is another one than in the first run."""
+    return [r.found for r in reports if isinstance(r, DifferenceReport)]
+
+
+def source_totals(piece: Piece, reports: Iterable[Report]) -> list[SourceTotal]:
+    """What was read of each source, in the topology's order; nothing where no task ran."""
+    nothing = [
+        SourceTotal(spec.id, source_of(piece.plan, spec).name, 0, 0, 0)
+        for spec in piece.topology.sources
+    ]
+    return nothing + [r.total for r in reports if isinstance(r, SourceReport)]
 
 
 def first_error(reports: Iterable[Report]) -> WeirError | None:

@@ -21,25 +21,25 @@ from pyspark.sql.utils import is_remote
 
 from weir.files.sinks import sink_format
 from weir.files.writers import OutputForm, Staging, part_name, put_all_in_place
-from weir.local.files import check_same, other_cut
-from weir.local.second_run import other_environment
+from weir.local.second_run import other_cut, other_environment
 from weir.plan.limits import MOST_VERTICES
 from weir.plan.nodes import Output, Program
-from weir.reliable.digest import Digest
+from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_path, output_schema
 from weir.runtime.programs import Runnable, as_program
-from weir.runtime.reports import InputReport, OnProgress, OutputReport, RunReport
+from weir.runtime.reports import OnProgress, RunReport, SinkTotal, run_report
+from weir.runtime.topology import VertexSpec
 from weir.spark.offline.frames import all_partitions, frames_of
 from weir.spark.offline.progress import JobsProgress, Watch
 from weir.spark.offline.query import collected, job_frame, job_settings
 from weir.spark.offline.reports import (
     FileReport,
     Report,
-    SourceReport,
-    checksums,
+    differences,
     first_error,
     output_digest,
     read_report,
+    source_totals,
 )
 from weir.spark.offline.targets import Target
 from weir.spark.offline.waves import Job, Piece, make_job, make_piece
@@ -115,20 +115,25 @@ def run_programs(
             for path, frame in frames_of(program, piece.partitions).items()
         }
 
-        def reports_of(cut: int | None, progress: OnProgress | None) -> list[list[Report]]:
-            folder = tempfile.mkdtemp(dir=made[0][0].staging.folder)
-            job = make_job(pieces, cut=cut, check=check, errors="end", progress=folder)
-            return _run_job(
-                spark, job, partial(job_frame, spark, job, cores, tasks, frames), progress
+        new_folder = partial(tempfile.mkdtemp, dir=made[0][0].staging.folder)
+        traces = new_folder() if check else None
+
+        def reports_of(
+            cut: int | None, progress: OnProgress | None, *, compare: bool = False
+        ) -> list[list[Report]]:
+            job = make_job(
+                pieces, cut=cut, errors="end", progress=new_folder(), traces=traces, compare=compare
             )
+            query = partial(job_frame, spark, job, cores, tasks, frames)
+            return _run_job(spark, job, query, progress)
 
         if check:
             jobs = JobsProgress(progress, 2, in_time=True)
             reports = reports_of(cut, jobs.begin("run"))
             with _other_workers(spark):
-                again = reports_of(other_cut(cut), jobs.begin("run"))
-            for first, second in zip(reports, again, strict=True):
-                check_same(checksums(first), checksums(second))
+                again = reports_of(other_cut(cut), jobs.begin("run"), compare=True)
+            for piece, told in zip(pieces, again, strict=True):
+                check_same(piece.plan, piece.topology, differences(told))
         else:
             reports = reports_of(cut, progress)
         digests = [
@@ -137,11 +142,15 @@ def run_programs(
         ]
         for at, outputs in enumerate(made):
             for number, one in enumerate(outputs):
-                path = _finished(number, one, pieces[at], reports[at])
+                path = _finished(pieces[at].topology.sinks[number], one, pieces[at], reports[at])
                 one.staging.finish(path, one.target.form.sidecar(digests[at][number]))
         put_all_in_place([one.staging for outputs in made for one in outputs])
     return [
-        _run_report(program, directory, pieces[at], reports[at], digests[at])
+        run_report(
+            directory,
+            source_totals(pieces[at], reports[at]),
+            map(SinkTotal, program.outputs, digests[at]),
+        )
         for at, program in enumerate(programs)
     ]
 
@@ -189,21 +198,20 @@ def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
     return _Made(Target(kind, number, form, folder), staging)
 
 
-def _finished(number: int, made: _Made, piece: Piece, reports: Sequence[Report]) -> str:
+def _finished(sink: VertexSpec, made: _Made, piece: Piece, reports: Sequence[Report]) -> str:
     """The output's file, or its folder of parts, whole; what no task wrote is empty."""
-    found = [r for r in reports if isinstance(r, FileReport) and r.sink == number]
+    found = [r for r in reports if isinstance(r, FileReport) and r.sink == sink.stage]
     if made.target.kind == "file":
         return found[0].path if found else _empty(made.target)
-    files = {(r.stage, r.vertex): r.path for r in found}
+    files = {(r.part, r.task): r.path for r in found}
+    for part, stream in enumerate(sink.inputs):
+        is_open = piece.topology.writer_of(stream).stage in piece.open_stages
+        if not is_open and (part, 0) not in files:
+            files[part, 0] = _empty(made.target)
     folder = os.path.join(made.staging.folder, "output")
     os.mkdir(folder)
-    parts = []
-    for stage in piece.plan.stages_of(piece.plan.sinks[number]):
-        wrote = sorted(vertex for writer, vertex in files if writer == stage)
-        parts += [(stage, vertex) for vertex in range(piece.counts[stage]) or wrote]
-    for part, writer in enumerate(parts):
-        path = files[writer] if writer in files else _empty(made.target)
-        os.replace(path, os.path.join(folder, part_name(part)))
+    for number, (_, path) in enumerate(sorted(files.items())):
+        os.replace(path, os.path.join(folder, part_name(number)))
     return folder
 
 
@@ -211,27 +219,3 @@ def _empty(target: Target) -> str:
     path = target.new_path()
     target.form.write(path, iter(()))
     return path
-
-
-def _run_report(
-    program: Program,
-    directory: str | Path,
-    piece: Piece,
-    reports: Sequence[Report],
-    digests: Sequence[Digest],
-) -> RunReport:
-    read = [r for r in reports if isinstance(r, SourceReport)]
-    inputs = tuple(
-        InputReport(
-            name,
-            len(partitions),
-            sum(r.late for r in read if r.source == name),
-            sum(r.bad for r in read if r.source == name),
-        )
-        for name, partitions in piece.partitions.items()
-    )
-    outputs = tuple(
-        OutputReport(o.name, o.kind, str(Path(directory) / o.path), digest.count, str(digest))
-        for o, digest in zip(program.outputs, digests, strict=True)
-    )
-    return RunReport(sum(r.events for r in read), inputs, outputs)

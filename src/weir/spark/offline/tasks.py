@@ -21,14 +21,12 @@ from weir.errors import WeirError
 from weir.events.batch import Batch
 from weir.files.chunks import CHUNK_ROWS, Partition
 from weir.files.columnar import Records
-from weir.ingress.ingress import Ingress
-from weir.local.runner import SourceVertex
-from weir.plan.nodes import Source
-from weir.plan.stages import links_of, stage_schema
-from weir.reliable.stream import Entry
+from weir.plan.stages import stage_schema
 from weir.runtime.process import keep_freed_memory
+from weir.runtime.source_vertex import PartitionReader
+from weir.runtime.vertices import make_source_vertex, source_of
 from weir.spark.offline.blocks import BlockRow, Blocks, decode, record_of, rows_of
-from weir.spark.offline.groups import GroupRun
+from weir.spark.offline.groups import ExchangeReader, GroupRun
 from weir.spark.offline.progress import TaskProgress, tell_failure
 from weir.spark.offline.reports import (
     ErrorReport,
@@ -38,14 +36,14 @@ from weir.spark.offline.reports import (
     report_row,
 )
 from weir.spark.offline.targets import sorted_slices
-from weir.spark.offline.waves import GroupPlace, Job, SinkPlace
+from weir.spark.offline.waves import Group, Job
 
 Rows = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTask:
-    """Reads partitions of sources: those whose places in `job.sources[wave]` Spark names."""
+    """Reads partitions of sources: those whose numbers in `job.sources[wave]` Spark gives."""
 
     job: Job
     wave: int
@@ -54,11 +52,11 @@ class SourceTask:
         settle_worker(self.job.progress, self.wave)
         for record in records:
             for number in record.column(0).to_pylist():
-                place = self.job.sources[self.wave][number]
-                partition = partition_of(self.job, place)
+                group = self.job.sources[self.wave][number]
+                partition = partition_of(self.job, group)
                 progress = TaskProgress(self.job.progress, self.wave, f"s{number}")
-                read = _read(self.job, place, partition, progress)
-                yield from _guarded(self.job, self.wave, place.piece, read)
+                read = _read(self.job, group, partition, progress)
+                yield from _guarded(self.job, self.wave, group.piece, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,58 +65,50 @@ class FrameTask:
 
     job: Job
     wave: int
-    place: GroupPlace
+    group: Group
 
     def __call__(self, records: Rows) -> Rows:
         settle_worker(self.job.progress, self.wave)
         context = TaskContext.get()
         assert context is not None
-        number = context.partitionId()
-        place = replace(self.place, index=number)
-        (known,) = self.job.pieces[place.piece].partitions[source_of(self.job, place).name]
+        group = replace(self.group, task=context.partitionId())
+        known = partition_of(self.job, group)
         assert isinstance(known, Records)
         names = [name for name, _ in known.columns]
         named = (record.rename_columns(names) for record in records)
         partition = replace(known, batches=named)
-        progress = TaskProgress(self.job.progress, self.wave, f"s{place.stage}f{number}")
-        read = _read(self.job, place, partition, progress)
-        yield from _guarded(self.job, self.wave, place.piece, read)
+        name = f"s{self.job.spec(group).stage}f{group.task}"
+        progress = TaskProgress(self.job.progress, self.wave, name)
+        read = _read(self.job, group, partition, progress)
+        yield from _guarded(self.job, self.wave, group.piece, read)
 
 
-def source_of(job: Job, place: GroupPlace) -> Source:
-    source = job.pieces[place.piece].plan.stages[place.stage].operators[0]
-    assert isinstance(source, Source)
-    return source
+def frame_path(job: Job, group: Group) -> str:
+    """The path of the source whose DataFrame a group reads."""
+    return source_of(job.pieces[group.piece].plan, job.spec(group)).path
 
 
-def partition_of(job: Job, place: GroupPlace) -> Partition:
-    return job.pieces[place.piece].partitions[source_of(job, place).name][place.index]
+def partition_of(job: Job, group: Group) -> Partition:
+    """The partition that a group reads."""
+    piece, spec = job.pieces[group.piece], job.spec(group)
+    return piece.partitions[source_of(piece.plan, spec).name][spec.index]
 
 
-def _read(job: Job, place: GroupPlace, partition: Partition, progress: TaskProgress) -> Rows:
+def _read(job: Job, group: Group, partition: Partition, progress: TaskProgress) -> Rows:
     """A partition from its beginning to its end, through the vertices that it feeds."""
     out = Blocks()
-    group = GroupRun(job, place, out)
-    source = source_of(job, place)
-    ingress = Ingress(source, place.index, partition.name)
-    reader = SourceVertex(group.root, ingress, partition, job.cut or CHUNK_ROWS)
-    aside = group.turned_away(source)
-    events = 0
+    run, plan = GroupRun(job, group, out), job.pieces[group.piece].plan
+    vertex = make_source_vertex(plan, job.spec(group), partition.name, run.streams)
+    reader = PartitionReader(vertex, partition, job.cut or CHUNK_ROWS)
     while not reader.finished:
-        admitted = reader.step()
-        group.work_off()
-        if admitted is not None:
-            events += len(admitted.batch)
-            for kind, stream in aside:
-                rows = admitted.late if kind == "late" else admitted.bad
-                stream.write(Entry(0, rows, admitted.cti))
+        reader.step()
+        run.work_off()
         yield from out.drain()
-        progress.tell(events, ingress.now, reader.read)
-    group.finish()
-    away = ingress.late_count, ingress.bad_count
-    out.add(report_row(SourceReport(place.piece, source.name, events, *away)))
+        progress.tell(vertex.events, vertex.now, reader.read)
+    run.finish()
+    out.add(report_row(SourceReport(group.piece, vertex.total)))
     yield from out.drain()
-    progress.end(events)
+    progress.end(vertex.events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,44 +120,45 @@ class WaveTask:
 
     def __call__(self, records: Rows) -> Rows:
         settle_worker(self.job.progress, self.wave)
-        places = self.job.waves[self.wave - 1]
+        groups = self.job.waves[self.wave - 1]
         rows = (row for record in records for row in rows_of(record))
         for partition, blocks in groupby(rows, key=lambda row: row.partition):
-            place = places.get(partition)
+            group = groups.get(partition)
+            if group is None:
+                yield from map(record_of, blocks)
+                continue
             progress = TaskProgress(self.job.progress, self.wave, str(partition))
-            match place:
-                case None:
-                    yield from map(record_of, blocks)
-                case GroupPlace():
-                    run = self._run_vertex(place, blocks, progress)
-                    yield from _guarded(self.job, self.wave, place.piece, run)
-                case SinkPlace():
-                    written = self._write(place, blocks, progress)
-                    yield from _guarded(self.job, self.wave, place.piece, written)
+            is_sink = self.job.spec(group).kind == "sink"
+            run = (self._write if is_sink else self._run_vertices)(group, blocks, progress)
+            yield from _guarded(self.job, self.wave, group.piece, run)
 
-    def _run_vertex(
-        self, place: GroupPlace, blocks: Iterable[BlockRow], progress: TaskProgress
+    def _run_vertices(
+        self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress
     ) -> Rows:
-        plan = self.job.pieces[place.piece].plan
-        links = links_of(plan.stages[place.stage])
-        widths = [len(stage_schema(plan.stages[link.stage]).columns) for _, link in links]
+        plan, spec = self.job.pieces[group.piece].plan, self.job.spec(group)
+        feeding = [port.links[0].stage for port in plan.stages[spec.stage].ports]
+        widths = [len(stage_schema(plan.stages[stage]).columns) for stage in feeding]
         out = Blocks()
-        group = GroupRun(self.job, place, out)
+        run = GroupRun(self.job, group, out)
+        reader = ExchangeReader(plan, spec, run.streams)
         events = 0
         for row in blocks:
             batch = decode(row.block, widths[row.input])
             for rows in _cut(batch, self.job.cut):
-                group.take(row.input, rows, row.first_vs)
+                reader.take(row.input, rows, row.first_vs)
+                run.work_off()
                 yield from out.drain()
             events += len(batch)
             progress.tell(events, row.first_vs)
-        group.end()
-        group.finish()
+        reader.end()
+        run.work_off()
+        run.finish()
         yield from out.drain()
         progress.end(events)
 
-    def _write(self, place: SinkPlace, blocks: Iterable[BlockRow], progress: TaskProgress) -> Rows:
-        target = self.job.pieces[place.piece].targets[place.sink]
+    def _write(self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress) -> Rows:
+        sink = self.job.spec(group).stage
+        target = self.job.pieces[group.piece].targets[sink]
         width = len(target.form.schema.columns)
         path = target.new_path()
 
@@ -181,7 +172,7 @@ class WaveTask:
             progress.end(events)
 
         target.form.write(path, sorted_slices(decoded(), target.form))
-        yield record_of(report_row(FileReport(place.piece, place.sink, 0, 0, path)))
+        yield record_of(report_row(FileReport(group.piece, sink, 0, 0, path)))
 
 
 def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:

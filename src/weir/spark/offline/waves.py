@@ -1,12 +1,18 @@
-"""A job cut into waves: which vertices run when, and where their rows go.
+"""A job cut into waves: which vertices run when, and in which partition of the exchanges.
+
+The topology of each program says which vertices there are and which streams they write and read;
+here they are placed.
 
 Rules (docs/design/0007-offline-on-spark.md)
-1. A *group* is a stage and all that read it by `forward` links: one task runs vertex i of each.
+1. A *group* is a vertex and all that follow it by `forward` links: one task runs them.
 2. A group that reads by exchange runs one wave after the last of what it reads. A group that
    reads a source's data runs in the wave before its first reader, or in wave 0.
-3. The vertices of waves 1, 2, … are numbered through the whole job, wave by wave: a number is a
-   partition of exchanges. An output that one writer writes is such a vertex too.
+3. The groups of waves 1, 2, … are numbered through the whole job, wave by wave: a number is a
+   partition of exchanges. The sink of an output that one writer writes is such a group too; other
+   sinks are run by the groups that write to them.
 4. A job may hold several programs; they share waves and nothing else.
+5. A stage that reads a DataFrame has one vertex in the topology; as many tasks run it as the
+   DataFrame has partitions (`open_stages`).
 """
 
 from __future__ import annotations
@@ -16,52 +22,35 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from weir.files.chunks import Partition
-from weir.plan.nodes import Program
+from weir.plan.nodes import Program, Source
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.rewrites.two_phase import Pays
 from weir.plan.stages import Link, Stage, StagedPlan, cut_stages, links_of
+from weir.runtime.topology import Topology, VertexId, VertexSpec, make_topology
 from weir.spark.offline.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One program of a job: its plan, the data of its sources, where its outputs go."""
+    """One program of a job: its plan and topology, the data of its sources, where its outputs
+    go."""
 
     plan: StagedPlan
+    topology: Topology
     partitions: Mapping[str, Sequence[Partition]]
     targets: tuple[Target, ...]
-    counts: tuple[int, ...]
-    """Vertices of each stage; 0 where the partitions of a DataFrame say how many."""
+    open_stages: frozenset[int]
+    """The stages whose vertex several tasks run; see rule 5."""
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPlace:
-    """Vertex `index` of the group that begins with a stage."""
+class Group:
+    """The vertices that one task runs, by the first of them; see rule 1."""
 
     piece: int
-    stage: int
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class SinkPlace:
-    """The one writer of an output."""
-
-    piece: int
-    sink: int
-
-
-Place: TypeAlias = GroupPlace | SinkPlace
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """From a stage to one input of a vertex, or of each vertex of a group, split by `keys`."""
-
-    first: int
-    count: int
-    input: int
-    keys: tuple[str, ...] | None = None
+    vertex: VertexId
+    task: int = 0
+    """Which of the tasks that run the vertex of an open stage."""
 
 
 Errors: TypeAlias = Literal["raise", "report", "end"]
@@ -74,30 +63,37 @@ class Job:
     """All that tasks must know."""
 
     pieces: tuple[Piece, ...]
-    waves: tuple[Mapping[int, Place], ...]
-    """Wave w, from 1 on, is `waves[w - 1]`: its vertices by partition."""
-    sources: tuple[tuple[GroupPlace, ...], ...]
+    waves: tuple[Mapping[int, Group], ...]
+    """Wave w, from 1 on, is `waves[w - 1]`: its groups by partition."""
+    sources: tuple[tuple[Group, ...], ...]
     """The partitions that are read, by the wave that reads their rows less one."""
-    frames: tuple[tuple[GroupPlace, ...], ...]
+    frames: tuple[tuple[Group, ...], ...]
     """The DataFrames that are read, in the same way; how many tasks do so Spark decides."""
-    routes: Mapping[tuple[int, int], tuple[Route, ...]]
-    """Of each stage (piece, stage)."""
-    sink_routes: Mapping[tuple[int, int], Route]
-    """Of each output (piece, sink) that one writer writes."""
+    partition_of: Mapping[Group, int]
+    """The partition of exchanges of every group that has one."""
     cut: int | None = None
     check: bool = False
+    """Whether tasks report the ordered checksums of their streams."""
     errors: Errors = "raise"
     progress: str | None = None
     """The folder for news of how far tasks are."""
+    traces: str | None = None
+    """The folder for traces of all streams (`reliable/traces.py`)."""
+    compare: bool = False
+    """Whether the traces are there already, to be compared with."""
+
+    def spec(self, group: Group) -> VertexSpec:
+        """The first vertex of a group."""
+        return self.pieces[group.piece].topology.vertices[group.vertex]
 
 
 @dataclass(slots=True)
 class _Drafted:
     """The waves in the making."""
 
-    places: dict[int, list[Place]] = field(default_factory=dict)
-    sources: dict[int, list[GroupPlace]] = field(default_factory=dict)
-    frames: dict[int, list[GroupPlace]] = field(default_factory=dict)
+    exchanged: dict[int, list[Group]] = field(default_factory=dict)
+    sources: dict[int, list[Group]] = field(default_factory=dict)
+    frames: dict[int, list[Group]] = field(default_factory=dict)
 
 
 def make_piece(
@@ -107,10 +103,10 @@ def make_piece(
     parallelism: int,
     pays: Pays | None = None,
 ) -> Piece:
-    """A program rewritten, cut into stages, with its vertices counted."""
+    """A program rewritten, cut into stages, and laid out in vertices."""
     plan = cut_stages(rewrite(program, pays), parallelism)
-    counts = plan.vertex_counts(lambda s: len(partitions[s.name]) if s.has_origins else 0)
-    return Piece(plan, partitions, tuple(targets), counts)
+    topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
+    return Piece(plan, topology, partitions, tuple(targets), _open_stages(plan))
 
 
 def make_job(
@@ -120,46 +116,48 @@ def make_job(
     check: bool = False,
     errors: Errors = "raise",
     progress: str | None = None,
+    traces: str | None = None,
+    compare: bool = False,
 ) -> Job:
-    """See the module's rules."""
+    """Place the vertices of all pieces by the module's rules."""
     drafted = _Drafted()
     for number, piece in enumerate(pieces):
         _draft(number, piece, drafted)
-    last = max((*drafted.places, *drafted.sources, *drafted.frames), default=0)
+    last = max((*drafted.exchanged, *drafted.sources, *drafted.frames), default=0)
     waves, first = [], 0
     for wave in range(1, last + 1):
-        places = drafted.places.get(wave, [])
-        waves.append(dict(enumerate(places, first)))
-        first += len(places)
-    partition_of = {place: n for places in waves for n, place in places.items()}
-    routes, sink_routes = {}, {}
-    for number, piece in enumerate(pieces):
-        for stage in piece.plan.stages:
-            routes[number, stage.number] = _routes(number, piece, stage, partition_of)
-        for place in range(len(piece.targets)):
-            at = partition_of.get(SinkPlace(number, place))
-            if at is not None:
-                sink_routes[number, place] = Route(at, 1, 0)
+        groups = drafted.exchanged.get(wave, [])
+        waves.append(dict(enumerate(groups, first)))
+        first += len(groups)
+    partition_of = {group: n for groups in waves for n, group in groups.items()}
     sources, frames = (
         tuple(tuple(read.get(wave, ())) for wave in range(last + 1))
         for read in (drafted.sources, drafted.frames)
     )
     return Job(
-        tuple(pieces), tuple(waves), sources, frames, routes, sink_routes,
-        cut, check, errors, progress,
+        tuple(pieces), tuple(waves), sources, frames, partition_of,
+        cut, check, errors, progress, traces, compare,
     )  # fmt: skip
 
 
-def group_of(plan: StagedPlan, root: int) -> list[Stage]:
-    """The stages that run in one task with this one, itself first."""
-    members = {root}
-    group = [plan.stages[root]]
-    for stage in plan.stages[root + 1 :]:
-        link = _forward(stage)
-        if link is not None and link.stage in members:
-            members.add(stage.number)
-            group.append(stage)
-    return group
+def group_of(piece: Piece, vertex: VertexId) -> list[VertexSpec]:
+    """The vertices that run in one task with this one, itself first, writers before readers."""
+    topology = piece.topology
+    group = {vertex: topology.vertices[vertex]}
+    waiting = [vertex]
+    while waiting:
+        for stream in group[waiting.pop(0)].outputs:
+            for name, _ in topology.readers_of.get(stream, ()):
+                reader = topology.vertices[name]
+                if name not in group and _follows(piece.plan, reader):
+                    group[name] = reader
+                    waiting.append(name)
+    return list(group.values())
+
+
+def _follows(plan: StagedPlan, spec: VertexSpec) -> bool:
+    """Whether a vertex runs in the task of the one that it reads."""
+    return spec.kind == "inner" and _forward(plan.stages[spec.stage]) is not None
 
 
 def _forward(stage: Stage) -> Link | None:
@@ -167,25 +165,32 @@ def _forward(stage: Stage) -> Link | None:
     return links[0][1] if links and links[0][1].channel == "forward" else None
 
 
+def _open_stages(plan: StagedPlan) -> frozenset[int]:
+    found: set[int] = set()
+    for stage in plan.stages:
+        forward, first = _forward(stage), stage.operators[0]
+        reads_frame = isinstance(first, Source) and not first.has_origins
+        if reads_frame or (forward is not None and forward.stage in found):
+            found.add(stage.number)
+    return frozenset(found)
+
+
 def _draft(number: int, piece: Piece, drafted: _Drafted) -> None:
-    """Put the groups and single-writer outputs of a program into waves."""
-    stages = piece.plan.stages
+    """Put the groups of a program into waves."""
+    stages, topology = piece.plan.stages, piece.topology
     wave = _waves(stages)
-    for stage in stages:
-        if _forward(stage) is not None:
-            continue
-        places = [GroupPlace(number, stage.number, i) for i in range(piece.counts[stage.number])]
-        if stage.ports:
-            drafted.places.setdefault(wave[stage.number], []).extend(places)
-        elif places:
-            drafted.sources.setdefault(wave[stage.number], []).extend(places)
+    for spec in topology.order:
+        group = Group(number, spec.id)
+        if spec.kind == "sink":
+            if piece.targets[spec.stage].one_writer:
+                fed = max((wave[topology.writer_of(s).stage] for s in spec.inputs), default=0)
+                drafted.exchanged.setdefault(fed + 1, []).append(group)
+        elif spec.kind == "inner":
+            if not _follows(piece.plan, spec):
+                drafted.exchanged.setdefault(wave[spec.stage], []).append(group)
         else:
-            frame = GroupPlace(number, stage.number, 0)
-            drafted.frames.setdefault(wave[stage.number], []).append(frame)
-    for place, (sink, target) in enumerate(zip(piece.plan.sinks, piece.targets, strict=True)):
-        if target.one_writer:
-            after = max((wave[s] for s in piece.plan.stages_of(sink)), default=0) + 1
-            drafted.places.setdefault(after, []).append(SinkPlace(number, place))
+            read = drafted.frames if spec.stage in piece.open_stages else drafted.sources
+            read.setdefault(wave[spec.stage], []).append(group)
 
 
 def _waves(stages: Sequence[Stage]) -> list[int]:
@@ -208,18 +213,3 @@ def _waves(stages: Sequence[Stage]) -> list[int]:
             first = min((wave[r] for r in readers.get(source, ())), default=1)
             wave[stage.number] = first - 1
     return wave
-
-
-def _routes(
-    number: int, piece: Piece, stage: Stage, partition_of: Mapping[Place, int]
-) -> tuple[Route, ...]:
-    routes = []
-    for reader in piece.plan.stages:
-        if _forward(reader) is not None:
-            continue
-        for place, (_, link) in enumerate(links_of(reader)):
-            if link.stage == stage.number:
-                first = partition_of[GroupPlace(number, reader.number, 0)]
-                keys = link.keys if link.channel == "hash" else None
-                routes.append(Route(first, piece.counts[reader.number], place, keys))
-    return tuple(routes)

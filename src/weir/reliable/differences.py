@@ -1,0 +1,88 @@
+"""Other rows under the same numbers: how every stream and every runner says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.errors import LONGEST_EVENT, DeterminismViolation
+from weir.events.batch import OPEN, Batch
+from weir.kernels.expressions.evaluation import shown_value
+from weir.reliable.digest import row_hashes
+
+NO_ROW = "no row"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBy:
+    """Who writes a stream, for messages: its vertex, what that runs, the columns of its rows."""
+
+    vertex: str = ""
+    operators: str = ""
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """The first row of a stream that is another one than before, and both as messages show them
+    (empty: not known)."""
+
+    stream: str
+    row: int
+    before: str
+    now: str
+
+
+def shown_row(rows: Batch, number: int, columns: Sequence[str]) -> str:
+    """A row as messages show it: its lifetime, then its columns by name, as far as those are known.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> shown_row(Batch(np.array([1]), np.array([OPEN]), (pa.array(["a"]),)), 0, ("k",))
+    "{'vs': 1, 've': None, 'k': 'a'}"
+    """
+    ve = int(rows.ve[number])
+    row: dict[str, object] = {"vs": int(rows.vs[number]), "ve": None if ve == OPEN else ve}
+    for place, column in enumerate(rows.columns):
+        name = columns[place] if place < len(columns) else f"column {place}"
+        row[name] = shown_value(column[number])
+    text = str(row)
+    return text if len(text) <= LONGEST_EVENT else f"{text[:LONGEST_EVENT]}…"
+
+
+def other_rows(
+    stream: str, first: int, before: Batch, now: Batch, by: Callable[[], WrittenBy]
+) -> DeterminismViolation | None:
+    """What is wrong with rows that are written again from number `first` on; None: nothing."""
+    mine, theirs = row_hashes(before), row_hashes(now)
+    others = np.flatnonzero((mine[0] != theirs[0]) | (mine[1] != theirs[1]))
+    if not len(others):
+        return None
+    place, written_by = int(others[0]), by()
+    texts = [shown_row(rows, place, written_by.columns) for rows in (before, now)]
+    return violation(RowDifference(stream, first + place, *texts), written_by)
+
+
+def violation(
+    found: RowDifference, by: WrittenBy, *, when: str = "written again"
+) -> DeterminismViolation:
+    """The error that names the vertex, its operators and the first row that differs."""
+    before = found.before or "another row"
+    return _violation(found.stream, by, f"row {found.row} was {before}, {when} it is {found.now}")
+
+
+def violation_among(stream: str, first: int, end: int, by: WrittenBy) -> DeterminismViolation:
+    """The error where it is only known among which rows one differs."""
+    what = f"among the rows from {first} to {end}, written again, is another than before"
+    return _violation(stream, by, what)
+
+
+def _violation(stream: str, by: WrittenBy, what: str) -> DeterminismViolation:
+    runs = f" ({by.operators})" if by.operators else ""
+    who = f", written by vertex {by.vertex}{runs}" if by.vertex else ""
+    return DeterminismViolation(
+        f"stream {stream}{who}: {what}; is a user function not deterministic? It must not depend "
+        "on hash(), the order of a set, calls before, state that it does not declare, the clock, "
+        "the time zone"
+    )

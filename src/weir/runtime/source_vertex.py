@@ -1,0 +1,193 @@
+"""One source vertex: an ingress in front of its vertex, in every runner.
+
+Rules
+1. A chunk of the partition goes in; the rows that the ingress admits go through the vertex, those
+   it turns away to the late and bad streams, where an output asks for them.
+2. Late and bad streams carry no claim before the end: their rows may start at any time.
+3. The snapshot holds where the ingress stands, the vertex, and where the source is in its log. A
+   fresh source vertex that loads it goes on with the next row of the partition, and writes the
+   same rows under the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from weir.events.batch import OPEN, START, Batch, empty_batch
+from weir.files.chunks import Chunk, LogPlace, Partition
+from weir.ingress.ingress import Ingress
+from weir.plan.nodes import schema
+from weir.plan.properties import SOURCE_ORIGIN_DEPTH
+from weir.reliable.chain import Chain
+from weir.reliable.objects import ObjectRef
+from weir.reliable.stream import Entry, StreamWriter
+from weir.reliable.vertex import RowSpan, See, Snapshot, Vertex
+from weir.runtime.reports import SourceTotal
+from weir.runtime.topology import StreamId, VertexSpec
+
+_INGRESS, _LOG = "$ingress", "$log"
+
+
+class SourceVertex:
+    """The ingress of one partition and the vertex behind it; see the module's rules."""
+
+    def __init__(
+        self,
+        spec: VertexSpec,
+        vertex: Vertex,
+        ingress: Ingress,
+        writers: Mapping[StreamId, StreamWriter],
+    ) -> None:
+        self.spec = spec
+        self._vertex, self._ingress = vertex, ingress
+        self._late = [_AsideWriter(writers[stream]) for stream in spec.late]
+        self._bad = [_AsideWriter(writers[stream]) for stream in spec.bad]
+        self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
+        self.log_place: LogPlace | None = None
+        self.events = 0
+        """The rows that were admitted since this instance began."""
+
+    @property
+    def cti(self) -> int:
+        return self._vertex.cti
+
+    @property
+    def now(self) -> int:
+        """The event time that its partition has reached."""
+        return self._ingress.now
+
+    @property
+    def next_offset(self) -> int:
+        return self._ingress.next_offset
+
+    @property
+    def state_rows(self) -> int:
+        return self._vertex.state_rows
+
+    @property
+    def done(self) -> bool:
+        return self._ingress.now == OPEN
+
+    @property
+    def turned_away(self) -> tuple[int, int]:
+        """How many rows were late, and how many bad."""
+        return self._ingress.late_count, self._ingress.bad_count
+
+    @property
+    def total(self) -> SourceTotal:
+        """What it has read, for the run's report."""
+        name = self._ingress.source.name
+        return SourceTotal(self.spec.id, name, self.events, *self.turned_away)
+
+    def watch(self, see: See, pieces: int) -> None:
+        self._vertex.see, self._vertex.pieces = see, pieces
+
+    def feed(self, chunk: Chunk | None) -> None:
+        """Take the next rows of the partition; None means that it has ended."""
+        if chunk is None:
+            self._vertex.feed(self._nothing, self._ingress.end(), self.next_offset)
+            self._end_asides()
+            return
+        span = RowSpan(0, self.next_offset, chunk.stop, False, START, START)
+        self._vertex.see(span, self._nothing)
+        admitted = self._ingress.feed(chunk)
+        self.log_place = chunk.place or self.log_place
+        self.events += len(admitted.batch)
+        self._vertex.feed(admitted.batch, admitted.cti, chunk.stop)
+        for writers, rows in ((self._late, admitted.late), (self._bad, admitted.bad)):
+            for writer in writers:
+                writer.write(rows, START)
+
+    def _end_asides(self) -> None:
+        for writer in (*self._late, *self._bad):
+            writer.write(self._nothing, OPEN)
+
+    def renew(self, chain: Chain) -> None:
+        """Go on with a fresh chain; see `Vertex.renew`."""
+        self._vertex.renew(chain)
+
+    def snapshot(self) -> Snapshot:
+        inner = self._vertex.snapshot()
+        state = {n: pa.array([v], pa.int64()) for n, v in self._ingress.snapshot().items()}
+        tables = inner.tables | {_INGRESS: pa.table(state)}
+        if self.log_place is not None:
+            tables = tables | {_LOG: _place_table(self.log_place)}
+        asides = tuple(writer.written for writer in (*self._late, *self._bad))
+        return Snapshot((self.next_offset,), (*inner.outputs, *asides), tables)
+
+    def load(self, snapshot: Snapshot) -> None:
+        state = snapshot.tables[_INGRESS].to_pylist()[0]
+        self._ingress.load(state)
+        rest = {n: t for n, t in snapshot.tables.items() if n not in (_INGRESS, _LOG)}
+        if _LOG in snapshot.tables:
+            self.log_place = _place_of(snapshot.tables[_LOG])
+        asides = (*self._late, *self._bad)
+        at = len(snapshot.outputs) - len(asides)
+        self._vertex.load(Snapshot((), snapshot.outputs[:at], rest))
+        for writer, written in zip(asides, snapshot.outputs[at:], strict=True):
+            writer.written = written
+        if self.done:
+            self._end_asides()
+
+
+class _AsideWriter:
+    """Numbers the rows of a late or a bad stream."""
+
+    def __init__(self, writer: StreamWriter) -> None:
+        self._writer = writer
+        self.written = 0
+
+    def write(self, rows: Batch, cti: int) -> None:
+        if len(rows) or cti > START:
+            self._writer.write(Entry(self.written, rows, cti))
+            self.written += len(rows)
+
+
+class PartitionReader:
+    """Reads a partition that has an end, chunk by chunk, into its source vertex."""
+
+    def __init__(self, vertex: SourceVertex, partition: Partition, size: int) -> None:
+        """`size` is how many rows a chunk has at most."""
+        self.vertex = vertex
+        self._partition, self._size = partition, size
+        self._chunks: Iterator[Chunk] | None = None
+        self.size, self.read = partition.size, 0
+        self.finished = False
+
+    def step(self) -> None:
+        """Feed one chunk, or the end."""
+        if self._chunks is None:
+            self._chunks = self._partition.chunks(self._size, self.vertex.next_offset)
+        chunk = next(self._chunks, None)
+        self.finished = chunk is None
+        self.vertex.feed(chunk)
+        self.read = self.size if chunk is None else chunk.read
+
+    def go_on_with(self, vertex: SourceVertex) -> None:
+        """Read for another instance of the vertex, from where that one stands."""
+        self.vertex, self._chunks = vertex, None
+
+
+def _place_table(place: LogPlace) -> pa.Table:
+    ref = place.ref or ObjectRef("")
+    return pa.table(
+        {
+            "key": [ref.key],
+            "size": [ref.size],
+            "seal": [ref.seal],
+            "offset": [place.offset],
+            "line": [place.line],
+            "files": pa.array([place.files], pa.list_(pa.string())),
+            "read": [place.read],
+            "digest": [place.digest],
+        }
+    )
+
+
+def _place_of(table: pa.Table) -> LogPlace:
+    (row,) = table.to_pylist()
+    files = row["files"]
+    ref = ObjectRef(row["key"], 0, row["size"], row["size"], row["seal"]) if row["key"] else None
+    return LogPlace(ref, row["offset"], row["line"], files, len(files), row["read"], row["digest"])

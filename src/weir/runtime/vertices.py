@@ -1,0 +1,75 @@
+"""What the specs of a topology become: chains, vertices and source vertices, built here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from weir.ingress.ingress import Ingress, bad_schema, late_schema
+from weir.plan.explain import operator_text
+from weir.plan.horizon import Horizon
+from weir.plan.nodes import Schema, Source
+from weir.plan.stages import StagedPlan, stage_schema
+from weir.reliable.chain import Chain
+from weir.reliable.replay import ReplayVertex
+from weir.reliable.stream import StreamReader, StreamWriter
+from weir.reliable.vertex import Outlet, Vertex
+from weir.runtime.source_vertex import SourceVertex
+from weir.runtime.topology import StreamId, VertexSpec
+
+
+def make_chain(plan: StagedPlan, spec: VertexSpec) -> Chain:
+    """The operators of a vertex, at the beginning."""
+    return Chain(plan.stages[spec.stage], plan.origins, spec.ports or [0])
+
+
+def make_vertex(
+    plan: StagedPlan,
+    spec: VertexSpec,
+    inputs: Sequence[StreamReader],
+    writers: Mapping[StreamId, StreamWriter],
+    horizon: Horizon | None = None,
+) -> Vertex:
+    """A vertex at the beginning of its inputs. With a horizon it keeps marks (`replay.py`)."""
+    outlets = [
+        Outlet(tuple(writers[stream] for stream in outlet.streams), outlet.keys)
+        for outlet in spec.outlets
+    ]
+    chain = make_chain(plan, spec)
+    if horizon is not None:
+        return ReplayVertex(spec.id, chain, inputs, outlets, horizon)
+    return Vertex(spec.id, chain, inputs, outlets)
+
+
+def make_source_vertex(
+    plan: StagedPlan,
+    spec: VertexSpec,
+    partition: str,
+    writers: Mapping[StreamId, StreamWriter],
+) -> SourceVertex:
+    """A source vertex at the beginning of the partition of this name."""
+    ingress = Ingress(source_of(plan, spec), spec.index, partition)
+    return SourceVertex(spec, make_vertex(plan, spec, (), writers), ingress, writers)
+
+
+def source_of(plan: StagedPlan, spec: VertexSpec) -> Source:
+    """The source that a source vertex reads."""
+    source = plan.stages[spec.stage].operators[0]
+    assert isinstance(source, Source)
+    return source
+
+
+def stream_schema(plan: StagedPlan, writer: VertexSpec, stream: StreamId) -> Schema:
+    """The columns of the rows of a stream that this vertex writes."""
+    if stream in writer.late:
+        return late_schema(source_of(plan, writer))
+    if stream in writer.bad:
+        return bad_schema(source_of(plan, writer))
+    return stage_schema(plan.stages[writer.stage])
+
+
+def operators_text(plan: StagedPlan, spec: VertexSpec, partition: str = "") -> str:
+    """What a source or an inner vertex does, in a line; of a source, from which partition."""
+    texts = [operator_text(operator) for operator in plan.stages[spec.stage].operators]
+    if partition:
+        texts[0] = f"STREAM {source_of(plan, spec).name} FROM '{partition}'"
+    return "; ".join(texts)
