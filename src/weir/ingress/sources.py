@@ -11,7 +11,7 @@ from weir.files.readers import open_source
 from weir.ingress.connectors.followed import GrowingFolder, open_followed
 from weir.ingress.connectors.rate import open_rate
 from weir.ingress.connectors.tailed import TailedFile
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 
 
 def open_any(

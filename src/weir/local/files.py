@@ -21,7 +21,7 @@ from weir.files.chunks import CHUNK_ROWS
 from weir.files.writers import OutputWriter, put_all_in_place
 from weir.local.runner import Emit, LocalRun
 from weir.local.second_run import second_checksums
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.runtime.outputs import check_outputs, output_writer
 from weir.runtime.partitions import open_partitions
 from weir.runtime.reports import InputReport, OutputReport, Progress, RunReport

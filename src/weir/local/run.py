@@ -23,9 +23,10 @@ from weir.ingress.memory import MemoryPartition
 from weir.local.files import check_same, other_cut, run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import checksums_here
-from weir.plan.nodes import Node, Output, Program, Source, schema
-from weir.plan.properties import walk_nodes
+from weir.plan.operators import Node, Source, schema
+from weir.plan.program import Output, Program
 from weir.plan.stream import Stream
+from weir.plan.traversal import ordered_nodes
 from weir.runtime.partitions import open_partitions
 from weir.runtime.reports import Progress, RunReport
 from weir.script.program import parse_program
@@ -103,7 +104,9 @@ def program_of(stream: Stream) -> Program:
 
 def _sources(node: Node) -> tuple[Source, ...]:
     """The plan's sources in order of declaration; two with one number would have no order."""
-    ordered = sorted((n for n in walk_nodes(node) if isinstance(n, Source)), key=lambda s: s.index)
+    ordered = sorted(
+        (n for n in ordered_nodes([node]) if isinstance(n, Source)), key=lambda s: s.index
+    )
     names = Counter(source.name for source in ordered)
     for name, count in names.items():
         if count > 1:

@@ -14,8 +14,9 @@ from weir.errors import PlanError, RunError
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.files.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.ingress.ingress import Admitted, Ingress
-from weir.plan.nodes import Program, Source, schema
-from weir.plan.properties import SOURCE_ORIGIN_DEPTH
+from weir.plan.operators import Source, schema
+from weir.plan.operators.source import SOURCE_ORIGIN_DEPTH
+from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import Link, Sink, Stage, StagedPlan, cut_stages, stage_schema
 from weir.reliable.chain import Chain

@@ -28,7 +28,7 @@ from pathlib import Path
 from weir.errors import RunError, WeirError
 from weir.local.runner import Emit, LocalRun
 from weir.plan.explain import explain
-from weir.plan.nodes import Output, Program, ProgramText
+from weir.plan.program import Output, Program, ProgramText
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.runtime.partitions import Partitions, open_partitions

@@ -32,29 +32,25 @@ from weir.plan.binding.query import (
 )
 from weir.plan.binding.selects import partition
 from weir.plan.durations import parse_duration
-from weir.plan.nodes import (
-    MAX_RECORD,
+from weir.plan.lifetime_changes import (
     ClipDuration,
-    Distinct,
     Duration,
     Extend,
     HopLifetime,
-    Node,
-    Partition,
     Point,
     PointAtEnd,
     Quantize,
-    Schema,
     Shift,
-    SourceOptions,
-    Window,
-    schema,
 )
+from weir.plan.operators import Distinct, Node, Recovery, SourceOptions, schema
+from weir.plan.operators.source import MAX_RECORD
+from weir.plan.schema import Schema
 from weir.plan.sizes import parse_size
 from weir.plan.sources import declare_source
 from weir.plan.strategy import parse_strategy
 from weir.plan.terms import Term, explode
 from weir.plan.user_code import OperatorCall
+from weir.plan.windows import Window
 
 Ticks: TypeAlias = "str | int"
 JoinName: TypeAlias = Literal[
@@ -215,7 +211,7 @@ class Stream:
         """How the stage that makes these rows recovers in a live run: `checkpoint(10s)`, `replay`
         or `replicate(2)`. To be said last, behind all that the stage does."""
         said = str(parse_strategy(strategy))
-        return self._keeping(Partition(self.node, (), 0, "", said))
+        return self._keeping(Recovery(self.node, said))
 
     # --- lifetimes -----------------------------------------------------------------------
 

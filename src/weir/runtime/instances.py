@@ -11,8 +11,8 @@ from weir.events.batch import OPEN, START, Batch, empty_batch
 from weir.files.chunks import Chunk, LogPlace
 from weir.ingress.ingress import Ingress
 from weir.plan.horizon import horizons
-from weir.plan.nodes import Source, schema
-from weir.plan.properties import SOURCE_ORIGIN_DEPTH
+from weir.plan.operators import Source, schema
+from weir.plan.operators.source import SOURCE_ORIGIN_DEPTH
 from weir.plan.stages import StagedPlan
 from weir.reliable.chain import Chain
 from weir.reliable.cursor import Cursor

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 from weir.plan.stages import Link, Stage, StagedPlan, links_of, stage_schema
 
 VertexId: TypeAlias = str

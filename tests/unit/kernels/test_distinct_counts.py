@@ -11,7 +11,8 @@ import pytest
 from weir.events.batch import Batch
 from weir.kernels.aggregates.distinct_counts import DistinctMeasure
 from weir.kernels.operators.panes import EMIT, ENTER, EXIT, Operations, Panes
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 
 GROUPS = 2
 SCHEMA = Schema((("v", pa.int64()),), pa.int64())

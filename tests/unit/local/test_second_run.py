@@ -12,7 +12,7 @@ from weir.errors import DeterminismViolation, OperatorFailed, RunError
 from weir.local.files import run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import checksums_here, other_environment, second_checksums
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.runtime.partitions import open_partitions
 from weir.script import parse_program
 

@@ -24,7 +24,8 @@ from weir.kernels.aggregates.lanes import counted_rows
 from weir.kernels.operators.panes import Operations, Panes
 from weir.kernels.structures.keys import KeyIndex, grown
 from weir.kernels.structures.rows import RowStore
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 
 # Fields of a number: the slot of its value, its pane and how often that had been dropped, and
 # its neighbours in its pane's list, which is a ring.

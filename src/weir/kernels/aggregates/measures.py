@@ -22,7 +22,8 @@ from weir.events.compiled import compiled, in_place
 from weir.kernels.aggregates.lanes import Lanes, relaid
 from weir.kernels.operators.panes import Operations
 from weir.kernels.structures.keys import grown
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 
 
 class Measure(Protocol):

@@ -30,7 +30,8 @@ from weir.kernels.expressions.user_calls import (
 from weir.kernels.expressions.user_values import Misfit, converter, typed_array
 from weir.kernels.operators.panes import EMIT, ENTER, Operations
 from weir.kernels.structures.keys import each_once
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 from weir.plan.user_code import describe
 
 Row = tuple[object, ...]

@@ -37,7 +37,7 @@ from weir.kernels.expressions.user_values import (
     typed_array,
 )
 from weir.kernels.kernel import Tables, emitted
-from weir.plan.nodes import Apply, schema
+from weir.plan.operators import Apply, schema
 
 Key = tuple[object, ...]
 _NAN = math.nan  # one object, so that it equals itself as a key
@@ -153,6 +153,8 @@ class _Member:
 
 class ApplyKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Apply) -> None:
         self._call = node.call

@@ -29,7 +29,8 @@ from weir.kernels.structures.coverage import Coverage
 from weir.kernels.structures.keys import KeyIndex, count_down, count_up, grown
 from weir.kernels.structures.rows import RowStore, valid_mask
 from weir.kernels.structures.time_queue import TimeQueue
-from weir.plan.nodes import Join, Schema, schema
+from weir.plan.operators import Join, schema
+from weir.plan.schema import Schema
 
 
 def encode_keys(index: KeyIndex, batch: Batch, columns: Sequence[int]) -> Int64s:
@@ -105,6 +106,8 @@ class Side:
 
 class JoinKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Join) -> None:
         left, right = schema(node.left), schema(node.right)

@@ -26,7 +26,7 @@ from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.kernels.operators.panes import EMIT, ENTER, EXIT, Operations, Panes
 from weir.kernels.operators.windows import Due, Results, last_ended, windows_met
 from weir.kernels.structures.time_queue import TimeQueue
-from weir.plan.nodes import Hopping
+from weir.plan.windows import Hopping
 
 
 class PaneWindows:

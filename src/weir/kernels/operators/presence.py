@@ -38,7 +38,7 @@ from weir.kernels.structures.heaps import (
 from weir.kernels.structures.keys import KeyIndex, each_once, grown
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import Holds, TimeQueue
-from weir.plan.nodes import Join, schema
+from weir.plan.operators import Join, schema
 
 # Of a group, besides its rows: the presence, its place in the store, when something is due next.
 _SINCE, _EDGE, _PLACE, _TIMER = range(3, 7)
@@ -50,6 +50,8 @@ _NOBODY = 0
 
 class PresenceKernel:
     """See the module's contract."""
+
+    right_from = START
 
     def __init__(self, node: Join) -> None:
         left, right = schema(node.left), schema(node.right)

@@ -12,18 +12,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from weir.events.batch import OPEN, Batch, Int64s
+from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.events.compiled import compiled, in_place
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.operators.panes import Groups
 from weir.kernels.structures.keys import count_down, count_up, each_once, grown
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import Holds, TimeQueue, after
-from weir.plan.nodes import Stitch, schema
+from weir.plan.operators import Stitch, schema
 
 
 class StitchKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Stitch) -> None:
         shape = schema(node)

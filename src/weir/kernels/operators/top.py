@@ -24,11 +24,13 @@ from weir.kernels.structures import treap
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.row_keys import row_keys
 from weir.kernels.structures.rows import RowStore
-from weir.plan.nodes import Top, schema
+from weir.plan.operators import Top, schema
 
 
 class TopOfWindow:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Top) -> None:
         shape = schema(node)
@@ -87,6 +89,8 @@ def _ranks(window_changes, order_changes, ties):  # type: ignore[no-untyped-def]
 
 class TopOfInstant:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Top) -> None:
         shape = schema(node)

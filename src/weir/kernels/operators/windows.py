@@ -28,7 +28,7 @@ from weir.kernels.aggregates.group_failures import GroupFailure
 from weir.kernels.operators.panes import EMIT, Operations, Panes
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.time_queue import Holds, TimeQueue
-from weir.plan.nodes import Hopping
+from weir.plan.windows import Hopping
 
 
 @dataclass(frozen=True, slots=True)

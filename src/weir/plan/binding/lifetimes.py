@@ -15,26 +15,18 @@ from weir.plan.binding.coercion import coerce, type_of, widens
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.query import ChopChange, LifetimeClause, StitchChange, WithClause
 from weir.plan.expressions import Call, Column, Expr, Literal
-from weir.plan.nodes import (
-    AlterLifetime,
-    Chop,
+from weir.plan.lifetime_changes import (
     ClipDuration,
-    CountWindow,
     Duration,
     Extend,
     HopLifetime,
-    Hopping,
     LifetimeChange,
-    Node,
     Quantize,
-    Session,
     SetLifetime,
     Shift,
-    Snapshot,
-    Stitch,
-    Window,
-    schema,
 )
+from weir.plan.operators import AlterLifetime, Chop, Node, Stitch, schema
+from weir.plan.windows import CountWindow, Hopping, Session, Snapshot, Window
 
 BoundChange: TypeAlias = LifetimeChange | ChopChange | StitchChange
 
@@ -81,8 +73,7 @@ def change_lifetime(node: Node, change: BoundChange, position: Position | None =
             return Chop(node, change.period, change.offset)
         case StitchChange():
             return checked(Stitch(node), position)
-        case _:
-            return AlterLifetime(node, change)
+    return AlterLifetime(node, change)
 
 
 def bind_lifetime(clause: LifetimeClause, scope: Scope, node: Node) -> SetLifetime:

@@ -18,7 +18,8 @@ from weir.ingress.ingress_log import IngressLog, first_place
 from weir.ingress.unchanged import check_not_shorter, marked_chunks
 from weir.job.running import HostSettings
 from weir.plan.explain import operator_text
-from weir.plan.nodes import Output, Program, Source
+from weir.plan.operators import Source
+from weir.plan.program import Output, Program
 from weir.plan.stages import StagedPlan, stage_schema
 from weir.plan.strategy import Strategy
 from weir.reliable.objects import ObjectRef

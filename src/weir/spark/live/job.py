@@ -44,7 +44,7 @@ from weir.job.story import StoryLine
 from weir.plan.code_fingerprint import changes, program_code
 from weir.plan.durations import UNITS, parse_duration
 from weir.plan.explain import explain
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import Strategy, default_strategy, step_limit

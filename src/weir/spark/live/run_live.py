@@ -15,7 +15,7 @@ from weir.files.writers import OutputForm
 from weir.job.manager import ManagerSettings
 from weir.job.status import JobStatus
 from weir.local.run import parsed
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.runtime.instances import EmitRows
 from weir.runtime.outputs import output_schema
 from weir.runtime.reports import RunReport

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weir.events.batch import OPEN, Batch, empty_batch
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 from weir.plan.stages import Stage, links_of, stage_schema
 from weir.reliable.chain import Chain
 from weir.reliable.digest import OrderedChecksum

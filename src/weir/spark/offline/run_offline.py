@@ -25,7 +25,7 @@ from weir.local.files import check_same, other_cut
 from weir.local.run import parsed
 from weir.local.second_run import other_environment
 from weir.plan.limits import MOST_VERTICES
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.reliable.digest import Digest
 from weir.runtime.outputs import check_outputs, output_path, output_schema
 from weir.runtime.reports import InputReport, OutputReport, RunReport

@@ -23,7 +23,7 @@ from weir.files.chunks import CHUNK_ROWS, Partition
 from weir.files.columnar import Records
 from weir.ingress.ingress import Ingress
 from weir.local.runner import SourceVertex
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 from weir.plan.stages import links_of, stage_schema
 from weir.reliable.stream import Entry
 from weir.runtime.process import keep_freed_memory
