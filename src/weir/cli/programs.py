@@ -236,9 +236,7 @@ def _with_outputs(program: Program) -> Program:
 
     if program.outputs:
         return program
-    read = {
-        below for _, node in program.streams for below in ordered_nodes([node]) if below != node
-    }
+    read = {below for _, node in program.streams for below in ordered_nodes(node.inputs)}
     ends = [(name, node) for name, node in program.streams if node not in read]
     ends = ends or [(source.name, source) for source in program.sources]
     return replace(program, outputs=tuple(Output(name, node, "-") for name, node in ends))

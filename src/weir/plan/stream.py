@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -44,6 +43,7 @@ from weir.plan.lifetime_changes import (
 )
 from weir.plan.operators import Distinct, Node, Recovery, SourceOptions, schema
 from weir.plan.operators.source import MAX_RECORD
+from weir.plan.runners import provided
 from weir.plan.schema import Schema
 from weir.plan.sizes import parse_size
 from weir.plan.sources import declare_source
@@ -272,9 +272,7 @@ class Stream:
 
         `directory` is where relative paths of sources start, `parallelism` the number of vertices.
         """
-        # Spark stands above the plan, and is loaded only here.
-        made: object = import_module("weir.spark.offline.frames").to_spark(self, spark, **options)
-        return made
+        return provided("to_spark")(self, spark, **options)
 
     def _selection(self) -> Selection:
         return Selection(draft(self.node, self.name))
