@@ -6,7 +6,7 @@ A window says how an aggregate cuts time; a lifetime change says what becomes of
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from weir.errors import PlanError, Position
 from weir.events.types import type_name
@@ -21,6 +21,8 @@ from weir.plan.lifetime_changes import (
     Extend,
     HopLifetime,
     LifetimeChange,
+    Point,
+    PointAtEnd,
     Quantize,
     SetLifetime,
     Shift,
@@ -33,7 +35,7 @@ BoundChange: TypeAlias = LifetimeChange | ChopChange | StitchChange
 
 def as_window(clause: WithClause | None) -> Window | None:
     """The clause if it is a window."""
-    return clause if isinstance(clause, Hopping | Session | CountWindow | Snapshot) else None
+    return clause if isinstance(clause, Window) else None
 
 
 def check_clause(clause: WithClause, position: Position | None = None) -> None:
@@ -57,6 +59,10 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
             free = {type(clause).__name__.upper(): clause.ticks}
         case SetLifetime():
             free = {"shift": clause.shift}
+        case Snapshot() | Point() | PointAtEnd() | StitchChange() | LifetimeClause():
+            pass  # they have no parameter, or it is bound first
+        case never:
+            assert_never(never)
     for name, ticks in positive.items():
         if ticks <= 0:
             raise PlanError(f"{name} must be positive, not {ticks}", position=position)
