@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weir.events.batch import OPEN, Batch, empty_batch
-from weir.plan.nodes import Source, schema
+from weir.plan.operators import Source, schema
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain

@@ -26,7 +26,7 @@ import numpy as np
 from weir.events.batch import Batch
 from weir.files.object_store import ObjectStore
 from weir.job.status import JobStatus, read_story
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.script.program import parse_program
 from weir.spark.live.hosts import live_master
 from weir.spark.live.job import LiveSettings, prepare_live

@@ -12,7 +12,9 @@ Names are loaded when they are first used, so that `import weir` and `weir --hel
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from weir.plan.runners import provide
 
 if TYPE_CHECKING:
     from weir.errors import (
@@ -85,6 +87,15 @@ _HOMES = {
     "weir.spark.live.run_live": ("run_live",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def _to_spark(stream: Stream, *args: Any, **options: Any) -> object:
+    from weir.spark.offline.frames import to_spark  # Spark is loaded when it is asked for
+
+    return to_spark(stream, *args, **options)
+
+
+provide("to_spark", _to_spark)
 
 
 def __getattr__(name: str) -> object:

@@ -18,7 +18,8 @@ from weir.errors import PlanError
 from weir.events.batch import OPEN, START, Batch
 from weir.ingress.memory import MemoryPartition
 from weir.local.runner import LocalRun
-from weir.plan.nodes import Output, Program, Schema
+from weir.plan.program import Output, Program
+from weir.plan.schema import Schema
 from weir.reliable.stream import Entry, MemoryStream
 from weir.runtime.outputs import output_schema
 from weir.script import parse_program

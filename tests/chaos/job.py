@@ -39,6 +39,7 @@ Pairs = SELECT Click.k AS k, Click.v AS c, View.v AS w FROM Click INNER JOIN Vie
   ON Click.k == View.k WHERE Click.v % 3 == 0;
 PairCounts = SELECT COUNT(*) AS n, SUM(c) AS s FROM Pairs WITH TUMBLING(5s);
 Seen = SELECT DISTINCT k FROM View;
+SET allow_unbounded = TRUE;
 {strategy}
 OUTPUT Sums TO '{folder}/sums.parquet';
 OUTPUT Peaks TO '{folder}/peaks.jsonl';

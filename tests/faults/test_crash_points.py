@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from weir.runtime.strategies import Strategy
+from weir.plan.strategy import Strategy
 from weir.simulator.faults import Faults
 from weir.simulator.simulate import SeedResult, Wish, run_seed
 from weir.simulator.workloads import Workload, make_workload

@@ -10,7 +10,7 @@ import pytest
 
 from property.replaying import JOINS, STATEFUL, random_inputs, random_program
 from weir.ingress.memory import MemoryPartition
-from weir.runtime.strategies import Strategy
+from weir.plan.strategy import Strategy
 from weir.simulator.faults import Faults
 from weir.simulator.simulate import Wish, run_seed
 from weir.simulator.workloads import Workload

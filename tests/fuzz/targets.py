@@ -29,13 +29,13 @@ from weir.job.running import HostSettings
 from weir.job.signals import OrdersArrived, Put, Reported
 from weir.job.status import status_of
 from weir.job.sweeping import EPOCH_BITS
+from weir.plan.strategy import Strategy
 from weir.reliable.codec import record_of
 from weir.reliable.cursor import Cursor
 from weir.reliable.digest import digest
 from weir.reliable.keys import ingress_key
 from weir.reliable.objects import SEAL, ObjectRef
 from weir.reliable.stream import Entry
-from weir.runtime.strategies import Strategy
 from weir.spark.live.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
 
 JOB = topology()

@@ -50,13 +50,13 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
+from weir.plan.strategy import Strategy
 from weir.reliable.codec import encode_entries, encode_record, encode_snapshot
 from weir.reliable.digest import digest
 from weir.reliable.keys import commit_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
-from weir.runtime.strategies import Strategy
 
 SETTINGS = HostSettings(flush_after=1.0, commit_every=1.0)
 STRATEGIES: Mapping[str, Strategy] = {

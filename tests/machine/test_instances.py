@@ -9,6 +9,7 @@ from weir.events.batch import START, empty_batch
 from weir.files.chunks import LogPlace
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
+from weir.plan.strategy import Strategy
 from weir.reliable.codec import decode_snapshot, encode_snapshot
 from weir.reliable.digest import row_hashes
 from weir.reliable.keys import ingress_key
@@ -18,7 +19,6 @@ from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 from weir.runtime.instance import Instance
 from weir.runtime.instances import InstanceMaker, PartitionInstance
-from weir.runtime.strategies import Strategy
 from weir.runtime.topology import VertexSpec, make_topology
 from weir.simulator.simulate import make_job
 from weir.simulator.workloads import Workload, make_workload

@@ -27,6 +27,7 @@ from weir.job.signals import (
 )
 from weir.job.status import status_of
 from weir.job.sweeping import EPOCH_BITS
+from weir.plan.strategy import Strategy
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import (
     LATEST_RECORD,
@@ -37,7 +38,6 @@ from weir.reliable.keys import (
     record_key,
 )
 from weir.reliable.objects import ObjectRef
-from weir.runtime.strategies import Strategy
 
 ONE = {v: Strategy("checkpoint", 1.0) for v in ("0.0", "1.0", "sink.0")}
 TWO = {**ONE, "1.0": Strategy("replicate", 1.0, copies=2)}

@@ -2,7 +2,7 @@
 
 Contract
 1. It shares no code with `weir.kernels` and reads nothing of `weir` but the plan's classes
-   (`weir.plan.nodes`, `weir.plan.expressions`) and what they are made of.
+   (`weir.plan.operators`, `weir.plan.expressions`) and what they are made of.
 2. Everything is plain Python: rows are `Row`, numbers are ints and Fractions, every operator
    looks at all rows and, where its meaning is per instant, at every instant at which anything
    changes. It is quadratic or worse, and must stay obvious rather than fast.

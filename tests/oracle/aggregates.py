@@ -13,7 +13,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from oracle.rows import OracleError, Row, value_key
-from weir.plan.nodes import Aggregation
+from weir.plan.aggregations import Aggregation
 
 Number = int | float | Decimal
 

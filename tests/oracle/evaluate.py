@@ -12,47 +12,64 @@ from oracle.lifetimes import altered, chopped, stitched
 from oracle.rows import Row
 from oracle.user_operators import applied
 from oracle.windows import aggregated, distinct, top
-from weir.plan import nodes
+from weir.plan.operators import (
+    Aggregate,
+    AlterLifetime,
+    Apply,
+    Chop,
+    Distinct,
+    Explode,
+    Filter,
+    Join,
+    Node,
+    Partition,
+    Project,
+    Source,
+    Stitch,
+    Top,
+    Union,
+    schema,
+)
 
 Inputs = Mapping[str, Sequence[Sequence[Item]]]
 """The partitions of each source, by its name."""
 
 
-def evaluate(node: nodes.Node, inputs: Inputs) -> list[Row]:
+def evaluate(node: Node, inputs: Inputs) -> list[Row]:
     """Every row that the node ever gives; raises `OracleError` where a run must fail."""
-    below = [evaluate(i, inputs) for i in nodes.inputs_of(node)]
+    below = [evaluate(i, inputs) for i in node.inputs]
     match node:
-        case nodes.Source():
+        case Source():
             return ingress(node, inputs[node.name])
-        case nodes.Project():
+        case Project():
             return [_projected(row, node) for row in below[0]]
-        case nodes.Filter():
+        case Filter():
             return [r for r in below[0] if evaluate_expression(node.predicate, scope(r)) is True]
-        case nodes.Explode():
+        case Explode():
             return [e for row in below[0] for e in _exploded(row, node.column)]
-        case nodes.AlterLifetime():
+        case AlterLifetime():
             return [new for row in below[0] for new in altered(row, node.change)]
-        case nodes.Chop():
+        case Chop():
             return [p for row in below[0] for p in chopped(row, node.period, node.offset)]
-        case nodes.Stitch():
+        case Stitch():
             return stitched(below[0])
-        case nodes.Aggregate():
+        case Aggregate():
             return aggregated(node, below[0])
-        case nodes.Distinct():
+        case Distinct():
             return distinct(below[0])
-        case nodes.Top():
+        case Top():
             return top(node, below[0])
-        case nodes.Join():
+        case Join():
             return joined(node, below[0], below[1], (_absent(node.left), _absent(node.right)))
-        case nodes.Union():
+        case Union():
             return _union(node, below)
-        case nodes.Apply():
+        case Apply():
             return applied(node, below)
-        case nodes.Partition():
+        case Partition():
             return below[0]
 
 
-def _projected(row: Row, node: nodes.Project) -> Row:
+def _projected(row: Row, node: Project) -> Row:
     values = scope(row)
     return replace(row, payload={n: evaluate_expression(e, values) for n, e in node.columns})
 
@@ -63,15 +80,15 @@ def _exploded(row: Row, column: str) -> Iterable[Row]:
         yield replace(row, payload=row.payload | {column: element}, origin=origin)
 
 
-def _absent(node: nodes.Node) -> dict[str, None]:
-    return dict.fromkeys(nodes.schema(node).names)
+def _absent(node: Node) -> dict[str, None]:
+    return dict.fromkeys(schema(node).names)
 
 
-def _union(node: nodes.Union, branches: Sequence[list[Row]]) -> list[Row]:
+def _union(node: Union, branches: Sequence[list[Row]]) -> list[Row]:
     """All rows, under the first branch's names. Origins are brought to one width (a shorter one
     stands before those it begins), then end in the branch's number; a row without one stays
     without."""
-    names = nodes.schema(node).names
+    names = schema(node).names
     width = max((len(r.origin) for rows in branches for r in rows if r.origin), default=0)
     result = []
     for branch, rows in enumerate(branches):

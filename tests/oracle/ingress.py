@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oracle.rows import Cti, OracleError, Row
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 
 Item = Row | Cti
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from oracle.expressions import evaluate_expression
 from oracle.rows import Row, cells, in_order, maximal, value_key
-from weir.plan import nodes
+from weir.plan.operators import Join
 
 
 def joined(
-    node: nodes.Join,
+    node: Join,
     left: Sequence[Row],
     right: Sequence[Row],
     nulls: tuple[dict[str, None], dict[str, None]],
@@ -38,7 +38,7 @@ def joined(
     return rows
 
 
-def _match(node: nodes.Join, left: Row, right: Row) -> bool:
+def _match(node: Join, left: Row, right: Row) -> bool:
     for mine, theirs in node.keys:
         a, b = left.payload[mine], right.payload[theirs]
         if a is None or b is None or value_key(a) != value_key(b):

@@ -8,10 +8,21 @@ from itertools import pairwise
 
 from oracle.expressions import evaluate_expression, scope
 from oracle.rows import OPEN, OracleError, Row, by_payload
-from weir.plan import nodes
+from weir.plan.lifetime_changes import (
+    ClipDuration,
+    Duration,
+    Extend,
+    HopLifetime,
+    LifetimeChange,
+    Point,
+    PointAtEnd,
+    Quantize,
+    SetLifetime,
+    Shift,
+)
 
 
-def altered(row: Row, change: nodes.LifetimeChange) -> list[Row]:
+def altered(row: Row, change: LifetimeChange) -> list[Row]:
     """The row with its new lifetime; nothing where that is empty."""
     lifetime = _lifetime(row, change)
     if lifetime is None or lifetime[0] >= lifetime[1]:
@@ -19,27 +30,27 @@ def altered(row: Row, change: nodes.LifetimeChange) -> list[Row]:
     return [replace(row, vs=lifetime[0], ve=lifetime[1])]
 
 
-def _lifetime(row: Row, change: nodes.LifetimeChange) -> tuple[int, float] | None:
+def _lifetime(row: Row, change: LifetimeChange) -> tuple[int, float] | None:
     vs, ve = row.vs, row.ve
     match change:
-        case nodes.Duration(ticks=d):
+        case Duration(ticks=d):
             return vs, vs + d
-        case nodes.SetLifetime(shift=a, end=end):
+        case SetLifetime(shift=a, end=end):
             value = evaluate_expression(end, scope(row))
             return vs + a, OPEN if value is None else value
-        case nodes.Shift(ticks=d):
+        case Shift(ticks=d):
             return vs + d, ve + d
-        case nodes.Extend(ticks=d):
+        case Extend(ticks=d):
             return vs, ve + d
-        case nodes.ClipDuration(ticks=d):
+        case ClipDuration(ticks=d):
             return vs, min(ve, vs + d)
-        case nodes.Point():
+        case Point():
             return vs, vs + 1
-        case nodes.PointAtEnd():
+        case PointAtEnd():
             return None if ve == OPEN else (int(ve), ve + 1)
-        case nodes.Quantize():
+        case Quantize():
             return _quantized(vs, ve, change.size, change.hop, change.offset)
-        case nodes.HopLifetime():
+        case HopLifetime():
             return _hopped(vs, change.size, change.hop, change.offset)
 
 

@@ -14,7 +14,8 @@ from oracle.aggregates import quantile_cont, quantile_disc, square_root, total
 from oracle.cases import Case, oracle_items, read_cases
 from oracle.rows import in_order, value_key
 from weir.errors import PlanError, ScriptError
-from weir.plan.nodes import Program, schema
+from weir.plan.operators import schema
+from weir.plan.program import Program
 from weir.script.program import parse_program
 
 CASES = list(read_cases())

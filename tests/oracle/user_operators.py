@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from oracle.rows import OPEN, Key, Row, in_order, order_key, value_key
-from weir.plan import nodes
+from weir.plan.operators import Apply, schema
 
 
 class Event:
@@ -56,8 +56,8 @@ class Member:
     context: Context
 
 
-def applied(node: nodes.Apply, inputs: Sequence[list[Row]]) -> list[Row]:
-    columns = nodes.schema(node).names
+def applied(node: Apply, inputs: Sequence[list[Row]]) -> list[Row]:
+    columns = schema(node).names
     members: dict[Key, Member] = {}
     for port, row in _in_one_order(inputs):
         _fire(members, row.vs)

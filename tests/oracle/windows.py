@@ -16,12 +16,13 @@ from oracle.rows import (
     maximal,
     value_key,
 )
-from weir.plan import nodes
+from weir.plan.operators import Aggregate, Top
+from weir.plan.windows import CountWindow, Hopping, Session, Snapshot, Window
 
 Pane = tuple[float, float, list[Row]]
 
 
-def aggregated(node: nodes.Aggregate, rows: Iterable[Row]) -> list[Row]:
+def aggregated(node: Aggregate, rows: Iterable[Row]) -> list[Row]:
     result = []
     for group in by_key(rows, node.keys):
         keys = {k: group[0].payload[k] for k in node.keys}
@@ -31,19 +32,19 @@ def aggregated(node: nodes.Aggregate, rows: Iterable[Row]) -> list[Row]:
     return result
 
 
-def _panes(window: nodes.Window, group: list[Row]) -> Iterator[Pane]:
+def _panes(window: Window, group: list[Row]) -> Iterator[Pane]:
     match window:
-        case nodes.Hopping():
+        case Hopping():
             return _hopping(window, group)
-        case nodes.Session(timeout=timeout):
+        case Session(timeout=timeout):
             return _sessions(timeout, group)
-        case nodes.CountWindow(n=n, step=step):
+        case CountWindow(n=n, step=step):
             return _counts(n, step, group)
-        case nodes.Snapshot():
+        case Snapshot():
             return _snapshots(group)
 
 
-def _hopping(window: nodes.Hopping, group: list[Row]) -> Iterator[Pane]:
+def _hopping(window: Hopping, group: list[Row]) -> Iterator[Pane]:
     if any(row.ve == OPEN for row in group):
         raise OracleError("open")
     first = (min(r.vs for r in group) - window.size - window.offset) // window.hop
@@ -87,7 +88,7 @@ def distinct(rows: Iterable[Row]) -> list[Row]:
     return result
 
 
-def top(node: nodes.Top, rows: Sequence[Row]) -> list[Row]:
+def top(node: Top, rows: Sequence[Row]) -> list[Row]:
     if node.scope == "window":
         windows = {(r.vs, r.ve) for r in rows}
         contents = [(a, b, [r for r in rows if (r.vs, r.ve) == (a, b)]) for a, b in windows]
@@ -100,7 +101,7 @@ def top(node: nodes.Top, rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _best(node: nodes.Top, rows: list[Row]) -> list[Row]:
+def _best(node: Top, rows: list[Row]) -> list[Row]:
     ranked = in_order(rows)
     for name, descending in reversed(node.order):
         # A stable sort, also when reversed: ties keep the total order.
@@ -111,5 +112,5 @@ def _best(node: nodes.Top, rows: list[Row]) -> list[Row]:
     return best
 
 
-def _rank(node: nodes.Top, row: Row) -> list[object]:
+def _rank(node: Top, row: Row) -> list[object]:
     return [value_key(row.payload[name]) for name, _ in node.order]

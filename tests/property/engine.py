@@ -13,7 +13,7 @@ from oracle import OPEN, Row
 from property.reference import Inputs, Outcome
 from weir import testing
 from weir.errors import WeirError
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.script import parse_program
 
 

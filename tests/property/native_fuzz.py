@@ -26,7 +26,7 @@ from weir.errors import InputError
 from weir.events.types import BIGINT, DOUBLE, INT, STRING, TIMESTAMP
 from weir.files.columnar import ArrowFile, ParquetFile
 from weir.ingress.ingress import Ingress
-from weir.plan.nodes import Source, SourceOptions
+from weir.plan.operators import Source, SourceOptions
 from weir.reliable.digest import digest
 
 COLUMNS = (

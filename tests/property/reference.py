@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from oracle import Cti, OracleError, Row, evaluate
 from oracle.cases import oracle_items
-from weir.plan.nodes import Program, schema
+from weir.plan.operators import schema
+from weir.plan.program import Program
 from weir.script.program import parse_program
 
 Inputs = Mapping[str, Sequence[Sequence[Mapping[str, object]]]]

@@ -18,7 +18,7 @@ from random import Random
 from weir.ingress.memory import MemoryPartition
 from weir.local.runner import LocalRun
 from weir.plan.horizon import Horizon, horizons
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.reliable.replay import ReplayVertex, needs_of
 from weir.reliable.vertex import Snapshot, Vertex
 from weir.runtime.source_vertex import SourceVertex

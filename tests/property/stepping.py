@@ -29,35 +29,50 @@ from weir.kernels.operators.presence import PresenceKernel
 from weir.kernels.operators.stateless import make_transform
 from weir.kernels.operators.stitch import StitchKernel
 from weir.kernels.operators.top import TopOfInstant, TopOfWindow
-from weir.plan import nodes
+from weir.plan.operators import (
+    Aggregate,
+    AlterLifetime,
+    Apply,
+    Chop,
+    Distinct,
+    Explode,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Stitch,
+    Top,
+    schema,
+)
+from weir.plan.schema import Schema
 
-Stateless = nodes.Project | nodes.Filter | nodes.Explode | nodes.AlterLifetime
+Stateless = Project | Filter | Explode | AlterLifetime
 
 
-def make_kernel(node: nodes.Node) -> Kernel | None:
+def make_kernel(node: Node) -> Kernel | None:
     """A fresh kernel, or None for an operator without state."""
     match node:
-        case nodes.Aggregate():
+        case Aggregate():
             return AggregateKernel(node)
-        case nodes.Join(kind="asof" | "left_asof"):
+        case Join(kind="asof" | "left_asof"):
             return AsofKernel(node)
-        case nodes.Join(kind="clip"):
+        case Join(kind="clip"):
             return ClipKernel(node)
-        case nodes.Join(kind="semi" | "anti", condition=None):
+        case Join(kind="semi" | "anti", condition=None):
             return PresenceKernel(node)
-        case nodes.Join():
+        case Join():
             return JoinKernel(node)
-        case nodes.Chop():
+        case Chop():
             return ChopKernel(node)
-        case nodes.Stitch():
+        case Stitch():
             return StitchKernel(node)
-        case nodes.Distinct():
+        case Distinct():
             return DistinctKernel(node)
-        case nodes.Apply():
+        case Apply():
             return ApplyKernel(node)
-        case nodes.Top(scope="window"):
+        case Top(scope="window"):
             return TopOfWindow(node)
-        case nodes.Top():
+        case Top():
             return TopOfInstant(node)
     return None
 
@@ -71,11 +86,11 @@ class Schedule:
     reloads: frozenset[int] = frozenset()
 
 
-def drive(node: nodes.Node, inputs: Sequence[Sequence[Row]], schedule: Schedule) -> list[Row]:
+def drive(node: Node, inputs: Sequence[Sequence[Row]], schedule: Schedule) -> list[Row]:
     """Everything the kernel gives, in its order."""
     kernel = make_kernel(node)
     assert kernel is not None
-    shapes = [nodes.schema(i) for i in nodes.inputs_of(node)]
+    shapes = [schema(i) for i in node.inputs]
     ordered = [in_order(rows) for rows in inputs]
     result: list[Row] = []
     before, claimed = events.START, events.START
@@ -85,7 +100,7 @@ def drive(node: nodes.Node, inputs: Sequence[Sequence[Row]], schedule: Schedule)
             for rows, shape in zip(ordered, shapes, strict=True)
         ]
         batch, out = kernel.step(slices, cti)
-        rows = to_rows(batch, nodes.schema(node))
+        rows = to_rows(batch, schema(node))
         assert all(r.vs >= claimed for r in rows), f"a row below the CTI {claimed}: {rows}"
         assert out >= claimed, f"the CTI went back from {claimed} to {out}"
         before, claimed = cti, out
@@ -98,16 +113,16 @@ def drive(node: nodes.Node, inputs: Sequence[Sequence[Row]], schedule: Schedule)
     return result
 
 
-def transform(node: nodes.Node, rows: Sequence[Row], ctis: Sequence[int]) -> list[Row]:
+def transform(node: Node, rows: Sequence[Row], ctis: Sequence[int]) -> list[Row]:
     """What a stateless operator makes of the rows, handed over in pieces between the CTIs."""
     assert isinstance(node, Stateless)
     operator = make_transform(node)
-    shape, depth = nodes.schema(node.input), _origin_depth(rows)
+    shape, depth = schema(node.input), _origin_depth(rows)
     result: list[Row] = []
     before = events.START
     for cti in (*ctis, events.OPEN):
         piece = [r for r in in_order(rows) if before <= r.vs < cti]
-        made = to_rows(operator.rows(to_batch(piece, shape, depth)), nodes.schema(node))
+        made = to_rows(operator.rows(to_batch(piece, shape, depth)), schema(node))
         claimed = operator.cti(before)
         assert all(r.vs >= claimed for r in made), f"a row below the CTI {claimed}: {made}"
         before = cti
@@ -115,10 +130,10 @@ def transform(node: nodes.Node, rows: Sequence[Row], ctis: Sequence[int]) -> lis
     return result
 
 
-def _depth(node: nodes.Node, rows: Sequence[Row]) -> int:
+def _depth(node: Node, rows: Sequence[Row]) -> int:
     """How many origin columns rows have. Those of one input stand in merge order, which is all
     a kernel needs; only COMBINE brings two inputs into one order."""
-    combines = isinstance(node, nodes.Apply) and len(node.inputs) == 2
+    combines = isinstance(node, Apply) and len(node.inputs) == 2
     return _origin_depth(rows) if combines else 0
 
 
@@ -127,7 +142,7 @@ def _origin_depth(rows: Sequence[Row]) -> int:
     return max((len(r.origin) - 1 for r in rows if r.origin), default=0)
 
 
-def to_batch(rows: Sequence[Row], shape: nodes.Schema, depth: int = 0) -> Batch:
+def to_batch(rows: Sequence[Row], shape: Schema, depth: int = 0) -> Batch:
     """Rows as a batch with so many origin columns."""
     columns = tuple(pa.array([r.payload[n] for r in rows], t) for n, t in shape.columns)
     return Batch(
@@ -148,7 +163,7 @@ def _flat(origin: tuple[int, ...]) -> tuple[int, ...]:
     return (origin[0] * 1000 + origin[1], *origin[2:])
 
 
-def to_rows(batch: Batch, shape: nodes.Schema) -> list[Row]:
+def to_rows(batch: Batch, shape: Schema) -> list[Row]:
     columns = [c.to_pylist() for c in batch.columns]
     for column, dtype in zip(batch.columns, shape.types, strict=True):
         assert column.type == dtype, f"a column of {column.type} where the plan says {dtype}"

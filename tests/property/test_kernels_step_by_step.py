@@ -19,7 +19,7 @@ from property.examples import check_examples
 from property.reference import oracle_inputs
 from property.stepping import Schedule, Stateless, drive, make_kernel, transform
 from property.strategies import OPERATORS, Example, programs
-from weir.plan import nodes
+from weir.plan.operators import Node
 from weir.script.program import parse_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*a join without an equality")
@@ -44,18 +44,18 @@ def test_each_kernel(operator: str, request: pytest.FixtureRequest) -> None:
     check_examples(check, 40, request)
 
 
-def _all_nodes(node: nodes.Node) -> Iterator[nodes.Node]:
+def _all_nodes(node: Node) -> Iterator[Node]:
     yield node
-    for below in nodes.inputs_of(node):
+    for below in node.inputs:
         yield from _all_nodes(below)
 
 
-def _check(example: Example, node: nodes.Node, inputs: Inputs, schedule: Schedule) -> None:
+def _check(example: Example, node: Node, inputs: Inputs, schedule: Schedule) -> None:
     try:
         wanted = evaluate(node, inputs)
     except OracleError:
         return  # whole programs that must fail are the engine's tests' business
-    below = [evaluate(i, inputs) for i in nodes.inputs_of(node)]
+    below = [evaluate(i, inputs) for i in node.inputs]
     place = f"\n\n{node}\n\n{example.text}\n\ninputs of the kernel = {below}"
     if isinstance(node, Stateless):
         runs = [transform(node, below[0], ctis) for ctis in ((), schedule.ctis)]

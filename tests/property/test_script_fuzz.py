@@ -21,7 +21,7 @@ import pytest
 
 from weir.errors import PlanError, ScriptError
 from weir.plan.explain import Format, explain
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.script import parse_program

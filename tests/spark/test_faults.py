@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from weir.local.files import run_files
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.script.program import parse_program
 from weir.spark.offline.run_offline import run_offline
 from weir.spark.session import make_session

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 import weir
 from weir.errors import InputError, PlanError
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.spark.offline.frames import from_spark
 from weir.spark.offline.run_offline import run_offline
 

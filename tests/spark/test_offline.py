@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from weir.conform.cases import Case, Outcome, Trial, check_cases, read_cases, run_locally
 from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
 from weir.local.files import run_files
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.runtime.reports import Progress
 from weir.script.program import parse_program
 from weir.spark.offline import progress

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from weir.files.object_store import ObjectStore
     from weir.job.committed import Manifest, OutputReader
     from weir.job.status import JobStatus, VertexStatus
-    from weir.plan.nodes import Program
+    from weir.plan.program import Program
     from weir.runtime.reports import RunReport
 
 StorePlace = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]

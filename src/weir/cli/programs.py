@@ -35,7 +35,7 @@ from weir.cli.progress import Meter
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
-    from weir.plan.nodes import Program
+    from weir.plan.program import Program
     from weir.runtime.reports import RunReport
 
 
@@ -231,12 +231,12 @@ def _program(path: Path, given: Sequence[str] | None) -> Program:
 
 def _with_outputs(program: Program) -> Program:
     """The program; without an OUTPUT, every stream that no other reads counts as one."""
-    from weir.plan.nodes import Output
-    from weir.plan.properties import walk_nodes
+    from weir.plan.program import Output
+    from weir.plan.traversal import ordered_nodes
 
     if program.outputs:
         return program
-    read = {below for _, node in program.streams for below in walk_nodes(node) if below != node}
+    read = {below for _, node in program.streams for below in ordered_nodes(node.inputs)}
     ends = [(name, node) for name, node in program.streams if node not in read]
     ends = ends or [(source.name, source) for source in program.sources]
     return replace(program, outputs=tuple(Output(name, node, "-") for name, node in ends))
@@ -248,7 +248,7 @@ def _why(error: Exception) -> str:
 
 def _is_calendar(program: Program) -> bool:
     from weir.events.types import TIMESTAMP
-    from weir.plan.nodes import schema
+    from weir.plan.operators import schema
 
     return all(schema(source).time == TIMESTAMP for source in program.sources)
 

@@ -18,7 +18,7 @@ from weir.events.batch import Batch, times
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING
 from weir.files.sinks import json_values
 from weir.ingress.memory import CTI_KEY
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 
 Item = Mapping[str, object]
 

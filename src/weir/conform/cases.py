@@ -28,7 +28,8 @@ from weir.events.batch import Batch
 from weir.events.types import BIGINT
 from weir.ingress.memory import CTI_KEY, MemoryPartition
 from weir.local.runner import Emit, LocalRun
-from weir.plan.nodes import Output, Program, Source
+from weir.plan.operators import Source
+from weir.plan.program import Output, Program
 from weir.plan.sources import declare_source
 from weir.runtime.outputs import output_schema
 from weir.script.program import parse_program

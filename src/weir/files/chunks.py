@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Int64s
-from weir.plan.nodes import MAX_RECORD
+from weir.plan.operators.source import MAX_RECORD
 from weir.reliable.keys import number_of
 from weir.reliable.objects import ObjectRef
 

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from weir.errors import PlanError
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 
 DEEPEST = 200
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

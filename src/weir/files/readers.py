@@ -17,7 +17,7 @@ from weir.files.columnar import ArrowFile, ParquetFile
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
 from weir.files.paths import check_scheme
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 
 FORMATS: Mapping[str, type[JsonLines | CsvFile | ParquetFile | ArrowFile]] = {
     ".jsonl": JsonLines,

@@ -39,7 +39,8 @@ from weir.files.columnar import stored_schema
 from weir.files.readers import FORMATS
 from weir.files.sidecar import Sidecar, read_sidecar, sidecar_path, sidecar_schema
 from weir.files.writers import OutputForm
-from weir.plan.nodes import LARGEST_RECORD, Schema
+from weir.plan.operators.source import LARGEST_RECORD
+from weir.plan.schema import Schema
 
 _TEXTS = (".jsonl", ".csv")
 _TIMES = ("vs", "ve")

@@ -17,7 +17,7 @@ import msgspec
 
 from weir.errors import InputError, PlanError
 from weir.events.types import NULL, parse_type, type_name
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 from weir.reliable.digest import Digest
 
 DIGEST_NAME = "_digest"

@@ -31,7 +31,7 @@ from weir.files.own_folder import Owner, OwnFolder, file_time, remove_left_over
 from weir.files.runs import SortedRuns, merge_runs
 from weir.files.sidecar import DIGEST_NAME, Sidecar, make_sidecar, sidecar_path, write_sidecar
 from weir.files.sinks import SINKS, sink_format
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 from weir.reliable.digest import Digest
 
 GROUP_ROWS = 65_536

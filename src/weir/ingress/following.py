@@ -15,7 +15,7 @@ from weir.files.chunks import CHUNK_ROWS, Chunk, LogPlace
 from weir.files.framing import Block, read_blocks
 from weir.files.jsonl import JsonLines
 from weir.ingress.ingress_log import IngressLog
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 
 POLL = 0.001
 FOLDER_POLL = 0.05

@@ -28,7 +28,8 @@ from weir.events.types import BIGINT, STRING
 from weir.files.chunks import BadRow, Chunk, shown
 from weir.ingress.ingress_loops import judge
 from weir.kernels.expressions.evaluation import shown_value
-from weir.plan.nodes import Schema, Source, schema
+from weir.plan.operators import Source, schema
+from weir.plan.schema import Schema
 
 Bools = npt.NDArray[np.bool_]
 

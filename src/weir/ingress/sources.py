@@ -9,9 +9,10 @@ from pathlib import Path
 from weir.files.chunks import DataFile, Partition
 from weir.files.readers import open_source
 from weir.ingress.connectors.followed import GrowingFolder, open_followed
-from weir.ingress.connectors.rate import open_rate
+from weir.ingress.connectors.rate import GeneratedRows, open_rate
 from weir.ingress.connectors.tailed import TailedFile
-from weir.plan.nodes import Source
+from weir.ingress.following import Endless
+from weir.plan.operators import Source
 
 
 def open_any(
@@ -24,6 +25,13 @@ def open_any(
     if followed is not None:
         return [followed]
     return open_source(source, directory, needed=needed)
+
+
+def has_no_end(partition: Partition) -> bool:
+    """Whether the partition is one that goes on until somebody says that it has ended."""
+    if isinstance(partition, GeneratedRows):
+        return partition.rows is None
+    return isinstance(partition, Endless)
 
 
 def rooted(partition: Partition, root: str) -> Partition:

@@ -28,7 +28,7 @@ from weir.job.commits import ChainedCommit, read_chain, read_part
 from weir.job.job_record import JobRecord, find_output, read_job
 from weir.job.ledger import Ledger
 from weir.job.records import check_commits, job_ledger
-from weir.plan.nodes import Output
+from weir.plan.program import Output
 from weir.reliable.digest import Digest
 from weir.reliable.store import Store
 from weir.runtime.outputs import output_writer

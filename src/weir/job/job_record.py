@@ -9,7 +9,8 @@ import msgspec
 
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.types import NULL, parse_type, type_name
-from weir.plan.nodes import Output, Schema
+from weir.plan.program import Output
+from weir.plan.schema import Schema
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.keys import JOB, is_known
 from weir.reliable.store import Store

@@ -10,6 +10,9 @@ Contract of a stateful kernel
 4. `snapshot()` is the whole state as named Arrow tables with the key columns in them;
    `load` of it into a new kernel continues as if nothing had happened.
 5. `state_rows` counts the rows held; it is bounded by what is still live.
+6. `right_from` is START but while a chain is rebuilt from its input. Rows that start before it are
+   then not asked for, since they may be made of too little: whoever steps the kernel drops them,
+   and a kernel that could fail on them leaves them out itself.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ Tables = dict[str, pa.Table]
 
 class Kernel(Protocol):
     """A stateful operator; see the module's contract."""
+
+    right_from: int
 
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]: ...
     def snapshot(self) -> Tables: ...

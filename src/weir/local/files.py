@@ -19,7 +19,7 @@ from weir.events.batch import Batch
 from weir.files.writers import OutputWriter, put_all_in_place
 from weir.local.runner import Emit, LocalRun
 from weir.local.second_run import kept_traces, other_cut, second_differences
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_writer
 from weir.runtime.partitions import open_partitions

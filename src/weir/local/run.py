@@ -22,7 +22,7 @@ from weir.ingress.memory import MemoryPartition
 from weir.local.files import run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import differences_here, kept_traces, other_cut
-from weir.plan.nodes import Source, schema
+from weir.plan.operators import Source, schema
 from weir.plan.stream import Stream
 from weir.runtime.checking import check_same
 from weir.runtime.partitions import open_partitions

@@ -14,7 +14,8 @@ from functools import partial
 from weir.errors import PlanError, RunError
 from weir.events.batch import OPEN, Batch
 from weir.files.chunks import CHUNK_ROWS, Partition
-from weir.plan.nodes import Output, Program, Source
+from weir.plan.operators import Source
+from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.reliable.digest import Digest, digest

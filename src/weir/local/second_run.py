@@ -30,7 +30,7 @@ from weir.errors import RunError, WeirError
 from weir.files.chunks import CHUNK_ROWS
 from weir.local.runner import Emit, LocalRun
 from weir.plan.explain import explain
-from weir.plan.nodes import Output, Program, ProgramText
+from weir.plan.program import Output, Program, ProgramText
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.differences import RowDifference

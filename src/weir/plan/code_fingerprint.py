@@ -40,8 +40,8 @@ import numpy as np
 import pyarrow as pa
 
 from weir.plan.imported_files import IMPORTED
-from weir.plan.nodes import Program
-from weir.plan.rewrites.traversal import ordered_nodes
+from weir.plan.program import Program
+from weir.plan.traversal import ordered_nodes
 from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
 
 UserFunction = ScalarFunction | AggregateFunction | OperatorFunction

@@ -32,3 +32,17 @@ def parse_duration(value: str | int) -> int:
             f"{value!r} is no duration", hint="as in 250ms, 5s, 2m, 1h, 7d, or a number of ticks"
         )
     return int(match[1]) * UNITS.get(match[2], 1)
+
+
+def duration_text(ticks: int) -> str:
+    """Ticks as a script writes them.
+
+    >>> duration_text(90_000_000), duration_text(3_600_000_000), duration_text(7)
+    ('90s', '1h', '7us')
+    """
+    if not ticks:
+        return "0s"
+    unit, size = max(
+        ((u, s) for u, s in UNITS.items() if ticks % s == 0), key=lambda found: found[1]
+    )
+    return f"{ticks // size}{unit}"

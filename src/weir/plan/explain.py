@@ -13,16 +13,17 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from weir.events.types import type_name
 from weir.plan.explain_dot import dot_of
-from weir.plan.holds import NONE, Hold, kept, longest_holds
-from weir.plan.nodes import Node, Output, Program, Source, Union, inputs_of, schema
-from weir.plan.render import render_detail
-from weir.plan.rewrites.traversal import ordered_nodes, reader_counts, row_outputs
+from weir.plan.holds import longest_holds
+from weir.plan.operators import Node, Source, schema
+from weir.plan.program import Output, Program, row_outputs
+from weir.plan.spans import NONE, Span
 from weir.plan.stages import Branch, Link, Port, Split, Stage, StagedPlan
 from weir.plan.strategy import Choice, choose_strategies, default_strategy
+from weir.plan.traversal import ordered_nodes, reader_counts
 
 Format = Literal["text", "dot", "json"]
 
@@ -52,7 +53,7 @@ class _View:
     program: Program
     staged: StagedPlan
     numbers: dict[Node, int]
-    holds: dict[Node, Hold]
+    holds: dict[Node, Span]
     labels: dict[Node, str]
     choices: tuple[Choice, ...]
     outlets: tuple[tuple[Split, ...], ...]
@@ -110,18 +111,18 @@ def _tree(root: Node, view: _View, indent: int) -> Iterator[str]:
             continue
         for line in _wrapped(f"{operator_text(node)} {_held(view.holds[node])}", depth):
             yield line.replace(_BLANK, " ")
-        stack.extend((i, depth + 2) for i in reversed(inputs_of(node)))
+        stack.extend((i, depth + 2) for i in reversed(node.inputs))
 
 
 def operator_text(node: Node | Branch) -> str:
     """An operator with what it does, in a line."""
     if isinstance(node, Branch):
         return f"Branch {node.number} of a union"
-    detail = render_detail(node)
+    detail = node.detail()
     return f"{type(node).__name__} {detail}" if detail else type(node).__name__
 
 
-def _held(hold: Hold) -> str:
+def _held(hold: Span) -> str:
     # Not to be broken over two lines.
     return "" if hold == NONE else f" [holds rows: {hold}]".replace(" ", _BLANK)
 
@@ -133,7 +134,7 @@ def _stage(stage: Stage, view: _View) -> Iterator[str]:
     nodes = [n for n in stage.operators if not isinstance(n, Branch)]
     yield from _field("runs", [operator_text(o) for o in stage.operators])
     yield from _field("writes", [f"{name}: {what}" for name, what, _ in _written(stage, view)])
-    kept_here = [f"{type(n).__name__}: {kept(n)}" for n in nodes if kept(n)]
+    kept_here = [f"{type(n).__name__}: {n.kept()}" for n in nodes if n.kept()]
     yield from _field("keeps", kept_here or ["nothing"])
     holds = [f"{type(n).__name__}: {view.holds[n]}" for n in nodes if view.holds[n] != NONE]
     yield from _field("holds", holds or ["no row back"])
@@ -178,8 +179,9 @@ def _link(link: Link) -> str:
             return f"stage {link.stage}, by hash of {', '.join(link.keys)}"
         case "all":
             return f"stage {link.stage}, all vertices"
-        case _:
+        case "forward":
             return f"stage {link.stage}, vertex by vertex"
+    assert_never(link.channel)
 
 
 def _sink_line(output: Output, stages: Sequence[int]) -> str:
@@ -237,17 +239,17 @@ def _node_entry(node: Node, view: _View) -> dict[str, object]:
     return {
         "id": view.numbers[node],
         "op": type(node).__name__,
-        "inputs": [view.numbers[i] for i in inputs_of(node)],
+        "inputs": [view.numbers[i] for i in node.inputs],
         "columns": [{"name": n, "type": type_name(t)} for n, t in schema(node).columns],
-        "detail": render_detail(node),
-        "keeps": kept(node),
+        "detail": node.detail(),
+        "keeps": node.kept(),
         "hold": str(view.holds[node]),
     }
 
 
 def _stage_entry(stage: Stage, view: _View) -> dict[str, object]:
     nodes = [n for n in stage.operators if not isinstance(n, Branch)]
-    holds = [view.holds[n] for n in nodes if not isinstance(n, Union)]
+    holds = [view.holds[n] for n in nodes]
     return {
         "number": stage.number,
         "vertices": stage.vertices,
@@ -263,7 +265,7 @@ def _stage_entry(stage: Stage, view: _View) -> dict[str, object]:
             {"streams": name, "keys": list(split.keys or ()), "parts": split.parts}
             for name, _, split in _written(stage, view)
         ],
-        "keeps": [kept(n) for n in nodes if kept(n)],
+        "keeps": [n.kept() for n in nodes if n.kept()],
         "hold": str(max(holds, default=NONE)),
         "strategy": str(view.choices[stage.number].strategy),
         "why_strategy": view.choices[stage.number].why,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from weir.plan.holds import NONE, Hold, longest_holds
-from weir.plan.nodes import Node
-from weir.plan.render import render_detail
+from weir.plan.holds import longest_holds
+from weir.plan.operators import Node
+from weir.plan.spans import NONE, Span
 from weir.plan.stages import Branch, Link, Sink, Stage, StagedPlan
 
 _LABEL_WIDTH = 44
@@ -37,7 +37,7 @@ def _lines(staged: StagedPlan) -> Iterator[str]:
     yield "}"
 
 
-def _stage_lines(stage: Stage, holds: dict[Node, Hold]) -> Iterator[str]:
+def _stage_lines(stage: Stage, holds: dict[Node, Span]) -> Iterator[str]:
     yield f"  subgraph cluster_{stage.number} {{"
     yield f"    label={_quoted(_title(stage))};"
     for place, operator in enumerate(stage.operators):
@@ -70,10 +70,10 @@ def _title(stage: Stage) -> str:
     return f"stage {stage.number}{called} ({count}{split})"
 
 
-def _operator(operator: Node | Branch, holds: dict[Node, Hold]) -> str:
+def _operator(operator: Node | Branch, holds: dict[Node, Span]) -> str:
     if isinstance(operator, Branch):
         return f"Branch {operator.number}"
-    lines = [type(operator).__name__, *textwrap.wrap(render_detail(operator), _LABEL_WIDTH)]
+    lines = [type(operator).__name__, *textwrap.wrap(operator.detail(), _LABEL_WIDTH)]
     if holds[operator] != NONE:
         lines.append(f"holds rows: {holds[operator]}")
     return "\n".join(lines)

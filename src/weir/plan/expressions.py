@@ -10,13 +10,14 @@ fluent API make equal plans.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from weir.errors import Position
+from weir.events.types import BOOLEAN
 
 if TYPE_CHECKING:
     from weir.plan.user_code import ScalarFunction
@@ -159,5 +160,28 @@ def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
         case Case():
             branches = tuple((again(c), again(v)) for c, v in expr.branches)
             return replace(expr, branches=branches, otherwise=again(expr.otherwise))
-        case _:
+        case Literal():
             return expr
+    raise TypeError(f"{type(expr).__name__} does not occur in plans")
+
+
+def substituted(expr: Expr, columns: Mapping[str, Expr]) -> Expr:
+    """The expression with these columns spelled out; others, and the lifetime, stay."""
+    return map_columns(expr, lambda c: columns.get(c.name, c))
+
+
+def size_of(expr: Expr) -> int:
+    """How many nodes the expression has."""
+    return sum(1 for _ in walk(expr))
+
+
+def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
+    """The parts of an AND, or the predicate itself."""
+    if isinstance(predicate, Call) and predicate.function == "and":
+        return tuple(part for arg in predicate.args for part in conjuncts(arg))
+    return (predicate,)
+
+
+def all_of(parts: Sequence[Expr]) -> Expr:
+    """One predicate that holds where all of them do; tried in order."""
+    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), type=BOOLEAN)

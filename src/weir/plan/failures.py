@@ -17,11 +17,9 @@ from weir.events.types import (
     NULL,
     STRING,
     TIMESTAMP,
-    is_integer,
     is_numeric,
 )
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall, walk
-from weir.plan.nodes import Aggregate, Aggregation, Hopping, Node, schema
 
 _COMPARING = frozenset(
     ("eq", "ne", "lt", "le", "gt", "ge", "in", "and", "or", "not", "is_null", "is_not_null")
@@ -56,8 +54,9 @@ def _fails_itself(expr: Expr) -> bool:
             return not expr.lenient and not _cast_is_total(expr.arg.type, expr.type)
         case Call():
             return expr.function not in _TOTAL and not _call_is_total(expr)
-        case _:
+        case UserCall():
             return True
+    raise TypeError(f"{type(expr).__name__} does not occur in plans")
 
 
 def _call_is_total(call: Call) -> bool:
@@ -93,23 +92,6 @@ def _cast_is_total(source: pa.DataType | None, target: pa.DataType | None) -> bo
     if target == BIGINT:
         return source in (INT, BOOLEAN, TIMESTAMP)
     return bool(target == TIMESTAMP and source == BIGINT)
-
-
-def aggregate_can_fail(aggregation: Aggregation, below: Node) -> bool:
-    """Whether the aggregate's value may not fit its type, or is the user's to compute."""
-    if aggregation.function == "user":
-        return True
-    if aggregation.function not in ("sum", "avg"):
-        return False
-    dtype = aggregation.of or schema(below).type_of(aggregation.args[0])
-    return bool(pa.types.is_decimal(dtype)) or (aggregation.function == "sum" and is_integer(dtype))
-
-
-def window_can_fail(node: Aggregate, *, open_events: bool) -> bool:
-    """Whether a window of the aggregate, or one of its values, may be an error."""
-    if isinstance(node.window, Hopping) and open_events:
-        return True
-    return any(aggregate_can_fail(a, node.input) for _, a in node.aggregates)
 
 
 def sees_equals_alike(predicate: Expr) -> bool:

@@ -24,6 +24,8 @@ or behind. So the horizon is reach + lag at the last operator with state:
 Operators that look at all of history have no horizon: SESSION, DISTINCT and STITCH (what goes on
 from one row to the next has no bound), COUNT windows, ASOF joins, the user's own operators; and
 any that asks for L where the program does not bound it.
+
+Each operator says in its own module what it adds (`Operator.horizon_step`).
 """
 
 from __future__ import annotations
@@ -31,30 +33,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from weir.plan.holds import Span, duration, longest_lifetimes
-from weir.plan.nodes import (
-    Aggregate,
-    AlterLifetime,
-    Apply,
-    Chop,
-    CountWindow,
-    Distinct,
-    HopLifetime,
-    Hopping,
-    Join,
-    LifetimeChange,
-    Node,
-    PartialAggregate,
-    PointAtEnd,
-    Quantize,
-    Session,
-    SetLifetime,
-    Shift,
-    Snapshot,
-    Stitch,
-    Top,
-    inputs_of,
-)
+from weir.plan.durations import duration_text
+from weir.plan.holds import longest_lifetimes
+from weir.plan.operators import Node
+from weir.plan.operators.facts import NO_STEP
+from weir.plan.spans import Span
 from weir.plan.stages import Branch, Stage, StagedPlan
 
 
@@ -82,23 +65,7 @@ class Horizon:
 
 def _shown(ticks: int) -> str:
     """To the millisecond above, where that is less to read."""
-    return duration(-(-ticks // 1000) * 1000 if ticks > 1000 else ticks)
-
-
-class _Endless(Exception):
-    """All of history counts, for this reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Addition:
-    """What one operator adds to reach and lag; the reach may ask for a lifetime."""
-
-    reach: int
-    lag: int
-    stateful: bool = True
-
-
-_NOTHING = _Addition(0, 0, stateful=False)
+    return duration_text(-(-ticks // 1000) * 1000 if ticks > 1000 else ticks)
 
 
 def horizons(plan: StagedPlan) -> tuple[Horizon, ...]:
@@ -113,119 +80,16 @@ def _horizon(stage: Stage, lives: Mapping[Node, Span]) -> Horizon:
     ticks, reaches = -1, []
     unknown = ""  # why the reach is not known from here on, if a stateful operator follows
     for operator in stage.operators:
-        step = _NOTHING
+        step, stateless = NO_STEP, True
         if not isinstance(operator, Branch):
-            try:
-                step = _step(operator, [lives[i] for i in inputs_of(operator)])
-            except _Endless as reason:
-                unknown = unknown or str(reason)
-                step = _Addition(0, 0, stateful=not isinstance(operator, AlterLifetime))
+            step = operator.horizon_step([lives[i] for i in operator.inputs])
+            stateless = operator.stateless
+        unknown = unknown or step.endless
         reach, lag = reach + step.reach, lag + step.lag
         reaches.append(reach)
-        if step.stateful:
+        if not stateless:
             if unknown:
                 return Horizon(None, unknown)
             ticks = reach + lag
     why = "it keeps nothing" if ticks < 0 else f"what comes depends on {_shown(ticks)} of input"
     return Horizon(ticks, why, tuple(reaches))
-
-
-def _step(node: Node, lives: list[Span]) -> _Addition:
-    match node:
-        case AlterLifetime():
-            return _moved(node.change, lives[0])
-        case Chop():
-            return _Addition(_last_instant(node, lives[0]), 0)
-        case PartialAggregate():
-            return _Addition(0, node.window.hop)
-        case Aggregate():
-            return _window(node, lives[0])
-        case Top(scope="window"):
-            return _Addition(0, 0)
-        case Top():
-            life = _bound(node, lives[0])
-            return _Addition(life, life)
-        case Join():
-            return _join(node, *lives)
-        case Distinct():
-            raise _Endless("DISTINCT: a row goes on for as long as equal ones follow")
-        case Stitch():
-            raise _Endless("STITCH: a row goes on for as long as others continue it")
-        case Apply():
-            raise _Endless(f"{node.call.operator.name}: its state may hold anything it ever saw")
-        case _:
-            return _NOTHING
-
-
-def _moved(change: LifetimeChange, life: Span) -> _Addition:
-    match change:
-        case Shift(ticks) | SetLifetime(shift=ticks):
-            return _Addition(ticks, -ticks, stateful=False)
-        case PointAtEnd():
-            if not life.known:
-                raise _Endless("POINT_AT_END of events whose lifetime the program does not bound")
-            return _Addition(life.ticks, 0, stateful=False)
-        case HopLifetime(hop=hop):
-            return _Addition(hop, 0, stateful=False)
-        case Quantize(hop=hop):
-            return _Addition(0, hop, stateful=False)
-        case _:
-            return _NOTHING
-
-
-def _window(node: Aggregate, life: Span) -> _Addition:
-    match node.window:
-        case Hopping(size):
-            return _Addition(_last_instant(node, life), size)
-        case Snapshot():
-            bound = _bound(node, life)
-            return _Addition(bound, bound)
-        case Session():
-            raise _Endless("SESSION: a session goes on for as long as events follow")
-        case CountWindow():
-            raise _Endless("COUNT: a window is found by counting all rows before it")
-
-
-def _join(node: Join, left: Span, right: Span) -> _Addition:
-    match node.kind:
-        case "asof" | "left_asof":
-            raise _Endless("ASOF JOIN: the newest right row counts, however old it is")
-        case "clip":
-            return _Addition(0, _bound(node, left))
-    longer = max(left, right)
-    either = _bound(node, longer)
-    match node.kind:
-        case "inner":
-            return _Addition(_last_instant(node, longer), 0)
-        case "right":
-            return _Addition(either, right.ticks)
-        case "full":
-            return _Addition(either, either)
-        case _:
-            return _Addition(either, left.ticks)
-
-
-def _last_instant(node: Node, life: Span) -> int:
-    """The reach of operators that look at rows while they live, not at where they end."""
-    return max(_bound(node, life) - 1, 0)
-
-
-def _bound(node: Node, life: Span) -> int:
-    if not life.known:
-        raise _Endless(
-            f"{_name(node)} over events whose lifetime the program does not bound "
-            "(CLIP_DURATION or CHOP before it would)"
-        )
-    return life.ticks
-
-
-def _name(node: Node) -> str:
-    match node:
-        case Join():
-            return f"{node.kind.upper()} JOIN"
-        case Aggregate():
-            return type(node.window).__name__.upper()
-        case Top():
-            return "LIMIT"
-        case _:
-            return type(node).__name__.upper()

@@ -8,8 +8,8 @@ times for each operator in a row, and Python allows a thousand calls.
 from __future__ import annotations
 
 from weir.errors import PlanError, Position
-from weir.plan.nodes import Chop, Node, PartialAggregate, Union, computed, inputs_of
-from weir.plan.properties import is_stateless
+from weir.plan.operators import Node, computed
+from weir.plan.operators.facts import Meet
 
 MOST_OPERATORS = 500
 """Operators in a row, from an input to an output."""
@@ -52,9 +52,8 @@ def _size(node: Node) -> tuple[int, int]:
 
 
 def _size_above_inputs(node: Node) -> tuple[int, int]:
-    below = [_size(i) for i in inputs_of(node)]
+    below = [_size(i) for i in node.inputs]
     operators = 1 + max((operators for operators, _ in below), default=0)
-    if isinstance(node, Union):
+    if below and node.meeting() is Meet.NEVER:  # it runs in each branch below
         return operators, sum(branches for _, branches in below)
-    passes = below and (is_stateless(node) or isinstance(node, Chop | PartialAggregate))
-    return operators, below[0][1] if passes else 1
+    return operators, 1

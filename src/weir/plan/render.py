@@ -1,7 +1,5 @@
-"""Expressions and operators in words: for `explain` and for messages.
-
-Expressions look as in a script, with the casts that the binder put in.
-"""
+"""Expressions as a script writes them, with the casts that the binder put in: for `explain` and for
+messages."""
 
 from __future__ import annotations
 
@@ -10,38 +8,6 @@ from decimal import Decimal
 
 from weir.events.types import type_name
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
-from weir.plan.holds import duration
-from weir.plan.nodes import (
-    MAX_RECORD,
-    Aggregate,
-    Aggregation,
-    AlterLifetime,
-    Apply,
-    Chop,
-    ClipDuration,
-    CountWindow,
-    Duration,
-    Explode,
-    Extend,
-    Filter,
-    HopLifetime,
-    Hopping,
-    Join,
-    LifetimeChange,
-    Node,
-    PartialAggregate,
-    Partition,
-    PointAtEnd,
-    Project,
-    Quantize,
-    Session,
-    SetLifetime,
-    Shift,
-    Source,
-    Top,
-    Window,
-)
-from weir.plan.sizes import size_text
 
 # How tightly an operator binds; what binds less tightly inside it gets parentheses.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _WHOLE = range(8)
@@ -78,6 +44,11 @@ def render(expr: Expr) -> str:
     return _render(expr)[0]
 
 
+def render_part(expr: Expr) -> str:
+    """The expression as a part of an AND."""
+    return _inside(expr, _AND)
+
+
 def _render(expr: Expr) -> tuple[str, int]:
     """The text, and how tightly it binds."""
     match expr:
@@ -96,8 +67,7 @@ def _render(expr: Expr) -> tuple[str, int]:
             return f"CASE{branches} ELSE {render(expr.otherwise)} END", _WHOLE
         case UserCall():
             return f"{expr.function.name}({_listed(expr.args)})", _WHOLE
-        case _:
-            return repr(expr), _WHOLE
+    raise TypeError(f"{type(expr).__name__} does not occur in plans")
 
 
 def _call(call: Call) -> tuple[str, int]:
@@ -154,136 +124,3 @@ def render_value(value: object) -> str:
         case tuple() | list():
             return f"[{', '.join(map(render_value, value))}]"
     return str(value)
-
-
-# --- operators -----------------------------------------------------------------------------
-
-
-def render_detail(node: Node) -> str:
-    """What an operator does, behind its name; empty where the name says it all."""
-    match node:
-        case Source():
-            return f"{node.name} FROM '{node.path}' {_source_options(node)}"
-        case Project():
-            return ", ".join(_item(n, e) for n, e in node.columns) or "no columns"
-        case Filter():
-            return render(node.predicate)
-        case Explode():
-            return node.column
-        case AlterLifetime():
-            return _change(node.change)
-        case Chop():
-            return f"every {duration(node.period)}{_offset(node.offset)}"
-        case Aggregate() | PartialAggregate():
-            return _aggregate(node)
-        case Top():
-            return _top(node)
-        case Join():
-            return _join(node)
-        case Apply():
-            return _apply(node)
-        case Partition(strategy=strategy) if strategy:
-            return f"recovers by {strategy}"
-        case Partition():
-            return f"BY {', '.join(node.keys)} INTO {node.count} AS '{node.uid}'"
-        case _:
-            return ""
-
-
-def _item(name: str, expr: Expr) -> str:
-    text = render(expr)
-    return name if text == name else f"{text} AS {name}"
-
-
-def _source_options(source: Source) -> str:
-    options = source.options
-    parts = [f"vs = {options.vs}"]
-    if options.ve is not None:
-        parts.append(f"ve = {options.ve}")
-    elif options.lifetime is not None:
-        parts.append(f"lifetime = {duration(options.lifetime)}")
-    if options.delay:
-        parts.append(f"delay = {duration(options.delay)}")
-    if options.late != "fail":
-        parts.append(f"late = '{options.late}'")
-    if options.idle is not None:
-        parts.append(f"idle = {duration(options.idle)}")
-    if options.bad != "fail":
-        parts.append(f"bad = '{options.bad}'")
-    if options.max_record != MAX_RECORD:
-        parts.append(f"max_record = '{size_text(options.max_record)}'")
-    return f"({', '.join(parts)})"
-
-
-def _offset(offset: int) -> str:
-    return f", offset {duration(offset)}" if offset else ""
-
-
-def _change(change: LifetimeChange) -> str:
-    match change:
-        case Duration(ticks) | Shift(ticks) | Extend(ticks) | ClipDuration(ticks):
-            names = {Duration: "DURATION", Shift: "SHIFT", Extend: "EXTEND"}
-            return f"{names.get(type(change), 'CLIP_DURATION')}({duration(ticks)})"
-        case SetLifetime(shift, end):
-            start = f"vs {'+' if shift > 0 else '-'} {duration(abs(shift))}" if shift else "vs"
-            return f"LIFETIME({start}, {render(end)})"
-        case Quantize(size, hop, offset) | HopLifetime(size, hop, offset):
-            name = "QUANTIZE" if isinstance(change, Quantize) else "HOP_LIFETIME"
-            return f"{name}({duration(size)}, {duration(hop)}{_offset(offset)})"
-        case _:
-            return "POINT_AT_END" if isinstance(change, PointAtEnd) else "POINT"
-
-
-def render_window(window: Window) -> str:
-    match window:
-        case Hopping(size, hop, offset) if size == hop:
-            return f"TUMBLING({duration(size)}{_offset(offset)})"
-        case Hopping(size, hop, offset):
-            return f"HOPPING({duration(size)}, {duration(hop)}{_offset(offset)})"
-        case Session(timeout):
-            return f"SESSION({duration(timeout)})"
-        case CountWindow(n, step):
-            return f"COUNT({n}{f', {step}' if step != n else ''})"
-        case _:
-            return "SNAPSHOT"
-
-
-def _aggregate(node: Aggregate | PartialAggregate) -> str:
-    parts = [", ".join(f"{_aggregation(a)} AS {n}" for n, a in node.aggregates)]
-    parts.append(f"BY {', '.join(node.keys)}" if node.keys else "")
-    return " ".join([p for p in parts if p] + [f"WITH {render_window(node.window)}"])
-
-
-def _aggregation(aggregation: Aggregation) -> str:
-    arguments = ", ".join((*aggregation.args, *aggregation.params))
-    match aggregation.function:
-        case "count_star":
-            text = "COUNT(*)"
-        case "count_distinct":
-            text = f"COUNT(DISTINCT {arguments})"
-        case "user" if aggregation.user is not None:
-            text = f"{aggregation.user.name}({arguments})"
-        case name:
-            text = f"{name.upper()}({arguments})"
-    return text if aggregation.filter is None else f"{text} FILTER ({aggregation.filter})"
-
-
-def _top(node: Top) -> str:
-    order = ", ".join(f"{name} DESC" if down else name for name, down in node.order)
-    by = f"ORDER BY {order} " if order else ""
-    ties = " WITH TIES" if node.ties else ""
-    return f"{by}LIMIT {node.limit}{ties} of each {node.scope}"
-
-
-def _join(node: Join) -> str:
-    on = [f"{a} = {b}" for a, b in node.keys]
-    if node.condition is not None:
-        on.append(_inside(node.condition, _AND))
-    return f"{node.kind.upper().replace('_', ' ')} ON {' AND '.join(on) or 'TRUE'}"
-
-
-def _apply(node: Apply) -> str:
-    call = node.call
-    keys = [", ".join(k) for k in node.keys if k]
-    on = f" ON {' = '.join(dict.fromkeys(keys))}" if keys else ""
-    return f"{call.operator.name}({', '.join(map(render_value, call.args))}){on}"

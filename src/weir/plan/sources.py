@@ -10,7 +10,8 @@ from weir.errors import PlanError
 from weir.events.types import BIGINT, TIMESTAMP, parse_type, type_name
 from weir.plan.binding.binder import unknown
 from weir.plan.binding.projection import check_name
-from weir.plan.nodes import LARGEST_RECORD, Source, SourceOptions
+from weir.plan.operators import Source, SourceOptions
+from weir.plan.operators.source import LARGEST_RECORD
 
 
 def declare_source(

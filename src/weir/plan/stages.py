@@ -21,25 +21,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from weir.plan.expressions import Column
 from weir.plan.limits import check_vertices
-from weir.plan.nodes import (
-    Chop,
-    Explode,
-    Join,
-    Node,
-    Output,
-    PartialAggregate,
-    Partition,
-    Program,
-    Project,
-    Schema,
-    Source,
-    Union,
-    inputs_of,
-    schema,
-)
-from weir.plan.properties import is_stateless, keys_of, origin_depths, walk_nodes
+from weir.plan.operators import Node, Partition, Source, Union, schema
+from weir.plan.operators.facts import Meet, Meeting
+from weir.plan.origins import origin_depths
+from weir.plan.program import Output, Program, row_outputs
+from weir.plan.schema import Schema
+from weir.plan.traversal import ordered_nodes, reader_counts
 
 Channel = Literal["forward", "hash", "all"]
 
@@ -180,17 +168,7 @@ class _Cutter:
         self._drafts: list[_Draft] = []
         self._placed: dict[Node, list[_Draft]] = {}
         self._origins = origin_depths(program)
-        self._readers = self._count_readers()
-
-    def _count_readers(self) -> dict[Node, int]:
-        readers: dict[Node, int] = {}
-        outputs = {o.node: None for o in self._program.outputs if o.kind == "rows"}
-        for node in dict.fromkeys(n for o in outputs for n in walk_nodes(o)):
-            for below in inputs_of(node):
-                readers[below] = readers.get(below, 0) + 1
-        for node in outputs:
-            readers[node] = readers.get(node, 0) + 1
-        return readers
+        self._readers = reader_counts(program, ordered_nodes(row_outputs(program)))
 
     def cut(self) -> StagedPlan:
         sinks = []
@@ -204,7 +182,7 @@ class _Cutter:
         """The stages whose rows are the node's rows."""
         if node not in self._placed:
             # Deep plans would exceed Python's recursion: inputs first.
-            for below in walk_nodes(node):
+            for below in ordered_nodes([node]):
                 if below not in self._placed:
                     self._placed[below] = self._place_one(below)
         return self._placed[node]
@@ -214,48 +192,48 @@ class _Cutter:
             return [self._begin((), None, None, node)]
         if isinstance(node, Union):
             return self._place_union(node)
-        if is_stateless(node) or isinstance(node, Chop | PartialAggregate):
-            return [self._extended(d, node) for d in self._placed[inputs_of(node)[0]]]
+        if node.meeting() is Meet.NEVER:
+            return [self._extended(d, node) for d in self._placed[node.inputs[0]]]
         return [self._place_stateful(node)]
 
     def _place_union(self, node: Union) -> list[_Draft]:
-        depth = max(self._origins[i] for i in node.inputs)
+        depth = max(self._origins[i] for i in node.branches)
         drafts = []
-        for number, below in enumerate(node.inputs):
+        for number, below in enumerate(node.branches):
             for draft in self._placed[below]:
                 drafts.append(self._extended(draft, Branch(below, depth, number)))
         return drafts
 
     def _extended(self, draft: _Draft, step: Node | Branch) -> _Draft:
         """The stage with one more operator; a new one behind it if others read its rows."""
-        below = step.input if isinstance(step, Branch) else inputs_of(step)[0]
+        below = step.input if isinstance(step, Branch) else step.inputs[0]
         if self._readers[below] > 1:
             port = Port((Link(draft.number, "forward"),))
             draft = self._begin((port,), draft.vertices, draft.split_by)
             draft.why_single = ""
         draft.operators.append(step)
-        draft.split_by = _carried(draft.split_by, step)
+        if draft.split_by is not None and not isinstance(step, Branch):
+            draft.split_by = _carried(draft.split_by, step)
         return draft
 
     def _place_stateful(self, node: Node) -> _Draft:
-        keys = keys_of(node)
-        below = inputs_of(node)
+        meeting, below = node.meeting(), node.inputs
         feeding = [self._placed[i] for i in below]
         hint = _partition_hint(below[0])
         if len(below) == 1 and len(feeding[0]) == 1 and self._readers[below[0]] == 1:
             draft = feeding[0][0]
-            if self._suits(draft, keys) and (hint is None or hint.uid == draft.uid):
+            if self._suits(draft, meeting) and (hint is None or hint.uid == draft.uid):
                 draft.operators.append(node)
                 return draft
-        if keys is None:
+        if isinstance(meeting, Meet):
             ports = tuple(Port(tuple(Link(d.number, "all") for d in ds)) for ds in feeding)
             why = f"{type(node).__name__} without keys sees all rows together"
             return self._begin(ports, 1, (), node, why_single=why)
-        split = list(keys)
+        split = list(meeting)
         count, uid = self._parallelism, None
-        if hint is not None and set(hint.keys) <= set(keys[0]):
-            places = [keys[0].index(k) for k in hint.keys]
-            split = [tuple(k[p] for p in places) for k in keys]
+        if hint is not None and set(hint.keys) <= set(meeting[0]):
+            places = [meeting[0].index(k) for k in hint.keys]
+            split = [tuple(k[p] for p in places) for k in meeting]
             count, uid = hint.count, hint.uid
         ports = tuple(
             Port(tuple(Link(d.number, "hash", split[i]) for d in ds))
@@ -264,12 +242,14 @@ class _Cutter:
         return self._begin(ports, count, _split_of_result(node, split), node, uid=uid)
 
     @staticmethod
-    def _suits(draft: _Draft, keys: tuple[tuple[str, ...], ...] | None) -> bool:
+    def _suits(draft: _Draft, meeting: Meeting) -> bool:
         """Whether rows that may meet are in one vertex already. It must not look at how many
         vertices there are: the cut depends on the program alone."""
         if draft.split_by is None:
             return False
-        return not draft.split_by or (keys is not None and set(draft.split_by) <= set(keys[0]))
+        if isinstance(meeting, Meet):
+            return not draft.split_by
+        return set(draft.split_by) <= set(meeting[0])
 
     def _begin(
         self,
@@ -289,11 +269,10 @@ class _Cutter:
 
 
 def _split_of_result(node: Node, split: list[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """The columns that a stateful operator's rows are split by: an outer join's unmatched rows
-    have NULL in the other side's keys, so those say nothing of the vertex a row is in."""
-    if isinstance(node, Join) and node.kind in ("right", "full"):
-        return split[1] if node.kind == "right" else None
-    return split[0]
+    """The columns that a stateful operator's rows are split by, if one of its inputs' split
+    columns are still in them."""
+    carried = (_carried(columns, node, port) for port, columns in enumerate(split))
+    return next((columns for columns in carried if columns is not None), None)
 
 
 def split_of(link: Link, reader: Stage) -> Split:
@@ -315,35 +294,22 @@ def stage_schema(stage: Stage) -> Schema:
     return schema(last.input if isinstance(last, Branch) else last)
 
 
-def _carried(split_by: tuple[str, ...] | None, step: Node | Branch) -> tuple[str, ...] | None:
-    """What the split columns are called above an operator that extends a stage; None when one
-    is lost."""
-    if split_by is None or isinstance(step, Branch):
-        return split_by
-    if isinstance(step, Explode) and step.column in split_by:
-        return None
-    if isinstance(step, PartialAggregate) and not set(split_by) <= set(step.keys):
-        return None
-    if isinstance(step, Project):
-        renamed = {e.name: name for name, e in step.columns if isinstance(e, Column)}
-        if all(k in renamed for k in split_by):
-            return tuple(renamed[k] for k in split_by)
-        return None if split_by else ()
-    return split_by
+def _carried(split_by: tuple[str, ...], node: Node, port: int = 0) -> tuple[str, ...] | None:
+    """What the split columns of an input are called above the operator; None when one is lost."""
+    names = {below: name for name, below in node.passed_columns(port).items()}
+    return tuple(names[k] for k in split_by) if all(k in names for k in split_by) else None
 
 
 def _partition_hint(node: Node) -> Partition | None:
-    """The PARTITION BY below, through stateless operators, with its columns as they are called
-    here; None when one of them is gone."""
+    """The PARTITION BY below, through operators that run wherever rows are, with its columns as
+    they are called here; None when one of them is gone."""
     above: list[Node] = []
-    while is_stateless(node) or isinstance(node, PartialAggregate):
-        if isinstance(node, Partition) and node.keys:
-            break
+    while not isinstance(node, Partition):
+        if len(node.inputs) != 1 or node.meeting() is not Meet.NEVER:
+            return None
         above.append(node)
-        node = inputs_of(node)[0]
-    if not isinstance(node, Partition):
-        return None
+        (node,) = node.inputs
     keys: tuple[str, ...] | None = node.keys
     for operator in reversed(above):
-        keys = _carried(keys, operator)
+        keys = None if keys is None else _carried(keys, operator)
     return None if keys is None else replace(node, keys=keys)

@@ -24,7 +24,8 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.plan.durations import UNITS, parse_duration
 from weir.plan.horizon import Horizon, horizons
-from weir.plan.nodes import Partition, Program
+from weir.plan.operators import Recovery
+from weir.plan.program import Program
 from weir.plan.stages import Stage, StagedPlan, stage_schema
 
 DEFAULT_EVERY = 10.0
@@ -145,7 +146,7 @@ def _planned(stage: Stage, horizon: Horizon) -> Choice:
 
 def _said_of(stage: Stage) -> Strategy | None:
     """What `with_strategy` says of one of the stage's operators."""
-    said = [o.strategy for o in stage.operators if isinstance(o, Partition) and o.strategy]
+    said = [o.strategy for o in stage.operators if isinstance(o, Recovery)]
     if len(set(said)) > 1:
         raise PlanError(f"stage {stage.number} has two strategies: {', '.join(said)}")
     return parse_strategy(said[0]) if said else None

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -33,31 +32,27 @@ from weir.plan.binding.query import (
 )
 from weir.plan.binding.selects import partition
 from weir.plan.durations import parse_duration
-from weir.plan.nodes import (
-    MAX_RECORD,
+from weir.plan.lifetime_changes import (
     ClipDuration,
-    Distinct,
     Duration,
     Extend,
     HopLifetime,
-    Node,
-    Output,
-    Partition,
     Point,
     PointAtEnd,
     Quantize,
-    Schema,
     Shift,
-    Source,
-    SourceOptions,
-    Window,
-    schema,
 )
+from weir.plan.operators import Distinct, Node, Recovery, Source, SourceOptions, schema
+from weir.plan.operators.source import MAX_RECORD
+from weir.plan.program import Output
+from weir.plan.runners import provided
+from weir.plan.schema import Schema
 from weir.plan.sizes import parse_size
 from weir.plan.sources import declare_source
 from weir.plan.strategy import parse_strategy
 from weir.plan.terms import Term, explode
 from weir.plan.user_code import OperatorCall
+from weir.plan.windows import Window
 
 Ticks: TypeAlias = "str | int"
 JoinName: TypeAlias = Literal[
@@ -218,7 +213,7 @@ class Stream:
         """How the stage that makes these rows recovers in a live run: `checkpoint(10s)`, `replay`
         or `replicate(2)`. To be said last, behind all that the stage does."""
         said = str(parse_strategy(strategy))
-        return self._keeping(Partition(self.node, (), 0, "", said))
+        return self._keeping(Recovery(self.node, said))
 
     # --- lifetimes -----------------------------------------------------------------------
 
@@ -305,9 +300,7 @@ class Stream:
 
         `directory` is where relative paths of sources start, `parallelism` the number of vertices.
         """
-        # Spark stands above the plan, and is loaded only here.
-        made: object = import_module("weir.spark.offline.frames").to_spark(self, spark, **options)
-        return made
+        return provided("to_spark")(self, spark, **options)
 
     def _selection(self) -> Selection:
         return Selection(draft(self.node, self.name))

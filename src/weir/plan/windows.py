@@ -1,9 +1,69 @@
-"""The windows of `WITH` for the fluent API; durations as in a script (`"5s"`) or in ticks."""
+"""The windows of `WITH`, and the functions of the fluent API that make them; durations there are
+as in a script (`"5s"`) or in ticks."""
 
 from __future__ import annotations
 
-from weir.plan.durations import parse_duration
-from weir.plan.nodes import CountWindow, Hopping, Session, Snapshot
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from weir.plan.durations import duration_text, parse_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Hopping:
+    """Windows `[offset + k·hop, offset + k·hop + size)`; tumbling when hop == size."""
+
+    size: int
+    hop: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A window for each run of events that start less than `timeout` after the one before."""
+
+    timeout: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindow:
+    """A window for every `n` events of a group, a new one every `step` of them."""
+
+    n: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A cell between any two neighbouring endpoints of a group's events."""
+
+
+Window: TypeAlias = Hopping | Session | CountWindow | Snapshot
+
+
+def window_text(window: Window) -> str:
+    """The window as a script writes it.
+
+    >>> window_text(Hopping(5_000_000, 5_000_000))
+    'TUMBLING(5s)'
+    """
+    match window:
+        case Hopping(size, hop, offset) if size == hop:
+            return f"TUMBLING({duration_text(size)}{offset_text(offset)})"
+        case Hopping(size, hop, offset):
+            return f"HOPPING({duration_text(size)}, {duration_text(hop)}{offset_text(offset)})"
+        case Session(timeout):
+            return f"SESSION({duration_text(timeout)})"
+        case CountWindow(n, step):
+            return f"COUNT({n}{f', {step}' if step != n else ''})"
+        case Snapshot():
+            return "SNAPSHOT"
+    assert_never(window)
+
+
+def offset_text(offset: int) -> str:
+    """How an offset stands behind a size; nothing for none."""
+    return f", offset {duration_text(offset)}" if offset else ""
 
 
 def hopping(size: str | int, hop: str | int, offset: str | int = 0) -> Hopping:

@@ -10,6 +10,7 @@ state give no rows that start before a time of their own, for those are made of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ from weir.kernels.operators.presence import PresenceKernel
 from weir.kernels.operators.stateless import Transform, make_transform
 from weir.kernels.operators.stitch import StitchKernel
 from weir.kernels.operators.top import TopOfInstant, TopOfWindow
-from weir.plan.nodes import (
+from weir.plan.operators import (
     Aggregate,
     AlterLifetime,
     Apply,
@@ -42,13 +43,13 @@ from weir.plan.nodes import (
     PartialAggregate,
     Partition,
     Project,
+    Recovery,
     Source,
     Stitch,
     Top,
-    inputs_of,
+    Union,
     schema,
 )
-from weir.plan.properties import order_sensitive
 from weir.plan.stages import Branch, Stage, stage_schema
 
 
@@ -75,8 +76,11 @@ def make_kernel(node: Node) -> Kernel:
             return TopOfWindow(node) if node.scope == "window" else TopOfInstant(node)
         case Apply():
             return ApplyKernel(node)
-        case _:
-            raise PlanError(f"{type(node).__name__} has no kernel of its own")
+        case Project() | Filter() | Explode() | AlterLifetime():
+            raise PlanError(f"{type(node).__name__} has no kernel of its own: it is a transform")
+        case Source() | Union() | Partition() | Recovery():
+            raise PlanError(f"{type(node).__name__} has no kernel of its own: it only routes rows")
+    assert_never(node)
 
 
 class Chain:
@@ -202,7 +206,6 @@ class _Stateful:
 
     def __init__(self, merge: Merge, kernel: Kernel) -> None:
         self._merge, self._kernel = merge, kernel
-        self._right_from = START
 
     @property
     def reached(self) -> int:
@@ -224,14 +227,12 @@ class _Stateful:
         if released is None:
             return None
         out, reached = self._kernel.step(*released)
-        if self._right_from == START or not len(out):
+        if self._kernel.right_from == START or not len(out):
             return out, reached
-        return out.take(out.vs >= self._right_from), reached
+        return out.take(out.vs >= self._kernel.right_from), reached
 
     def right_from(self, time: int) -> None:
-        self._right_from = time
-        if isinstance(self._kernel, AggregateKernel):
-            self._kernel.right_from = time
+        self._kernel.right_from = time
 
     def snapshot(self) -> Tables:
         tables = {f"merge.{n}": t for n, t in self._merge.snapshot().items()}
@@ -243,7 +244,7 @@ class _Stateful:
 
 
 def _read_by(operator: Node | Branch) -> tuple[Node, ...]:
-    return (operator.input,) if isinstance(operator, Branch) else inputs_of(operator)
+    return (operator.input,) if isinstance(operator, Branch) else operator.inputs
 
 
 def _steps(
@@ -252,15 +253,14 @@ def _steps(
     match operator:
         case Branch():
             return [_Stateless(None, operator.depth, operator)] if operator.depth else []
-        case Partition():
+        case Partition() | Recovery():
             return []
         case Source():
             return [_Stateless(None, origins[operator], None)]
         case Project() | Filter() | Explode() | AlterLifetime():
             return [_Stateless(make_transform(operator), origins[operator], None)]
-        case _:
-            shapes = [
-                PortShape(schema(below), origins[below], order_sensitive(operator, port))
-                for port, below in enumerate(inputs_of(operator))
-            ]
-            return [_Stateful(Merge(shapes, streams), make_kernel(operator))]
+    shapes = [
+        PortShape(schema(below), origins[below], operator.sees_order(port))
+        for port, below in enumerate(operator.inputs)
+    ]
+    return [_Stateful(Merge(shapes, streams), make_kernel(operator))]

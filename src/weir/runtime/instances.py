@@ -10,6 +10,7 @@ from weir.events.batch import Batch
 from weir.files.chunks import Chunk, LogPlace
 from weir.plan.horizon import horizons
 from weir.plan.stages import StagedPlan
+from weir.plan.strategy import Strategy
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
@@ -17,7 +18,6 @@ from weir.reliable.vertex import See, Snapshot, Vertex
 from weir.runtime.checking import written_by
 from weir.runtime.instance import AHEAD_ROWS, InnerInstance, Instance, SinkInstance
 from weir.runtime.source_vertex import SourceVertex
-from weir.runtime.strategies import Strategy
 from weir.runtime.topology import VertexSpec
 from weir.runtime.vertices import make_source_vertex, make_vertex, source_of
 

@@ -9,7 +9,9 @@ from weir.files.paths import check_apart, check_not_read
 from weir.files.sinks import sink_format
 from weir.files.writers import OutputWriter
 from weir.ingress.ingress import bad_schema, late_schema
-from weir.plan.nodes import Output, Program, Schema, Source, schema
+from weir.plan.operators import Source, schema
+from weir.plan.program import Output, Program
+from weir.plan.schema import Schema
 
 
 def check_outputs(program: Program, directory: str | Path) -> None:

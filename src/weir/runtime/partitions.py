@@ -7,16 +7,18 @@ from pathlib import Path
 
 from weir.files.chunks import Partition
 from weir.ingress.sources import open_any
-from weir.plan.nodes import Program, Source
-from weir.plan.properties import walk_nodes
-from weir.plan.rewrites.rewrite import needed_columns, rewrite
+from weir.plan.operators import Source
+from weir.plan.program import Program
+from weir.plan.rewrites.pruning import needed_columns
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.traversal import ordered_nodes
 
 Partitions = Mapping[str, Sequence[Partition]]
 
 
 def open_partitions(program: Program, directory: str | Path) -> Partitions:
     """The files of every source that an output needs, and of them the columns."""
-    nodes = (node for output in program.outputs for node in walk_nodes(output.node))
+    nodes = (node for output in program.outputs for node in ordered_nodes([output.node]))
     sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
     # "" and not ".": messages and LATE rows then show paths as the program wrote them.
     start = "" if Path(directory) == Path() else directory

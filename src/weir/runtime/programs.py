@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from weir.errors import PlanError
-from weir.plan.nodes import Output, Program, Source
-from weir.plan.rewrites.traversal import ordered_nodes
+from weir.plan.operators import Source
+from weir.plan.program import Output, Program
+from weir.plan.traversal import ordered_nodes
 from weir.script.program import parse_program
 
 Runnable: TypeAlias = str | Path | Program | Output | Sequence[Output]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from weir.plan.nodes import Output
+from weir.plan.program import Output
 from weir.reliable.digest import Digest
 from weir.runtime.topology import VertexId
 

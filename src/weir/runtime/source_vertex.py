@@ -18,8 +18,8 @@ import pyarrow as pa
 from weir.events.batch import OPEN, START, Batch, empty_batch
 from weir.files.chunks import Chunk, LogPlace, Partition
 from weir.ingress.ingress import Ingress
-from weir.plan.nodes import schema
-from weir.plan.properties import SOURCE_ORIGIN_DEPTH
+from weir.plan.operators import schema
+from weir.plan.operators.source import SOURCE_ORIGIN_DEPTH
 from weir.reliable.chain import Chain
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry, StreamWriter

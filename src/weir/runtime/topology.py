@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from weir.errors import PlanError
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 from weir.plan.stages import Link, Split, Stage, StagedPlan, links_of, split_of, stage_schema
 
 VertexId: TypeAlias = str

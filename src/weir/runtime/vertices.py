@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from weir.ingress.ingress import Ingress, bad_schema, late_schema
 from weir.plan.explain import operator_text
 from weir.plan.horizon import Horizon
-from weir.plan.nodes import Schema, Source
+from weir.plan.operators import Source
+from weir.plan.schema import Schema
 from weir.plan.stages import StagedPlan, stage_schema
 from weir.reliable.chain import Chain
 from weir.reliable.replay import ReplayVertex

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from weir.plan.binding.builder import apply
-from weir.plan.nodes import Node, schema
+from weir.plan.operators import Node, schema
 from weir.plan.user_code import OperatorCall
 from weir.script.constants import Scope, literal
 from weir.script.cursor import offset_of

@@ -20,8 +20,9 @@ from weir.events.types import BOOLEAN, STRING, type_name
 from weir.plan.binding.builder import build_query
 from weir.plan.binding.query import Query
 from weir.plan.imported_files import ImportedFiles
-from weir.plan.nodes import Node, Output, Program, ProgramText
-from weir.plan.nodes import Source as SourceNode
+from weir.plan.operators import Node
+from weir.plan.operators import Source as SourceNode
+from weir.plan.program import Output, Program, ProgramText
 from weir.plan.strategy import parse_step_limit, parse_strategy
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 from weir.script.constants import (

@@ -11,8 +11,9 @@ from sqlglot import exp
 
 from weir.errors import PlanError
 from weir.events.types import BIGINT, TIMESTAMP, type_name
-from weir.plan.nodes import LARGEST_RECORD, MAX_RECORD, SourceOptions
-from weir.plan.nodes import Source as SourceNode
+from weir.plan.operators import Source as SourceNode
+from weir.plan.operators import SourceOptions
+from weir.plan.operators.source import LARGEST_RECORD, MAX_RECORD
 from weir.plan.sizes import parse_size
 from weir.script.constants import Scope, literal, string, ticks
 from weir.script.source import did_you_mean

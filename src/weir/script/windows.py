@@ -12,8 +12,18 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from weir.plan import nodes
 from weir.plan.binding.query import ChopChange, LifetimeClause, StitchChange, WithClause
+from weir.plan.lifetime_changes import (
+    ClipDuration,
+    Duration,
+    Extend,
+    HopLifetime,
+    Point,
+    PointAtEnd,
+    Quantize,
+    Shift,
+)
+from weir.plan.windows import CountWindow, Hopping, Session, Snapshot
 from weir.script.constants import Scope, integer, ticks
 from weir.script.source import did_you_mean
 from weir.script.translate_expressions import expression
@@ -37,11 +47,11 @@ class _Form:
 
 
 def _tumbling(size: int, offset: int = 0) -> WithClause:
-    return nodes.Hopping(size, size, offset)
+    return Hopping(size, size, offset)
 
 
 def _count(n: int, step: int | None = None) -> WithClause:
-    return nodes.CountWindow(n, n if step is None else step)
+    return CountWindow(n, n if step is None else step)
 
 
 def _expression(node: exp.Expr, scope: Scope, _what: str) -> object:
@@ -50,19 +60,19 @@ def _expression(node: exp.Expr, scope: Scope, _what: str) -> object:
 
 _FORMS = {
     "TUMBLING": _Form(("size", "offset"), 1, _tumbling),
-    "HOPPING": _Form(("size", "hop", "offset"), 2, nodes.Hopping),
-    "SESSION": _Form(("timeout",), 1, nodes.Session),
-    "SNAPSHOT": _Form((), 0, nodes.Snapshot),
+    "HOPPING": _Form(("size", "hop", "offset"), 2, Hopping),
+    "SESSION": _Form(("timeout",), 1, Session),
+    "SNAPSHOT": _Form((), 0, Snapshot),
     "COUNT": _Form(("n", "step"), 1, _count, integer),
-    "DURATION": _Form(("d",), 1, nodes.Duration),
-    "SHIFT": _Form(("d",), 1, nodes.Shift),
-    "EXTEND": _Form(("d",), 1, nodes.Extend),
-    "CLIP_DURATION": _Form(("d",), 1, nodes.ClipDuration),
-    "POINT": _Form((), 0, nodes.Point),
-    "POINT_AT_END": _Form((), 0, nodes.PointAtEnd),
+    "DURATION": _Form(("d",), 1, Duration),
+    "SHIFT": _Form(("d",), 1, Shift),
+    "EXTEND": _Form(("d",), 1, Extend),
+    "CLIP_DURATION": _Form(("d",), 1, ClipDuration),
+    "POINT": _Form((), 0, Point),
+    "POINT_AT_END": _Form((), 0, PointAtEnd),
     "CHOP": _Form(("period", "offset"), 1, ChopChange),
-    "QUANTIZE": _Form(("size", "hop", "offset"), 2, nodes.Quantize),
-    "HOP_LIFETIME": _Form(("size", "hop", "offset"), 2, nodes.HopLifetime),
+    "QUANTIZE": _Form(("size", "hop", "offset"), 2, Quantize),
+    "HOP_LIFETIME": _Form(("size", "hop", "offset"), 2, HopLifetime),
     "STITCH": _Form((), 0, StitchChange),
     "LIFETIME": _Form(("start", "end"), 2, LifetimeClause, _expression),
 }

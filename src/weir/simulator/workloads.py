@@ -19,7 +19,8 @@ import numpy as np
 
 from weir.files.chunks import Partition
 from weir.ingress.memory import CTI_KEY, MemoryPartition
-from weir.plan.nodes import Program, Source
+from weir.plan.operators import Source
+from weir.plan.program import Program
 from weir.script.program import parse_program
 
 MOST_ROWS = 60

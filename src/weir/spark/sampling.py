@@ -18,20 +18,11 @@ from weir.files.chunks import Partition
 from weir.kernels.structures.keys import each_once
 from weir.local.runner import LocalRun
 from weir.plan.expressions import UserCall, walk
-from weir.plan.nodes import (
-    Aggregate,
-    AlterLifetime,
-    Filter,
-    Hopping,
-    Node,
-    Output,
-    Program,
-    Project,
-    SetLifetime,
-    Source,
-    schema,
-)
-from weir.plan.properties import is_stateless, walk_nodes
+from weir.plan.lifetime_changes import SetLifetime
+from weir.plan.operators import Aggregate, AlterLifetime, Filter, Node, Project, Source, schema
+from weir.plan.program import Output, Program
+from weir.plan.traversal import ordered_nodes
+from weir.plan.windows import Hopping
 
 SAMPLE_ROWS = 16_384
 LEFT_OVER = 0.25
@@ -44,9 +35,9 @@ def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[Partition
     False where it reads more than one source through stateless operators, or no files, or where
     the user's functions stand between: those run in tasks only.
     """
-    below = list(walk_nodes(node.input))
+    below = ordered_nodes([node.input])
     sources = [n for n in below if isinstance(n, Source)]
-    if len(sources) != 1 or not all(is_stateless(n) for n in below if n not in sources):
+    if len(sources) != 1 or not all(n.stateless and len(n.inputs) < 2 for n in below):
         return False
     (source,) = sources
     if not source.has_origins or any(_calls_user_code(n) for n in below):

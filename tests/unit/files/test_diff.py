@@ -31,7 +31,7 @@ from weir.files.diff import SHOWN_ROWS, first_difference, total_digest
 from weir.files.saved import open_outputs
 from weir.files.sinks import SINKS
 from weir.files.writers import OutputForm, OutputWriter
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 from weir.reliable.digest import Digest, digest
 
 SCHEMA = Schema((("x", DOUBLE), ("s", STRING)), BIGINT)

@@ -16,7 +16,7 @@ from weir.errors import InputError
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.files import columnar as columnar_files
 from weir.files.readers import open_source
-from weir.plan.nodes import Source, SourceOptions
+from weir.plan.operators import Source, SourceOptions
 
 DECIMAL = pa.decimal128(6, 2)
 

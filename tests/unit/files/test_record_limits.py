@@ -11,8 +11,7 @@ from weir.files.chunks import DataFile
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
 from weir.files.nesting import MAX_NESTING, has_too_deep, is_too_deep
-from weir.plan.nodes import MAX_RECORD
-from weir.plan.render import render_detail
+from weir.plan.operators.source import MAX_RECORD
 from weir.plan.sizes import size_text
 from weir.plan.stream import stream
 from weir.script.program import parse_program
@@ -155,7 +154,7 @@ def option(value):
 def test_sizes(value, size):
     program = option(value)
     assert program.sources[0].options.max_record == size
-    assert f"max_record = '{size_text(size)}'" in render_detail(program.sources[0])
+    assert f"max_record = '{size_text(size)}'" in program.sources[0].detail()
 
 
 @pytest.mark.parametrize(

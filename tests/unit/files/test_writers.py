@@ -24,7 +24,8 @@ from weir.files.jsonl import JsonLines
 from weir.files.readers import open_source
 from weir.files.sidecar import read_sidecar, sidecar_schema
 from weir.files.writers import OutputWriter
-from weir.plan.nodes import Schema, Source, SourceOptions
+from weir.plan.operators import Source, SourceOptions
+from weir.plan.schema import Schema
 from weir.reliable.digest import Digest, digest
 
 SCHEMA = Schema((("x", DOUBLE), ("s", STRING)), BIGINT)

@@ -21,7 +21,7 @@ from weir.ingress.following import Followed, Lines
 from weir.ingress.ingress_log import IngressLog, IngressRecord, LogCollected, begin_log
 from weir.ingress.sources import open_any, rooted
 from weir.ingress.unchanged import check_not_shorter, marked_chunks
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 from weir.reliable.keys import ingress_key
 from weir.script.program import parse_program
 

@@ -13,7 +13,7 @@ from weir.events.batch import LATEST, OPEN, START
 from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.files.chunks import BadRow, Chunk
 from weir.ingress.ingress import PARTITION_BITS, Ingress, bad_schema, late_schema
-from weir.plan.nodes import Source, SourceOptions
+from weir.plan.operators import Source, SourceOptions
 
 DECLARED = (("at", BIGINT), ("until", BIGINT), ("v", BIGINT))
 

@@ -23,7 +23,7 @@ from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.records import sweep
 from weir.local.files import run_files
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import Digest, digest
 from weir.reliable.keys import JOB, commit_key, ingress_key, part_key, record_key

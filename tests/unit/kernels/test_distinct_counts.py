@@ -12,7 +12,8 @@ from weir.events.batch import Batch
 from weir.kernels.aggregates.distinct_counts import DistinctMeasure
 from weir.kernels.structures.panes import Operations, Panes
 from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 
 GROUPS = 2
 SCHEMA = Schema((("v", pa.int64()),), pa.int64())

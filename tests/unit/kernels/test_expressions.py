@@ -21,7 +21,7 @@ from weir.kernels.expressions.evaluator import BUILDERS, compile_expression
 from weir.plan.binding.binder import bind, schema_scope
 from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 from weir.plan.user_code import ScalarFunction
 
 

@@ -11,7 +11,7 @@ import pytest
 from weir.events.batch import NO_ORIGIN, OPEN, START, Batch, empty_batch
 from weir.events.types import BIGINT, STRING
 from weir.kernels.operators.merge import Merge, PortShape, with_branch, with_depth
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 
 SHAPE = Schema((("v", BIGINT), ("s", STRING)), BIGINT)
 Row = tuple[int, int, int, int, int | None, str]

@@ -19,7 +19,7 @@ from weir.events.batch import Batch
 from weir.events.types import BIGINT, DOUBLE, INT, STRING
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.plan.binding.binder import bind, schema_scope
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 from weir.plan.terms import Term, call, col
 
 x, y = col("x"), col("y")

@@ -18,14 +18,9 @@ from weir.kernels.operators.aggregate import AggregateKernel
 from weir.kernels.operators.partial import PaneWindows
 from weir.kernels.operators.windows import last_ended, windows_met
 from weir.kernels.structures.panes import Panes
-from weir.plan.nodes import (
-    Aggregation,
-    Hopping,
-    PartialAggregate,
-    Source,
-    SourceOptions,
-    schema,
-)
+from weir.plan.aggregations import Aggregation
+from weir.plan.operators import PartialAggregate, Source, SourceOptions, schema
+from weir.plan.windows import Hopping
 
 DOUBLES = [1.5, -2.25, 1e300, -1e300, 5e-324, 0.1, 1e-300, 3.0, -0.0, 2.0**1023, -(2.0**1023)]
 SPECIALS = [float("nan"), float("inf"), float("-inf")]

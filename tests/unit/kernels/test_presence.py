@@ -19,7 +19,7 @@ from weir.kernels.operators.joins import JoinKernel
 from weir.kernels.operators.presence import PresenceKernel
 from weir.kernels.structures import heaps_loops
 from weir.plan.expressions import Literal
-from weir.plan.nodes import Join, Source, SourceOptions
+from weir.plan.operators import Join, Source, SourceOptions
 
 A, B = (
     Source(

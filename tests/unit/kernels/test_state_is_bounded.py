@@ -20,7 +20,8 @@ import pyarrow as pa
 import pytest
 
 from weir.events.batch import OPEN, START, Batch, empty_batch
-from weir.plan.nodes import Program, schema
+from weir.plan.operators import schema
+from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain

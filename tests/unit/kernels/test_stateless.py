@@ -12,23 +12,18 @@ import pytest
 from weir.events.batch import OPEN, START, Batch
 from weir.events.types import BIGINT, STRING
 from weir.kernels.operators.stateless import Transform, make_transform, true_rows
-from weir.plan.nodes import (
-    AlterLifetime,
+from weir.plan.lifetime_changes import (
     ClipDuration,
     Duration,
-    Explode,
     Extend,
-    Filter,
     HopLifetime,
     LifetimeChange,
     Point,
     PointAtEnd,
-    Project,
     Quantize,
     Shift,
-    Source,
-    SourceOptions,
 )
+from weir.plan.operators import AlterLifetime, Explode, Filter, Project, Source, SourceOptions
 from weir.script import parse_program
 
 LISTS = pa.list_(STRING)

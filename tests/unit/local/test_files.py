@@ -200,7 +200,7 @@ def rules(folder: Path) -> Path:
     return folder
 
 
-def program_with(function: str, folder: Path) -> weir.plan.nodes.Program:
+def program_with(function: str, folder: Path) -> weir.plan.program.Program:
     text = f"{STREAM} IMPORT 'rules.py'; B = SELECT {function}(v) AS w FROM A; OUTPUT B TO 'b.csv';"
     return parse_program(text, directory=folder)
 

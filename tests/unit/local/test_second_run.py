@@ -18,7 +18,7 @@ from weir.local.second_run import (
     other_environment,
     second_differences,
 )
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.runtime.partitions import open_partitions
 from weir.script import parse_program
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from weir.plan.nodes import Node
+from weir.plan.operators import Node
 from weir.script.program import parse_program
 
 INPUTS = """

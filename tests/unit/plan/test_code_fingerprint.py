@@ -12,7 +12,7 @@ import pytest
 
 import weir
 from weir.plan.code_fingerprint import changes, program_code
-from weir.plan.nodes import Program
+from weir.plan.program import Program
 from weir.script import parse_program
 
 RULES = "import weir\n@weir.udf\ndef f(v: int) -> int:\n    return v + 1\n"

@@ -8,7 +8,8 @@ import pytest
 
 from weir.plan.explain import explain
 from weir.plan.expressions import Call, Literal
-from weir.plan.nodes import Filter, Program, Project, inputs_of
+from weir.plan.operators import Filter, Project
+from weir.plan.program import Program
 from weir.plan.render import render, render_value
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
@@ -291,6 +292,6 @@ def test_a_projection_of_nothing_says_so() -> None:
                Out = SELECT COUNT(*) AS n FROM A; OUTPUT Out TO 'out.jsonl';"""
         )
     )
-    below = inputs_of(inputs_of(program.outputs[0].node)[0])[0]
+    below = program.outputs[0].node.inputs[0].inputs[0]
     assert isinstance(below, Project)
     assert "Project no columns" in explain(program, cut_stages(program), "text")

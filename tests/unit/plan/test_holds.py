@@ -3,9 +3,10 @@
 import pytest
 
 from weir.events.types import BIGINT
-from weir.plan.holds import duration, kept, longest_hold, longest_holds, longest_lifetime
-from weir.plan.nodes import Aggregate, Apply, Chop, Join, Node, Top, inputs_of
-from weir.plan.rewrites.traversal import ordered_nodes
+from weir.plan.durations import duration_text
+from weir.plan.holds import longest_holds, longest_lifetimes
+from weir.plan.operators import Aggregate, Apply, Chop, Join, Node, Top
+from weir.plan.traversal import ordered_nodes
 from weir.plan.user_code import OperatorFunction
 from weir.script.program import parse_program
 
@@ -67,7 +68,8 @@ LIFETIMES = [
 
 @pytest.mark.parametrize(("query", "longest"), LIFETIMES)
 def test_longest_lifetime(query: str, longest: str) -> None:
-    assert str(longest_lifetime(plan(query))) == longest
+    node = plan(query)
+    assert str(longest_lifetimes([node])[node]) == longest
 
 
 HOLDS = [
@@ -102,13 +104,13 @@ def test_longest_hold(query: str, longest: str) -> None:
 def test_top_of_a_window_waits_for_nothing_itself() -> None:
     node = plan("SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(5s) ORDER BY n LIMIT 1")
     (top,) = (n for n in ordered_nodes([node]) if isinstance(n, Top))
-    assert str(longest_hold(top)) == "none"
+    assert str(longest_holds([top])[top]) == "none"
 
 
 def test_a_source_with_open_ends_is_not_unbounded_by_itself() -> None:
-    source = inputs_of(plan("SELECT k FROM A"))[0]
-    assert not longest_lifetime(source).known
-    assert str(longest_hold(source)) == "none"
+    source = plan("SELECT k FROM A").inputs[0]
+    assert not longest_lifetimes([source])[source].known
+    assert str(longest_holds([source])[source]) == "none"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def test_a_source_with_open_ends_is_not_unbounded_by_itself() -> None:
     [(0, "0s"), (1, "1us"), (1500, "1500us"), (2_000, "2ms"), (-3_000_000, "-3s")],
 )
 def test_durations_read_as_they_are_written(ticks: int, text: str) -> None:
-    assert duration(ticks) == text
+    assert duration_text(ticks) == text
 
 
 # --- what is kept --------------------------------------------------------------------------
@@ -161,16 +163,16 @@ KEPT = [
 @pytest.mark.parametrize(("query", "kind", "text"), KEPT)
 def test_what_a_vertex_keeps(query: str, kind: type, text: str) -> None:
     (node,) = (n for n in ordered_nodes([plan(query)]) if isinstance(n, kind))
-    assert kept(node) == text
+    assert node.kept() == text
 
 
 def test_user_operators_keep_their_instances() -> None:
     counted = OperatorFunction("Counted", object, (("n", BIGINT),), ())
-    source = inputs_of(plan("SELECT k FROM P"))[0]
-    assert kept(Apply((source,), (("k",),), counted())) == (
+    source = plan("SELECT k FROM P").inputs[0]
+    assert Apply((source,), (("k",),), counted()).kept() == (
         "an instance of Counted for every key, for good, and its timers"
     )
 
 
 def test_stateless_operators_keep_nothing() -> None:
-    assert {kept(n) for n in ordered_nodes([plan("SELECT k FROM A WHERE v > 1")])} == {""}
+    assert {n.kept() for n in ordered_nodes([plan("SELECT k FROM A WHERE v > 1")])} == {""}

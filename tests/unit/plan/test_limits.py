@@ -7,10 +7,11 @@ from weir.errors import PlanError, ScriptError
 from weir.plan.explain import explain
 from weir.plan.expressions import Call, Column, depth_of
 from weir.plan.limits import MOST_BRANCHES, MOST_OPERATORS, MOST_PARTS, MOST_VERTICES
-from weir.plan.nodes import Program, Project
+from weir.plan.operators import Project
+from weir.plan.program import Program, row_outputs
 from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.rewrites.traversal import ordered_nodes, row_outputs
 from weir.plan.stages import cut_stages
+from weir.plan.traversal import ordered_nodes
 from weir.script import parse_program
 
 A = "STREAM A (vs BIGINT, k STRING, v BIGINT) FROM 'a';\n"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from weir.errors import ScriptError
-from weir.plan.nodes import Node
+from weir.plan.operators import Node
 
 Plan = Callable[[str], Node]
 

@@ -22,7 +22,7 @@ from weir.plan.binding.binder import bind, schema_scope
 from weir.plan.binding.coercion import castable, common_type, widens
 from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.expressions import Call, Cast, Column, Expr, Literal
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 from weir.plan.terms import Term, call, case, col, lit
 
 COLUMNS = {

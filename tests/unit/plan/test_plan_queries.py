@@ -7,32 +7,28 @@ import pyarrow as pa
 import pytest
 
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP
+from weir.plan.aggregations import Aggregation
 from weir.plan.binding.joins import PlanWarning
 from weir.plan.expressions import Call, Cast, Column, Literal, columns_of
-from weir.plan.nodes import (
+from weir.plan.lifetime_changes import Duration, SetLifetime
+from weir.plan.operators import (
     Aggregate,
-    Aggregation,
     AlterLifetime,
     Chop,
-    CountWindow,
     Distinct,
-    Duration,
     Explode,
     Filter,
-    Hopping,
     Join,
     Node,
     Partition,
     Project,
-    SetLifetime,
-    Snapshot,
     Source,
     Stitch,
     Top,
     Union,
-    inputs_of,
     schema,
 )
+from weir.plan.windows import CountWindow, Hopping, Snapshot
 
 Plan = Callable[[str], Node]
 
@@ -43,8 +39,8 @@ K = Column("k", type=STRING)
 def chain(node: Node) -> list[type]:
     """The kinds of nodes from the top down the first inputs."""
     kinds = [type(node)]
-    while inputs_of(node):
-        node = inputs_of(node)[0]
+    while node.inputs:
+        node = node.inputs[0]
         kinds.append(type(node))
     return kinds
 

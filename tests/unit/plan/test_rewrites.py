@@ -12,23 +12,11 @@ from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMEST
 from weir.plan.decorators import udf
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.failures import can_fail, sees_equals_alike
-from weir.plan.nodes import (
-    Aggregate,
-    Apply,
-    Filter,
-    Join,
-    Node,
-    Output,
-    Program,
-    Project,
-    Source,
-    Union,
-    inputs_of,
-    schema,
-)
-from weir.plan.render import render_detail
-from weir.plan.rewrites.rewrite import merge_projects, needed_columns, rewrite
-from weir.plan.rewrites.traversal import ordered_nodes
+from weir.plan.operators import Aggregate, Apply, Filter, Join, Node, Project, Source, Union, schema
+from weir.plan.program import Output, Program
+from weir.plan.rewrites.pruning import needed_columns
+from weir.plan.rewrites.rewrite import merge_projects, rewrite
+from weir.plan.traversal import ordered_nodes
 from weir.plan.user_code import OperatorFunction
 from weir.script.program import parse_program
 
@@ -53,9 +41,9 @@ def rewritten(text: str) -> Node:
 
 
 def plan_of(node: Node, depth: int = 0) -> Iterator[str]:
-    detail = node.name if isinstance(node, Source) else render_detail(node)
+    detail = node.name if isinstance(node, Source) else node.detail()
     yield "  " * depth + f"{type(node).__name__} {detail}".strip()
-    for below in inputs_of(node):
+    for below in node.inputs:
         yield from plan_of(below, depth + 1)
 
 
@@ -68,7 +56,7 @@ def lines(plan: str) -> list[str]:
 def filters(node: Node) -> list[str]:
     """Each predicate and the operator right below it."""
     found = [n for n in ordered_nodes([node]) if isinstance(n, Filter)]
-    return sorted(f"{render_detail(f)} | {type(f.input).__name__}" for f in found)
+    return sorted(f"{f.detail()} | {type(f.input).__name__}" for f in found)
 
 
 # --- golden pairs --------------------------------------------------------------------------
@@ -217,14 +205,14 @@ def test_what_sinks_below_a_join(kind: str) -> None:
     (join,) = (n for n in ordered_nodes([node]) if isinstance(n, Join))
     below = {
         part
-        for n in ordered_nodes(inputs_of(join))
+        for n in ordered_nodes(join.inputs)
         if isinstance(n, Filter)
-        for part in render_detail(n).split(" AND ")
+        for part in n.detail().split(" AND ")
     }
     assert below == {part for part in SIDES[kind] if part is not None}
-    above = [render_detail(n) for n in ordered_nodes([node]) if isinstance(n, Filter)][-1]
+    above = [n.detail() for n in ordered_nodes([node]) if isinstance(n, Filter)][-1]
     assert "vs > 1" in above
-    kept = "" if join.condition is None else render_detail(join)
+    kept = "" if join.condition is None else join.detail()
     assert ("A.f > 1.0" in kept) == (SIDES[kind][2] is None)
     assert ("B.t = 'x'" in kept) == (SIDES[kind][3] is None)
 
@@ -333,7 +321,7 @@ def test_a_predicate_does_not_grow_without_end() -> None:
         inner = f"(SELECT u || u AS u FROM {inner})"
     node = rewritten(f"SELECT * FROM {inner} WHERE u = 'a'")
     (only,) = (n for n in ordered_nodes([node]) if isinstance(n, Filter))
-    assert len(render_detail(only)) < 300
+    assert len(only.detail()) < 300
 
 
 # --- columns -------------------------------------------------------------------------------
@@ -371,7 +359,7 @@ def test_the_right_side_of_asof_keeps_its_order() -> None:
 @pytest.mark.parametrize("clause", ["DISTINCT k, s FROM A", "k, s FROM A WITH STITCH"])
 def test_whole_rows_are_compared_whole(clause: str) -> None:
     node = rewritten(f"SELECT k FROM (SELECT {clause})")
-    assert schema(inputs_of(node)[0]).names == ("k", "s")
+    assert schema(node.inputs[0]).names == ("k", "s")
 
 
 def test_user_operators_see_whole_rows() -> None:
@@ -392,7 +380,7 @@ def test_branches_of_a_union_lose_the_same_columns() -> None:
 def test_a_shared_source_is_narrowed_once() -> None:
     node = rewritten("SELECT k FROM B UNION ALL SELECT t AS k FROM B")
     (narrow,) = (
-        n for n in ordered_nodes([node]) if isinstance(n, Project) and inputs_of(n.input) == ()
+        n for n in ordered_nodes([node]) if isinstance(n, Project) and n.input.inputs == ()
     )
     assert narrow.columns == tuple((c, Column(c, type=STRING)) for c in ("k", "t"))
 

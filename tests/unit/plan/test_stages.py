@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+import weir
 from weir.errors import PlanError
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
+from weir.plan.program import Output, Program
 from weir.plan.stages import Branch, Stage, StagedPlan, cut_stages
 from weir.script import parse_program
 
@@ -222,6 +226,22 @@ def test_late_and_bad_outputs_come_with_the_source() -> None:
     assert _shape(plan) == [["Source"]] and [s.stages for s in plan.sinks] == [(), ()]
 
 
+def test_a_users_operator_may_emit_anything_under_the_name_of_its_key() -> None:
+    @weir.operator(columns={"k": "STRING"})
+    class Renamed:
+        def on_event(self, event: Any, context: Any) -> None:
+            context.emit(k="x", ve=event.vs + 100)
+
+    a = weir.stream("A", {"vs": "BIGINT", "k": "STRING"}, "a.jsonl", vs="vs")
+    same = a.reduce("k", using=Renamed())
+    counts = same.group_by("k").window(weir.tumbling(100)).agg(n=weir.count())
+    program = Program((), (), (Output("Out", counts.node, "out.jsonl"),))
+    assert _shape(cut_stages(program, 3)) == [["Source"], ["Apply"], ["Aggregate"]]
+    rows = {"A": [{"vs": i, "k": f"k{i}"} for i in range(20)]}
+    answers = [weir.collect(counts, inputs=rows, parallelism=p) for p in (1, 3)]
+    assert answers[0].equals(answers[1]) and answers[0]["n"].to_pylist() == [20, 19]
+
+
 # --- PARTITION BY --------------------------------------------------------------------------
 
 
@@ -245,6 +265,13 @@ def test_partition_by_of_a_join_splits_both_sides() -> None:
 def test_partition_by_under_another_name() -> None:
     text = """S = SELECT k AS kk, v FROM A PARTITION BY k INTO 2 AS 'by-k';
               Out = SELECT kk, COUNT(*) AS n FROM S GROUP BY kk WITH TUMBLING(5);"""
+    stage = _cut(text).stages[-1]
+    assert (stage.vertices, stage.uid) == (2, "by-k")
+
+
+def test_partition_by_holds_through_what_runs_wherever_rows_are() -> None:
+    text = """S = SELECT k, v FROM A PARTITION BY k INTO 2 AS 'by-k' WITH CHOP(5);
+              Out = SELECT k, COUNT(*) AS n FROM S GROUP BY k WITH TUMBLING(5);"""
     stage = _cut(text).stages[-1]
     assert (stage.vertices, stage.uid) == (2, "by-k")
 

@@ -6,7 +6,7 @@ import pytest
 
 import weir
 from weir.errors import PlanError
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.plan.strategy import (

@@ -9,11 +9,11 @@ from decimal import Decimal
 import pytest
 
 from weir.errors import RunError
-from weir.plan.nodes import Aggregate, PartialAggregate, Program, schema
-from weir.plan.render import render_detail
+from weir.plan.operators import Aggregate, PartialAggregate, schema
+from weir.plan.program import Program, row_outputs
 from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.rewrites.traversal import ordered_nodes, row_outputs
 from weir.plan.stages import cut_stages
+from weir.plan.traversal import ordered_nodes
 from weir.script import parse_program
 from weir.testing import Result, run, with_output
 
@@ -87,11 +87,11 @@ def test_what_each_phase_computes() -> None:
         final = final.input  # type: ignore[union-attr]
     (partial,) = partials(f"{query} WITH TUMBLING(10)")
     assert final.input == partial
-    assert render_detail(partial) == (
+    assert partial.detail() == (
         "MOMENTS(i) AS $p0, COUNT(i) AS $p1, MOMENTS(f, squares) AS $p2, MAX(k) AS $p3 "
         "WITH TUMBLING(10us)"
     )
-    assert render_detail(final) == (
+    assert final.detail() == (
         "SUM($p0) AS $a0, AVG($p0) AS $a1, SUM($p1) AS $a2, VARIANCE($p2) AS $a3, "
         "MAX($p3) AS $a4 WITH TUMBLING(10us)"
     )

@@ -19,7 +19,7 @@ from weir.kernels.operators.presence import PresenceKernel
 from weir.kernels.operators.stitch import StitchKernel
 from weir.kernels.operators.top import TopOfInstant, TopOfWindow
 from weir.plan.expressions import Literal
-from weir.plan.nodes import Chop, Distinct, Join, Source, SourceOptions, Stitch, Top
+from weir.plan.operators import Chop, Distinct, Join, Source, SourceOptions, Stitch, Top
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain, make_kernel

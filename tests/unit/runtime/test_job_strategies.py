@@ -6,9 +6,10 @@ from weir.job.ledger import Ledger, collect, learn_checkpoints, restarts
 from weir.job.messages import Checkpoint
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
+from weir.plan.strategy import Strategy
 from weir.reliable.log import Segment
 from weir.reliable.objects import ObjectRef
-from weir.runtime.strategies import Strategy, strategies
+from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
 from weir.script.program import parse_program
 

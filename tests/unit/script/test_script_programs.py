@@ -12,8 +12,11 @@ import pytest
 
 from weir.errors import ScriptError
 from weir.events.types import BIGINT, DOUBLE, STRING, TIMESTAMP
-from weir.plan.nodes import AlterLifetime, Apply, Filter, Hopping, Output, Shift, Source
-from weir.plan.nodes import SourceOptions as Options
+from weir.plan.lifetime_changes import Shift
+from weir.plan.operators import AlterLifetime, Apply, Filter, Source
+from weir.plan.operators import SourceOptions as Options
+from weir.plan.program import Output
+from weir.plan.windows import Hopping
 from weir.script import parse_program
 
 A = "STREAM A (vs BIGINT, ve BIGINT, k STRING, v BIGINT) FROM 'a.jsonl';\n"

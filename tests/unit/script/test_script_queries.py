@@ -9,7 +9,6 @@ from typing import TypeAlias
 import pytest
 
 from weir.events.types import BIGINT
-from weir.plan import nodes
 from weir.plan.binding.query import (
     ChopChange,
     JoinClause,
@@ -26,6 +25,17 @@ from weir.plan.binding.query import (
     WithClause,
 )
 from weir.plan.expressions import AggregateCall, Call, Column, Literal
+from weir.plan.lifetime_changes import (
+    ClipDuration,
+    Duration,
+    Extend,
+    HopLifetime,
+    Point,
+    PointAtEnd,
+    Quantize,
+    Shift,
+)
+from weir.plan.windows import CountWindow, Hopping, Session, Snapshot
 
 Parse: TypeAlias = Callable[[str], Query]
 
@@ -68,7 +78,7 @@ def test_quoted_names_are_never_keywords(query: Parse) -> None:
 
 
 def test_sub_select_and_alias(query: Parse) -> None:
-    inner = Query((Select(ALL, A, with_clause=nodes.Duration(5)),))
+    inner = Query((Select(ALL, A, with_clause=Duration(5)),))
     outer = Select((K,), SubqueryRelation(inner, "S"))
     assert query("SELECT k FROM (SELECT * FROM A WITH DURATION(5)) AS S") == Query((outer,))
 
@@ -135,26 +145,26 @@ VS = Column("vs")
 @pytest.mark.parametrize(
     ("text", "clause"),
     [
-        ("TUMBLING(5s)", nodes.Hopping(5_000_000, 5_000_000, 0)),
-        ("TUMBLING(10, 3)", nodes.Hopping(10, 10, 3)),
-        ("HOPPING(2m, 250ms)", nodes.Hopping(120_000_000, 250_000, 0)),
-        ("HOPPING(10, 5, -2)", nodes.Hopping(10, 5, -2)),
-        ("SESSION(1h)", nodes.Session(3_600_000_000)),
-        ("SNAPSHOT", nodes.Snapshot()),
-        ("COUNT(4)", nodes.CountWindow(4, 4)),
-        ("COUNT(4, 2)", nodes.CountWindow(4, 2)),
-        ("DURATION(7d)", nodes.Duration(604_800_000_000)),
-        ("SHIFT(-4)", nodes.Shift(-4)),
-        ("SHIFT(-4s)", nodes.Shift(-4_000_000)),
-        ("EXTEND(-1)", nodes.Extend(-1)),
-        ("CLIP_DURATION(@k)", nodes.ClipDuration(3)),
-        ("POINT", nodes.Point()),
-        ("POINT_AT_END", nodes.PointAtEnd()),
+        ("TUMBLING(5s)", Hopping(5_000_000, 5_000_000, 0)),
+        ("TUMBLING(10, 3)", Hopping(10, 10, 3)),
+        ("HOPPING(2m, 250ms)", Hopping(120_000_000, 250_000, 0)),
+        ("HOPPING(10, 5, -2)", Hopping(10, 5, -2)),
+        ("SESSION(1h)", Session(3_600_000_000)),
+        ("SNAPSHOT", Snapshot()),
+        ("COUNT(4)", CountWindow(4, 4)),
+        ("COUNT(4, 2)", CountWindow(4, 2)),
+        ("DURATION(7d)", Duration(604_800_000_000)),
+        ("SHIFT(-4)", Shift(-4)),
+        ("SHIFT(-4s)", Shift(-4_000_000)),
+        ("EXTEND(-1)", Extend(-1)),
+        ("CLIP_DURATION(@k)", ClipDuration(3)),
+        ("POINT", Point()),
+        ("POINT_AT_END", PointAtEnd()),
         ("CHOP(5)", ChopChange(5, 0)),
         ("CHOP(5, 1)", ChopChange(5, 1)),
-        ("QUANTIZE(6, 3)", nodes.Quantize(6, 3, 0)),
-        ("QUANTIZE(6, 3, 1)", nodes.Quantize(6, 3, 1)),
-        ("HOP_LIFETIME(6, 3, 1)", nodes.HopLifetime(6, 3, 1)),
+        ("QUANTIZE(6, 3)", Quantize(6, 3, 0)),
+        ("QUANTIZE(6, 3, 1)", Quantize(6, 3, 1)),
+        ("HOP_LIFETIME(6, 3, 1)", HopLifetime(6, 3, 1)),
         ("stitch", StitchChange()),
         (
             "LIFETIME(vs + 1, ve)",
@@ -167,8 +177,8 @@ def test_with(query: Parse, text: str, clause: WithClause) -> None:
 
 
 def test_with_binds_to_its_select_and_order_to_the_whole_union(query: Parse) -> None:
-    first = Select(ALL, A, with_clause=nodes.Point())
-    second = Select(ALL, NamedRelation("B"), with_clause=nodes.Shift(1))
+    first = Select(ALL, A, with_clause=Point())
+    second = Select(ALL, NamedRelation("B"), with_clause=Shift(1))
     order = (OrderItem(V, descending=True), OrderItem(Column("k")), OrderItem(Column("j")))
     text = (
         "SELECT * FROM A WITH POINT UNION ALL SELECT * FROM B WITH SHIFT(1)"

@@ -7,16 +7,9 @@ import pyarrow as pa
 import pytest
 
 from weir.events.batch import Batch
+from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
-from weir.spark.offline.blocks import (
-    BlockRow,
-    Blocks,
-    batch_bytes,
-    decode,
-    encode,
-    record_of,
-    rows_of,
-)
+from weir.spark.offline.blocks import BlockRow, Blocks, decode, encode, record_of, rows_of
 
 
 def batch(count: int, *, origin: bool = False, width: int = 10) -> Batch:

@@ -21,8 +21,8 @@ from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
 from weir.job.messages import Report, VertexReport, decode_orders
 from weir.job.signals import Ended
 from weir.job.status import STATUS, read_status
+from weir.plan.strategy import Strategy
 from weir.reliable.keys import record_key
-from weir.runtime.strategies import Strategy
 from weir.spark.live import manager as live_manager
 from weir.spark.live.flight import Client, Security
 from weir.spark.live.manager import ManagerDriver

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from weir.ingress.memory import MemoryPartition
-from weir.plan.nodes import PartialAggregate, Program
-from weir.plan.properties import walk_nodes
+from weir.plan.operators import PartialAggregate
+from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.traversal import ordered_nodes
 from weir.script.program import parse_program
 from weir.spark.sampling import rows_share_keys
 
@@ -24,7 +25,7 @@ def is_cut(query: str, *, keys: int, rows: int = 200) -> bool:
 
 
 def has_partial(program: Program) -> bool:
-    nodes = walk_nodes(program.outputs[0].node)
+    nodes = ordered_nodes([program.outputs[0].node])
     return any(isinstance(n, PartialAggregate) for n in nodes)
 
 

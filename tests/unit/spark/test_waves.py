@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from weir.files.writers import OutputForm
 from weir.ingress.memory import MemoryPartition
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.runtime.outputs import output_schema
 from weir.runtime.topology import OutletSpec, Topology, wire
 from weir.runtime.vertices import source_of

@@ -32,7 +32,7 @@ from weir.ingress.connectors.tailed import TailedFile
 from weir.ingress.following import FOLDER_POLL, Clock, Endless, Followed, Lines, Stopped, claiming
 from weir.ingress.ingress_log import IngressLog, IngressRecord
 from weir.ingress.unchanged import check_not_shorter, gone, marked_chunks
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 
 RECONNECT = 0.2
 

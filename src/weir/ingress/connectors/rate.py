@@ -22,7 +22,7 @@ from weir.events.hashing import hash_rows
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, type_name
 from weir.files.chunks import CHUNK_ROWS, Chunk
 from weir.ingress.ingress_log import IngressLog
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 
 _OPTIONS = ("rows", "start", "keys")
 _STEP = 0.001

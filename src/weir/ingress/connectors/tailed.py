@@ -24,7 +24,7 @@ from weir.files.framing import BYTE_ORDER_MARK, Block, Framer, skip_byte_order_m
 from weir.ingress.following import FOLDER_POLL, POLL, Clock, Endless, Lines, Stopped, claiming
 from weir.ingress.ingress_log import IngressLog, IngressRecord
 from weir.ingress.unchanged import Prefix, gone, prefix_of
-from weir.plan.nodes import Source
+from weir.plan.operators import Source
 
 SOON, SOON_POLL = 0.02, 0.0002
 """A file that grew less than `SOON` ago is looked at more often."""

@@ -33,7 +33,8 @@ from weir.kernels.aggregates.lanes import counted_rows
 from weir.kernels.structures.keys import KeyIndex, grown
 from weir.kernels.structures.panes import Operations, Panes
 from weir.kernels.structures.rows import RowStore
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 
 
 class DistinctMeasure:

@@ -20,7 +20,8 @@ from weir.events.batch import Int64s
 from weir.kernels.aggregates.moments import Mask, Moment, make_moment
 from weir.kernels.aggregates.states import MergedMoment, pack
 from weir.kernels.structures.rows import valid_mask
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 
 _SQUARES = frozenset({"stddev", "variance"})
 _SUMS = frozenset({"sum", "avg", "moments"}) | _SQUARES

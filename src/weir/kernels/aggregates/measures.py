@@ -22,7 +22,8 @@ from weir.kernels.aggregates.lanes import Lanes, relaid
 from weir.kernels.aggregates.measures_loops import add_rows, count_rows, replay_lanes
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.panes import Operations
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 
 
 class Measure(Protocol):

@@ -26,7 +26,8 @@ from weir.kernels.structures.keys import grown
 from weir.kernels.structures.panes import Operations
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.sort_keys import byte_keys, canonical, from_bytes, from_plain
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 
 _QUERIES = {
     "min": treap.FIRST,

@@ -31,7 +31,8 @@ from weir.kernels.expressions.user_values import Misfit, converter, typed_array
 from weir.kernels.structures.keys import each_once
 from weir.kernels.structures.panes import Operations
 from weir.kernels.structures.panes_loops import EMIT, ENTER
-from weir.plan.nodes import Aggregation, Schema
+from weir.plan.aggregations import Aggregation
+from weir.plan.schema import Schema
 from weir.plan.user_code import describe
 
 Row = tuple[object, ...]

@@ -58,8 +58,8 @@ from weir.plan.expressions import (
     Literal,
     UserCall,
 )
-from weir.plan.nodes import Schema
 from weir.plan.render import render
+from weir.plan.schema import Schema
 
 BUILDERS: Mapping[str, Builder] = {
     **functions_logic.FUNCTIONS,

@@ -36,21 +36,16 @@ from weir.kernels.operators.windows import (
 from weir.kernels.structures.keys_loops import count_down, count_up
 from weir.kernels.structures.panes import Groups, Operations, Panes
 from weir.kernels.structures.panes_loops import EMIT, ENTER
-from weir.plan.nodes import (
-    Aggregate,
-    Aggregation,
-    CountWindow,
-    Hopping,
-    PartialAggregate,
-    Schema,
-    Session,
-    Snapshot,
-    schema,
-)
+from weir.plan.aggregations import Aggregation
+from weir.plan.operators import Aggregate, PartialAggregate, schema
+from weir.plan.schema import Schema
+from weir.plan.windows import CountWindow, Hopping, Session, Snapshot
 
 
 class AggregateKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Aggregate | PartialAggregate) -> None:
         below, self._schema = schema(node.input), schema(node)
@@ -62,8 +57,6 @@ class AggregateKernel:
         self._measures, self._order = _measures([a for _, a in node.aggregates], below, self._panes)
         self._arrivals = 0
         self._cti = START
-        self.right_from = START
-        """Results that start before this are not asked for: they may lack rows, and fail."""
 
     @property
     def state_rows(self) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
-from weir.events.batch import OPEN, Batch, Int64s, empty_batch
+from weir.events.batch import OPEN, START, Batch, Int64s, empty_batch
 from weir.kernels.aggregates.group_failures import key_text
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.user_calls import extra_calls, python_values
@@ -29,7 +29,7 @@ from weir.kernels.expressions.user_values import typed_array
 from weir.kernels.kernel import Tables, emitted
 from weir.kernels.operators.user_context import Context, Event
 from weir.kernels.operators.user_instances import UserInstances
-from weir.plan.nodes import Apply, schema
+from weir.plan.operators import Apply, schema
 
 Key = tuple[object, ...]
 _NAN = math.nan  # one object, so that it equals itself as a key
@@ -46,6 +46,8 @@ class _Member:
 
 class ApplyKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Apply) -> None:
         self._user = UserInstances(node.call)

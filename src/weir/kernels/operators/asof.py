@@ -13,18 +13,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.batch import Batch, Int64s
+from weir.events.batch import START, Batch, Int64s
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.operators.asof_loops import latest_rows
 from weir.kernels.operators.join_inputs import JoinKeys
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.rows import RowStore
-from weir.plan.nodes import Join, Schema, schema
+from weir.plan.operators import Join, schema
+from weir.plan.schema import Schema
 
 
 class AsofKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Join) -> None:
         left, right = schema(node.left), schema(node.right)

@@ -11,16 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import RunError
-from weir.events.batch import OPEN, Batch, Int64s
+from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.kernels.expressions.evaluator import event_at
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import TimeQueue
-from weir.plan.nodes import Chop, schema
+from weir.plan.operators import Chop, schema
 
 
 class ChopKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Chop) -> None:
         self._schema = schema(node)

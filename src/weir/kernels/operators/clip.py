@@ -19,11 +19,14 @@ from weir.kernels.operators.join_inputs import HeldSide, JoinKeys
 from weir.kernels.structures.buckets import Buckets
 from weir.kernels.structures.keys import each_once, grown
 from weir.kernels.structures.time_queue import Holds
-from weir.plan.nodes import Join, Schema, schema
+from weir.plan.operators import Join, schema
+from weir.plan.schema import Schema
 
 
 class ClipKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Join) -> None:
         left, right = schema(node.left), schema(node.right)

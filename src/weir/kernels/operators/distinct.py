@@ -11,17 +11,19 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from weir.events.batch import OPEN, Batch, Int64s
+from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.operators.distinct_loops import maximal_pieces
 from weir.kernels.structures.keys import each_once, grown
 from weir.kernels.structures.panes import Groups
 from weir.kernels.structures.time_queue import Holds, TimeQueue, after
-from weir.plan.nodes import Distinct, schema
+from weir.plan.operators import Distinct, schema
 
 
 class DistinctKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Distinct) -> None:
         shape = schema(node)

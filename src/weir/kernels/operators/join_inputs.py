@@ -12,7 +12,7 @@ from weir.kernels.structures.keys import KeyIndex, grown
 from weir.kernels.structures.keys_loops import count_down, count_up
 from weir.kernels.structures.rows import RowStore, valid_mask
 from weir.kernels.structures.time_queue import TimeQueue
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 
 
 def encode_keys(index: KeyIndex, batch: Batch, columns: Sequence[int]) -> Int64s:

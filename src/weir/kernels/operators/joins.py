@@ -26,11 +26,14 @@ from weir.kernels.operators.join_inputs import HeldSide, JoinKeys
 from weir.kernels.operators.joins_loops import intersect, meet
 from weir.kernels.structures.buckets import Buckets
 from weir.kernels.structures.coverage import Coverage
-from weir.plan.nodes import Join, Schema, schema
+from weir.plan.operators import Join, schema
+from weir.plan.schema import Schema
 
 
 class JoinKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Join) -> None:
         left, right = schema(node.left), schema(node.right)

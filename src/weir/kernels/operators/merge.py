@@ -21,7 +21,7 @@ import pyarrow as pa
 from weir.events.batch import NO_ORIGIN, START, Batch, Int64s, concat_batches, empty_batch
 from weir.events.order import sort_batch, taken
 from weir.kernels.kernel import Tables, rows_table, table_rows
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from weir.kernels.operators.windows import Due, Results, last_ended, windows_met
 from weir.kernels.structures.panes import Operations, Panes
 from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
 from weir.kernels.structures.time_queue import TimeQueue
-from weir.plan.nodes import Hopping
+from weir.plan.windows import Hopping
 
 
 class PaneWindows:

@@ -41,13 +41,15 @@ from weir.kernels.structures.heaps_loops import (
 from weir.kernels.structures.keys import KeyIndex, each_once, grown
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import Holds, TimeQueue
-from weir.plan.nodes import Join, schema
+from weir.plan.operators import Join, schema
 
 _EMPTY = np.array([-1, -1, -1, OPEN, START, -1, NO_TIMER], dtype=np.int64)
 
 
 class PresenceKernel:
     """See the module's contract."""
+
+    right_from = START
 
     def __init__(self, node: Join) -> None:
         left, right = schema(node.left), schema(node.right)

@@ -18,24 +18,20 @@ from weir.events.memory import array_of
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.evaluator import compile_expression, named_failure
 from weir.kernels.operators.stateless_loops import BIT_NUMBERS, repeated, set_bits
-from weir.plan.nodes import (
-    AlterLifetime,
+from weir.plan.lifetime_changes import (
     ClipDuration,
     Duration,
-    Explode,
     Extend,
-    Filter,
     HopLifetime,
     LifetimeChange,
     Point,
     PointAtEnd,
-    Project,
     Quantize,
-    Schema,
     SetLifetime,
     Shift,
-    schema,
 )
+from weir.plan.operators import AlterLifetime, Explode, Filter, Project, schema
+from weir.plan.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

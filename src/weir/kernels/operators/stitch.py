@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from weir.events.batch import OPEN, Batch, Int64s
+from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.operators.stitch_loops import append_chains, stitch_rows, unlink_chains
 from weir.kernels.structures.keys import each_once, grown
@@ -20,11 +20,13 @@ from weir.kernels.structures.keys_loops import count_down, count_up
 from weir.kernels.structures.panes import Groups
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import Holds, TimeQueue, after
-from weir.plan.nodes import Stitch, schema
+from weir.plan.operators import Stitch, schema
 
 
 class StitchKernel:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Stitch) -> None:
         shape = schema(node)

@@ -25,11 +25,13 @@ from weir.kernels.structures.panes import Panes
 from weir.kernels.structures.panes_loops import ENTER
 from weir.kernels.structures.row_keys import row_keys
 from weir.kernels.structures.rows import RowStore
-from weir.plan.nodes import Top, schema
+from weir.plan.operators import Top, schema
 
 
 class TopOfWindow:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Top) -> None:
         shape = schema(node)
@@ -74,6 +76,8 @@ def _changes(keys: Sequence[Int64s], order: npt.NDArray[np.intp]) -> npt.NDArray
 
 class TopOfInstant:
     """See `kernel.Kernel` for the contract."""
+
+    right_from = START
 
     def __init__(self, node: Top) -> None:
         shape = schema(node)

@@ -29,7 +29,7 @@ from weir.kernels.structures.keys import grown
 from weir.kernels.structures.panes import Operations, Panes
 from weir.kernels.structures.panes_loops import EMIT
 from weir.kernels.structures.time_queue import Holds, TimeQueue
-from weir.plan.nodes import Hopping
+from weir.plan.windows import Hopping
 
 
 @dataclass(frozen=True, slots=True)

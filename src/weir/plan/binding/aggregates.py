@@ -23,14 +23,16 @@ import pyarrow as pa
 
 from weir.errors import PlanError, Position
 from weir.events.types import BIGINT, DOUBLE, INT, NULL, is_numeric, type_name
+from weir.plan.aggregations import Aggregation
 from weir.plan.binding.binder import Scope, bind, bind_condition, lookup, unknown, user_arguments
 from weir.plan.binding.coercion import MAX_PRECISION, coerce, type_of
 from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import project
 from weir.plan.expressions import AggregateCall, Call, Column, Expr, Literal, walk
-from weir.plan.nodes import Aggregate, Aggregation, CountWindow, Node, Window, schema
+from weir.plan.operators import Aggregate, Node, schema
 from weir.plan.user_code import AggregateFunction, UserFunctions
+from weir.plan.windows import CountWindow, Window
 
 NUMERIC = ("sum", "avg", "stddev", "variance", "quantile_cont")
 PLAIN = ("count", "count_distinct", "min", "max", "quantile_disc", "first", "last", "collect")

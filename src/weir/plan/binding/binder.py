@@ -29,7 +29,7 @@ from weir.plan.binding.coercion import (
 )
 from weir.plan.binding.functions import FUNCTIONS, OPERATORS, typed
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
-from weir.plan.nodes import Schema
+from weir.plan.schema import Schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 
 

@@ -34,8 +34,9 @@ from weir.plan.binding.selects import SelectBuilder
 from weir.plan.expressions import Column, Expr, columns_of
 from weir.plan.expressions import Literal as Constant
 from weir.plan.limits import sized
-from weir.plan.nodes import Apply, Hopping, Node, Top, Union, schema
+from weir.plan.operators import Apply, Node, Top, Union, schema
 from weir.plan.user_code import NO_FUNCTIONS, OperatorCall, UserFunctions
+from weir.plan.windows import Hopping
 
 MOST_JOINS = 100
 """In one SELECT. Every join looks at all columns of those before it."""

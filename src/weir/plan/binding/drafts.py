@@ -23,7 +23,7 @@ from weir.plan.binding.query import (
     Star,
 )
 from weir.plan.expressions import Call, Expr
-from weir.plan.nodes import Node
+from weir.plan.operators import Node
 from weir.plan.terms import Term, col
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 

@@ -21,7 +21,7 @@ from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import passed, with_columns
 from weir.plan.binding.query import JoinClause
 from weir.plan.expressions import Call, Column, Expr, columns_of
-from weir.plan.nodes import Join, JoinKind, Node, Project, schema
+from weir.plan.operators import Join, JoinKind, Node, Project, schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 
 

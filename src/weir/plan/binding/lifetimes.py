@@ -6,7 +6,7 @@ A window says how an aggregate cuts time; a lifetime change says what becomes of
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from weir.errors import PlanError, Position
 from weir.events.types import type_name
@@ -15,33 +15,27 @@ from weir.plan.binding.coercion import coerce, type_of, widens
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.query import ChopChange, LifetimeClause, StitchChange, WithClause
 from weir.plan.expressions import Call, Column, Expr, Literal
-from weir.plan.nodes import (
-    AlterLifetime,
-    Chop,
+from weir.plan.lifetime_changes import (
     ClipDuration,
-    CountWindow,
     Duration,
     Extend,
     HopLifetime,
-    Hopping,
     LifetimeChange,
-    Node,
+    Point,
+    PointAtEnd,
     Quantize,
-    Session,
     SetLifetime,
     Shift,
-    Snapshot,
-    Stitch,
-    Window,
-    schema,
 )
+from weir.plan.operators import AlterLifetime, Chop, Node, Stitch, schema
+from weir.plan.windows import CountWindow, Hopping, Session, Snapshot, Window
 
 BoundChange: TypeAlias = LifetimeChange | ChopChange | StitchChange
 
 
 def as_window(clause: WithClause | None) -> Window | None:
     """The clause if it is a window."""
-    return clause if isinstance(clause, Hopping | Session | CountWindow | Snapshot) else None
+    return clause if isinstance(clause, Window) else None
 
 
 def check_clause(clause: WithClause, position: Position | None = None) -> None:
@@ -65,6 +59,10 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
             free = {type(clause).__name__.upper(): clause.ticks}
         case SetLifetime():
             free = {"shift": clause.shift}
+        case Snapshot() | Point() | PointAtEnd() | StitchChange() | LifetimeClause():
+            pass  # they have no parameter, or it is bound first
+        case never:
+            assert_never(never)
     for name, ticks in positive.items():
         if ticks <= 0:
             raise PlanError(f"{name} must be positive, not {ticks}", position=position)
@@ -81,8 +79,7 @@ def change_lifetime(node: Node, change: BoundChange, position: Position | None =
             return Chop(node, change.period, change.offset)
         case StitchChange():
             return checked(Stitch(node), position)
-        case _:
-            return AlterLifetime(node, change)
+    return AlterLifetime(node, change)
 
 
 def bind_lifetime(clause: LifetimeClause, scope: Scope, node: Node) -> SetLifetime:

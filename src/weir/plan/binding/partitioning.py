@@ -11,31 +11,17 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from weir.errors import PlanError, Position
-from weir.plan.expressions import Column
-from weir.plan.nodes import (
-    Aggregate,
-    AlterLifetime,
-    Apply,
-    Chop,
-    Distinct,
-    Explode,
-    Filter,
-    Join,
-    Node,
-    Partition,
-    Project,
-    Stitch,
-    Top,
-    Union,
-    schema,
-)
+from weir.plan.operators import Aggregate, Apply, Distinct, Join, Node, Partition, Stitch, Top
+from weir.plan.operators.facts import Meet, Names
 
 Stateful = TypeVar("Stateful", Aggregate, Distinct, Stitch, Top, Join, Apply)
 
 
 def checked(node: Stateful, position: Position | None = None) -> Stateful:
     """The stateful node, if its key contains the key of every partition it reads; PlanError."""
-    for below, keys in _keyed_inputs(node):
+    meeting = node.meeting()
+    for port, below in enumerate(node.inputs):
+        keys = frozenset() if isinstance(meeting, Meet) else frozenset(meeting[port])
         for partition, covered in _partitions(below, keys):
             lost = sorted(set(partition.keys) - covered)
             if lost:
@@ -43,41 +29,17 @@ def checked(node: Stateful, position: Position | None = None) -> Stateful:
     return node
 
 
-def _keyed_inputs(
-    node: Aggregate | Distinct | Stitch | Top | Join | Apply,
-) -> list[tuple[Node, frozenset[str]]]:
-    match node:
-        case Aggregate():
-            return [(node.input, frozenset(node.keys))]
-        case Distinct() | Stitch():
-            return [(node.input, frozenset(schema(node.input).names))]
-        case Top():
-            return [(node.input, frozenset())]
-        case Join():
-            left, right = (frozenset(pair[side] for pair in node.keys) for side in (0, 1))
-            return [(node.left, left), (node.right, right)]
-        case _:
-            return [(i, frozenset(k)) for i, k in zip(node.inputs, node.keys, strict=True)]
-
-
-def _partitions(node: Node, keys: frozenset[str]) -> Iterator[tuple[Partition, frozenset[str]]]:
+def _partitions(node: Node, keys: Names) -> Iterator[tuple[Partition, Names]]:
     """Each partition in reach, with those of its columns that `keys` above it come from."""
-    match node:
-        case Partition():
+    stack = [(node, keys)]
+    while stack:
+        node, keys = stack.pop()
+        if isinstance(node, Partition):
             yield node, keys
-            yield from _partitions(node.input, keys)
-        case Filter() | AlterLifetime() | Chop():
-            yield from _partitions(node.input, keys)
-        case Explode():
-            yield from _partitions(node.input, keys - {node.column})
-        case Project():
-            plain = (e.name for n, e in node.columns if n in keys and isinstance(e, Column))
-            yield from _partitions(node.input, frozenset(plain))
-        case Union():
-            places = [schema(node).index(k) for k in keys]
-            for below in node.inputs:
-                names = schema(below).names
-                yield from _partitions(below, frozenset(names[p] for p in places))
+        if node.meeting() is Meet.NEVER:
+            for port, below in reversed(list(enumerate(node.inputs))):
+                passed = node.passed_columns(port)
+                stack.append((below, frozenset(passed[k] for k in keys if k in passed)))
 
 
 def _mismatch(

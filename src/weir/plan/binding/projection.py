@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from weir.errors import PlanError, Position
 from weir.plan.expressions import Column, Expr, map_columns
-from weir.plan.nodes import Node, Project, schema
+from weir.plan.operators import Node, Project, schema
 
 RESERVED = ("vs", "ve", "window_start", "window_end")
 

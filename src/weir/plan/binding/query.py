@@ -14,7 +14,8 @@ from typing import Literal, TypeAlias
 
 from weir.errors import Position
 from weir.plan.expressions import Expr
-from weir.plan.nodes import LifetimeChange, Window
+from weir.plan.lifetime_changes import LifetimeChange
+from weir.plan.windows import Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,19 +45,11 @@ from weir.plan.binding.query import (
     StitchChange,
 )
 from weir.plan.expressions import Call, Column, Expr, Literal, columns_of
+from weir.plan.lifetime_changes import SetLifetime
 from weir.plan.limits import check_vertices
-from weir.plan.nodes import (
-    Distinct,
-    Explode,
-    Filter,
-    Node,
-    Partition,
-    SetLifetime,
-    Snapshot,
-    Window,
-    schema,
-)
+from weir.plan.operators import Distinct, Explode, Filter, Node, Partition, schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.plan.windows import Snapshot, Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,21 +21,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from weir.plan.binding.projection import project
-from weir.plan.expressions import Column, Expr, Literal, depth_of, walk
+from weir.plan.expressions import Column, Expr, Literal, depth_of, substituted, walk
 from weir.plan.failures import can_fail
 from weir.plan.limits import MOST_PARTS
-from weir.plan.nodes import Node, Program, Project, schema
+from weir.plan.operators import Node, Project, schema
+from weir.plan.program import Program, row_outputs
 from weir.plan.rewrites.pruning import needed_columns, prune_columns
 from weir.plan.rewrites.pushdown import push_filters
-from weir.plan.rewrites.traversal import (
-    ordered_nodes,
-    reader_counts,
-    rebuilt,
-    row_outputs,
-    substituted,
-    with_inputs,
-)
 from weir.plan.rewrites.two_phase import Pays, in_two_phases
+from weir.plan.traversal import ordered_nodes, reader_counts, rebuilt, with_inputs
 
 __all__ = ["merge_projects", "needed_columns", "rewrite"]
 

@@ -24,21 +24,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from weir.events.types import BINARY
-from weir.plan.nodes import (
-    Aggregate,
-    Aggregation,
-    Chop,
-    Hopping,
-    Node,
-    PartialAggregate,
-    Program,
-    Source,
-    Union,
-    inputs_of,
-    schema,
-)
-from weir.plan.properties import is_stateless, keys_of
-from weir.plan.rewrites.traversal import ordered_nodes, rebuilt, row_outputs, with_inputs
+from weir.plan.aggregations import Aggregation
+from weir.plan.operators import Aggregate, Node, PartialAggregate, schema
+from weir.plan.operators.facts import Meet
+from weir.plan.program import Program, row_outputs
+from weir.plan.traversal import ordered_nodes, rebuilt, with_inputs
+from weir.plan.windows import Hopping
 
 _COUNTS = frozenset(("count_star", "count"))
 _SQUARES = frozenset(("stddev", "variance"))
@@ -55,7 +46,7 @@ def in_two_phases(program: Program, pays: Pays | None = None) -> Program:
     grouped ones where it `pays`."""
     spread: dict[Node, bool] = {}
     for node in ordered_nodes(row_outputs(program)):
-        spread[node] = _is_spread(node, [spread[i] for i in inputs_of(node)])
+        spread[node] = _is_spread(node, [spread[i] for i in node.inputs])
 
     def rebuild(node: Node, inputs: tuple[Node, ...]) -> Node:
         same = with_inputs(node, inputs)
@@ -70,12 +61,9 @@ def in_two_phases(program: Program, pays: Pays | None = None) -> Program:
 
 def _is_spread(node: Node, inputs: list[bool]) -> bool:
     """Whether the node's rows may be in several vertices."""
-    if isinstance(node, Source | Union):
-        return True
-    if is_stateless(node) or isinstance(node, Chop | PartialAggregate):
-        return inputs[0]
-    # With one input that is in one vertex, an operator with keys stays there.
-    return keys_of(node) is not None and (len(inputs) > 1 or inputs[0])
+    # Those of a source and of a union may, and so may those of keys that two inputs bring. With
+    # one input that is in one vertex, an operator with keys stays there.
+    return node.meeting() is not Meet.ALL and (len(inputs) != 1 or inputs[0])
 
 
 def _can_be_cut(node: Aggregate) -> bool:

@@ -15,7 +15,7 @@ from weir.ingress.following import Followed
 from weir.ingress.ingress_log import IngressLog, first_place
 from weir.ingress.unchanged import check_not_shorter, marked_chunks
 from weir.job.running import HostSettings
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import Strategy
 from weir.reliable.objects import ObjectRef

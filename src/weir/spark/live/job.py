@@ -31,6 +31,7 @@ from weir.files.object_store import ObjectStore, folder_of
 from weir.files.sinks import DIRECT
 from weir.ingress.following import Followed
 from weir.ingress.ingress_log import begin_log
+from weir.ingress.sources import has_no_end
 from weir.job.committed import write_outputs
 from weir.job.job_record import JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
@@ -44,10 +45,11 @@ from weir.job.story import StoryLine
 from weir.plan.code_fingerprint import changes, program_code
 from weir.plan.durations import UNITS, parse_duration
 from weir.plan.explain import explain
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import Strategy, default_strategy, step_limit
+from weir.plan.unbounded import refuse_unbounded
 from weir.plan.user_code import describe
 from weir.reliable.keys import JOB
 from weir.reliable.store import ObjectExists
@@ -249,6 +251,7 @@ def prepare_live(
     place = store if folder_of(store) is None else str(folder_of(store))
     objects = ObjectStore(place, make=not resume)
     found = all_partitions(program, directory)
+    refuse_unbounded(program, lambda source: any(map(has_no_end, found[source.name])))
     pays = partial(rows_share_keys, partitions=found)
     plan = cut_stages(rewrite(program, pays), parallelism)
     code = program_code(program)

@@ -15,7 +15,7 @@ from weir.events.batch import START, Batch
 from weir.files.writers import OutputForm
 from weir.job.manager import ManagerSettings
 from weir.job.status import JobStatus
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.runtime.instances import EmitRows
 from weir.runtime.outputs import output_schema
 from weir.runtime.programs import Runnable, as_program

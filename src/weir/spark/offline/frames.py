@@ -28,11 +28,14 @@ from weir.files.writers import OutputForm
 from weir.ingress.sources import rooted
 from weir.plan.durations import parse_duration
 from weir.plan.limits import MOST_VERTICES
-from weir.plan.nodes import Program, Schema, Source, SourceOptions
-from weir.plan.properties import walk_nodes
-from weir.plan.rewrites.rewrite import needed_columns, rewrite
+from weir.plan.operators import Source, SourceOptions
+from weir.plan.program import Program
+from weir.plan.rewrites.pruning import needed_columns
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.schema import Schema
 from weir.plan.sources import declare_source
 from weir.plan.stream import Stream, Ticks
+from weir.plan.traversal import ordered_nodes
 from weir.runtime.partitions import open_partitions
 from weir.runtime.programs import program_of
 from weir.spark.offline.blocks import COLLECTED, decode, rows_of
@@ -126,7 +129,7 @@ def all_partitions(program: Program, directory: str | Path) -> dict[str, list[Pa
 
 
 def frame_sources(program: Program) -> list[Source]:
-    nodes = (n for output in program.outputs for n in walk_nodes(output.node))
+    nodes = (n for output in program.outputs for n in ordered_nodes([output.node]))
     found = dict.fromkeys(n for n in nodes if isinstance(n, Source) and not n.has_origins)
     return list(found)
 

@@ -23,7 +23,7 @@ from weir.files.sinks import sink_format
 from weir.files.writers import OutputForm, Staging, part_name, put_all_in_place
 from weir.local.second_run import other_cut, other_environment
 from weir.plan.limits import MOST_VERTICES
-from weir.plan.nodes import Output, Program
+from weir.plan.program import Output, Program
 from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_path, output_schema
 from weir.runtime.programs import Runnable, as_program

@@ -28,13 +28,7 @@ from weir.runtime.vertices import make_source_vertex, source_of
 from weir.spark.offline.blocks import BlockRow, Blocks, decode, record_of, rows_of
 from weir.spark.offline.groups import ExchangeReader, GroupRun
 from weir.spark.offline.progress import TaskProgress, tell_failure
-from weir.spark.offline.reports import (
-    ErrorReport,
-    FileReport,
-    SourceReport,
-    packed,
-    report_row,
-)
+from weir.spark.offline.reports import ErrorReport, FileReport, SourceReport, packed, report_row
 from weir.spark.offline.targets import sorted_slices
 from weir.spark.offline.waves import Group, Job
 

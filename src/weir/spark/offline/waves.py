@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from weir.files.chunks import Partition
-from weir.plan.nodes import Program, Source
+from weir.plan.operators import Source
+from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.rewrites.two_phase import Pays
 from weir.plan.stages import Link, Stage, StagedPlan, cut_stages, links_of

@@ -1,0 +1,100 @@
+"""One aggregate of a window: columns in, one column out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from weir.events.types import is_integer
+from weir.plan.schema import Schema
+
+if TYPE_CHECKING:
+    from weir.plan.user_code import AggregateFunction
+
+_BY_ORDER = frozenset(("first", "last", "collect", "user"))
+_ADDED_UP = frozenset(("count_star", "count", "sum", "avg", "stddev", "variance", "moments"))
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """One aggregate of an `Aggregate`.
+
+    `function`: count_star, count, count_distinct, sum, avg, min, max, stddev, variance, first,
+    last, quantile_disc, quantile_cont, collect, or `user` with the user's own in `user`.
+    MEDIAN is quantile_cont with params ("0.5",).
+    In two phases: `moments`, with params ("squares",) if squares are asked for, gives what
+    sums, means and variances are made of; they then read that column, and `of` says of values
+    of which type it is made.
+    """
+
+    function: str
+    args: tuple[str, ...]
+    type: pa.DataType
+    filter: str | None = None
+    params: tuple[str, ...] = ()
+    user: AggregateFunction | None = None
+    of: pa.DataType | None = None
+
+    @property
+    def sees_order(self) -> bool:
+        """Whether the order of rows within an instant can change the value."""
+        return self.function in _BY_ORDER
+
+    @property
+    def columns_read(self) -> frozenset[str]:
+        return frozenset(c for c in (*self.args, self.filter) if c is not None)
+
+    def can_fail(self, below: Schema) -> bool:
+        """Whether the value may not fit its type, or is the user's to compute."""
+        if self.function == "user":
+            return True
+        if self.function not in ("sum", "avg"):
+            return False
+        dtype = self.of or below.type_of(self.args[0])
+        return bool(pa.types.is_decimal(dtype)) or (self.function == "sum" and is_integer(dtype))
+
+    def __str__(self) -> str:
+        arguments = ", ".join((*self.args, *self.params))
+        match self.function:
+            case "count_star":
+                text = "COUNT(*)"
+            case "count_distinct":
+                text = f"COUNT(DISTINCT {arguments})"
+            case "user" if self.user is not None:
+                text = f"{self.user.name}({arguments})"
+            case name:
+                text = f"{name.upper()}({arguments})"
+        return text if self.filter is None else f"{text} FILTER ({self.filter})"
+
+
+Aggregations = tuple[tuple[str, Aggregation], ...]
+"""Aggregates with the names of their columns."""
+
+
+def aggregated_schema(keys: Iterable[str], aggregates: Aggregations, below: Schema) -> Schema:
+    """The key columns, then the aggregates."""
+    grouped = tuple((k, below.type_of(k)) for k in keys)
+    return Schema((*grouped, *((n, a.type) for n, a in aggregates)), below.time)
+
+
+def columns_aggregated(keys: Iterable[str], aggregates: Aggregations) -> frozenset[str]:
+    """The columns that are grouped by, aggregated or asked whether to aggregate."""
+    return frozenset(keys).union(*(a.columns_read for _, a in aggregates))
+
+
+def kept_values(aggregates: Aggregations) -> str:
+    """Which aggregates need the values themselves besides a row of sums, as words to append."""
+    names = [a.user.name if a.user else a.function for _, a in aggregates]
+    valued = [name for name in dict.fromkeys(names) if name not in _ADDED_UP]
+    return f", and the values for {', '.join(valued)}" if valued else ""
+
+
+def aggregates_text(keys: Iterable[str], aggregates: Aggregations, window: str) -> str:
+    """The aggregates with their keys and their window, as a script writes them."""
+    listed = ", ".join(f"{a} AS {n}" for n, a in aggregates)
+    grouped = ", ".join(keys)
+    parts = [listed, f"BY {grouped}" if grouped else "", f"WITH {window}"]
+    return " ".join(p for p in parts if p)

@@ -1,0 +1,70 @@
+"""The algebra as data: a module for each operator, with all that is to be known of it.
+
+`operator.py` says what that is. `Node` is the closed list: where a choice is made for every
+operator (which kernel runs it), `assert_never` finds the one that was forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from weir.plan.operators.aggregate import Aggregate
+from weir.plan.operators.alter_lifetime import AlterLifetime
+from weir.plan.operators.apply import Apply
+from weir.plan.operators.chop import Chop
+from weir.plan.operators.distinct import Distinct
+from weir.plan.operators.explode import Explode
+from weir.plan.operators.filter import Filter
+from weir.plan.operators.join import Join, JoinKind
+from weir.plan.operators.operator import computed, schema
+from weir.plan.operators.partial_aggregate import PartialAggregate
+from weir.plan.operators.partition import Partition
+from weir.plan.operators.project import Project
+from weir.plan.operators.recovery import Recovery
+from weir.plan.operators.source import Source, SourceOptions
+from weir.plan.operators.stitch import Stitch
+from weir.plan.operators.top import Top
+from weir.plan.operators.union import Union
+
+Node: TypeAlias = (
+    Source
+    | Project
+    | Filter
+    | Explode
+    | AlterLifetime
+    | Chop
+    | Stitch
+    | Aggregate
+    | PartialAggregate
+    | Distinct
+    | Top
+    | Join
+    | Union
+    | Apply
+    | Partition
+    | Recovery
+)
+
+__all__ = [
+    "Aggregate",
+    "AlterLifetime",
+    "Apply",
+    "Chop",
+    "Distinct",
+    "Explode",
+    "Filter",
+    "Join",
+    "JoinKind",
+    "Node",
+    "PartialAggregate",
+    "Partition",
+    "Project",
+    "Recovery",
+    "Source",
+    "SourceOptions",
+    "Stitch",
+    "Top",
+    "Union",
+    "computed",
+    "schema",
+]

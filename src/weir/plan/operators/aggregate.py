@@ -1,0 +1,149 @@
+"""Aggregates of windows, with or without GROUP BY."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self, assert_never
+
+from weir.plan.aggregations import (
+    Aggregations,
+    aggregated_schema,
+    aggregates_text,
+    columns_aggregated,
+    kept_values,
+)
+from weir.plan.expressions import columns_of
+from weir.plan.failures import sees_equals_alike
+from weir.plan.operators.facts import (
+    HorizonStep,
+    Meeting,
+    Names,
+    Predicates,
+    Pushed,
+    bounded,
+    endless,
+    last_instant,
+    meeting_by,
+    none_sinks,
+    sinking,
+)
+from weir.plan.operators.node_class import node_class
+from weir.plan.operators.operator import OneInput, schema
+from weir.plan.schema import Schema
+from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
+from weir.plan.windows import CountWindow, Hopping, Session, Snapshot, Window, window_text
+
+if TYPE_CHECKING:
+    from weir.plan.operators import Node
+
+
+@node_class
+class Aggregate(OneInput):
+    """A row for each window of each group: the key columns, then the aggregates."""
+
+    input: Node
+    keys: tuple[str, ...]
+    aggregates: Aggregations
+    window: Window
+
+    stateless = False
+
+    def schema_over(self, below: Sequence[Schema]) -> Schema:
+        return aggregated_schema(self.keys, self.aggregates, below[0])
+
+    def passed_columns(self, port: int) -> Mapping[str, str]:
+        return {key: key for key in self.keys}
+
+    def meeting(self) -> Meeting:
+        return meeting_by(self.keys)
+
+    def sees_order(self, port: int) -> bool:
+        counts = isinstance(self.window, CountWindow)
+        return counts or any(a.sees_order for _, a in self.aggregates)
+
+    def origin_depth(self, below: Sequence[int]) -> int:
+        return 0
+
+    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
+        match self.window:
+            case Hopping(size):
+                return Span(0, size)
+            case Session():
+                return LONGEST_LIFETIME
+            case Snapshot() | CountWindow():  # inside an event's lifetime, or equal to one
+                return lives[0]
+        assert_never(self.window)
+
+    def longest_hold(self, lives: Sequence[Span]) -> Span:
+        match self.window:
+            case Hopping(size):
+                return Span(0, size)
+            case Session():
+                return UNBOUNDED
+            case Snapshot():
+                return lives[0]
+            case CountWindow():
+                return NONE
+        assert_never(self.window)
+
+    def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
+        (life,) = lives
+        match self.window:
+            case Hopping(size):
+                return bounded(
+                    "HOPPING", life, lambda ticks: HorizonStep(last_instant(ticks), size)
+                )
+            case Snapshot():
+                return bounded("SNAPSHOT", life, lambda ticks: HorizonStep(ticks, ticks))
+            case Session():
+                return endless(
+                    "SESSION: a session goes on for as long as events follow",
+                    "a TUMBLING or HOPPING window, which ends by itself",
+                )
+            case CountWindow():
+                return endless(
+                    "COUNT: a window is found by counting all rows before it",
+                    "a TUMBLING or HOPPING window, which is found by time",
+                )
+        assert_never(self.window)
+
+    def columns_read(self, wanted: Names) -> tuple[Names, ...]:
+        return (columns_aggregated(self.keys, self.aggregates),)
+
+    def slimmed(self, wanted: Names) -> Self:
+        below = schema(self.input)
+        needed = tuple((n, a) for n, a in self.aggregates if n in wanted or a.can_fail(below))
+        return self if needed == self.aggregates else replace(self, aggregates=needed)
+
+    def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
+        if self._can_fail(open_events=not lives[0].known):
+            return none_sinks(self, arriving)
+        keys = frozenset(self.keys)
+        return sinking(self, arriving, lambda p: columns_of(p) <= keys and sees_equals_alike(p))
+
+    def _can_fail(self, *, open_events: bool) -> bool:
+        """Whether a window, or one of its values, may be an error."""
+        if isinstance(self.window, Hopping) and open_events:
+            return True
+        below = schema(self.input)
+        return any(a.can_fail(below) for _, a in self.aggregates)
+
+    def kept(self) -> str:
+        each = "each key and" if self.keys else "each"
+        values = kept_values(self.aggregates)
+        match self.window:
+            case Hopping():
+                return f"panes of open windows: one row of sums for {each} pane{values}"
+            case Session():
+                of_key = " for each key" if self.keys else ""
+                return f"open sessions: one row of sums{of_key}{values}"
+            case Snapshot():
+                return f"live events: one row of sums for {each} lifetime{values}"
+            case CountWindow():
+                counter = "a counter for every key, for good" if self.keys else "a counter"
+                return f"{counter}; one row of sums for {each} unfilled window{values}"
+        assert_never(self.window)
+
+    def detail(self) -> str:
+        return aggregates_text(self.keys, self.aggregates, window_text(self.window))

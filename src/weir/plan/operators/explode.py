@@ -1,0 +1,64 @@
+"""EXPLODE: a row for each element of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Self
+
+from weir.plan.expressions import columns_of
+from weir.plan.operators.facts import (
+    NO_STEP,
+    HorizonStep,
+    Names,
+    Predicates,
+    Pushed,
+    same_names,
+    sinking,
+)
+from weir.plan.operators.node_class import node_class
+from weir.plan.operators.operator import RowByRow, schema
+from weir.plan.schema import Schema
+from weir.plan.spans import Span
+
+if TYPE_CHECKING:
+    from weir.plan.operators import Node
+
+
+@node_class
+class Explode(RowByRow):
+    """One event per element of the LIST column, which keeps its name and place. The number of
+    the element goes into the row's origin."""
+
+    input: Node
+    column: str
+
+    def schema_over(self, below: Sequence[Schema]) -> Schema:
+        (rows,) = below
+        columns = tuple((n, t.value_type if n == self.column else t) for n, t in rows.columns)
+        return Schema(columns, rows.time)
+
+    def passed_columns(self, port: int) -> Mapping[str, str]:
+        passed = same_names(schema(self.input))
+        del passed[self.column]
+        return passed
+
+    def origin_depth(self, below: Sequence[int]) -> int:
+        return below[0] + 1 if below[0] else 0
+
+    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
+        return lives[0]
+
+    def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
+        return NO_STEP
+
+    def columns_read(self, wanted: Names) -> tuple[Names, ...]:
+        return (wanted | {self.column},)
+
+    def slimmed(self, wanted: Names) -> Self:
+        return self
+
+    def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
+        return sinking(self, arriving, lambda p: self.column not in columns_of(p))
+
+    def detail(self) -> str:
+        return self.column

@@ -1,0 +1,108 @@
+"""The values in which operators state their facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from weir.plan.expressions import Expr
+from weir.plan.schema import Schema
+from weir.plan.spans import Span
+
+if TYPE_CHECKING:
+    from weir.plan.operators import Node
+
+LIFETIME = frozenset(("vs", "ve"))
+
+Names = frozenset[str]
+Predicates = tuple[Expr, ...]
+
+
+class Meet(Enum):
+    """Which rows an operator brings together, where it is not those of equal keys."""
+
+    NEVER = "an operator that runs wherever its rows are"
+    ALL = "an operator in which any two rows may meet"
+
+
+Meeting: TypeAlias = Meet | tuple[tuple[str, ...], ...]
+"""Which rows an operator brings together: for each input the columns that such rows share."""
+
+
+def meeting_by(*keys: tuple[str, ...]) -> Meeting:
+    """Rows of equal keys meet; all rows where there are no keys."""
+    return keys if keys[0] else Meet.ALL
+
+
+def same_names(schema: Schema) -> dict[str, str]:
+    """All columns, passed on under their names."""
+    return {name: name for name in schema.names}
+
+
+# --- horizon -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonStep:
+    """What an operator adds to the reach and the lag of its stage (`plan/horizon.py`).
+
+    `endless` says why all of history counts, where it does, and `instead` what a program can
+    write that needs less.
+    """
+
+    reach: int = 0
+    lag: int = 0
+    endless: str = ""
+    instead: str = ""
+
+
+NO_STEP = HorizonStep()
+
+
+def endless(why: str, instead: str) -> HorizonStep:
+    """The step of an operator that depends on all of history."""
+    return HorizonStep(endless=why, instead=instead)
+
+
+def bounded(name: str, life: Span, step: Callable[[int], HorizonStep]) -> HorizonStep:
+    """The step that follows from how long the input's rows live; endless if the program does not
+    bound that."""
+    if life.known:
+        return step(life.ticks)
+    return endless(
+        f"{name} over events whose lifetime the program does not bound "
+        "(CLIP_DURATION or CHOP before it would)",
+        "CLIP_DURATION or CHOP before it",
+    )
+
+
+def last_instant(life: int) -> int:
+    """The reach of operators that look at rows while they live, not at where they end."""
+    return max(life - 1, 0)
+
+
+# --- filters that go down ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What becomes of predicates that arrive at an operator: those that stay `above` it, those
+    that go `below` to each input, and the operator (None when it was only a filter)."""
+
+    node: Node | None
+    above: Predicates
+    below: tuple[Predicates, ...]
+
+
+def none_sinks(node: Node, arriving: Predicates) -> Pushed:
+    """All predicates stay above the operator."""
+    return Pushed(node, arriving, ((),) * len(node.inputs))
+
+
+def sinking(node: Node, arriving: Predicates, sinks: Callable[[Expr], bool]) -> Pushed:
+    """Those predicates for which `sinks` holds go below an operator with one input."""
+    below = tuple(p for p in arriving if sinks(p))
+    above = tuple(p for p in arriving if p not in below)
+    return Pushed(node, above, (below,))

@@ -1,0 +1,61 @@
+"""WHERE and HAVING."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Self
+
+from weir.plan.expressions import Expr, columns_of, conjuncts
+from weir.plan.failures import can_fail
+from weir.plan.operators.facts import (
+    LIFETIME,
+    NO_STEP,
+    HorizonStep,
+    Names,
+    Predicates,
+    Pushed,
+    none_sinks,
+    same_names,
+)
+from weir.plan.operators.node_class import node_class
+from weir.plan.operators.operator import RowByRow, schema
+from weir.plan.render import render
+from weir.plan.schema import Schema
+from weir.plan.spans import Span
+
+if TYPE_CHECKING:
+    from weir.plan.operators import Node
+
+
+@node_class
+class Filter(RowByRow):
+    """The rows for which the predicate holds."""
+
+    input: Node
+    predicate: Expr
+
+    def schema_over(self, below: Sequence[Schema]) -> Schema:
+        return below[0]
+
+    def passed_columns(self, port: int) -> Mapping[str, str]:
+        return same_names(schema(self.input))
+
+    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
+        return lives[0]
+
+    def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
+        return NO_STEP
+
+    def columns_read(self, wanted: Names) -> tuple[Names, ...]:
+        return (wanted | columns_of(self.predicate) - LIFETIME,)
+
+    def slimmed(self, wanted: Names) -> Self:
+        return self
+
+    def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
+        if can_fail(self.predicate):
+            return none_sinks(self, arriving)
+        return Pushed(None, (), ((*conjuncts(self.predicate), *arriving),))
+
+    def detail(self) -> str:
+        return render(self.predicate)

@@ -1,0 +1,187 @@
+"""What is to be known of every operator: its facts, which the walks over a plan ask for.
+
+Contract
+1. A node is fully bound: its expressions are typed, its column names exist in its inputs.
+   The builder (`binding/`) is the only maker of nodes; rewrites make new ones from old.
+2. Keys, aggregate arguments, filters and order columns are *column names* of the input: the
+   builder puts a `Project` below when they are computed.
+3. An operator states every fact itself, in its own module; there are no defaults. One that lacks
+   a fact cannot be made (`Operator` is abstract), and mypy says so before.
+4. A fact follows from the node and from what is handed in of its inputs (their schemas, how long
+   their rows live): it never walks further down. So the walks, which go from the inputs up or from
+   the outputs down, visit each node once and need no deep stack.
+
+What each operator means is in the reference (docs/reference/semantics.md).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from weir.plan.operators.facts import (
+    HorizonStep,
+    Meet,
+    Meeting,
+    Names,
+    Predicates,
+    Pushed,
+)
+from weir.plan.schema import Schema
+from weir.plan.spans import NONE, Span
+
+if TYPE_CHECKING:
+    from weir.plan.operators import Node
+
+
+class Operator(ABC):
+    """The facts of an operator. `lives` are the longest lifetimes of its inputs' rows."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    # --- the graph -----------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes whose rows it reads, by port."""
+
+    @abstractmethod
+    def over(self, inputs: Sequence[Node]) -> Self:
+        """The same operator over other inputs."""
+
+    # --- rows ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def schema_over(self, below: Sequence[Schema]) -> Schema:
+        """The payload columns of its rows and the type of its time columns."""
+
+    @abstractmethod
+    def passed_columns(self, port: int) -> Mapping[str, str]:
+        """Which columns of each row are columns of the input row that it was made of, by their
+        names here and there."""
+
+    @property
+    @abstractmethod
+    def stateless(self) -> bool:
+        """Whether it keeps nothing from one row to the next."""
+
+    @abstractmethod
+    def meeting(self) -> Meeting:
+        """Which rows it brings together."""
+
+    @abstractmethod
+    def sees_order(self, port: int) -> bool:
+        """Whether the order of rows within an instant at this input can change the answer."""
+
+    @abstractmethod
+    def origin_depth(self, below: Sequence[int]) -> int:
+        """How many origin columns its rows can have, given those of its inputs; 0: it drops
+        origins."""
+
+    # --- time ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
+        """How long its rows can live; `UNBOUNDED` when they certainly may be open."""
+
+    @abstractmethod
+    def longest_hold(self, lives: Sequence[Span]) -> Span:
+        """How long it can hold a row back."""
+
+    @abstractmethod
+    def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
+        """What it adds to how far back its stage depends on input."""
+
+    # --- rewrites ------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def by_place(self) -> bool:
+        """Whether it reads columns by their place, so that inputs must have no others."""
+
+    @abstractmethod
+    def columns_read(self, wanted: Names) -> tuple[Names, ...]:
+        """What it reads of each input, for itself and for readers who want these columns."""
+
+    @abstractmethod
+    def slimmed(self, wanted: Names) -> Self:
+        """The operator without what it computes for nobody."""
+
+    @abstractmethod
+    def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
+        """What becomes of predicates that hold for all rows that its reader uses; none of them
+        can fail."""
+
+    # --- words ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def kept(self) -> str:
+        """What a vertex keeps for it, in words; empty when it keeps nothing."""
+
+    @abstractmethod
+    def detail(self) -> str:
+        """What it does, behind its name; empty where the name says it all."""
+
+
+class OneInput(Operator):
+    """An operator whose only input is its field `input`."""
+
+    input: Node
+    by_place = False
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def over(self, inputs: Sequence[Node]) -> Self:
+        return replace(self, input=inputs[0])
+
+
+class RowByRow(OneInput):
+    """An operator that treats each row alone. Where its rows are and in which order they come
+    makes no difference to it, and it neither keeps nor holds any."""
+
+    stateless = True
+
+    def meeting(self) -> Meeting:
+        return Meet.NEVER
+
+    def sees_order(self, port: int) -> bool:
+        return False
+
+    def origin_depth(self, below: Sequence[int]) -> int:
+        return below[0]
+
+    def longest_hold(self, lives: Sequence[Span]) -> Span:
+        return NONE
+
+    def kept(self) -> str:
+        return ""
+
+
+# --- what a node remembers -----------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def schema(node: Node) -> Schema:
+    """The payload columns of a node's rows and the type of its time columns."""
+    return computed(node, "_schema", lambda n: n.schema_over([schema(i) for i in n.inputs]))
+
+
+def computed(node: Node, name: str, compute: Callable[[Node], T]) -> T:
+    """What is computed of a node from what is known of its inputs; each node remembers it. The
+    inputs come first, so that deep plans need no deep stack."""
+    stack = [] if name in node.__dict__ else [node]
+    while stack:
+        unknown = [i for i in stack[-1].inputs if name not in i.__dict__]
+        if unknown:
+            stack += unknown
+        else:
+            top = stack.pop()
+            object.__setattr__(top, name, compute(top))
+    known: T = node.__dict__[name]
+    return known

@@ -1,0 +1,38 @@
+"""The columns of a node's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Payload columns in order, and the type of the time columns (BIGINT or TIMESTAMP)."""
+
+    columns: tuple[tuple[str, pa.DataType], ...]
+    time: pa.DataType
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.columns)
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return tuple(dtype for _, dtype in self.columns)
+
+    def type_of(self, name: str) -> pa.DataType:
+        if name in ("vs", "ve"):
+            return self.time
+        return dict(self.columns)[name]
+
+    def index(self, name: str) -> int:
+        return self.names.index(name)
+
+
+def common_time(schemas: Sequence[Schema]) -> pa.DataType:
+    """The type of the time where rows of several inputs come together: TIMESTAMP only when every
+    input's is, for a plain tick count has no calendar."""
+    return schemas[0].time if all(s.time == schemas[0].time for s in schemas) else pa.int64()

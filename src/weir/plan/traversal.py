@@ -1,0 +1,64 @@
+"""Walking and rebuilding plans.
+
+A plan is a graph: equal nodes are one node, however many read it. Every function here visits
+each node once, and none goes as deep as the plan is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from weir.plan.operators import Node
+from weir.plan.program import Output, Program, row_outputs
+
+
+def ordered_nodes(roots: Iterable[Node]) -> list[Node]:
+    """Every distinct node below these, inputs before the nodes that read them."""
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    stack = [(root, False) for root in roots][::-1]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            found[node] = None
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((i, False) for i in reversed(node.inputs))
+    return list(found)
+
+
+def reader_counts(program: Program, nodes: Iterable[Node]) -> Counter[Node]:
+    """How many inputs and outputs read each node."""
+    readers = Counter(i for node in nodes for i in node.inputs)
+    readers.update(dict.fromkeys(row_outputs(program), 1))
+    return readers
+
+
+def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
+    """The same operator over other inputs; the node itself where they are its own."""
+    if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
+        return node
+    return node.over(inputs)
+
+
+def rebuilt(program: Program, rebuild: Callable[[Node, tuple[Node, ...]], Node]) -> Program:
+    """The program with each node replaced by `rebuild(node, its inputs, replaced before)`."""
+    known: dict[Node, Node] = {}
+    # Equal nodes become one object: comparing two graphs that are equal but share nothing
+    # takes time exponential in their depth.
+    one: dict[Node, Node] = {}
+    for node in ordered_nodes(row_outputs(program)):
+        new = rebuild(node, tuple(known[i] for i in node.inputs))
+        known[node] = one.setdefault(new, new)
+
+    def again(output: Output) -> Output:
+        return replace(output, node=known[output.node]) if output.kind == "rows" else output
+
+    return replace(
+        program,
+        streams=tuple((name, known.get(node, node)) for name, node in program.streams),
+        outputs=tuple(again(o) for o in program.outputs),
+    )

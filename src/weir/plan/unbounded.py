@@ -1,0 +1,48 @@
+"""Programs that may hold rows back for ever.
+
+Over a finite input every row comes out in the end, at the CTI at infinity. Over a source without
+an end it may not: a row of SESSION, DISTINCT or STITCH is held for as long as others continue it,
+and with it the output CTI, all later rows of the output, and the state. A live run refuses such a
+program unless it says `SET allow_unbounded = TRUE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weir.errors import PlanError
+from weir.plan.holds import longest_lifetimes
+from weir.plan.operators import Node, Source
+from weir.plan.program import Program, row_outputs
+from weir.plan.spans import UNBOUNDED
+from weir.plan.traversal import ordered_nodes
+
+
+def refuse_unbounded(program: Program, has_no_end: Callable[[Source], bool]) -> None:
+    """PlanError if an operator over a source without an end can hold rows back for ever, and the
+    program does not allow that."""
+    if dict(program.settings).get("allow_unbounded"):
+        return
+    lives = longest_lifetimes(row_outputs(program))
+    fed_by: dict[Node, Source | None] = {}
+    for node in lives:
+        if isinstance(node, Source):
+            fed_by[node] = node if has_no_end(node) else None
+            continue
+        source = next((fed_by[i] for i in node.inputs if fed_by[i] is not None), None)
+        fed_by[node] = source
+        below = [lives[i] for i in node.inputs]
+        if source is not None and node.longest_hold(below) == UNBOUNDED:
+            step = node.horizon_step(below)
+            raise PlanError(
+                f"{_stream_of(node, program)} could hold rows back for ever, since {source.name} "
+                f"has no end. {step.endless}",
+                hint=f"{step.instead}; or SET allow_unbounded = TRUE",
+            )
+
+
+def _stream_of(node: Node, program: Program) -> str:
+    """The name of the first stream that the operator is a part of."""
+    outputs = ((output.name, output.node) for output in program.outputs)
+    named = (*program.streams, *outputs)
+    return next(name for name, stream in named if node in ordered_nodes([stream]))

@@ -1,0 +1,175 @@
+"""Every operator states all its facts, and they agree with one another.
+
+The facts are looked at on real nodes: those of all golden programs, as they are written and as
+they are run, and one that only Python makes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from weir.plan.expressions import Column, Literal
+from weir.plan.holds import longest_lifetimes
+from weir.plan.operators import Filter, Node, Recovery, Source, Top, schema
+from weir.plan.operators.facts import HorizonStep, Meet, Pushed
+from weir.plan.operators.node_class import node_class
+from weir.plan.operators.operator import OneInput, Operator, RowByRow
+from weir.plan.program import row_outputs
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.spans import NONE, Span
+from weir.plan.traversal import ordered_nodes
+from weir.script.program import parse_program
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "programs"
+
+FACTS = {
+    "inputs", "over", "schema_over", "passed_columns", "stateless", "meeting", "sees_order",
+    "origin_depth", "longest_lifetime", "longest_hold", "horizon_step", "by_place", "columns_read",
+    "slimmed", "pushed", "kept", "detail",
+}  # fmt: skip
+
+KINDS = {kind.__name__: kind for kind in get_args(Node)}
+
+
+@cache
+def nodes_by_kind() -> dict[str, list[Node]]:
+    """Nodes of every kind."""
+    roots: list[Node] = []
+    for path in sorted(GOLDEN.glob("*.weir")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a theta join
+            program = parse_program(path.read_text(), directory=path.parent)
+        roots += [*row_outputs(program), *row_outputs(rewrite(program))]
+    roots.append(Recovery(roots[0], "replay"))
+    found: dict[str, list[Node]] = {name: [] for name in KINDS}
+    for node in ordered_nodes(roots):
+        found[type(node).__name__].append(node)
+    return found
+
+
+each_kind = pytest.mark.parametrize("kind", sorted(KINDS))
+
+
+# --- no fact has a default -----------------------------------------------------------------
+
+
+def test_an_operator_must_state_every_fact() -> None:
+    assert Operator.__abstractmethods__ == FACTS
+
+
+def test_what_follows_from_having_one_input_or_from_treating_each_row_alone() -> None:
+    assert FACTS - OneInput.__abstractmethods__ == {"inputs", "over", "by_place"}
+    assert OneInput.__abstractmethods__ - RowByRow.__abstractmethods__ == {
+        "stateless", "meeting", "sees_order", "origin_depth", "longest_hold", "kept",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("forgotten", sorted(FACTS))
+def test_an_operator_without_a_fact_cannot_be_made(forgotten: str) -> None:
+    stated = {name: getattr(Source, name) for name in FACTS - {forgotten}}
+    dummy = node_class(type("Dummy", (Operator,), stated))
+    with pytest.raises(TypeError, match=f"abstract.*'?{forgotten}"):
+        dummy()
+
+
+def test_with_all_facts_it_can() -> None:
+    dummy = node_class(type("Dummy", (Operator,), {n: getattr(Source, n) for n in FACTS}))
+    assert dummy() == dummy()
+
+
+# --- the facts of real nodes ---------------------------------------------------------------
+
+
+@each_kind
+def test_there_are_such_nodes(kind: str) -> None:
+    assert nodes_by_kind()[kind]
+
+
+@each_kind
+def test_inputs(kind: str) -> None:
+    for node in nodes_by_kind()[kind]:
+        again = node.over(node.inputs)
+        assert again == node and again.inputs == node.inputs
+        if node.inputs:
+            others = [Filter(i, Literal(True)) for i in node.inputs]
+            assert node.over(others).inputs == tuple(others)
+            assert schema(node.over(others)) == schema(node)
+
+
+@each_kind
+def test_keys_and_passed_columns(kind: str) -> None:
+    for node in nodes_by_kind()[kind]:
+        meeting = node.meeting()
+        if not isinstance(meeting, Meet):
+            assert len(meeting) == len(node.inputs) and len({len(keys) for keys in meeting}) == 1
+            for keys, below in zip(meeting, node.inputs, strict=True):
+                assert keys and set(keys) <= set(schema(below).names)
+        for port, below in enumerate(node.inputs):
+            for name, source in node.passed_columns(port).items():
+                assert schema(node).type_of(name) == schema(below).type_of(source)
+
+
+@each_kind
+def test_order_and_origins(kind: str) -> None:
+    for node in nodes_by_kind()[kind]:
+        ports = len(node.inputs)
+        for port in range(ports):
+            assert node.sees_order(port) in (True, False)
+        assert node.origin_depth([0] * ports) == 0 or isinstance(node, Source)
+        # Only operators that treat each row alone know where a row comes from.
+        assert not node.origin_depth([1] * ports) or node.stateless
+
+
+@each_kind
+def test_time(kind: str) -> None:
+    for node in nodes_by_kind()[kind]:
+        known = longest_lifetimes([node])
+        lives = [known[i] for i in node.inputs]
+        assert isinstance(node.longest_lifetime(lives), Span)
+        hold, step = node.longest_hold(lives), node.horizon_step(lives)
+        assert isinstance(hold, Span) and isinstance(step, HorizonStep)
+        assert bool(step.endless) == bool(step.instead)
+        if node.stateless:
+            assert hold == NONE and node.kept() == ""
+        elif not step.endless:  # what is held back is not lost
+            assert hold.known and step.lag >= hold.ticks
+        if not hold.known:
+            assert step.endless, "rows that are held without a bound cannot be rebuilt from input"
+
+
+@each_kind
+def test_columns(kind: str) -> None:
+    for node in nodes_by_kind()[kind]:
+        whole = frozenset(schema(node).names)
+        for wanted in (whole, frozenset[str]()):
+            slim = node.slimmed(wanted)
+            assert wanted <= set(schema(slim).names) <= whole
+            for names, below in zip(slim.columns_read(wanted), node.inputs, strict=True):
+                assert names <= set(schema(below).names)
+        assert node.by_place in (True, False)
+
+
+@each_kind
+def test_filters(kind: str) -> None:
+    for node in nodes_by_kind()[kind]:
+        known = longest_lifetimes([node])
+        lives = [known[i] for i in node.inputs]
+        arriving = tuple(Column(n, type=t) for n, t in schema(node).columns)
+        for predicates in ((), arriving):
+            pushed = node.pushed(predicates, lives)
+            assert isinstance(pushed, Pushed) and len(pushed.below) == len(node.inputs)
+            assert set(pushed.above) <= set(predicates)
+            assert not node.by_place or len({len(below) for below in pushed.below}) == 1
+
+
+@each_kind
+def test_words(kind: str) -> None:
+    for node in nodes_by_kind()[kind]:
+        assert isinstance(node.detail(), str)
+        windowed = isinstance(node, Top) and node.scope == "window"
+        assert node.stateless or windowed or node.kept()
