@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Operator(ABC):
     """The facts of an operator. `lives` are the longest lifetimes of its inputs' rows."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # every operator is a `node_class`
 
     # --- the graph -----------------------------------------------------------------------
 
