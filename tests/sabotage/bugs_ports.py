@@ -38,7 +38,7 @@ BUGS = (
     Bug("what cannot be rows is waited for again", "job/host.py",
         'self._running[vertex].fail(f"stream {cursor.stream}: {why}")',
         "self._break(vertex, place, now)", ("tests/machine/test_host.py",)),
-    Bug("schemas need a deep stack", "plan/operators/operator.py",
+    Bug("schemas need a deep stack", "plan/operators/abstract.py",
         "unknown = [i for i in stack[-1].inputs if name not in i.__dict__]",
         "unknown = []", _LIMIT_TESTS),
     Bug("projections are merged without end", "plan/rewrites/rewrite.py",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +43,11 @@ class Aggregation:
         return self.function in _BY_ORDER
 
     @property
+    def keeps_values(self) -> bool:
+        """Whether it needs the values themselves, besides a row of sums."""
+        return self.function not in _ADDED_UP
+
+    @property
     def columns_read(self) -> frozenset[str]:
         return frozenset(c for c in (*self.args, self.filter) if c is not None)
 
@@ -72,29 +76,3 @@ class Aggregation:
 
 Aggregations = tuple[tuple[str, Aggregation], ...]
 """Aggregates with the names of their columns."""
-
-
-def aggregated_schema(keys: Iterable[str], aggregates: Aggregations, below: Schema) -> Schema:
-    """The key columns, then the aggregates."""
-    grouped = tuple((k, below.type_of(k)) for k in keys)
-    return Schema((*grouped, *((n, a.type) for n, a in aggregates)), below.time)
-
-
-def columns_aggregated(keys: Iterable[str], aggregates: Aggregations) -> frozenset[str]:
-    """The columns that are grouped by, aggregated or asked whether to aggregate."""
-    return frozenset(keys).union(*(a.columns_read for _, a in aggregates))
-
-
-def kept_values(aggregates: Aggregations) -> str:
-    """Which aggregates need the values themselves besides a row of sums, as words to append."""
-    names = [a.user.name if a.user else a.function for _, a in aggregates]
-    valued = [name for name in dict.fromkeys(names) if name not in _ADDED_UP]
-    return f", and the values for {', '.join(valued)}" if valued else ""
-
-
-def aggregates_text(keys: Iterable[str], aggregates: Aggregations, window: str) -> str:
-    """The aggregates with their keys and their window, as a script writes them."""
-    listed = ", ".join(f"{a} AS {n}" for n, a in aggregates)
-    grouped = ", ".join(keys)
-    parts = [listed, f"BY {grouped}" if grouped else "", f"WITH {window}"]
-    return " ".join(p for p in parts if p)

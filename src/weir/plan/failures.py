@@ -9,16 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from weir.events.types import (
-    BIGINT,
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    is_numeric,
-)
+from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, TIMESTAMP, is_numeric
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall, walk
 
 _COMPARING = frozenset(

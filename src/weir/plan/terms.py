@@ -16,16 +16,7 @@ import pyarrow as pa
 
 from weir.errors import PlanError
 from weir.events.types import TIMESTAMP, parse_type
-from weir.plan.expressions import (
-    AggregateCall,
-    Call,
-    Case,
-    Cast,
-    Column,
-    Expr,
-    Literal,
-    UserCall,
-)
+from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.user_code import AggregateFunction, ScalarFunction
 
 Value: TypeAlias = "Term | bool | int | float | str | bytes | Decimal | list[object] | None"

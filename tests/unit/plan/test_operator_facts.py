@@ -7,6 +7,7 @@ they are run, and one that only Python makes.
 from __future__ import annotations
 
 import warnings
+from abc import ABC
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -16,9 +17,18 @@ import pytest
 from weir.plan.expressions import Column, Literal
 from weir.plan.holds import longest_lifetimes
 from weir.plan.operators import Filter, Node, Recovery, Source, Top, schema
+from weir.plan.operators.abstract import Operator
 from weir.plan.operators.facts import HorizonStep, Meet, Pushed
+from weir.plan.operators.grouping import Grouping
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import OneInput, Operator, RowByRow
+from weir.plan.operators.roles import (
+    EqualRows,
+    OneInput,
+    RowByRow,
+    SameColumns,
+    SameRows,
+    Stateful,
+)
 from weir.plan.program import row_outputs
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.spans import NONE, Span
@@ -62,11 +72,31 @@ def test_an_operator_must_state_every_fact() -> None:
     assert Operator.__abstractmethods__ == FACTS
 
 
-def test_what_follows_from_having_one_input_or_from_treating_each_row_alone() -> None:
-    assert FACTS - OneInput.__abstractmethods__ == {"inputs", "over", "by_place"}
-    assert OneInput.__abstractmethods__ - RowByRow.__abstractmethods__ == {
-        "stateless", "meeting", "sees_order", "origin_depth", "longest_hold", "kept",
-    }  # fmt: skip
+ROLES: dict[type[Operator], set[str]] = {
+    OneInput: {"inputs", "over", "by_place"},
+    SameColumns: {"inputs", "over", "by_place", "schema_over", "passed_columns", "slimmed"},
+    Stateful: {"stateless", "origin_depth"},
+    RowByRow: {
+        *("inputs", "over", "by_place"),
+        *("stateless", "meeting", "sees_order", "origin_depth", "longest_hold", "kept"),
+    },
+    SameRows: FACTS - {"columns_read", "pushed", "detail"},
+    EqualRows: FACTS - {"sees_order", "horizon_step", "pushed", "kept", "detail"},
+    Grouping: {
+        *("inputs", "over", "by_place", "stateless", "origin_depth"),
+        *("schema_over", "passed_columns", "columns_read", "detail"),
+    },
+}
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: str(role.__name__))
+def test_a_role_says_what_follows_from_it_and_no_more(role: type[Operator]) -> None:
+    assert FACTS - role.__abstractmethods__ == ROLES[role]
+
+
+def test_there_are_no_other_roles() -> None:
+    found = {base for kind in KINDS.values() for base in kind.__mro__[1:]}
+    assert found == {*ROLES, Operator, ABC, object}
 
 
 @pytest.mark.parametrize("forgotten", sorted(FACTS))

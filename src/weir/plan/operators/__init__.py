@@ -1,6 +1,6 @@
 """The algebra as data: a module for each operator, with all that is to be known of it.
 
-`operator.py` says what that is. `Node` is the closed list: where a choice is made for every
+`abstract.py` says what that is. `Node` is the closed list: where a choice is made for every
 operator (which kernel runs it), `assert_never` finds the one that was forgotten.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from weir.plan.operators.abstract import computed, schema
 from weir.plan.operators.aggregate import Aggregate
 from weir.plan.operators.alter_lifetime import AlterLifetime
 from weir.plan.operators.apply import Apply
@@ -16,7 +17,6 @@ from weir.plan.operators.distinct import Distinct
 from weir.plan.operators.explode import Explode
 from weir.plan.operators.filter import Filter
 from weir.plan.operators.join import Join, JoinKind
-from weir.plan.operators.operator import computed, schema
 from weir.plan.operators.partial_aggregate import PartialAggregate
 from weir.plan.operators.partition import Partition
 from weir.plan.operators.project import Project

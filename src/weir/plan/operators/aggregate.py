@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, assert_never
 
-from weir.plan.aggregations import (
-    Aggregations,
-    aggregated_schema,
-    aggregates_text,
-    columns_aggregated,
-    kept_values,
-)
+from weir.plan.aggregations import Aggregations
 from weir.plan.expressions import columns_of
 from weir.plan.failures import sees_equals_alike
+from weir.plan.operators.abstract import schema
 from weir.plan.operators.facts import (
     HorizonStep,
     Meeting,
@@ -28,18 +23,17 @@ from weir.plan.operators.facts import (
     none_sinks,
     sinking,
 )
+from weir.plan.operators.grouping import Grouping
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import OneInput, schema
-from weir.plan.schema import Schema
 from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
-from weir.plan.windows import CountWindow, Hopping, Session, Snapshot, Window, window_text
+from weir.plan.windows import CountWindow, Hopping, Session, Snapshot, Window
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node
 
 
 @node_class
-class Aggregate(OneInput):
+class Aggregate(Grouping):
     """A row for each window of each group: the key columns, then the aggregates."""
 
     input: Node
@@ -47,23 +41,12 @@ class Aggregate(OneInput):
     aggregates: Aggregations
     window: Window
 
-    stateless = False
-
-    def schema_over(self, below: Sequence[Schema]) -> Schema:
-        return aggregated_schema(self.keys, self.aggregates, below[0])
-
-    def passed_columns(self, port: int) -> Mapping[str, str]:
-        return {key: key for key in self.keys}
-
     def meeting(self) -> Meeting:
         return meeting_by(self.keys)
 
     def sees_order(self, port: int) -> bool:
         counts = isinstance(self.window, CountWindow)
         return counts or any(a.sees_order for _, a in self.aggregates)
-
-    def origin_depth(self, below: Sequence[int]) -> int:
-        return 0
 
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
         match self.window:
@@ -108,9 +91,6 @@ class Aggregate(OneInput):
                 )
         assert_never(self.window)
 
-    def columns_read(self, wanted: Names) -> tuple[Names, ...]:
-        return (columns_aggregated(self.keys, self.aggregates),)
-
     def slimmed(self, wanted: Names) -> Self:
         below = schema(self.input)
         needed = tuple((n, a) for n, a in self.aggregates if n in wanted or a.can_fail(below))
@@ -131,10 +111,10 @@ class Aggregate(OneInput):
 
     def kept(self) -> str:
         each = "each key and" if self.keys else "each"
-        values = kept_values(self.aggregates)
+        values = self.kept_values()
         match self.window:
             case Hopping():
-                return f"panes of open windows: one row of sums for {each} pane{values}"
+                return self.kept_panes()
             case Session():
                 of_key = " for each key" if self.keys else ""
                 return f"open sessions: one row of sums{of_key}{values}"
@@ -144,6 +124,3 @@ class Aggregate(OneInput):
                 counter = "a counter for every key, for good" if self.keys else "a counter"
                 return f"{counter}; one row of sums for {each} unfilled window{values}"
         assert_never(self.window)
-
-    def detail(self) -> str:
-        return aggregates_text(self.keys, self.aggregates, window_text(self.window))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Self, assert_never
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from weir.plan.durations import duration_text
 from weir.plan.expressions import Call, Column, Expr, Literal, columns_of
@@ -28,13 +28,12 @@ from weir.plan.operators.facts import (
     Predicates,
     Pushed,
     endless,
-    same_names,
+    reads_lifetime,
     sinking,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import RowByRow, schema
+from weir.plan.operators.roles import RowByRow, SameColumns
 from weir.plan.render import render
-from weir.plan.schema import Schema
 from weir.plan.spans import LONGEST_LIFETIME, NONE, TICK, UNBOUNDED, Span
 from weir.plan.windows import offset_text
 
@@ -43,17 +42,11 @@ if TYPE_CHECKING:
 
 
 @node_class
-class AlterLifetime(RowByRow):
+class AlterLifetime(RowByRow, SameColumns):
     """Each row with a changed lifetime; rows whose lifetime becomes empty are dropped."""
 
     input: Node
     change: LifetimeChange
-
-    def schema_over(self, below: Sequence[Schema]) -> Schema:
-        return below[0]
-
-    def passed_columns(self, port: int) -> Mapping[str, str]:
-        return same_names(schema(self.input))
 
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
         return _lifetime(self.change, lives[0])
@@ -66,12 +59,9 @@ class AlterLifetime(RowByRow):
             return (wanted,)
         return (wanted | columns_of(self.change.end) - LIFETIME,)
 
-    def slimmed(self, wanted: Names) -> Self:
-        return self
-
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
         fails = isinstance(self.change, SetLifetime) and can_fail(self.change.end)
-        return sinking(self, arriving, lambda p: not fails and not columns_of(p) & LIFETIME)
+        return sinking(self, arriving, lambda p: not fails and not reads_lifetime(p))
 
     def detail(self) -> str:
         return _text(self.change)

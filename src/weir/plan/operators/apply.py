@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
+from weir.plan.operators.abstract import schema
 from weir.plan.operators.facts import (
     HorizonStep,
     Meeting,
@@ -17,7 +18,7 @@ from weir.plan.operators.facts import (
     none_sinks,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import Operator, schema
+from weir.plan.operators.roles import Stateful
 from weir.plan.render import render_value
 from weir.plan.schema import Schema, common_time
 from weir.plan.spans import LONGEST_LIFETIME, NONE, Span
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @node_class
-class Apply(Operator):
+class Apply(Stateful):
     """The user's own operator: PROCESS (no keys), REDUCE (keys), COMBINE (two streams, keys).
 
     `keys` has one tuple of column names for each stream.
@@ -38,7 +39,6 @@ class Apply(Operator):
     keys: tuple[tuple[str, ...], ...]
     call: OperatorCall
 
-    stateless = False
     by_place = False
 
     @property
@@ -59,9 +59,6 @@ class Apply(Operator):
 
     def sees_order(self, port: int) -> bool:
         return True
-
-    def origin_depth(self, below: Sequence[int]) -> int:
-        return 0
 
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
         return LONGEST_LIFETIME

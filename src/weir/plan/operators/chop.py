@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from weir.plan.durations import duration_text
-from weir.plan.expressions import columns_of
 from weir.plan.operators.facts import (
-    LIFETIME,
     HorizonStep,
     Meet,
     Meeting,
@@ -17,12 +15,11 @@ from weir.plan.operators.facts import (
     Pushed,
     bounded,
     last_instant,
-    same_names,
+    reads_lifetime,
     sinking,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import OneInput, schema
-from weir.plan.schema import Schema
+from weir.plan.operators.roles import SameColumns, Stateful
 from weir.plan.spans import NONE, Span
 from weir.plan.windows import offset_text
 
@@ -31,29 +28,18 @@ if TYPE_CHECKING:
 
 
 @node_class
-class Chop(OneInput):
+class Chop(Stateful, SameColumns):
     """A row for each piece of its lifetime between two points `offset + k·period`."""
 
     input: Node
     period: int
     offset: int = 0
 
-    stateless = False
-
-    def schema_over(self, below: Sequence[Schema]) -> Schema:
-        return below[0]
-
-    def passed_columns(self, port: int) -> Mapping[str, str]:
-        return same_names(schema(self.input))
-
     def meeting(self) -> Meeting:
         return Meet.NEVER
 
     def sees_order(self, port: int) -> bool:
         return False
-
-    def origin_depth(self, below: Sequence[int]) -> int:
-        return 0
 
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
         return min(lives[0], Span(0, self.period))
@@ -67,12 +53,9 @@ class Chop(OneInput):
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
         return (wanted,)
 
-    def slimmed(self, wanted: Names) -> Self:
-        return self
-
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
         ends = lives[0].known  # an open event is an error here, which no filter may hide
-        return sinking(self, arriving, lambda p: ends and not columns_of(p) & LIFETIME)
+        return sinking(self, arriving, lambda p: ends and not reads_lifetime(p))
 
     def kept(self) -> str:
         return "rows until their last piece is out"

@@ -6,17 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from weir.plan.expressions import columns_of
-from weir.plan.operators.facts import (
-    NO_STEP,
-    HorizonStep,
-    Names,
-    Predicates,
-    Pushed,
-    same_names,
-    sinking,
-)
+from weir.plan.operators.abstract import schema
+from weir.plan.operators.facts import NO_STEP, HorizonStep, Names, Predicates, Pushed, sinking
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import RowByRow, schema
+from weir.plan.operators.roles import RowByRow
 from weir.plan.schema import Schema
 from weir.plan.spans import Span
 
@@ -38,9 +31,7 @@ class Explode(RowByRow):
         return Schema(columns, rows.time)
 
     def passed_columns(self, port: int) -> Mapping[str, str]:
-        passed = same_names(schema(self.input))
-        del passed[self.column]
-        return passed
+        return {name: name for name in schema(self.input).names if name != self.column}
 
     def origin_depth(self, below: Sequence[int]) -> int:
         return below[0] + 1 if below[0] else 0

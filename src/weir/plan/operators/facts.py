@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from weir.plan.expressions import Expr
-from weir.plan.schema import Schema
+from weir.plan.expressions import Expr, columns_of
 from weir.plan.spans import Span
 
 if TYPE_CHECKING:
@@ -34,11 +33,6 @@ Meeting: TypeAlias = Meet | tuple[tuple[str, ...], ...]
 def meeting_by(*keys: tuple[str, ...]) -> Meeting:
     """Rows of equal keys meet; all rows where there are no keys."""
     return keys if keys[0] else Meet.ALL
-
-
-def same_names(schema: Schema) -> dict[str, str]:
-    """All columns, passed on under their names."""
-    return {name: name for name in schema.names}
 
 
 # --- horizon -------------------------------------------------------------------------------
@@ -99,6 +93,11 @@ class Pushed:
 def none_sinks(node: Node, arriving: Predicates) -> Pushed:
     """All predicates stay above the operator."""
     return Pushed(node, arriving, ((),) * len(node.inputs))
+
+
+def reads_lifetime(predicate: Expr) -> bool:
+    """Whether the predicate asks when a row is valid."""
+    return bool(columns_of(predicate) & LIFETIME)
 
 
 def sinking(node: Node, arriving: Predicates, sinks: Callable[[Expr], bool]) -> Pushed:

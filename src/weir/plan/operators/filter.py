@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from weir.plan.expressions import Expr, columns_of, conjuncts
 from weir.plan.failures import can_fail
@@ -15,12 +15,10 @@ from weir.plan.operators.facts import (
     Predicates,
     Pushed,
     none_sinks,
-    same_names,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import RowByRow, schema
+from weir.plan.operators.roles import RowByRow, SameColumns
 from weir.plan.render import render
-from weir.plan.schema import Schema
 from weir.plan.spans import Span
 
 if TYPE_CHECKING:
@@ -28,17 +26,11 @@ if TYPE_CHECKING:
 
 
 @node_class
-class Filter(RowByRow):
+class Filter(RowByRow, SameColumns):
     """The rows for which the predicate holds."""
 
     input: Node
     predicate: Expr
-
-    def schema_over(self, below: Sequence[Schema]) -> Schema:
-        return below[0]
-
-    def passed_columns(self, port: int) -> Mapping[str, str]:
-        return same_names(schema(self.input))
 
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
         return lives[0]
@@ -48,9 +40,6 @@ class Filter(RowByRow):
 
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
         return (wanted | columns_of(self.predicate) - LIFETIME,)
-
-    def slimmed(self, wanted: Names) -> Self:
-        return self
 
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
         if can_fail(self.predicate):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, assert_never
 
 from weir.plan.expressions import Expr, all_of, columns_of, conjuncts
 from weir.plan.failures import can_fail
+from weir.plan.operators.abstract import schema
 from weir.plan.operators.facts import (
     HorizonStep,
     Meeting,
@@ -19,10 +20,9 @@ from weir.plan.operators.facts import (
     last_instant,
     meeting_by,
     none_sinks,
-    same_names,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import Operator, schema
+from weir.plan.operators.roles import Stateful
 from weir.plan.render import render_part
 from weir.plan.schema import Schema, common_time
 from weir.plan.spans import NONE, Span
@@ -43,7 +43,7 @@ _RIGHT_ON = ("inner", "left", "semi", "anti", "clip", "asof", "left_asof")
 
 
 @node_class
-class Join(Operator):
+class Join(Stateful):
     """Rows of two inputs that are valid at the same time.
 
     `keys` are pairs of (left column, right column) of equal type; none is a theta or cross join.
@@ -57,7 +57,6 @@ class Join(Operator):
     keys: tuple[tuple[str, str], ...]
     condition: Expr | None = None
 
-    stateless = False
     by_place = False
 
     @property
@@ -86,16 +85,13 @@ class Join(Operator):
                 whole = False
             case never:
                 assert_never(never)
-        return same_names(schema(self.inputs[port])) if whole else {}
+        return {name: name for name in schema(self.inputs[port]).names} if whole else {}
 
     def meeting(self) -> Meeting:
         return meeting_by(tuple(a for a, _ in self.keys), tuple(b for _, b in self.keys))
 
     def sees_order(self, port: int) -> bool:
         return self.kind in ("asof", "left_asof") and port == 1
-
-    def origin_depth(self, below: Sequence[int]) -> int:
-        return 0
 
     # --- time ----------------------------------------------------------------------------
 

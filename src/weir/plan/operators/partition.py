@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from weir.plan.operators.facts import (
-    NO_STEP,
-    HorizonStep,
-    Names,
-    Predicates,
-    Pushed,
-    same_names,
-    sinking,
-)
+from weir.plan.operators.facts import Names, Predicates, Pushed, sinking
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import RowByRow, schema
-from weir.plan.schema import Schema
+from weir.plan.operators.roles import SameRows
 from weir.plan.spans import Span
 
 if TYPE_CHECKING:
@@ -24,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @node_class
-class Partition(RowByRow):
+class Partition(SameRows):
     """PARTITION BY key INTO n AS 'uid': fixes how the stage that reads this is split."""
 
     input: Node
@@ -32,23 +23,8 @@ class Partition(RowByRow):
     count: int
     uid: str
 
-    def schema_over(self, below: Sequence[Schema]) -> Schema:
-        return below[0]
-
-    def passed_columns(self, port: int) -> Mapping[str, str]:
-        return same_names(schema(self.input))
-
-    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
-        return lives[0]
-
-    def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
-        return NO_STEP
-
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
         return (wanted | frozenset(self.keys),)
-
-    def slimmed(self, wanted: Names) -> Self:
-        return self
 
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
         return sinking(self, arriving, lambda _: True)

@@ -20,7 +20,7 @@ from weir.plan.operators.facts import (
     none_sinks,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import RowByRow
+from weir.plan.operators.roles import RowByRow
 from weir.plan.render import render
 from weir.plan.schema import Schema
 from weir.plan.spans import Span

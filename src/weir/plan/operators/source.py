@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import pyarrow as pa
 
 from weir.plan.durations import duration_text
+from weir.plan.operators.abstract import Operator
 from weir.plan.operators.facts import (
     NO_STEP,
     HorizonStep,
@@ -20,7 +21,6 @@ from weir.plan.operators.facts import (
     none_sinks,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import Operator
 from weir.plan.schema import Schema
 from weir.plan.sizes import size_text
 from weir.plan.spans import LONGEST_LIFETIME, NONE, TICK, Span

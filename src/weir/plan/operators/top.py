@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Self, assert_never
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from weir.plan.operators.facts import (
     NO_STEP,
@@ -15,11 +15,9 @@ from weir.plan.operators.facts import (
     Pushed,
     bounded,
     none_sinks,
-    same_names,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import OneInput, schema
-from weir.plan.schema import Schema
+from weir.plan.operators.roles import SameColumns, Stateful
 from weir.plan.spans import NONE, Span
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @node_class
-class Top(OneInput):
+class Top(Stateful, SameColumns):
     """ORDER BY … LIMIT k: of each window (rows of equal lifetime) or of each instant."""
 
     input: Node
@@ -36,22 +34,11 @@ class Top(OneInput):
     ties: bool
     scope: Literal["window", "instant"]
 
-    stateless = False
-
-    def schema_over(self, below: Sequence[Schema]) -> Schema:
-        return below[0]
-
-    def passed_columns(self, port: int) -> Mapping[str, str]:
-        return same_names(schema(self.input))
-
     def meeting(self) -> Meeting:
         return Meet.ALL
 
     def sees_order(self, port: int) -> bool:
         return True
-
-    def origin_depth(self, below: Sequence[int]) -> int:
-        return 0
 
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
         return lives[0]
@@ -74,9 +61,6 @@ class Top(OneInput):
 
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
         return (wanted | {name for name, _ in self.order},)
-
-    def slimmed(self, wanted: Names) -> Self:
-        return self
 
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
         return none_sinks(self, arriving)  # a row that is dropped below would make room for others

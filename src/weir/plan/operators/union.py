@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from weir.plan.expressions import Column, columns_of, substituted
+from weir.plan.expressions import Column, substituted
+from weir.plan.operators.abstract import Operator, schema
 from weir.plan.operators.facts import (
-    LIFETIME,
     NO_STEP,
     HorizonStep,
     Meet,
@@ -16,9 +16,9 @@ from weir.plan.operators.facts import (
     Names,
     Predicates,
     Pushed,
+    reads_lifetime,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.operator import Operator, schema
 from weir.plan.schema import Schema, common_time
 from weir.plan.spans import NONE, Span
 
@@ -78,7 +78,7 @@ class Union(Operator):
         own = schema(self)
         # Ticks in one branch may be timestamps in another, and plain numbers above both.
         same_time = all(schema(b).time == own.time for b in self.branches)
-        down = tuple(p for p in arriving if same_time or not columns_of(p) & LIFETIME)
+        down = tuple(p for p in arriving if same_time or not reads_lifetime(p))
         above = tuple(p for p in arriving if p not in down)
         below = []
         for branch in self.branches:

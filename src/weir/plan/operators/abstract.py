@@ -5,8 +5,9 @@ Contract
    The builder (`binding/`) is the only maker of nodes; rewrites make new ones from old.
 2. Keys, aggregate arguments, filters and order columns are *column names* of the input: the
    builder puts a `Project` below when they are computed.
-3. An operator states every fact itself, in its own module; there are no defaults. One that lacks
-   a fact cannot be made (`Operator` is abstract), and mypy says so before.
+3. An operator states every fact in its own module, or names the role that the fact follows from
+   (`roles.py`); there are no defaults. One that lacks a fact cannot be made (`Operator` is
+   abstract), and mypy says so before.
 4. A fact follows from the node and from what is handed in of its inputs (their schemas, how long
    their rows live): it never walks further down. So the walks, which go from the inputs up or from
    the outputs down, visit each node once and need no deep stack.
@@ -18,19 +19,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from weir.plan.operators.facts import (
-    HorizonStep,
-    Meet,
-    Meeting,
-    Names,
-    Predicates,
-    Pushed,
-)
+from weir.plan.operators.facts import HorizonStep, Meeting, Names, Predicates, Pushed
 from weir.plan.schema import Schema
-from weir.plan.spans import NONE, Span
+from weir.plan.spans import Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node
@@ -39,7 +32,7 @@ if TYPE_CHECKING:
 class Operator(ABC):
     """The facts of an operator. `lives` are the longest lifetimes of its inputs' rows."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # every operator is a `node_class`
 
     # --- the graph -----------------------------------------------------------------------
 
@@ -124,42 +117,6 @@ class Operator(ABC):
     @abstractmethod
     def detail(self) -> str:
         """What it does, behind its name; empty where the name says it all."""
-
-
-class OneInput(Operator):
-    """An operator whose only input is its field `input`."""
-
-    input: Node
-    by_place = False
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def over(self, inputs: Sequence[Node]) -> Self:
-        return replace(self, input=inputs[0])
-
-
-class RowByRow(OneInput):
-    """An operator that treats each row alone. Where its rows are and in which order they come
-    makes no difference to it, and it neither keeps nor holds any."""
-
-    stateless = True
-
-    def meeting(self) -> Meeting:
-        return Meet.NEVER
-
-    def sees_order(self, port: int) -> bool:
-        return False
-
-    def origin_depth(self, below: Sequence[int]) -> int:
-        return below[0]
-
-    def longest_hold(self, lives: Sequence[Span]) -> Span:
-        return NONE
-
-    def kept(self) -> str:
-        return ""
 
 
 # --- what a node remembers -----------------------------------------------------------------

@@ -1,0 +1,46 @@
+"""What both phases of an aggregate have in common: keys, aggregates and a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from weir.plan.aggregations import Aggregations
+from weir.plan.operators.facts import Names
+from weir.plan.operators.roles import OneInput, Stateful
+from weir.plan.schema import Schema
+from weir.plan.windows import Window, window_text
+
+
+class Grouping(Stateful, OneInput):
+    """An operator whose rows are the key columns, then the aggregates."""
+
+    keys: tuple[str, ...]
+    aggregates: Aggregations
+    window: Window
+
+    def schema_over(self, below: Sequence[Schema]) -> Schema:
+        (rows,) = below
+        grouped = tuple((k, rows.type_of(k)) for k in self.keys)
+        return Schema((*grouped, *((n, a.type) for n, a in self.aggregates)), rows.time)
+
+    def passed_columns(self, port: int) -> Mapping[str, str]:
+        return {key: key for key in self.keys}
+
+    def columns_read(self, wanted: Names) -> tuple[Names, ...]:
+        return (frozenset(self.keys).union(*(a.columns_read for _, a in self.aggregates)),)
+
+    def detail(self) -> str:
+        listed = ", ".join(f"{a} AS {n}" for n, a in self.aggregates)
+        by = f"BY {', '.join(self.keys)}" if self.keys else ""
+        return " ".join(p for p in (listed, by, f"WITH {window_text(self.window)}") if p)
+
+    def kept_panes(self) -> str:
+        """What is kept of open hopping windows."""
+        each = "each key and" if self.keys else "each"
+        return f"panes of open windows: one row of sums for {each} pane{self.kept_values()}"
+
+    def kept_values(self) -> str:
+        """Which aggregates need the values themselves besides a row of sums, as words to append."""
+        kept = (a for _, a in self.aggregates if a.keeps_values)
+        valued = ", ".join(dict.fromkeys(a.user.name if a.user else a.function for a in kept))
+        return f", and the values for {valued}" if valued else ""
