@@ -131,4 +131,5 @@ _STEPS = {
     "streams": "segment",
     "parts": "part",
     "commits": "commit",
+    "ingress": "log",
 }

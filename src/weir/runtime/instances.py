@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from weir.events.batch import OPEN, START, Batch, empty_batch
-from weir.files.chunks import Chunk, LogPlace
+from weir.files.chunks import Chunk
 from weir.ingress.ingress import Ingress
+from weir.ingress.source_machine import log_record
 from weir.plan.horizon import horizons
 from weir.plan.nodes import Source, schema
 from weir.plan.properties import SOURCE_ORIGIN_DEPTH
@@ -28,7 +29,7 @@ from weir.runtime.topology import VertexSpec
 EmitRows = Callable[[int, int, Batch], None]
 """Takes (partition, number of the first row, rows) of an output."""
 
-_INGRESS, _LOG = "$ingress", "$log"
+_INGRESS, _RESUME = "$ingress", "$resume"
 
 
 class PartitionInstance:
@@ -42,7 +43,7 @@ class PartitionInstance:
         self._vertex, self._ingress = vertex, ingress
         self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
         self._chunks: deque[Chunk | None] = deque()
-        self.log_place: LogPlace | None = None
+        self.resume: bytes | None = None
         self.events = 0
         self.caught_up = True
 
@@ -71,19 +72,14 @@ class PartitionInstance:
         return self._ingress.next_offset
 
     @property
-    def log_number(self) -> int:
-        return 0 if self.log_place is None else self.log_place.number
-
-    @property
-    def log_end(self) -> ObjectRef | None:
-        return None if self.log_place is None else self.log_place.ref
+    def log_record(self) -> ObjectRef | None:
+        return log_record(self.resume)
 
     @property
     def turned_away(self) -> tuple[int, int]:
         return self._ingress.late_count, self._ingress.bad_count
 
-    def take_chunk(self, chunk: object) -> None:
-        assert chunk is None or isinstance(chunk, Chunk)
+    def take_chunk(self, chunk: Chunk | None) -> None:
         self._chunks.append(chunk)
 
     def watch(self, see: See, pieces: int) -> None:
@@ -100,7 +96,7 @@ class PartitionInstance:
         span = RowSpan(0, self.next_offset, chunk.stop, False, START, START)
         self._vertex.see(span, self._nothing)
         admitted = self._ingress.feed(chunk)
-        self.log_place = chunk.place or self.log_place
+        self.resume = chunk.resume or self.resume
         self.events += len(admitted.batch)
         self._vertex.feed(admitted.batch, admitted.cti, chunk.stop)
         for names, rows in ((self.spec.late, admitted.late), (self.spec.bad, admitted.bad)):
@@ -120,44 +116,21 @@ class PartitionInstance:
         state = {n: pa.array([v], pa.int64()) for n, v in self._ingress.snapshot().items()}
         turned_away = tuple(self.streams[n].written for n in (*self.spec.late, *self.spec.bad))
         tables = inner.tables | {_INGRESS: pa.table(state)}
-        if self.log_place is not None:
-            tables = tables | {_LOG: _place_table(self.log_place)}
+        if self.resume is not None:
+            tables = tables | {_RESUME: pa.table({"state": [self.resume]})}
         return Snapshot((self.next_offset,), (*inner.outputs, *turned_away), tables)
 
     def load(self, snapshot: Snapshot) -> None:
         state = snapshot.tables[_INGRESS].to_pylist()[0]
         self._ingress.load(state)
         outputs = snapshot.outputs[: sum(len(o.streams) for o in self.spec.outlets)]
-        rest = {n: t for n, t in snapshot.tables.items() if n not in (_INGRESS, _LOG)}
-        if _LOG in snapshot.tables:
-            self.log_place = _place_of(snapshot.tables[_LOG])
+        rest = {n: t for n, t in snapshot.tables.items() if n not in (_INGRESS, _RESUME)}
+        if _RESUME in snapshot.tables:
+            self.resume = snapshot.tables[_RESUME].column("state")[0].as_py()
         self._vertex.load(Snapshot((), outputs, rest))
         self._chunks.clear()
         if self.done:
             self._end_turned_away()
-
-
-def _place_table(place: LogPlace) -> pa.Table:
-    ref = place.ref or ObjectRef("")
-    return pa.table(
-        {
-            "key": [ref.key],
-            "size": [ref.size],
-            "seal": [ref.seal],
-            "offset": [place.offset],
-            "line": [place.line],
-            "files": pa.array([place.files], pa.list_(pa.string())),
-            "read": [place.read],
-            "digest": [place.digest],
-        }
-    )
-
-
-def _place_of(table: pa.Table) -> LogPlace:
-    (row,) = table.to_pylist()
-    files = row["files"]
-    ref = ObjectRef(row["key"], 0, row["size"], row["size"], row["seal"]) if row["key"] else None
-    return LogPlace(ref, row["offset"], row["line"], files, len(files), row["read"], row["digest"])
 
 
 class InstanceMaker:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from weir.files.chunks import Partition
-from weir.ingress.sources import open_any
+from weir.ingress.connectors.registry import open_any
 from weir.plan.nodes import Program, Source
 from weir.plan.properties import walk_nodes
 from weir.plan.rewrites.rewrite import needed_columns, rewrite

@@ -29,7 +29,7 @@ from weir.events.printable import printable
 from weir.files.chunks import Partition
 from weir.files.object_store import ObjectStore, folder_of
 from weir.files.sinks import DIRECT
-from weir.ingress.following import Followed
+from weir.ingress.connectors.registry import has_log
 from weir.ingress.ingress_log import begin_log
 from weir.job.committed import write_outputs
 from weir.job.job_record import JobRecord, encode_job, output_record, read_job
@@ -270,7 +270,7 @@ def prepare_live(
     live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
     if ledger is None:
         # Nobody has begun. Later these may have been collected, and must not be made anew.
-        for vertex in _followed(live):
+        for vertex in _logged(live):
             begin_log(objects, vertex, job.token)
     notes = (f"goes on with other code: {', '.join(changed)}",) if changed else ()
     return replace(live, log_token=job.token, notes=notes)
@@ -294,12 +294,12 @@ def make_live(
     )  # fmt: skip
 
 
-def _followed(live: LiveRun) -> Iterator[str]:
+def _logged(live: LiveRun) -> Iterator[str]:
     """The vertices whose sources have a log."""
     for spec in live.topology.order:
         if spec.kind == "source":
             partition = live.partitions[source_of(live.plan, spec).name][spec.index]
-            if isinstance(partition, Followed):
+            if has_log(partition):
                 yield spec.id
 
 
