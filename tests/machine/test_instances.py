@@ -21,9 +21,9 @@ from weir.runtime.instance import Instance
 from weir.runtime.instances import InstanceMaker, PartitionInstance
 from weir.runtime.strategies import Strategy
 from weir.runtime.topology import VertexSpec, make_topology
+from weir.simulator.processes import SimulatedJob
 from weir.simulator.simulate import make_job
 from weir.simulator.workloads import Workload, make_workload
-from weir.simulator.world import SimulatedJob
 
 
 def one_partition(name: str) -> Workload:

@@ -24,6 +24,7 @@ from weir.job.manager import ManagerSettings
 from weir.job.records import known_record
 from weir.job.running import HostSettings
 from weir.plan.horizon import horizons
+from weir.plan.nodes import Source
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.digest import Digest, digest
@@ -32,10 +33,11 @@ from weir.runtime.instances import InstanceMaker
 from weir.runtime.strategies import Strategy
 from weir.runtime.topology import make_topology
 from weir.simulator.faults import Faults, drawn_faults
+from weir.simulator.processes import SimulatedJob, When
 from weir.simulator.simulated_disk import SimulatedDisk
 from weir.simulator.witness import Truth, Witness, truth_of
 from weir.simulator.workloads import MOST_ROWS, Workload, choose, make_workload, workload_names
-from weir.simulator.world import SimulatedJob, When, World
+from weir.simulator.world import World
 
 Choose = Callable[[int], Workload]
 """The workload of a seed."""
@@ -109,15 +111,15 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
     hosts = wish.hosts if wish.hosts is not None else job.hosts
     watched = replace(job, make=lambda *given: witness.watch(make(*given)), hosts=hosts)
     world = World(watched, np.random.default_rng([seed, 4]), faults)
-    world.crashes.update(wish.crashes or {})
+    world.store.crashes.update(wish.crashes or {})
     world.stop_at = wish.stop_at
     try:
         ended = world.run()
         reason = judge(world, truth, witness, ended.error)
     except Exception as error:  # a seed that breaks a machine is a result, shown with its story
         reason = f"{type(error).__name__}: {error}"
-    log, steps = tuple(world.log), tuple(world.steps)
-    return SeedResult(seed, chosen.name, reason, log, world.now, faults, steps)
+    log, steps = tuple(world.time.log), tuple(world.store.steps)
+    return SeedResult(seed, chosen.name, reason, log, world.time.now, faults, steps)
 
 
 # --- the job ---------------------------------------------------------------------------------
@@ -133,10 +135,14 @@ def make_job(
     counts = plan.vertex_counts(lambda s: len(workload.partitions[s.name]))
     topology = make_topology(plan, counts)
     names = {n: [p.name for p in parts] for n, parts in workload.partitions.items()}
-    partitions = {
-        v.id: workload.partitions[plan.stages[v.stage].operators[0].name][v.index]  # type: ignore[union-attr]
+    sources = {
+        v.id: source
         for v in topology.order
-        if v.kind == "source"
+        if v.kind == "source" and isinstance(source := plan.stages[v.stage].operators[0], Source)
+    }
+    partitions = {
+        v: workload.partitions[source.name][topology.vertices[v].index]
+        for v, source in sources.items()
     }
     cut = int(rng.choice([1, 2, 3, 7, 100]))
     # How long the inputs last, so that things can go wrong at any stage of the job.
@@ -159,6 +165,7 @@ def make_job(
             ahead_rows=int(apart.choice([0, 5, 1000])),
         ),
         partitions,
+        sources,
         cut=cut,
         pace=lasts * min(cut, MOST_ROWS) / MOST_ROWS,
         hosts=int(rng.integers(1, 4)),
