@@ -174,7 +174,7 @@ def test_a_claim_before_rows_that_were_given_means_that_others_are_ahead() -> No
     assert driven.next() == Poll(10)
     assert isinstance(zombie.next(Quiet(0, 0.1), passes=3.0), Accept)
     assert isinstance(driven.next(Quiet(5, 0.1), passes=2.0), Accept)
-    with pytest.raises(LogCollected, match="a claim before its rows"):
+    with pytest.raises(LogCollected, match="is before its rows"):
         driven.next(Accepted(5, b""))
 
 

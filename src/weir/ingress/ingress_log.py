@@ -104,7 +104,7 @@ class IngressLog:
         try:
             found = _decoded(self._start.key, self._start.check(body))
         except SnapshotCorrupt as error:
-            raise LogCollected(f"record {number} of the log of {self._name} is gone") from error
+            raise self._gone(self._start.key) from error
         self._replayed = found if number > 0 else None
 
     def read(self) -> LogTalk[Logged | None]:
@@ -188,14 +188,17 @@ class IngressLog:
         """Rule 4: the last record that was read or written must be there as it was."""
         body = yield from self._get(self._last.key)
         if body is None or ObjectRef.of(self._last.key, body) != self._last:
-            number = number_of(self._last.key)
-            raise LogCollected(f"record {number} of the log of {self._name} is gone")
+            raise self._gone(self._last.key)
 
     def _step(self, ref: ObjectRef) -> LogTalk[None]:
         """A record was read or written; rule 4 says whether it counts."""
         yield from self._check_last()
         self._before, self._last = self._last.seal, ref
         self._number = number_of(ref.key) + 1
+
+    def _gone(self, key: str) -> LogCollected:
+        number = number_of(key)
+        return LogCollected(f"record {number} of the log of {self._name} is gone ({key})")
 
     def _get(self, key: str) -> LogTalk[bytes | None]:
         answer = yield ReadRecord(key)

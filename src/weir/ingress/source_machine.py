@@ -13,8 +13,14 @@ Rules
    it appears, where its claims have brought it.
 5. Each chunk says where to resume: the last record that took effect, and the connector's state.
    Claims before the offset at which a source starts were said before its snapshot.
-6. A claim that stands before rows that were given already is another instance's, which did not
-   know of them: this one has fallen behind (`LogCollected`).
+6. Where rows come without a record before them (`Connector.has_free_rows`), a claim of one
+   instance could stand before a row that another gives. So only one may claim, the *owner*:
+   a. An instance takes the log over with a record of its incarnation before it polls at the end of
+      the log. One that finds a record of a later incarnation has fallen behind (`LogCollected`).
+   b. An owner that has not looked into the log for half of `idle` does so before it gives rows.
+   c. It claims no sooner than `idle` after it took the log over.
+   So when it claims, all rows that an earlier owner may still give had come, and it has seen them.
+   These times are measured by a clock that does not jump.
 7. What the store fails at is asked again for `PATIENCE` seconds; then the source fails.
 8. The partition ends when a record or the connector says so. Records that stand behind its end
    mean that rows are gone.
@@ -94,6 +100,9 @@ class SourceStart:
     """What the last chunk before it carried."""
     log: IngressLog | None = None
     """From the record on that `resume` names, or the first; None: the source has no log."""
+    incarnation: int = 0
+    owns_log: bool = False
+    """Whether its connector has rows that no record stands before; see rule 6."""
 
 
 class SourceMachine:
@@ -111,6 +120,10 @@ class SourceMachine:
         self._idle = None if idle is None or self._log is None else idle / 1e6
         self._heard = 0.0
         """When something came last, or was claimed."""
+        self._owns_log = start.owns_log and self._idle is not None
+        self._incarnation, self._is_owner = start.incarnation, False
+        self._looked = 0.0
+        """When it was last known that nobody else has written to the log."""
         self._now, self._clock = 0.0, 0
         self._over = False
         self._steps = self._run()
@@ -130,7 +143,7 @@ class SourceMachine:
         self._offset = opened.offset
         while not self._over:
             yield from self._replay()
-            if not self._over:
+            if not self._over and (yield from self._own()):
                 yield from self._go_on()
         yield Give(None)
 
@@ -152,6 +165,7 @@ class SourceMachine:
                 case Finished():
                     self._over = True
                 case Rows(chunk):
+                    yield from self._look()
                     yield from self._give(chunk)
 
     def _rows_until(self, offset: int) -> _Steps[None]:
@@ -202,7 +216,7 @@ class SourceMachine:
     def _append(self, record: IngressRecord) -> _Steps[bool]:
         """Whether it was written; rule 3."""
         assert self._log is not None
-        self._heard = self._now
+        self._heard = self._looked = self._now
         ref = yield from self._talk(self._log.append(record))
         if ref is not None:
             yield from self._take(Logged(record, ref), own=True)
@@ -211,16 +225,40 @@ class SourceMachine:
     def _take(self, found: Logged, *, own: bool = False, stop: int | None = None) -> _Steps[None]:
         """A record takes effect."""
         record, again = found.record, found.ref == self._record
+        if self._owns_log and record.owner > self._incarnation:
+            raise self._overtaken(record.owner)
         accepted = yield Accept(record, own, stop)
         assert isinstance(accepted, Accepted)
         self._record = found.ref
         self._over = record.ends
         if record.claim is not None:
             if record.offset < self._offset and not again:
-                raise LogCollected(f"the log of {self._partition} has a claim before its rows")
+                raise LogCollected(f"a claim of the log of {self._partition} is before its rows")
             if record.offset >= self._start:
                 yield from self._give(self._claiming(record.claim, accepted.state))
         self._offset, self._state = accepted.offset, accepted.state
+
+    def _own(self) -> _Steps[bool]:
+        """Rule 6a: whether this instance may go on at the end of the log."""
+        if not self._owns_log or self._is_owner:
+            return True
+        record = IngressRecord(self._offset, owner=self._incarnation)
+        self._is_owner = yield from self._append(record)
+        self._heard = self._now
+        return self._is_owner
+
+    def _look(self) -> _Steps[None]:
+        """Rule 6b."""
+        if not self._owns_log or self._idle is None or self._now - self._looked < self._idle / 2:
+            return
+        looked = self._now
+        found = yield from self._read()
+        if found is not None:
+            raise self._overtaken(found.record.owner)
+        self._looked = looked
+
+    def _overtaken(self, by: int) -> LogCollected:
+        return LogCollected(f"incarnation {by} has taken over the log of {self._partition}")
 
     def _due_claim(self) -> int | None:
         """Rule 4: the time to claim now, if any."""

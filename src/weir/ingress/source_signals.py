@@ -34,6 +34,8 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     read: int = 0
     digest: str = ""
     """Of a file that grows: its first `read` bytes have this digest, and must keep it."""
+    owner: int = 0
+    """The incarnation of the source that alone may claim from here on."""
 
 
 # --- the log ---------------------------------------------------------------------------------

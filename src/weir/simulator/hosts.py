@@ -93,6 +93,7 @@ class Hosts:
         self.alive.remove(host)
         self._world.store.die_writing(host)
         self._world.network.cut_off(host)
+        self._world.sources.leave(host)
 
     def _falls(self, step: Step, span: RowSpan) -> bool:
         """Whether the host dies at this piece of a step, of poison or by chance."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from weir.runtime.instance import MakeInstance
 from weir.runtime.strategies import Strategy
 from weir.runtime.topology import Topology
 from weir.simulator.faults import Poison
+from weir.simulator.timeline import Timeline
 
 When: TypeAlias = Literal["before", "torn", "after"]
 """Where at a durable step its writer dies: before it, half-way, or before it hears of the end."""
@@ -41,6 +42,8 @@ class SimulatedJob:
     host_settings: HostSettings = field(default_factory=HostSettings)
     manager_settings: ManagerSettings = field(default_factory=ManagerSettings)
     poison: Poison | None = None
+    feeds: Sequence[Callable[[Timeline], None]] = ()
+    """What begins to bring rows when the job starts."""
 
 
 class Falls(BaseException):
@@ -73,6 +76,8 @@ class SimulatedHost:
     frozen_until: float = 0.0
     cut_until: float = 0.0
     ahead: float = 0.0
+    jumped: float = 0.0
+    """By how much its clock is ahead of the time."""
     turn: int = 0
     """The number of its next step: one that was put off is done by an earlier one."""
     is_idle: bool = False

@@ -12,12 +12,16 @@ what is lost; it never gives another answer, and never goes on for ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from weir.errors import SnapshotCorrupt
+from weir.errors import RunError, SnapshotCorrupt
+from weir.files.chunks import Partition
 from weir.job.commits import decode_commit, decode_part, read_part
 from weir.job.committed import commits
 from weir.job.manager import ManagerSettings
@@ -33,8 +37,10 @@ from weir.runtime.instances import InstanceMaker
 from weir.runtime.strategies import Strategy
 from weir.runtime.topology import make_topology
 from weir.simulator.faults import Faults, drawn_faults
+from weir.simulator.logged_truth import LoggedPartition, log_before
 from weir.simulator.processes import SimulatedJob, When
 from weir.simulator.simulated_disk import SimulatedDisk
+from weir.simulator.timeline import Timeline
 from weir.simulator.witness import Truth, Witness, truth_of
 from weir.simulator.workloads import MOST_ROWS, Workload, choose, make_workload, workload_names
 from weir.simulator.world import World
@@ -86,9 +92,9 @@ class Wish:
         return faults if self.until is None else replace(faults, until=self.until)
 
 
-def built_in(seed: int) -> Workload:
-    """The built-in workload of a seed, with its rows."""
-    return make_workload(choose(seed, workload_names()), seed)
+def built_in(seed: int, names: Sequence[str] | None = None) -> Workload:
+    """The built-in workload of a seed (one of `names`), with its rows."""
+    return make_workload(choose(seed, names or workload_names()), seed)
 
 
 def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -> SeedResult:
@@ -104,25 +110,63 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
     parallelism = int(rng.integers(1, 4))
     if wish.parallelism is not None:
         parallelism = wish.parallelism
-    truth = truth_of(chosen, parallelism)
-    job = make_job(chosen, parallelism, rng, wish.strategy)
-    witness = Witness(truth, job.topology)
-    make = job.make
-    hosts = wish.hosts if wish.hosts is not None else job.hosts
-    watched = replace(job, make=lambda *given: witness.watch(make(*given)), hosts=hosts)
-    world = World(watched, np.random.default_rng([seed, 4]), faults)
-    world.store.crashes.update(wish.crashes or {})
-    world.stop_at = wish.stop_at
-    try:
-        ended = world.run()
-        reason = judge(world, truth, witness, ended.error)
-    except Exception as error:  # a seed that breaks a machine is a result, shown with its story
-        reason = f"{type(error).__name__}: {error}"
+    with opened(chosen) as (followed, feeds):
+        job = make_job(followed, parallelism, rng, wish.strategy)
+        truth = truth_of(chosen, parallelism) if chosen.feeds is None else None
+        witness = Witness(truth, job.topology)
+        make = job.make
+        hosts = wish.hosts if wish.hosts is not None else job.hosts
+        watched = replace(
+            job, make=lambda *given: witness.watch(make(*given)), hosts=hosts, feeds=feeds
+        )
+        world = World(watched, np.random.default_rng([seed, 4]), faults)
+        world.store.crashes.update(wish.crashes or {})
+        world.stop_at = wish.stop_at
+        try:
+            ended = world.run()
+            if truth is None and not ended.error:
+                truth = truth_of(over_its_log(chosen, world), parallelism)
+            reason = judge(world, truth, witness, ended.error)
+        except Exception as error:  # a seed that breaks a machine is a result, with its story
+            reason = f"{type(error).__name__}: {error}"
     log, steps = tuple(world.time.log), tuple(world.store.steps)
     return SeedResult(seed, chosen.name, reason, log, world.time.now, faults, steps)
 
 
 # --- the job ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(
+    workload: Workload,
+) -> Iterator[tuple[Workload, Sequence[Callable[[Timeline], None]]]]:
+    """A workload with its partitions, and what brings their rows; files lie in a folder of the
+    run's own."""
+    if workload.feeds is None:
+        yield workload, []
+        return
+    with TemporaryDirectory(prefix="weir-seed-") as folder:
+        partitions = {
+            source.name: [f.connector(source, folder) for f in workload.feeds[source.name]]
+            for source in workload.program.sources
+            if source.name in workload.feeds
+        }
+        feeds = [partial(f.begin, folder) for of in workload.feeds.values() for f in of]
+        yield replace(workload, partitions=partitions), feeds
+
+
+def over_its_log(workload: Workload, world: World) -> Workload:
+    """The workload with partitions that say what the log of each source says."""
+    assert workload.feeds is not None
+    partitions: dict[str, list[Partition]] = {name: [] for name in workload.feeds}
+    for vertex, source in world.job.sources.items():
+        if vertex not in world.sources.ends:
+            raise RunError(f"the job has ended, and the source {vertex} has not")
+        log = log_before(world.disk, world.sources.ends[vertex][1])
+        feed = workload.feeds[source.name][len(partitions[source.name])]
+        name = world.job.partitions[vertex].name
+        partitions[source.name].append(LoggedPartition(name, source, feed, log))
+    return replace(workload, partitions=partitions)
 
 
 def make_job(
@@ -167,7 +211,8 @@ def make_job(
         partitions,
         sources,
         cut=cut,
-        pace=lasts * min(cut, MOST_ROWS) / MOST_ROWS,
+        # What is followed comes at its own pace.
+        pace=0.0 if workload.feeds is not None else lasts * min(cut, MOST_ROWS) / MOST_ROWS,
         hosts=int(rng.integers(1, 4)),
         host_settings=HostSettings(
             tail_bytes=int(rng.choice([200, 4000, 1 << 20])),
@@ -202,10 +247,14 @@ def _strategy(
 # --- judging ---------------------------------------------------------------------------------
 
 
-def judge(world: World, truth: Truth, witness: Witness, error: str) -> str:
+def judge(world: World, truth: Truth | None, witness: Witness, error: str) -> str:
     """What is wrong with a run that ended; empty: nothing."""
     if error:
         return "" if _says_what_is_lost(world.disk, error) else f"the job failed: {error}"
+    assert truth is not None
+    unlike = witness.unlike(truth)
+    if unlike:
+        return unlike
     if world.faults.harm:
         world.harm()  # a job that has finished has a store too
         try:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from weir.errors import WeirError
 from weir.files.chunks import Chunk, Partition
 from weir.ingress.connectors.connector import Reading
-from weir.ingress.connectors.registry import has_log, open_reading
-from weir.ingress.ingress_log import IngressLog, LogCollected, begin_log, first_record
-from weir.ingress.source_machine import SourceMachine, SourceStart, log_record
+from weir.ingress.connectors.registry import has_log, open_reading, source_start
+from weir.ingress.ingress_log import LogCollected, begin_log, first_record
+from weir.ingress.source_machine import SourceMachine, log_record
 from weir.ingress.source_signals import (
     Accept,
     Appended,
@@ -109,16 +109,21 @@ class Sources:
             give, source.held = source.held, None
             self._give(source, give)
 
+    def leave(self, host: SimulatedHost) -> None:
+        """A host is gone, and its sources with it."""
+        for source in self._sources.values():
+            if source.host is host and source.reading is not None:
+                source.reading.close()
+
     def _make(self, host: SimulatedHost, pull: Pull) -> SimulatedSource:
         job = self._world.job
         partition, declared = job.partitions[pull.vertex], job.sources[pull.vertex]
-        log: IngressLog | None = None
+        start = source_start(
+            partition, pull.vertex, first=first_record(pull.vertex, TOKEN),
+            offset=pull.offset, resume=pull.resume, log_end=pull.log_end,
+            incarnation=pull.incarnation, writer=f"{host.machine.session} {pull.incarnation}",
+        )  # fmt: skip
         record = log_record(pull.resume)
-        if has_log(partition):
-            first = record or first_record(pull.vertex, TOKEN)
-            writer = f"{host.machine.session} {pull.incarnation}"
-            log = IngressLog(pull.vertex, first, pull.log_end, writer=writer)
-        start = SourceStart(pull.offset, pull.resume, log)
         machine = SourceMachine(declared, partition.name, start, job.cut)
         return SimulatedSource(host, pull.vertex, pull.incarnation, machine, partition, record)
 
@@ -140,9 +145,10 @@ class Sources:
             self._tell(source, SourceFailed(source.vertex, source.incarnation, why))
 
     def _step(self, source: SimulatedSource, signal: SourceSignal | None) -> None:
-        now = self._time.now + source.host.ahead
+        # The clock that tells the time may jump, the one that measures durations does not.
+        now, clock = self._time.now, int((self._time.now + source.host.jumped) * 1e6)
         while True:
-            command = source.machine.next(signal, now, int(self._time.now * 1e6))
+            command = source.machine.next(signal, now, clock)
             signal, reading = None, source.reading
             match command:
                 case Open(state, start):

@@ -53,6 +53,8 @@ class World:
         simulated seconds."""
         time = self.time
         self.sources.begin_logs()
+        for begin in self.job.feeds:
+            begin(time)
         self.managers.start()
         self.hosts.start_all()
         time.after(0.1, self._misfortune)
@@ -137,7 +139,8 @@ class World:
             time.note(f"{session} cut off until {host.cut_until:.3f}")
             self.network.cut_off(host)
         elif time.happens(f.jump / 10):
-            host.ahead += float(time.rng.random() * 30)
+            jump = float(time.rng.random() * 30)
+            host.ahead, host.jumped = host.ahead + jump, host.jumped + jump
 
     def _befall_managers(self) -> None:
         f, time, alive = self.faults, self.time, self.managers.alive
@@ -179,4 +182,5 @@ class World:
         if ledger.finished:
             left += sorted(key for key in self.disk.list() if is_ephemeral(key))
             left += sorted(parts - {c.part.key for c in commits if c.part is not None})
+            left += self.disk.list("ingress/")
         return left

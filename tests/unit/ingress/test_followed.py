@@ -18,11 +18,18 @@ from weir.errors import InputError, PlanError
 from weir.files.chunks import Chunk, Partition
 from weir.files.object_store import ObjectStore
 from weir.ingress.connectors.connector import Connector
-from weir.ingress.connectors.registry import has_end, has_log, open_any, open_reading, rooted
+from weir.ingress.connectors.registry import (
+    has_end,
+    has_log,
+    open_any,
+    open_reading,
+    rooted,
+    source_start,
+)
 from weir.ingress.connectors.tcp import SocketLines
-from weir.ingress.ingress_log import IngressLog, LogCollected, begin_log
+from weir.ingress.ingress_log import IngressLog, LogCollected, begin_log, first_record
 from weir.ingress.source_driver import driven_chunks, talked
-from weir.ingress.source_machine import SourceMachine, SourceStart, log_record
+from weir.ingress.source_machine import SourceMachine, log_record
 from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Rows
 from weir.ingress.unchanged import FileMark, check_not_shorter, marked_chunks
 from weir.plan.nodes import Source
@@ -60,9 +67,13 @@ def followed(
     size: int = 100,
     resume: bytes | None = None,
 ) -> Iterator[Chunk]:
-    first = log_record(resume) or begin_log(store, "0.0", "job")
-    log = IngressLog("0.0", first, writer=uuid4().hex)
-    machine = SourceMachine(of, partition.name, SourceStart(start, resume, log), size)
+    first = first_record("0.0", "job")
+    if resume is None:
+        begin_log(store, "0.0", "job")
+    at = source_start(
+        partition, "0.0", first=first, offset=start, resume=resume, writer=uuid4().hex
+    )
+    machine = SourceMachine(of, partition.name, at, size)
     return driven_chunks(machine, partition, store, after_long())
 
 
@@ -224,7 +235,7 @@ def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
     path.write_bytes(lines(0, 3))
     of = source("tail://a.jsonl", ", idle = 20ms")
     *_, last = islice(follow(of, tmp_path), 4)
-    assert record_number(last) == 4  # how it begins, and three claims
+    assert record_number(last) == 5  # whose it is, how it begins, three claims
     Path(f"{path}.end").touch()
     again = list(again_from(of, tmp_path, last))
     assert [c.cti_times.tolist() for c in again] == [last.cti_times.tolist()]

@@ -63,6 +63,11 @@ class Connector(Protocol):
         """Whether it makes choices, or reads rows that cannot be read again."""
         ...
 
+    @property
+    def has_free_rows(self) -> bool:
+        """Whether rows come at any time, without a record of the log before them."""
+        ...
+
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]: ...
 
     def open(self, state: bytes | None, start: int) -> Reading: ...
@@ -76,6 +81,7 @@ class Endless:
     size = 0
     has_end = False
     has_log = True
+    has_free_rows = False
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         hint = "run it with --runner live"

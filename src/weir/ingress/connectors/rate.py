@@ -51,6 +51,10 @@ class GeneratedRows:
     def has_log(self) -> bool:
         return False
 
+    @property
+    def has_free_rows(self) -> bool:
+        return True
+
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         if self.rows is None:
             raise PlanError(f"'{self.name}' has no end", hint="give ?rows=, or run it live")

@@ -25,7 +25,10 @@ from weir.ingress.connectors.rate import open_rate
 from weir.ingress.connectors.tail import TailedFile
 from weir.ingress.connectors.tcp import SocketLines
 from weir.ingress.connectors.whole import WholeReading
+from weir.ingress.ingress_log import IngressLog
+from weir.ingress.source_machine import SourceStart, log_record
 from weir.plan.nodes import Source
+from weir.reliable.objects import ObjectRef
 
 
 def _tail(source: Source, directory: str) -> Connector:
@@ -66,6 +69,26 @@ def has_end(partition: Partition) -> bool:
 def has_log(partition: Partition) -> bool:
     """Whether a live source of it keeps a log."""
     return isinstance(partition, Connector) and partition.has_log
+
+
+def source_start(
+    partition: Partition,
+    vertex: str,
+    *,
+    first: ObjectRef,
+    offset: int = 0,
+    resume: bytes | None = None,
+    log_end: ObjectRef | None = None,
+    incarnation: int = 0,
+    writer: str,
+) -> SourceStart:
+    """Where the source of a vertex starts: behind `resume`, or at the first record of its log.
+
+    `log_end` is the last record that the job has heard of, `writer` a name that is used once."""
+    if not isinstance(partition, Connector) or not partition.has_log:
+        return SourceStart(offset, resume)
+    log = IngressLog(vertex, log_record(resume) or first, log_end, writer=writer)
+    return SourceStart(offset, resume, log, incarnation, partition.has_free_rows)
 
 
 def open_reading(partition: Partition, state: bytes | None, start: int) -> Reading:

@@ -59,6 +59,7 @@ class TailedFile(Endless):
     source: Source
     name: str
     root: str = ""
+    has_free_rows = True
 
     @property
     def path(self) -> str:

@@ -5,8 +5,10 @@ Rules
 2. A connection that breaks, or cannot be made, is made again. With `?until=eof` the partition ends
    when the other side closes; that is logged too.
 3. With `?acks=yes` the other side is told, on connecting and then on and on, how many rows are
-   durable, so that it can go on there and nothing is lost or sent twice. Without, what stands
-   behind the last line end when it closes is a row.
+   durable, so that it can go on there and nothing is lost or sent twice. What came and was not
+   logged before another instance logged rows is dropped, and asked for anew. Without acks it is
+   logged behind theirs, and what stands behind the last line end when the other side closes is a
+   row.
 """
 
 from __future__ import annotations
@@ -113,6 +115,9 @@ class SocketReading:
         record = accept.record
         if accept.own and record.claim is None:
             self._came.pop(0)
+        elif record.lines and self._acks:
+            self._came.clear()
+            self.close()
         self._at = SocketState(self._lines.offset, self._lines.line)
         self._logged = record.lines
         return Accepted(self.offset, msgspec.msgpack.encode(self._at))

@@ -13,11 +13,11 @@ from weir.events.batch import Batch
 from weir.files.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.files.sinks import json_values
 from weir.files.writers import OutputForm
-from weir.ingress.connectors.registry import has_log
+from weir.ingress.connectors.registry import source_start
 from weir.ingress.ingress import bad_schema, late_schema
-from weir.ingress.ingress_log import IngressLog, first_record
+from weir.ingress.ingress_log import first_record
 from weir.ingress.source_driver import driven_chunks
-from weir.ingress.source_machine import SourceMachine, SourceStart, log_record
+from weir.ingress.source_machine import SourceMachine
 from weir.job.running import HostSettings
 from weir.job.signals import Pull
 from weir.plan.explain import operator_text
@@ -72,11 +72,11 @@ class LiveJob:
         spec = self.topology.vertices[pull.vertex]
         source = source_of(self.plan, spec)
         partition = self.partitions[source.name][spec.index]
-        log: IngressLog | None = None
-        if has_log(partition):
-            first = log_record(pull.resume) or first_record(pull.vertex, self.log_token)
-            log = IngressLog(pull.vertex, first, pull.log_end, writer=uuid4().hex)
-        start = SourceStart(pull.offset, pull.resume, log)
+        start = source_start(
+            partition, pull.vertex, first=first_record(pull.vertex, self.log_token),
+            offset=pull.offset, resume=pull.resume, log_end=pull.log_end,
+            incarnation=pull.incarnation, writer=uuid4().hex,
+        )  # fmt: skip
         machine = SourceMachine(source, partition.name, start, self.cut or CHUNK_ROWS)
         return driven_chunks(machine, partition, store, stopped)
 
