@@ -6,9 +6,9 @@ import pytest
 
 from weir.plan.strategy import Strategy
 from weir.simulator.faults import Faults
+from weir.simulator.processes import When
 from weir.simulator.simulate import SeedResult, Wish, run_seed
 from weir.simulator.workloads import Workload, make_workload
-from weir.simulator.world import When
 
 STRATEGIES = [Strategy("checkpoint"), Strategy("replicate", copies=2)]
 RUNS = [("figure1", 5), ("diamond", 5), ("turned_away", 5)]

@@ -8,10 +8,11 @@ import pytest
 from weir.job.records import last_record
 from weir.job.signals import Ended
 from weir.simulator.faults import Faults, Poison
+from weir.simulator.processes import SimulatedJob
 from weir.simulator.simulate import SeedResult, Wish, committed, make_job, run_seed
 from weir.simulator.witness import Truth, truth_of
 from weir.simulator.workloads import Workload, make_workload
-from weir.simulator.world import SimulatedJob, World
+from weir.simulator.world import World
 
 NEVER_POISON = Faults(fall=0.1, crash=0.3, delay=0.01, until=8.0)
 
@@ -45,7 +46,7 @@ def test_a_poisoned_row_of_a_source_is_named(seed: int) -> None:
     world, ended = poisoned("select", seed, Poison("0.0", row=3))
     assert "vertex 0.0 killed its host 3 times at row 3 of input 0 (" in ended.error, ended
     assert "killed by the simulator" in ended.error and "--resume" in ended.error
-    assert world.poisoned <= 5
+    assert world.hosts.poisoned <= 5
     check_kept(world)
 
 
@@ -58,7 +59,7 @@ def test_a_poisoned_row_of_an_inner_vertex_is_named_through_other_faults(
     vertex = reader_of_two(workload, seed) if name == "left_join" else "1.0"
     faults = Faults(crash=0.3, manager_crash=0.5, lose=0.1, delay=0.01, until=10.0)
     world, ended = poisoned(name, seed, Poison(vertex, row=0), faults)
-    if not world.poisoned:
+    if not world.hosts.poisoned:
         assert not ended.error  # no row came its way
         return
     assert f"vertex {vertex} killed its host 3 times at row 0 of input 0" in ended.error
@@ -70,8 +71,8 @@ def test_an_event_time_that_kills_is_named_whichever_input_comes_last(seed: int)
     workload = make_workload("left_join", seed)
     vertex = reader_of_two(workload, seed)
     world, ended = poisoned("left_join", seed, Poison(vertex, time=9), Faults(delay=0.05))
-    assert f"vertex {vertex} killed its host" in ended.error, (ended, world.log[-40:])
-    assert world.poisoned <= 6
+    assert f"vertex {vertex} killed its host" in ended.error, (ended, world.time.log[-40:])
+    assert world.hosts.poisoned <= 6
     check_kept(world)
 
 

@@ -12,9 +12,9 @@ from property.replaying import JOINS, STATEFUL, random_inputs, random_program
 from weir.ingress.memory import MemoryPartition
 from weir.plan.strategy import Strategy
 from weir.simulator.faults import Faults
+from weir.simulator.processes import When
 from weir.simulator.simulate import Wish, run_seed
 from weir.simulator.workloads import Workload
-from weir.simulator.world import When
 
 SEEDS = 150
 CHUNK = 25

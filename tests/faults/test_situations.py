@@ -107,7 +107,7 @@ def largest_store(rows: int) -> int:
     world = World(steady, np.random.default_rng(5), Faults(delete_fails=0.1))
     assert world.run(limit=600.0) == Ended()
     assert not world.sweep()
-    return world.largest
+    return world.store.largest
 
 
 def test_the_store_of_a_long_run_stays_as_small_as_that_of_a_short_one() -> None:

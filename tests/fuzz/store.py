@@ -16,7 +16,9 @@ import pyarrow as pa
 from machine.jobs import checkpoint, entry, rows, segment
 from weir.errors import SnapshotCorrupt
 from weir.files.sidecar import Sidecar, read_sidecar, sidecar_schema, write_sidecar
-from weir.ingress.ingress_log import IngressLog, IngressRecord, first_place
+from weir.ingress.ingress_log import IngressLog, first_record
+from weir.ingress.source_driver import talked
+from weir.ingress.source_signals import IngressRecord
 from weir.job.commits import Commit, decode_commit, decode_part, encode_part
 from weir.job.job_record import JobRecord, OutputRecord, encode_job, read_job
 from weir.job.ledger import Ledger, decode_ledger
@@ -83,14 +85,15 @@ class LogStore(OneObject):
 
 
 def _log(body: bytes) -> object:
-    first = first_place("0.0", "token")
+    first = first_record("0.0", "token")
     second = ObjectRef.of(ingress_key("0.0", 1), body)  # the job has heard of it
-    return IngressLog(LogStore(body), "0.0", first, second).read()
+    log, store = IngressLog("0.0", first, second, writer="w"), LogStore(body)
+    talked(log.begin(), store)
+    return talked(log.read(), store)
 
 
 def _log_sample() -> bytes:
-    first = first_place("0.0", "token").ref
-    assert first is not None
+    first = first_record("0.0", "token")
     record = IngressRecord(3, b"a\nb\n", writer="token", before=first.seal)
     return encode_record(ingress_key("0.0", 1), record)
 

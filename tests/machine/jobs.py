@@ -45,9 +45,8 @@ class Copying:
         self.cursors = make_cursors(spec)
         self.cti, self.events, self.state_rows, self.next_offset = 0, 0, 0, 0
         self.turned_away = (0, 0)
-        self.log_place: object = None
-        self.log_number = 0
-        self.log_end: ObjectRef | None = None
+        self.resume: bytes | None = None
+        self.log_record: ObjectRef | None = None
         self.caught_up = True
         self._chunks: list[Entry | None] = []
 

@@ -4,12 +4,31 @@ import numpy as np
 import pytest
 
 from weir.errors import SnapshotCorrupt
-from weir.files.chunks import LogPlace
-from weir.ingress.ingress_log import IngressLog, IngressRecord, LogCollected, begin_log
+from weir.ingress.ingress_log import IngressLog, LogCollected, begin_log
+from weir.ingress.source_driver import talked
+from weir.ingress.source_signals import IngressRecord
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import ingress_key
+from weir.reliable.keys import ingress_key, number_of
 from weir.reliable.objects import ObjectRef
 from weir.simulator.simulated_disk import SimulatedDisk
+
+
+class SyncLog:
+    """A log and its store, without a source."""
+
+    def __init__(
+        self, disk: SimulatedDisk, start: ObjectRef, end: ObjectRef | None = None, name: str = "w"
+    ) -> None:
+        self._disk = disk
+        self._log = IngressLog("0.0", start, end, writer=name)
+        talked(self._log.begin(), disk)
+
+    def read(self) -> tuple[int, ObjectRef] | None:
+        found = talked(self._log.read(), self._disk)
+        return None if found is None else (found.record.offset, found.ref)
+
+    def append(self, offset: int = 0) -> ObjectRef | None:
+        return talked(self._log.append(IngressRecord(offset)), self._disk)
 
 
 class Instances:
@@ -20,7 +39,8 @@ class Instances:
         self._rng = np.random.default_rng(seed)
         self._disk = SimulatedDisk(np.random.default_rng(0))
         self._checkpoint = begin_log(self._disk, "0.0", "job")
-        self._logs: list[IngressLog] = []
+        self._logs: list[SyncLog] = []
+        self._names = 0
         self._deleted = 0
         self.story: dict[int, ObjectRef] = {}
         self.behind = 0
@@ -28,8 +48,10 @@ class Instances:
     def step(self) -> None:
         match int(self._rng.integers(6)):
             case 0:
-                self._logs.append(IngressLog(self._disk, "0.0", self._checkpoint))
-            case 1 if self._deleted < self._checkpoint.number:
+                self._names += 1
+                name = f"writer {self._names}"
+                self._logs.append(SyncLog(self._disk, self._checkpoint, name=name))
+            case 1 if self._deleted < number_of(self._checkpoint.key):
                 self._disk.delete([ingress_key("0.0", self._deleted)])
                 self._deleted += 1
             case _ if self._logs:
@@ -40,13 +62,15 @@ class Instances:
                     self.behind += 1
                     self._logs.remove(log)
 
-    def _go_on(self, log: IngressLog) -> None:
-        if log.read() is None and not log.append(IngressRecord(0)):
+    def _go_on(self, log: SyncLog) -> None:
+        found = log.read()
+        ref = log.append() if found is None else found[1]
+        if ref is None:
             return
-        place: LogPlace = log.place(0)
-        assert self.story.setdefault(place.number, place.ref) == place.ref
-        if place.number > self._checkpoint.number and self._rng.random() < 0.3:
-            self._checkpoint = place
+        number = number_of(ref.key)
+        assert self.story.setdefault(number, ref) == ref
+        if number > number_of(self._checkpoint.key) and self._rng.random() < 0.3:
+            self._checkpoint = ref
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -58,33 +82,36 @@ def test_no_two_instances_believe_different_records(seed: int) -> None:
     assert instances.behind > 0
 
 
-def replayed(disk: SimulatedDisk, start: LogPlace, end: ObjectRef) -> list[int]:
-    log = IngressLog(disk, "0.0", start, end)
+def replayed(disk: SimulatedDisk, start: ObjectRef, end: ObjectRef) -> list[int]:
+    log = SyncLog(disk, start, end)
     found = []
     while (record := log.read()) is not None:
-        found.append(record.offset)
+        found.append(record[0])
     return found
+
+
+def logged(count: int) -> tuple[SimulatedDisk, ObjectRef, list[ObjectRef]]:
+    disk = SimulatedDisk(np.random.default_rng(0))
+    begin = begin_log(disk, "0.0", "job")
+    log = SyncLog(disk, begin)
+    written = [log.append(offset) for offset in range(count)]
+    disk.settle()
+    return disk, begin, [ref for ref in written if ref is not None]
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_harm_to_a_log_is_found_or_changes_nothing(seed: int) -> None:
     """The manager's record knows of the sixth record; eight were written."""
     rng = np.random.default_rng(seed)
-    disk = SimulatedDisk(np.random.default_rng(0))
-    begin = begin_log(disk, "0.0", "job")
-    log = IngressLog(disk, "0.0", begin)
-    places = []
-    for offset in range(8):
-        assert log.append(IngressRecord(offset))
-        places.append(log.place(offset))
-    disk.settle()
-    start = begin if seed % 2 else places[2]
+    disk, begin, written = logged(8)
+    assert len(written) == 8
+    start = begin if seed % 2 else written[2]
     for _ in range(int(rng.integers(1, 3))):
         disk.harm(rng)
     disk.settle()
     whole = list(range(8)) if seed % 2 else list(range(2, 8))
     try:
-        found = replayed(disk, start, places[5].ref)
+        found = replayed(disk, start, written[5])
     except (SnapshotCorrupt, LogCollected) as error:
         assert any(key in str(error) for key in disk.harmed) or "is gone" in str(error)
         return
@@ -96,28 +123,16 @@ def test_a_damaged_last_record_that_nothing_knows_of_is_written_anew() -> None:
     disk = SimulatedDisk(np.random.default_rng(0))
     begin = begin_log(disk, "0.0", "job")
     disk.put(ingress_key("0.0", 1), b"torn")
-    log = IngressLog(disk, "0.0", begin)
+    log = SyncLog(disk, begin)
     assert log.read() is None
-    assert log.append(IngressRecord(4))
-    assert replayed(disk, begin, log.place(4).ref) == [4]
-
-
-def logged(count: int) -> tuple[SimulatedDisk, LogPlace, list[LogPlace]]:
-    disk = SimulatedDisk(np.random.default_rng(0))
-    begin = begin_log(disk, "0.0", "job")
-    log = IngressLog(disk, "0.0", begin)
-    places = []
-    for offset in range(count):
-        assert log.append(IngressRecord(offset))
-        places.append(log.place(offset))
-    disk.settle()
-    return disk, begin, places
+    ref = log.append(4)
+    assert ref is not None and replayed(disk, begin, ref) == [4]
 
 
 def test_the_last_record_that_the_job_has_heard_of_must_be_there() -> None:
-    disk, begin, places = logged(4)
-    end = places[-1].ref
-    assert end is not None and replayed(disk, begin, end) == [0, 1, 2, 3]
+    disk, begin, written = logged(4)
+    end = written[-1]
+    assert replayed(disk, begin, end) == [0, 1, 2, 3]
     disk.delete([end.key])
     with pytest.raises(SnapshotCorrupt, match=end.key):
         replayed(disk, begin, end)
@@ -125,9 +140,8 @@ def test_the_last_record_that_the_job_has_heard_of_must_be_there() -> None:
 
 def test_a_record_that_is_another_is_found_by_the_one_behind_it() -> None:
     """It is whole, under its own name, and follows the one before it."""
-    disk, begin, places = logged(4)
-    before, third, end = (places[i].ref for i in (1, 2, 3))
-    assert before is not None and third is not None and end is not None
+    disk, begin, written = logged(4)
+    before, third, end = written[1:]
     other = IngressRecord(2, b"other rows", writer="x", before=before.seal)
     disk.put(third.key, encode_record(third.key, other))
     with pytest.raises(SnapshotCorrupt, match=f"{end.key} does not follow"):

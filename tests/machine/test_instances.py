@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
 from weir.events.batch import START, empty_batch
-from weir.files.chunks import LogPlace
+from weir.ingress.source_machine import Resume
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.plan.strategy import Strategy
@@ -20,9 +21,9 @@ from weir.reliable.vertex import Snapshot
 from weir.runtime.instance import Instance
 from weir.runtime.instances import InstanceMaker, PartitionInstance
 from weir.runtime.topology import VertexSpec, make_topology
+from weir.simulator.processes import SimulatedJob
 from weir.simulator.simulate import make_job
 from weir.simulator.workloads import Workload, make_workload
-from weir.simulator.world import SimulatedJob
 
 
 def one_partition(name: str) -> Workload:
@@ -110,20 +111,17 @@ def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
     pair = Pair(job)
     source = pair.source
     assert isinstance(source, PartitionInstance)
-    assert (source.log_place, source.log_number) == (None, 0)
+    assert (source.resume, source.log_record) == (None, None)
     (chunk, other, *_) = job.partitions[pair.specs[0].id].chunks(5)
-    found = ["b", "a"]
-    place = LogPlace(ObjectRef(ingress_key("0.0", 7), 0, 9, 9, "ab"), 3, 4, found, len(found))
-    found.append("c")
-    source.take_chunk(replace(chunk, place=place))
+    record = ObjectRef(ingress_key("0.0", 7), 0, 9, 9, "ab")
+    resume = msgspec.msgpack.encode(Resume(record, b"only the connector can read it"))
+    source.take_chunk(replace(chunk, resume=resume))
     source.work()
     source.take_chunk(other)  # not of the log: it stays where it was
     source.work()
     again = job.make(pair.specs[0], {}, pair.snapshots()[0])
-    assert isinstance(again, PartitionInstance) and again.log_place is not None
-    back = again.log_place
-    assert (back.ref, back.offset, back.line) == (place.ref, 3, 4)
-    assert back.files == ("b", "a") and (again.log_number, again.log_end) == (7, place.ref)
+    assert isinstance(again, PartitionInstance)
+    assert (again.resume, again.log_record) == (resume, record)
 
 
 def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:

@@ -51,7 +51,7 @@ BUGS = (
     Bug("a log may lack records that are known", _LOG,
         "if not later or number_of(later) < self._number:", "if True:", _MACHINE),
     Bug("a log's records need not follow one another", _LOG,
-        "if record.before != self._before:", "if False:", _MACHINE),
+        "if found.record.before != self._before:", "if False:", _MACHINE),
     Bug("another format's store is read", "job/job_record.py",
         "if version != str(FORMAT) or len(head) == len(version):", "if False:", _MACHINE),
     Bug("a sweep deletes parts whose commit is lost", "job/sweeping.py",

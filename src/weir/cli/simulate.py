@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -47,6 +48,10 @@ def simulate(
     until: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Faults cease after this long.")
     ] = None,
+    workloads: Annotated[
+        str,
+        typer.Option(metavar="PATTERN,…", help="Only workloads of these names (`followed_*`)."),
+    ] = "*",
     harm: Annotated[
         float,
         typer.Option(
@@ -70,28 +75,41 @@ def simulate(
     """
     with clean_errors(debug):
         wish = _wish(faults, until, harm)
+        names = _names(workloads)
         passed = (
-            _run_many(range(first, first + seeds), wish, jobs, as_json)
+            _run_many(range(first, first + seeds), names, wish, jobs, as_json)
             if seed is None
-            else _run_one(seed, wish, as_json)
+            else _run_one(seed, names, wish, as_json)
         )
     raise typer.Exit(DONE if passed else FAILED)
 
 
-def _run_one(seed: int, wish: Wish, as_json: bool) -> bool:
-    from weir.simulator.simulate import run_seed
+def _names(patterns: str) -> tuple[str, ...]:
+    """The workloads whose names match one of these."""
+    from weir.simulator.workloads import workload_names
 
-    result = run_seed(seed, wish=wish)
+    known = workload_names()
+    given = [p.strip() for p in patterns.split(",")]
+    for pattern in given:
+        if not fnmatch.filter(known, pattern):
+            raise Usage(f"--workloads: '{pattern}' matches none of {', '.join(known)}")
+    return tuple(n for n in known if any(fnmatch.fnmatchcase(n, p) for p in given))
+
+
+def _run_one(seed: int, names: tuple[str, ...], wish: Wish, as_json: bool) -> bool:
+    from weir.simulator.simulate import built_in, run_seed
+
+    result = run_seed(seed, partial(built_in, names=names), wish)
     _tell_one(result, as_json)
     return result.passed
 
 
-def _run_many(seeds: range, wish: Wish, jobs: int, as_json: bool) -> bool:
+def _run_many(seeds: range, names: tuple[str, ...], wish: Wish, jobs: int, as_json: bool) -> bool:
     failed: list[tuple[str, SeedResult]] = []
     count = len(seeds)
-    for result in _tracked(_results(seeds, wish, jobs), count):
+    for result in _tracked(_results(seeds, names, wish, jobs), count):
         if not result.passed:
-            failed.append(_made_small(result, wish))
+            failed.append(_made_small(result, names, wish))
             if not as_json:
                 _tell_failure(*failed[-1])
     if as_json:
@@ -119,10 +137,12 @@ def _wish(faults: str | None, until: float | None, harm: float) -> Wish:
     return Wish(kinds=kinds, until=until, harm=harm)
 
 
-def _results(seeds: Sequence[int], wish: Wish, jobs: int) -> Iterator[SeedResult]:
-    from weir.simulator.simulate import run_seed
+def _results(
+    seeds: Sequence[int], names: tuple[str, ...], wish: Wish, jobs: int
+) -> Iterator[SeedResult]:
+    from weir.simulator.simulate import built_in, run_seed
 
-    run = partial(run_seed, wish=wish)
+    run = partial(run_seed, workload=partial(built_in, names=names), wish=wish)
     if jobs == 1:
         yield from map(run, seeds)
         return
@@ -130,15 +150,16 @@ def _results(seeds: Sequence[int], wish: Wish, jobs: int) -> Iterator[SeedResult
         yield from pool.map(run, seeds, chunksize=10)
 
 
-def _made_small(result: SeedResult, wish: Wish) -> tuple[str, SeedResult]:
+def _made_small(result: SeedResult, names: tuple[str, ...], wish: Wish) -> tuple[str, SeedResult]:
     """The command that repeats a failure with as few faults as will do, and what comes of it."""
-    from weir.simulator.simulate import minimise
+    from weir.simulator.simulate import built_in, minimise
 
-    small, shown = minimise(result, wish=wish)
+    small, shown = minimise(result, partial(built_in, names=names), wish)
     kinds = ",".join(small.kinds or ()) or "none"
     ends = f" --until {small.until:g}" if small.until is not None else ""
     ends += f" --harm {small.harm:g}" if small.harm else ""
-    return f"weir simulate --seed {result.seed} --faults {kinds}{ends}", shown
+    only = f"weir simulate --seed {result.seed} --workloads {result.workload}"
+    return f"{only} --faults {kinds}{ends}", shown
 
 
 def _tell_failure(command: str, result: SeedResult) -> None:

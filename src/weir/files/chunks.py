@@ -3,6 +3,7 @@
 Contract
 1. A partition is one file. Its data rows are numbered from 0 (the *offset*), bad ones
    included; explicit CTIs have no number. Offsets depend on the file alone, never on chunks.
+   Of what is no file they grow, and may have gaps.
 2. A reader judges form only (is this line a row of these columns?). It never raises for a bad
    row: it lists it, and the ingress decides, in offset order.
 3. `chunks(size, start)` gives the rows from offset `start` on; a CTI that stands right before
@@ -26,8 +27,6 @@ import pyarrow as pa
 
 from weir.events.batch import Int64s
 from weir.plan.operators.source import MAX_RECORD
-from weir.reliable.keys import number_of
-from weir.reliable.objects import ObjectRef
 
 Columns = Sequence[tuple[str, pa.DataType]]
 
@@ -50,30 +49,6 @@ class BadRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LogPlace:
-    """Where a source is in its log: at this record (none: it has no log), before which the
-    partition had `offset` rows and `line` was the next, and these files were found. Of the file
-    that it reads, `read` bytes are behind it, with this digest (`unchanged.py`)."""
-
-    ref: ObjectRef | None = None
-    offset: int = 0
-    line: int = 1
-    _found: Sequence[str] = field(default=(), repr=False)
-    _found_count: int = 0
-    read: int = 0
-    digest: str = ""
-
-    @property
-    def number(self) -> int:
-        return 0 if self.ref is None else number_of(self.ref.key)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        # The list is shared by all places of a run and only grows.
-        return tuple(self._found[: self._found_count])
-
-
-@dataclass(frozen=True, slots=True)
 class Chunk:
     """Some rows of a partition.
 
@@ -90,8 +65,8 @@ class Chunk:
     cti_places: Int64s = field(default_factory=lambda: NO_TIMES)
     bad: tuple[BadRow, ...] = ()
     read: int = 0
-    place: LogPlace | None = None
-    """Of a source with a log: where the rows stand in it."""
+    resume: bytes | None = None
+    """Where a live source goes on behind the chunk; only the source can read it."""
 
     def line(self, row: int) -> int | None:
         return None if self.lines is None else int(self.lines[row])

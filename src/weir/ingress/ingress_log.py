@@ -4,9 +4,10 @@ Rules
 1. A record says what happened at an offset of the partition: rows that came (their text), a claim
    made by the clock, a file that was found, the end. It is durable before it takes effect.
 2. Records are numbered and made once each. Of two instances that write the next one, the second
-   takes the first one's record over, and writes its own behind it.
+   takes the first one's record over, and writes its own behind it. A writer that was told of a
+   failure, or of a record that is there already, knows its own by its name.
 3. A source that starts again goes through the records first, so it says the same again; it begins
-   with the record that the last rows before its snapshot came from (`LogPlace`).
+   with the record that the last rows before its snapshot came from.
 4. Records before that one are deleted, the smallest number first. Whoever reads or writes record k
    then looks whether the record before it is still the one it knows. If so, k was never deleted
    either. If not, others are ahead (`LogCollected`): a record that was made anew under the number
@@ -16,18 +17,28 @@ Rules
    of. So one that is lost or changed is found, and is an error: what stood there is gone. A last
    record that is damaged and that nothing refers to was never written: the next one is written
    behind it, and refers to the one before it.
+
+The log does no I/O: its methods are conversations with a store (`LogTalk`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
-from uuid import uuid4
+from dataclasses import dataclass
 
 import msgspec
 
 from weir.errors import RunError, SnapshotCorrupt
-from weir.files.chunks import LogPlace
+from weir.ingress.source_signals import (
+    Appended,
+    AppendRecord,
+    IngressRecord,
+    ListRecords,
+    LogTalk,
+    ReadRecord,
+    RecordRead,
+    RecordsListed,
+)
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.keys import ingress_key, is_known, number_of
 from weir.reliable.objects import ObjectRef
@@ -44,33 +55,25 @@ class LogCollected(RunError):
     """Records that an instance still needs are gone: it has fallen behind."""
 
 
-class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """See rule 1. `offset` is that of the next row when it was written."""
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A record as it lies in the store."""
 
-    offset: int
-    lines: bytes = b""
-    claim: int | None = None
-    file: str = ""
-    ends: bool = False
-    writer: str = ""
-    before: str = ""
-    """The seal of the record before it."""
-    read: int = 0
-    digest: str = ""
-    """Of a file that grows: its first so many bytes, which it must keep."""
+    record: IngressRecord
+    ref: ObjectRef
 
 
-def begin_log(store: Store, name: str, token: str) -> LogPlace:
+def begin_log(store: Store, name: str, token: str) -> ObjectRef:
     """Make the first record of a log, if it is not there; where a source begins."""
     key, body = _first_record(name, token)
     with suppress(ObjectExists):  # whoever tried to begin this job before has made it
         store.put(key, body, new=True)
-    return first_place(name, token)
+    return ObjectRef.of(key, body)
 
 
-def first_place(name: str, token: str) -> LogPlace:
-    """Where the log of a job's source begins."""
-    return LogPlace(ObjectRef.of(*_first_record(name, token)))
+def first_record(name: str, token: str) -> ObjectRef:
+    """The first record of the log of a job's source."""
+    return ObjectRef.of(*_first_record(name, token))
 
 
 def _first_record(name: str, token: str) -> tuple[str, bytes]:
@@ -79,117 +82,128 @@ def _first_record(name: str, token: str) -> tuple[str, bytes]:
 
 
 class IngressLog:
-    """The log of one partition, from a place on; see the module's rules."""
+    """The log of one partition, from a record on; see the module's rules."""
 
     def __init__(
-        self, store: Store, name: str, start: LogPlace, end: ObjectRef | None = None
+        self, name: str, start: ObjectRef, end: ObjectRef | None = None, *, writer: str
     ) -> None:
-        """`end` is the last record that the job has heard of."""
-        assert start.ref is not None
-        self._store, self._name = store, name
-        self.start, self._end = start, end
-        self._writer = uuid4().hex
-        self._last, self._before = start.ref, ""
-        first = store.get(start.ref.key)
-        try:
-            self._replayed = _decoded(start.ref.key, start.ref.check(first))
-        except SnapshotCorrupt as error:
-            raise LogCollected(f"record {start.number} of the log of {name} is gone") from error
-        self._replays_start = start.number > 0
-        self._number = self._free = start.number + 1
+        """`end` is the last record that the job has heard of; `writer` is nobody else's name."""
+        self._name, self._writer = name, writer
+        self._start, self._end = start, end
+        self._replayed: IngressRecord | None = None
+        """The record that it starts with, until it was read."""
+        self._last, self._before = start, ""
+        """The last record that was read or written, and the seal of the one before it."""
+        self._number = self._free = number_of(start.key) + 1
         """Those of the next record to read and, when there is none, to write."""
 
-    def read(self) -> IngressRecord | None:
+    def begin(self) -> LogTalk[None]:
+        """Look whether the record that it starts with is there."""
+        body = yield from self._get(self._start.key)
+        number = number_of(self._start.key)
+        try:
+            found = _decoded(self._start.key, self._start.check(body))
+        except SnapshotCorrupt as error:
+            raise self._gone(self._start.key) from error
+        self._replayed = found if number > 0 else None
+
+    def read(self) -> LogTalk[Logged | None]:
         """The next record that is there."""
-        if self._replays_start:
-            self._replays_start = False
-            return self._replayed
-        found = self._next()
+        if self._replayed is not None:
+            first, self._replayed = Logged(self._replayed, self._start), None
+            return first
+        found = yield from self._next()
         if found is None:
             return None
-        record, ref = found
-        self._step(ref)
-        if record.before != self._before:
-            raise SnapshotCorrupt(f"{ref.key} does not follow the record before it: {_LOST}")
-        if self._end is not None and ref.key == self._end.key and ref != self._end:
-            raise SnapshotCorrupt(f"{ref.key} is not the record that was written: {_LOST}")
-        return record
+        yield from self._step(found.ref)
+        if found.record.before != self._before:
+            raise SnapshotCorrupt(f"{found.ref.key} does not follow the record before it: {_LOST}")
+        if self._end is not None and found.ref.key == self._end.key and found.ref != self._end:
+            raise SnapshotCorrupt(f"{found.ref.key} is not the record that was written: {_LOST}")
+        return found
 
-    def peek(self) -> IngressRecord | None:
-        """The next record that is there, which is read again; for a look only."""
-        found = self._next()
-        return None if found is None else found[0]
+    def append(self, record: IngressRecord) -> LogTalk[ObjectRef | None]:
+        """Write the next record; None if somebody else's stands there, to be read first."""
+        mine = msgspec.structs.replace(record, writer=self._writer, before=self._last.seal)
+        while True:
+            key = ingress_key(self._name, self._number)
+            body = encode_record(key, mine)
+            ref = ObjectRef.of(key, body)
+            answer = yield AppendRecord(key, body)
+            assert isinstance(answer, Appended)
+            if not answer.stored:
+                found = yield from self._next()
+                if found is None:
+                    self._number = self._free
+                    continue
+                if found.ref != ref:
+                    return None
+            yield from self._step(ref)
+            return ref
 
-    def _next(self) -> tuple[IngressRecord, ObjectRef] | None:
+    def _next(self) -> LogTalk[Logged | None]:
         """The next record, if there is one; an error when there must have been one. Damaged ones
         are passed over: whoever finds that nothing refers to one writes behind it (rule 6)."""
         number, why = self._number, ""
-        while (body := self._store.get(ingress_key(self._name, number))) is not None:
+        while True:
             key = ingress_key(self._name, number)
+            body = yield from self._get(key)
+            if body is None:
+                break
             try:
                 record = _decoded(key, body)
             except SnapshotCorrupt as error:
                 number, why = number + 1, why or str(error)
                 continue
             if why and record.before != self._last.seal:
-                self._check_last()
+                yield from self._check_last()
                 raise SnapshotCorrupt(f"{why}; {key} follows it: {_LOST}")
-            return record, ObjectRef.of(key, body)
+            return Logged(record, ObjectRef.of(key, body))
         self._free = number
         later = self._end.key if self._end is not None else ""
         if not later or number_of(later) < self._number:
-            later = self._later(number)
+            later = yield from self._later(number)
         if not later:
             return None
-        if self._store.get(ingress_key(self._name, number)) is not None:
-            return self._next()  # it has come since
-        self._check_last()
-        why = why or f"{ingress_key(self._name, number)} is not in the store"
-        raise SnapshotCorrupt(f"{why}, but {later} was written: {_LOST}")
+        if (yield from self._get(key)) is not None:
+            return (yield from self._next())  # it has come since
+        yield from self._check_last()
+        raise SnapshotCorrupt(
+            f"{why or f'{key} is not in the store'}, but {later} was written: {_LOST}"
+        )
 
-    def _later(self, number: int) -> str:
+    def _later(self, number: int) -> LogTalk[str]:
         """A record behind this number that is there; empty when there is none."""
-        for key in sorted(self._store.list(f"ingress/{self._name}/")):
-            body = self._store.get(key) if is_known(key) and number_of(key) > number else None
+        listed = yield ListRecords(f"ingress/{self._name}/")
+        assert isinstance(listed, RecordsListed)
+        for key in sorted(listed.keys):
+            if not is_known(key) or number_of(key) <= number:
+                continue
+            body = yield from self._get(key)
             if body is not None and _is_record(key, body):
                 return key
         return ""
 
-    def _check_last(self) -> None:
+    def _check_last(self) -> LogTalk[None]:
         """Rule 4: the last record that was read or written must be there as it was."""
-        body = self._store.get(self._last.key)
+        body = yield from self._get(self._last.key)
         if body is None or ObjectRef.of(self._last.key, body) != self._last:
-            number = number_of(self._last.key)
-            raise LogCollected(f"record {number} of the log of {self._name} is gone")
+            raise self._gone(self._last.key)
 
-    def append(self, record: IngressRecord) -> bool:
-        """Write the next record; False if somebody else's stands there, to be read first."""
-        mine = msgspec.structs.replace(record, writer=self._writer, before=self._last.seal)
-        while True:
-            body = encode_record(self._key, mine)
-            try:
-                self._store.put(self._key, body, new=True)
-            except ObjectExists:
-                if self._next() is not None:
-                    return False
-                self._number = self._free
-                continue
-            self._step(ObjectRef.of(self._key, body))
-            return True
-
-    def place(self, offset: int, line: int = 1, found: Sequence[str] = ()) -> LogPlace:
-        """That of the record that was read or written last."""
-        return LogPlace(self._last, offset, line, found, len(found))
-
-    @property
-    def _key(self) -> str:
-        return ingress_key(self._name, self._number)
-
-    def _step(self, ref: ObjectRef) -> None:
+    def _step(self, ref: ObjectRef) -> LogTalk[None]:
         """A record was read or written; rule 4 says whether it counts."""
-        self._check_last()
+        yield from self._check_last()
         self._before, self._last = self._last.seal, ref
         self._number = number_of(ref.key) + 1
+
+    def _gone(self, key: str) -> LogCollected:
+        number = number_of(key)
+        return LogCollected(f"record {number} of the log of {self._name} is gone ({key})")
+
+    def _get(self, key: str) -> LogTalk[bytes | None]:
+        answer = yield ReadRecord(key)
+        assert isinstance(answer, RecordRead)
+        return answer.body
 
 
 _decoder = msgspec.json.Decoder(IngressRecord)

@@ -16,11 +16,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import BinaryIO
 
+import msgspec
+
 from weir.errors import InputError
-from weir.files.chunks import Chunk, DataFile, LogPlace, Partition
+from weir.files.chunks import Chunk, DataFile, Partition
 from weir.files.columnar import ArrowFile, ParquetFile
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
@@ -71,60 +72,61 @@ class Prefix:
             self.position += len(piece)
 
 
-def prefix_of(file: BinaryIO, name: str, place: LogPlace, rows: int) -> Prefix:
-    """The prefix that was read when a place was noted; InputError when it is another now."""
+class FileMark(msgspec.Struct, frozen=True, array_like=True):
+    """What was read of a file: so many bytes, with this digest."""
+
+    read: int = 0
+    digest: str = ""
+
+
+def prefix_of(file: BinaryIO, name: str, mark: FileMark, rows: int) -> Prefix:
+    """The prefix that a mark was made of; InputError when it is another now."""
     prefix = Prefix()
-    prefix.advance(file, place.read)
-    if prefix.position < place.read:
+    prefix.advance(file, mark.read)
+    if prefix.position < mark.read:
         raise gone("was truncated", name, rows)
-    if place.read and prefix.digest != place.digest:
+    if mark.read and prefix.digest != mark.digest:
         raise gone("does not begin any more with what was read of it", name, rows)
     return prefix
 
 
 def marked_chunks(
-    partition: Partition, size: int, start: int, place: LogPlace | None
-) -> Iterator[Chunk]:
-    """The chunks of a file from `start` on, each with a place that says what was read of it;
-    `place` is that of the row before `start`."""
+    partition: Partition, size: int, start: int, mark: FileMark
+) -> Iterator[tuple[Chunk, FileMark | None]]:
+    """The chunks of a file from `start` on, each with the mark of what was read of it then (None
+    for rows that are in no file); `mark` is that of the row before `start`."""
     match partition:
         case JsonLines() | CsvFile():
-            yield from _text_chunks(partition, size, start, place)
+            yield from _text_chunks(partition, size, start, mark)
         case ParquetFile() | ArrowFile():
-            yield from _whole_chunks(partition, size, start, place)
+            yield from _whole_chunks(partition, size, start, mark)
         case _:
-            yield from partition.chunks(size, start)
+            yield from ((chunk, None) for chunk in partition.chunks(size, start))
 
 
 def _text_chunks(
-    partition: JsonLines | CsvFile, size: int, start: int, place: LogPlace | None
-) -> Iterator[Chunk]:
-    known = place or _NOWHERE
+    partition: JsonLines | CsvFile, size: int, start: int, mark: FileMark
+) -> Iterator[tuple[Chunk, FileMark]]:
     with open(partition.path, "rb") as file:
-        prefix = prefix_of(file, partition.name, known, start)
+        prefix = prefix_of(file, partition.name, mark, start)
         for chunk in partition.chunks(size, start):
             prefix.advance(file, chunk.read)
-            yield replace(chunk, place=replace(known, read=chunk.read, digest=prefix.digest))
+            yield chunk, FileMark(chunk.read, prefix.digest)
 
 
 def _whole_chunks(
-    partition: ParquetFile | ArrowFile, size: int, start: int, place: LogPlace | None
-) -> Iterator[Chunk]:
-    known = place or _NOWHERE
+    partition: ParquetFile | ArrowFile, size: int, start: int, mark: FileMark
+) -> Iterator[tuple[Chunk, FileMark]]:
     edges = _edges(partition)
-    if known.read and (known.read, known.digest) != edges:
+    if mark.read and mark != edges:
         raise gone("is another file now", partition.name, start)
-    marked = replace(known, read=edges[0], digest=edges[1])
     for chunk in partition.chunks(size, start):
-        yield replace(chunk, place=marked)
+        yield chunk, edges
 
 
-def _edges(file: DataFile) -> tuple[int, str]:
+def _edges(file: DataFile) -> FileMark:
     """The size of a file, and a hash of its first and last bytes."""
     with open(file.path, "rb") as opened:
         size = os.fstat(opened.fileno()).st_size
         ends = opened.read(_EDGE), os.pread(opened.fileno(), _EDGE, max(0, size - _EDGE))
-    return size, hashlib.sha256(b"".join(ends)).hexdigest()
-
-
-_NOWHERE = LogPlace()
+    return FileMark(size, hashlib.sha256(b"".join(ends)).hexdigest())

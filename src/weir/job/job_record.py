@@ -37,7 +37,7 @@ class OutputRecord(msgspec.Struct, frozen=True):
         return self.name if self.kind == "rows" else f"{self.kind} rows of {self.name}"
 
 
-FORMAT = 2
+FORMAT = 3
 """The version of the store's layout: what objects there are, and how they are sealed and named."""
 _HEAD = "weir store, format "
 

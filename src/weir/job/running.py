@@ -22,10 +22,12 @@ import msgspec
 
 from weir.errors import SnapshotCorrupt, WeirError
 from weir.events.batch import OPEN
+from weir.files.chunks import Chunk
 from weir.job.commits import Commit, decode_commit, encode_part
 from weir.job.messages import Checkpoint, VertexOrder, VertexReport
 from weir.job.poison import Notes, Phase
 from weir.job.signals import Get, HostCommand, Pull, Put
+from weir.plan.strategy import Strategy
 from weir.reliable.codec import (
     decode_snapshot,
     encode_entries,
@@ -33,14 +35,13 @@ from weir.reliable.codec import (
     encode_snapshot,
 )
 from weir.reliable.digest import Digest, digest
-from weir.reliable.keys import checkpoint_key, commit_key, part_key, segment_key
+from weir.reliable.keys import checkpoint_key, commit_key, number_of, part_key, segment_key
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.replay import needs_of
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 from weir.runtime.instance import Instance, MakeInstance, SinkInstance, SourceInstance
-from weir.runtime.strategies import Strategy
 from weir.runtime.topology import VertexSpec
 
 _T = TypeVar("_T")
@@ -211,7 +212,7 @@ class Running:
         self._saving = Checkpoint(
             ObjectRef(key), self._number, self.order.incarnation,
             snapshot.inputs, snapshot.outputs, needs_of(snapshot),
-            0 if self._source is None else self._source.log_number,
+            self._first_needed,
         )  # fmt: skip
         return [Put(key, lambda: encode_snapshot(key, snapshot))]
 
@@ -359,6 +360,12 @@ class Running:
         is_source = self.spec.kind == "source" and self.instance is not None
         return cast(SourceInstance, self.instance) if is_source else None
 
+    @property
+    def _first_needed(self) -> int:
+        """The number of the first record of a source's log that is needed from here on."""
+        record = None if self._source is None else self._source.log_record
+        return 0 if record is None else number_of(record.key)
+
     def pull(self) -> list[HostCommand]:
         """Ask for the next chunk of a source."""
         source = self._source
@@ -368,11 +375,11 @@ class Running:
         return [
             Pull(
                 self.spec.id, self.order.incarnation, source.next_offset,
-                source.log_place, self.order.log_end,
+                source.resume, self.order.log_end,
             )
         ]  # fmt: skip
 
-    def take_chunk(self, chunk: object) -> None:
+    def take_chunk(self, chunk: Chunk | None) -> None:
         self._pulled = False
         if self._source is not None:
             self._source.take_chunk(chunk)
@@ -424,5 +431,5 @@ class Running:
             self._error,
             dict(self._flushed),
             self._kept,
-            None if source is None else source.log_end,
+            None if source is None else source.log_record,
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from weir.files.chunks import Chunk
 from weir.job.messages import Orders, Pulse, Report
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
@@ -208,8 +209,8 @@ class Pull:
     vertex: str
     incarnation: int
     offset: int
-    place: object = None
-    """Where in its log; see `SourceInstance.log_place`."""
+    resume: bytes | None = None
+    """Where the source goes on; see `SourceInstance.resume`."""
     log_end: ObjectRef | None = None
     """Up to this record the log must be there."""
 
@@ -220,7 +221,7 @@ class ChunkRead:
 
     vertex: str
     incarnation: int
-    chunk: object
+    chunk: Chunk | None
 
 
 @dataclass(frozen=True, slots=True)

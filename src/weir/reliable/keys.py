@@ -136,4 +136,5 @@ _STEPS = {
     "streams": "segment",
     "parts": "part",
     "commits": "commit",
+    "ingress": "log",
 }

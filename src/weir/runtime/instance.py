@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from weir.events.batch import OPEN, START, Batch
+from weir.files.chunks import Chunk
 from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
@@ -64,18 +65,13 @@ class SourceInstance(Instance, Protocol):
     @property
     def next_offset(self) -> int: ...
     @property
-    def log_place(self) -> object:
-        """Where it is in its log, for the driver; None at the beginning."""
+    def resume(self) -> bytes | None:
+        """Where its source goes on, for the source alone; None at the beginning."""
         ...
 
     @property
-    def log_number(self) -> int:
-        """The number of the first record of its log that it needs from here on."""
-        ...
-
-    @property
-    def log_end(self) -> ObjectRef | None:
-        """The last record of its log that it knows of."""
+    def log_record(self) -> ObjectRef | None:
+        """The last record of its log that it knows of, and the first that it still needs."""
         ...
 
     @property
@@ -83,7 +79,7 @@ class SourceInstance(Instance, Protocol):
         """How many rows were late, and how many bad."""
         ...
 
-    def take_chunk(self, chunk: object) -> None: ...
+    def take_chunk(self, chunk: Chunk | None) -> None: ...
 
 
 MakeInstance: TypeAlias = Callable[

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from weir.events.batch import Batch
-from weir.files.chunks import Chunk, LogPlace
+from weir.files.chunks import Chunk
+from weir.ingress.source_machine import log_record
 from weir.plan.horizon import horizons
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import Strategy
@@ -64,23 +65,18 @@ class PartitionInstance:
         return self._vertex.next_offset
 
     @property
-    def log_place(self) -> LogPlace | None:
-        return self._vertex.log_place
+    def resume(self) -> bytes | None:
+        return self._vertex.resume
 
     @property
-    def log_number(self) -> int:
-        return 0 if self.log_place is None else self.log_place.number
-
-    @property
-    def log_end(self) -> ObjectRef | None:
-        return None if self.log_place is None else self.log_place.ref
+    def log_record(self) -> ObjectRef | None:
+        return log_record(self.resume)
 
     @property
     def turned_away(self) -> tuple[int, int]:
         return self._vertex.turned_away
 
-    def take_chunk(self, chunk: object) -> None:
-        assert chunk is None or isinstance(chunk, Chunk)
+    def take_chunk(self, chunk: Chunk | None) -> None:
         self._chunks.append(chunk)
 
     def watch(self, see: See, pieces: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from weir.files.chunks import Partition
-from weir.ingress.sources import open_any
+from weir.ingress.connectors.registry import open_any
 from weir.plan.operators import Source
 from weir.plan.program import Program
 from weir.plan.rewrites.pruning import needed_columns

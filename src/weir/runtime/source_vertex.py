@@ -4,7 +4,7 @@ Rules
 1. A chunk of the partition goes in; the rows that the ingress admits go through the vertex, those
    it turns away to the late and bad streams, where an output asks for them.
 2. Late and bad streams carry no claim before the end: their rows may start at any time.
-3. The snapshot holds where the ingress stands, the vertex, and where the source is in its log. A
+3. The snapshot holds where the ingress stands, the vertex, and the resume state of the connector. A
    fresh source vertex that loads it goes on with the next row of the partition, and writes the
    same rows under the same numbers.
 """
@@ -16,18 +16,17 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from weir.events.batch import OPEN, START, Batch, empty_batch
-from weir.files.chunks import Chunk, LogPlace, Partition
+from weir.files.chunks import Chunk, Partition
 from weir.ingress.ingress import Ingress
 from weir.plan.operators import schema
 from weir.plan.operators.source import SOURCE_ORIGIN_DEPTH
 from weir.reliable.chain import Chain
-from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry, StreamWriter
 from weir.reliable.vertex import RowSpan, See, Snapshot, Vertex
 from weir.runtime.reports import SourceTotal
 from weir.runtime.topology import StreamId, VertexSpec
 
-_INGRESS, _LOG = "$ingress", "$log"
+_INGRESS, _RESUME = "$ingress", "$resume"
 
 
 class SourceVertex:
@@ -45,7 +44,8 @@ class SourceVertex:
         self._late = [_AsideWriter(writers[stream]) for stream in spec.late]
         self._bad = [_AsideWriter(writers[stream]) for stream in spec.bad]
         self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
-        self.log_place: LogPlace | None = None
+        self.resume: bytes | None = None
+        """What the connector needs to go on behind the last chunk, if it needs anything."""
         self.events = 0
         """The rows that were admitted since this instance began."""
 
@@ -93,7 +93,7 @@ class SourceVertex:
         span = RowSpan(0, self.next_offset, chunk.stop, False, START, START)
         self._vertex.see(span, self._nothing)
         admitted = self._ingress.feed(chunk)
-        self.log_place = chunk.place or self.log_place
+        self.resume = chunk.resume or self.resume
         self.events += len(admitted.batch)
         self._vertex.feed(admitted.batch, admitted.cti, chunk.stop)
         for writers, rows in ((self._late, admitted.late), (self._bad, admitted.bad)):
@@ -112,17 +112,17 @@ class SourceVertex:
         inner = self._vertex.snapshot()
         state = {n: pa.array([v], pa.int64()) for n, v in self._ingress.snapshot().items()}
         tables = inner.tables | {_INGRESS: pa.table(state)}
-        if self.log_place is not None:
-            tables = tables | {_LOG: _place_table(self.log_place)}
+        if self.resume is not None:
+            tables = tables | {_RESUME: pa.table({"state": [self.resume]})}
         asides = tuple(writer.written for writer in (*self._late, *self._bad))
         return Snapshot((self.next_offset,), (*inner.outputs, *asides), tables)
 
     def load(self, snapshot: Snapshot) -> None:
         state = snapshot.tables[_INGRESS].to_pylist()[0]
         self._ingress.load(state)
-        rest = {n: t for n, t in snapshot.tables.items() if n not in (_INGRESS, _LOG)}
-        if _LOG in snapshot.tables:
-            self.log_place = _place_of(snapshot.tables[_LOG])
+        rest = {n: t for n, t in snapshot.tables.items() if n not in (_INGRESS, _RESUME)}
+        if _RESUME in snapshot.tables:
+            self.resume = snapshot.tables[_RESUME].column("state")[0].as_py()
         asides = (*self._late, *self._bad)
         at = len(snapshot.outputs) - len(asides)
         self._vertex.load(Snapshot((), snapshot.outputs[:at], rest))
@@ -168,26 +168,3 @@ class PartitionReader:
     def go_on_with(self, vertex: SourceVertex) -> None:
         """Read for another instance of the vertex, from where that one stands."""
         self.vertex, self._chunks = vertex, None
-
-
-def _place_table(place: LogPlace) -> pa.Table:
-    ref = place.ref or ObjectRef("")
-    return pa.table(
-        {
-            "key": [ref.key],
-            "size": [ref.size],
-            "seal": [ref.seal],
-            "offset": [place.offset],
-            "line": [place.line],
-            "files": pa.array([place.files], pa.list_(pa.string())),
-            "read": [place.read],
-            "digest": [place.digest],
-        }
-    )
-
-
-def _place_of(table: pa.Table) -> LogPlace:
-    (row,) = table.to_pylist()
-    files = row["files"]
-    ref = ObjectRef(row["key"], 0, row["size"], row["size"], row["seal"]) if row["key"] else None
-    return LogPlace(ref, row["offset"], row["line"], files, len(files), row["read"], row["digest"])

@@ -12,12 +12,16 @@ what is lost; it never gives another answer, and never goes on for ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from weir.errors import SnapshotCorrupt
+from weir.errors import RunError, SnapshotCorrupt
+from weir.files.chunks import Partition
 from weir.job.commits import decode_commit, decode_part, read_part
 from weir.job.committed import commits
 from weir.job.manager import ManagerSettings
@@ -26,17 +30,20 @@ from weir.job.running import HostSettings
 from weir.plan.horizon import horizons
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
+from weir.plan.strategy import Strategy
 from weir.reliable.digest import Digest, digest
 from weir.reliable.keys import commit_key
 from weir.runtime.instances import InstanceMaker
-from weir.runtime.strategies import Strategy
 from weir.runtime.topology import make_topology
 from weir.runtime.vertices import source_of
 from weir.simulator.faults import Faults, drawn_faults
+from weir.simulator.logged_truth import LoggedPartition, log_before
+from weir.simulator.processes import SimulatedJob, When
 from weir.simulator.simulated_disk import SimulatedDisk
+from weir.simulator.timeline import Timeline
 from weir.simulator.witness import Truth, Witness, truth_of
 from weir.simulator.workloads import MOST_ROWS, Workload, choose, make_workload, workload_names
-from weir.simulator.world import SimulatedJob, When, World
+from weir.simulator.world import World
 
 Choose = Callable[[int], Workload]
 """The workload of a seed."""
@@ -85,9 +92,9 @@ class Wish:
         return faults if self.until is None else replace(faults, until=self.until)
 
 
-def built_in(seed: int) -> Workload:
-    """The built-in workload of a seed, with its rows."""
-    return make_workload(choose(seed, workload_names()), seed)
+def built_in(seed: int, names: Sequence[str] | None = None) -> Workload:
+    """The built-in workload of a seed (one of `names`), with its rows."""
+    return make_workload(choose(seed, names or workload_names()), seed)
 
 
 def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -> SeedResult:
@@ -103,25 +110,63 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
     parallelism = int(rng.integers(1, 4))
     if wish.parallelism is not None:
         parallelism = wish.parallelism
-    truth = truth_of(chosen, parallelism)
-    job = make_job(chosen, parallelism, rng, wish.strategy)
-    witness = Witness(truth, job.topology)
-    make = job.make
-    hosts = wish.hosts if wish.hosts is not None else job.hosts
-    watched = replace(job, make=lambda *given: witness.watch(make(*given)), hosts=hosts)
-    world = World(watched, np.random.default_rng([seed, 4]), faults)
-    world.crashes.update(wish.crashes or {})
-    world.stop_at = wish.stop_at
-    try:
-        ended = world.run()
-        reason = judge(world, truth, witness, ended.error)
-    except Exception as error:  # a seed that breaks a machine is a result, shown with its story
-        reason = f"{type(error).__name__}: {error}"
-    log, steps = tuple(world.log), tuple(world.steps)
-    return SeedResult(seed, chosen.name, reason, log, world.now, faults, steps)
+    with opened(chosen) as (followed, feeds):
+        job = make_job(followed, parallelism, rng, wish.strategy)
+        truth = truth_of(chosen, parallelism) if chosen.feeds is None else None
+        witness = Witness(truth, job.topology)
+        make = job.make
+        hosts = wish.hosts if wish.hosts is not None else job.hosts
+        watched = replace(
+            job, make=lambda *given: witness.watch(make(*given)), hosts=hosts, feeds=feeds
+        )
+        world = World(watched, np.random.default_rng([seed, 4]), faults)
+        world.store.crashes.update(wish.crashes or {})
+        world.stop_at = wish.stop_at
+        try:
+            ended = world.run()
+            if truth is None and not ended.error:
+                truth = truth_of(over_its_log(chosen, world), parallelism)
+            reason = judge(world, truth, witness, ended.error)
+        except Exception as error:  # a seed that breaks a machine is a result, with its story
+            reason = f"{type(error).__name__}: {error}"
+    log, steps = tuple(world.time.log), tuple(world.store.steps)
+    return SeedResult(seed, chosen.name, reason, log, world.time.now, faults, steps)
 
 
 # --- the job ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(
+    workload: Workload,
+) -> Iterator[tuple[Workload, Sequence[Callable[[Timeline], None]]]]:
+    """A workload with its partitions, and what brings their rows; files lie in a folder of the
+    run's own."""
+    if workload.feeds is None:
+        yield workload, []
+        return
+    with TemporaryDirectory(prefix="weir-seed-") as folder:
+        partitions = {
+            source.name: [f.connector(source, folder) for f in workload.feeds[source.name]]
+            for source in workload.program.sources
+            if source.name in workload.feeds
+        }
+        feeds = [partial(f.begin, folder) for of in workload.feeds.values() for f in of]
+        yield replace(workload, partitions=partitions), feeds
+
+
+def over_its_log(workload: Workload, world: World) -> Workload:
+    """The workload with partitions that say what the log of each source says."""
+    assert workload.feeds is not None
+    partitions: dict[str, list[Partition]] = {name: [] for name in workload.feeds}
+    for vertex, source in world.job.sources.items():
+        if vertex not in world.sources.ends:
+            raise RunError(f"the job has ended, and the source {vertex} has not")
+        log = log_before(world.disk, world.sources.ends[vertex][1])
+        feed = workload.feeds[source.name][len(partitions[source.name])]
+        name = world.job.partitions[vertex].name
+        partitions[source.name].append(LoggedPartition(name, source, feed, log))
+    return replace(workload, partitions=partitions)
 
 
 def make_job(
@@ -134,8 +179,10 @@ def make_job(
     counts = plan.vertex_counts(lambda s: len(workload.partitions[s.name]))
     topology = make_topology(plan, counts)
     names = {n: [p.name for p in parts] for n, parts in workload.partitions.items()}
+    sources = {v.id: source_of(plan, v) for v in topology.sources}
     partitions = {
-        v.id: workload.partitions[source_of(plan, v).name][v.index] for v in topology.sources
+        v: workload.partitions[source.name][topology.vertices[v].index]
+        for v, source in sources.items()
     }
     cut = int(rng.choice([1, 2, 3, 7, 100]))
     # How long the inputs last, so that things can go wrong at any stage of the job.
@@ -158,8 +205,10 @@ def make_job(
             ahead_rows=int(apart.choice([0, 5, 1000])),
         ),
         partitions,
+        sources,
         cut=cut,
-        pace=lasts * min(cut, MOST_ROWS) / MOST_ROWS,
+        # What is followed comes at its own pace.
+        pace=0.0 if workload.feeds is not None else lasts * min(cut, MOST_ROWS) / MOST_ROWS,
         hosts=int(rng.integers(1, 4)),
         host_settings=HostSettings(
             tail_bytes=int(rng.choice([200, 4000, 1 << 20])),
@@ -194,10 +243,14 @@ def _strategy(
 # --- judging ---------------------------------------------------------------------------------
 
 
-def judge(world: World, truth: Truth, witness: Witness, error: str) -> str:
+def judge(world: World, truth: Truth | None, witness: Witness, error: str) -> str:
     """What is wrong with a run that ended; empty: nothing."""
     if error:
         return "" if _says_what_is_lost(world.disk, error) else f"the job failed: {error}"
+    assert truth is not None
+    unlike = witness.unlike(truth)
+    if unlike:
+        return unlike
     if world.faults.harm:
         world.harm()  # a job that has finished has a store too
         try:

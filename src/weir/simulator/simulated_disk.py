@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from weir.reliable.keys import is_ephemeral
+from weir.reliable.objects import SEAL
 from weir.reliable.store import Body, ObjectExists
 
 
@@ -30,6 +31,8 @@ class SimulatedDisk:
         self.flipped: list[str] = []
         self.harmed: set[str] = set()
         """What the adversary has had its hands on."""
+        self.log_records: dict[str, tuple[str, bytes]] = {}
+        """Every record that was ever written to a source's log, by its seal."""
         self.ephemeral_bytes = 0
         """The size of what only a running job needs."""
 
@@ -59,6 +62,8 @@ class SimulatedDisk:
             self._set(key, body)
 
     def _set(self, key: str, body: Body) -> None:
+        if key.startswith("ingress/"):
+            self.log_records.setdefault(body[:SEAL].hex(), (key, bytes(body)))
         self._grow(key, len(body) - len(self._objects.get(key, b"")))
         self._objects[key] = bytes(body)
 

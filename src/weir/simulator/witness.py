@@ -51,15 +51,17 @@ def _row_words(rows: Batch) -> np.ndarray:
 
 
 class Witness:
-    """See the module's docstring."""
+    """See the module's docstring. Without a truth (there is none before the log of a followed
+    source is whole) what was read first is what all must read; `unlike` compares it in the end."""
 
-    def __init__(self, truth: Truth, topology: Topology) -> None:
+    def __init__(self, truth: Truth | None, topology: Topology) -> None:
         self._truth, self._topology = truth, topology
+        self._first: dict[str, np.ndarray] = {}
         self._read: dict[tuple[str, str], int] = {}
 
     def watch(self, instance: Instance) -> Instance:
         for cursor in instance.cursors:
-            if cursor.stream in self._truth.streams:
+            if self._truth is None or cursor.stream in self._truth.streams:
                 cursor.on_read = self._saw
         return instance
 
@@ -67,14 +69,36 @@ class Witness:
         where = f"stream {cursor.stream}, read by {cursor.reader}"
         if entry.seq != cursor.position:
             raise RunError(f"{where}: row {entry.seq} came, wanted row {cursor.position}")
-        wanted = self._truth.streams[cursor.stream][:, entry.seq : entry.end]
-        if len(entry.rows) and not np.array_equal(_row_words(entry.rows), wanted):
-            raise RunError(f"{where}: other rows under {entry.seq} to {entry.end}")
+        if len(entry.rows):
+            words = _row_words(entry.rows)
+            wanted = self._known(cursor.stream, entry, words)[:, entry.seq : entry.end]
+            if not np.array_equal(words, wanted):
+                raise RunError(f"{where}: other rows under {entry.seq} to {entry.end}")
         place = (cursor.stream, str(cursor.reader))
         self._read[place] = max(self._read.get(place, 0), entry.end)
 
+    def _known(self, stream: str, entry: Entry, words: np.ndarray) -> np.ndarray:
+        """The words of the stream's rows, with those of this entry if nobody has read them."""
+        if self._truth is not None:
+            return self._truth.streams[stream]
+        known = self._first.get(stream, np.zeros((2, 0), dtype=np.uint64))
+        new = known.shape[1] - entry.seq
+        if 0 <= new < words.shape[1]:
+            known = self._first[stream] = np.concatenate([known, words[:, new:]], axis=1)
+        return known
+
+    def unlike(self, truth: Truth) -> str:
+        """A stream that was read with other rows than it has in truth; empty: none."""
+        self._truth = truth
+        for stream, words in self._first.items():
+            wanted = truth.streams.get(stream, words)
+            if not np.array_equal(words, wanted[:, : words.shape[1]]):
+                return f"{stream} has other rows than the run over its log"
+        return ""
+
     def unread(self) -> str:
         """A stream that a reader has not read to its end; empty: none."""
+        assert self._truth is not None
         for stream, words in self._truth.streams.items():
             for reader in self._topology.readers_of.get(stream, ()):
                 came = self._read.get((stream, str(reader)), 0)

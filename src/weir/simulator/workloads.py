@@ -22,6 +22,9 @@ from weir.ingress.memory import CTI_KEY, MemoryPartition
 from weir.plan.operators import Source
 from weir.plan.program import Program
 from weir.script.program import parse_program
+from weir.simulator.feeds import Feed
+from weir.simulator.followed_workloads import PROGRAMS as FOLLOWED
+from weir.simulator.followed_workloads import followed_program, make_feeds
 
 MOST_ROWS = 60
 KEYS = (None, "a", "b", "c", "d", "e")
@@ -143,15 +146,16 @@ _PROGRAMS = {
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A program with its data in memory."""
+    """A program with its data: in memory, or brought by feeds while it runs."""
 
     name: str
     program: Program
     partitions: Mapping[str, Sequence[Partition]]
+    feeds: Mapping[str, Sequence[Feed]] | None = None
 
 
 def workload_names() -> tuple[str, ...]:
-    return (*_PROGRAMS, *_QUERIES)
+    return (*_PROGRAMS, *_QUERIES, *FOLLOWED)
 
 
 def choose(seed: int, names: Iterable[str]) -> str:
@@ -169,8 +173,11 @@ def choose(seed: int, names: Iterable[str]) -> str:
 
 def make_workload(name: str, seed: int, most_rows: int = MOST_ROWS) -> Workload:
     """A workload with the rows of a seed."""
-    program = _program(name)
     rng = np.random.default_rng([seed, 1])
+    if name in FOLLOWED:
+        program = followed_program(name)
+        return Workload(name, program, {}, make_feeds(program, rng, most_rows))
+    program = _program(name)
     partitions: dict[str, Sequence[Partition]] = {}
     for source in program.sources:
         count = int(rng.integers(1, 4))

@@ -1,5 +1,7 @@
 """Sources without an end: what they say again when they start again, from any offset."""
 
+from __future__ import annotations
+
 import json
 import os
 import socket
@@ -8,24 +10,36 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from weir.errors import InputError, PlanError
-from weir.files.chunks import Chunk, LogPlace
+from weir.files.chunks import Chunk, Partition
 from weir.files.object_store import ObjectStore
-from weir.ingress.connectors.followed import SocketLines, open_followed
-from weir.ingress.following import Followed, Lines
-from weir.ingress.ingress_log import IngressLog, IngressRecord, LogCollected, begin_log
-from weir.ingress.sources import open_any, rooted
-from weir.ingress.unchanged import check_not_shorter, marked_chunks
+from weir.ingress.connectors.connector import Connector
+from weir.ingress.connectors.registry import (
+    has_end,
+    has_log,
+    open_any,
+    open_reading,
+    rooted,
+    source_start,
+)
+from weir.ingress.connectors.tcp import SocketLines
+from weir.ingress.ingress_log import IngressLog, LogCollected, begin_log, first_record
+from weir.ingress.source_driver import driven_chunks, talked
+from weir.ingress.source_machine import SourceMachine, log_record
+from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Rows
+from weir.ingress.unchanged import FileMark, check_not_shorter, marked_chunks
 from weir.plan.operators import Source
-from weir.reliable.keys import ingress_key
+from weir.reliable.keys import ingress_key, number_of
+from weir.reliable.objects import ObjectRef
+from weir.reliable.store import Store
 from weir.script.program import parse_program
 
-NEVER: Callable[[], bool] = lambda: False  # noqa: E731
 LONG = 30.0
 
 
@@ -41,21 +55,42 @@ def source(path: str, options: str = "") -> Source:
 
 
 def follow(
-    of: Source, folder: Path, start: int = 0, size: int = 100, place: LogPlace | None = None
+    of: Source, folder: Path, start: int = 0, size: int = 100, resume: bytes | None = None
 ) -> Iterator[Chunk]:
-    partition = open_followed(of, str(folder))
-    assert partition is not None
-    store = ObjectStore(str(folder / "store"))
-    log = IngressLog(store, "0.0", place or begin_log(store, "0.0", "job"))
-    return partition.follow(size, start, log, after_long())
+    (partition,) = open_any(of, folder)
+    return followed(of, partition, ObjectStore(str(folder / "store")), start, size, resume)
+
+
+def followed(
+    of: Source,
+    partition: Partition,
+    store: Store,
+    start: int = 0,
+    size: int = 100,
+    resume: bytes | None = None,
+) -> Iterator[Chunk]:
+    first = first_record("0.0", "job")
+    if resume is None:
+        begin_log(store, "0.0", "job")
+    at = source_start(
+        partition, "0.0", first=first, offset=start, resume=resume, writer=uuid4().hex
+    )
+    machine = SourceMachine(of, partition.name, at, size)
+    return driven_chunks(machine, partition, store, after_long())
+
+
+def record_number(chunk: Chunk) -> int:
+    """The number of the record that a chunk stands in."""
+    record = log_record(chunk.resume)
+    assert record is not None
+    return number_of(record.key)
 
 
 def again_from(of: Source, folder: Path, chunk: Chunk) -> Iterator[Chunk]:
     """What a source says that starts again behind this chunk, when no earlier record is left."""
-    assert chunk.place is not None
     store = ObjectStore(str(folder / "store"))
-    store.delete(ingress_key("0.0", number) for number in range(chunk.place.number))
-    return follow(of, folder, chunk.stop, place=chunk.place)
+    store.delete(ingress_key("0.0", number) for number in range(record_number(chunk)))
+    return follow(of, folder, chunk.stop, resume=chunk.resume)
 
 
 def lines(first: int, stop: int) -> bytes:
@@ -151,7 +186,7 @@ def test_a_socket_needs_no_record_before_the_one_it_stands_in(tmp_path: Path) ->
                 more.set()
         thread.join()
     assert [int(o) for c in came for o in c.offsets] == list(range(12))
-    assert [c.place.number for c in came if c.place] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert [record_number(c) for c in came] == [1, 1, 2, 2, 3, 3, 4, 4]
     for chunk in came:
         assert offsets(again_from(of, tmp_path, chunk)) == list(range(chunk.stop, 12))
     line = came[-1].lines
@@ -202,7 +237,7 @@ def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
     path.write_bytes(lines(0, 3))
     of = source("tail://a.jsonl", ", idle = 20ms")
     *_, last = islice(follow(of, tmp_path), 4)
-    assert last.place is not None and last.place.number == 4  # how it begins, and three claims
+    assert record_number(last) == 5  # whose it is, how it begins, three claims
     Path(f"{path}.end").touch()
     again = list(again_from(of, tmp_path, last))
     assert [c.cti_times.tolist() for c in again] == [last.cti_times.tolist()]
@@ -211,56 +246,81 @@ def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
 # --- the log itself ------------------------------------------------------------------------------
 
 
-def written(log: IngressLog, count: int) -> list[LogPlace]:
-    places = []
-    for offset in range(count):
-        assert log.append(IngressRecord(offset))
-        places.append(log.place(offset))
-    return places
+class SyncLog:
+    """A log and its store, without a source."""
+
+    def __init__(self, store: Store, start: ObjectRef) -> None:
+        self._store = store
+        self._log = IngressLog("0.0", start, writer=uuid4().hex)
+        talked(self._log.begin(), store)
+
+    def read(self) -> IngressRecord | None:
+        found = talked(self._log.read(), self._store)
+        return None if found is None else found.record
+
+    def append(self, offset: int) -> ObjectRef | None:
+        return talked(self._log.append(IngressRecord(offset)), self._store)
+
+
+def written(log: SyncLog, count: int) -> list[ObjectRef]:
+    made = [log.append(offset) for offset in range(count)]
+    return [ref for ref in made if ref is not None]
 
 
 def test_a_zombie_cannot_write_where_a_record_was_collected(tmp_path: Path) -> None:
     store = ObjectStore(str(tmp_path))
     begin = begin_log(store, "0.0", "job")
-    zombie = IngressLog(store, "0.0", begin)
-    assert zombie.append(IngressRecord(0))
-    late = IngressLog(store, "0.0", zombie.place(0))
+    zombie = SyncLog(store, begin)
+    (first,) = written(zombie, 1)
+    late = SyncLog(store, first)
     assert late.read() is not None
-    ahead = IngressLog(store, "0.0", begin)
+    ahead = SyncLog(store, begin)
     assert ahead.read() is not None
-    *_, place = written(ahead, 5)
-    store.delete(ingress_key("0.0", number) for number in range(place.number))
+    *_, last = written(ahead, 5)
+    store.delete(ingress_key("0.0", number) for number in range(number_of(last.key)))
     with pytest.raises(LogCollected, match="record 1 "):
-        zombie.append(IngressRecord(1))  # makes record 2 anew
+        zombie.append(1)  # makes record 2 anew
     with pytest.raises(LogCollected, match="record 1 "):
         late.read()  # and nobody believes it
     with pytest.raises(LogCollected, match="record 0 "):
-        IngressLog(store, "0.0", begin)
-    after = IngressLog(store, "0.0", place)
+        SyncLog(store, begin)
+    after = SyncLog(store, last)
     assert after.read() is not None and after.read() is None
-    assert after.append(IngressRecord(6)) and not ahead.append(IngressRecord(6))
+    assert after.append(6) and not ahead.append(6)
     assert ahead.read() is not None
 
 
 def test_a_record_made_anew_is_not_the_one_that_was_there(tmp_path: Path) -> None:
     store = ObjectStore(str(tmp_path))
     begin = begin_log(store, "0.0", "job")
-    one, other = IngressLog(store, "0.0", begin), IngressLog(store, "0.0", begin)
-    (place,) = written(one, 1)
+    one, other = SyncLog(store, begin), SyncLog(store, begin)
+    (first,) = written(one, 1)
     assert other.read() is not None
     written(other, 3)
     store.delete(ingress_key("0.0", number) for number in range(4))
     store.put(ingress_key("0.0", 1), store.get(ingress_key("0.0", 4)) or b"")
     with pytest.raises(LogCollected):
-        one.append(IngressRecord(9))
+        one.append(9)
     with pytest.raises(LogCollected):
-        IngressLog(store, "0.0", place)
+        SyncLog(store, first)
 
 
 def test_what_has_no_end_is_for_live_runs(tmp_path: Path) -> None:
     (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
     with pytest.raises(PlanError, match="has no end"):
         next(partition.chunks())
+    assert not has_end(partition) and has_log(partition)
+
+
+@pytest.mark.parametrize(
+    ("path", "ends", "logs"),
+    [("rate://5", False, False), ("rate://5?rows=3", True, False), ("tcp://h:1", False, True)],
+)
+def test_a_connector_says_whether_it_ends_and_keeps_a_log(
+    path: str, ends: bool, logs: bool
+) -> None:
+    (partition,) = open_any(source(path))
+    assert (has_end(partition), has_log(partition)) == (ends, logs)
 
 
 def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
@@ -360,10 +420,9 @@ def test_a_process_in_another_folder_finds_what_it_follows(
     (partition,) = open_any(source(path), ".")
     partition = rooted(partition, str(tmp_path))
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert isinstance(partition, Followed)
+    assert isinstance(partition, Connector)
     store = ObjectStore(str(tmp_path / "store"))
-    log = IngressLog(store, "0.0", begin_log(store, "0.0", "job"))
-    assert values(islice(partition.follow(100, 0, log, NEVER), 1)) == [0, 1, 4]
+    assert values(islice(followed(source(path), partition, store), 1)) == [0, 1, 4]
 
 
 # --- the last line -----------------------------------------------------------------------------
@@ -481,7 +540,7 @@ def test_a_growing_file_is_verified_from_every_place(tmp_path: Path) -> None:
     assert offsets(iter(came)) == [0, 1, 2, 4, 5, 6, 7, 8]
     assert [(row.offset, row.line) for chunk in came for row in chunk.bad] == [(3, 6)]
     for chunk in came:
-        again = follow(of, tmp_path, chunk.stop, size=2, place=chunk.place)
+        again = follow(of, tmp_path, chunk.stop, size=2, resume=chunk.resume)
         said = list(again)
         assert offsets(iter(said)) == [o for o in offsets(iter(came)) if o >= chunk.stop]
         lines_said = [int(n) for c in said for n in c.lines if c.lines is not None]
@@ -516,14 +575,15 @@ def test_a_finite_file_that_became_another_is_not_read_on(tmp_path: Path, ending
 
     put(7)
     (partition,) = open_any(source(f"a.{ending}"), tmp_path)
-    first, second = marked_chunks(partition, 3, 0, None)
-    for chunk in (first, second):
-        assert offsets(marked_chunks(partition, 3, chunk.stop, chunk.place)) == list(
-            range(chunk.stop, 6)
-        )
+    (first, mark), second = marked_chunks(partition, 3, 0, FileMark())
+    assert mark is not None
+    for chunk, read in ((first, mark), second):
+        assert read is not None
+        again = marked_chunks(partition, 3, chunk.stop, read)
+        assert offsets(c for c, _ in again) == list(range(chunk.stop, 6))
     put(8)
     with pytest.raises(InputError, match=rf"a\.{ending}: it .*, and 3 rows of it were read"):
-        drained(marked_chunks(partition, 3, 3, first.place))
+        drained(c for c, _ in marked_chunks(partition, 3, 3, mark))
 
 
 def test_a_file_of_a_folder_that_became_another_is_not_read_on(tmp_path: Path) -> None:
@@ -535,12 +595,12 @@ def test_a_file_of_a_folder_that_became_another_is_not_read_on(tmp_path: Path) -
     of = source("in/")
     came = list(follow(of, tmp_path, size=3))
     for chunk in came:
-        again = follow(of, tmp_path, chunk.stop, place=chunk.place)
+        again = follow(of, tmp_path, chunk.stop, resume=chunk.resume)
         assert offsets(again) == list(range(chunk.stop, 9))
     (folder / "b.jsonl").write_bytes(lines(13, 19))
-    drained(follow(of, tmp_path, 3, place=came[0].place))  # of which nothing was read yet
+    drained(follow(of, tmp_path, 3, resume=came[0].resume))  # of which nothing was read yet
     with pytest.raises(InputError, match=r"b\.jsonl: it does not begin any more"):
-        drained(follow(of, tmp_path, 6, place=came[1].place))
+        drained(follow(of, tmp_path, 6, resume=came[1].resume))
 
 
 # --- lines without an end ----------------------------------------------------------------------
@@ -559,18 +619,29 @@ class Pieces:
     def sendall(self, _data: bytes) -> None:
         raise AssertionError("nobody asked to be told")
 
+    def close(self) -> None:
+        pass
+
 
 @pytest.mark.parametrize("size", [1, 7, 100, 10_000])
 def test_a_line_beyond_the_limit_is_one_bad_row_however_it_comes(tmp_path: Path, size: int) -> None:
-    of = source("tcp://127.0.0.1:1", ", max_record = 30, bad = 'skip'")
-    partition = open_followed(of, str(tmp_path))
-    assert isinstance(partition, SocketLines)
+    of = source("tcp://127.0.0.1:1?until=eof", ", max_record = 30, bad = 'skip'")
     data = lines(0, 2) + b"x" * 5_000 + b"\n" + lines(2, 4) + b'{"t": 5' + b" " * 3_000
-    received = list(partition.received_by(Pieces(data, size), NEVER, None))
+    partition = SocketLines(of, of.path, lambda _host, _port: Pieces(data, size))
+    reading = open_reading(partition, None, 0)
+    received, chunks = [], []
+    while not (received and received[-1].ends):
+        match reading.poll(100, None, 0.0):
+            case Offer(record):
+                received.append(record)
+                reading.accept(Accept(record, own=True))
+            case Rows(chunk):
+                chunks.append(chunk)
+            case found:
+                assert found != Finished()
     # What is logged is bounded by the limit and what came at once.
-    assert sum(map(len, received)) <= len(lines(0, 4)) + 2 * (33 + min(size, 5_000))
-    reader = Lines(of, partition.name, 0)
-    chunks = [c for text in received for c in reader.chunks(text, 100)]
+    logged = sum(len(record.lines) for record in received)
+    assert logged <= len(lines(0, 4)) + 2 * (33 + min(size, 5_000))
     assert values(iter(chunks)) == [0, 1, 4, 9]
     bad = [row for chunk in chunks for row in chunk.bad]
     assert [(row.offset, row.line, row.reason, len(row.text)) for row in bad] == [

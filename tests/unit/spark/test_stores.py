@@ -12,7 +12,6 @@ from weir.files import object_store
 from weir.files.object_store import ObjectStore, existing_store
 from weir.reliable.keys import is_known
 from weir.reliable.store import ObjectExists
-from weir.spark.live.store_threads import PatientStore
 
 
 def test_objects_are_made_once(tmp_path: Path) -> None:
@@ -73,43 +72,6 @@ def test_what_does_not_fit_on_the_disk_is_not_there_and_is_told(tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr
     assert f"large cannot be written to '{tmp_path}'" in done.stdout
-
-
-class Failing:
-    """A store that fails so often; `unheard`: its first put succeeds and says that it failed."""
-
-    def __init__(self, store: ObjectStore, failures: int, *, unheard: bool = False) -> None:
-        self._store, self._failures, self._unheard = store, failures, unheard
-        self.delete, self.list = store.delete, store.list
-
-    def put(self, key: str, body: bytes, *, new: bool = False) -> None:
-        if self._unheard:
-            self._unheard = False
-            self._store.put(key, body, new=new)
-            raise RunError("nobody knows")
-        self._fail()
-        self._store.put(key, body, new=new)
-
-    def get(self, key: str) -> bytes | None:
-        self._fail()
-        return self._store.get(key)
-
-    def _fail(self) -> None:
-        self._failures -= 1
-        if self._failures >= 0:
-            raise RunError("no space left")
-
-
-def test_a_source_waits_for_its_store_but_not_for_ever(tmp_path: Path) -> None:
-    store = ObjectStore(str(tmp_path))
-    PatientStore(Failing(store, 2)).put("a", b"1", new=True)
-    assert PatientStore(Failing(store, 2)).get("a") == b"1"
-    with pytest.raises(ObjectExists):
-        PatientStore(Failing(store, 1)).put("a", b"2", new=True)
-    PatientStore(Failing(store, 0, unheard=True)).put("b", b"1", new=True)
-    assert store.get("b") == b"1"
-    with pytest.raises(RunError, match="no space left"):
-        PatientStore(Failing(store, 100), patience=0.0).put("c", b"1", new=True)
 
 
 # --- what is left behind, and for whom ------------------------------------------------------------

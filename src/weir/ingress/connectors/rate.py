@@ -8,8 +8,7 @@ the clock goes, others at once.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
@@ -21,7 +20,7 @@ from weir.events.batch import Int64s, times
 from weir.events.hashing import hash_rows
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, type_name
 from weir.files.chunks import CHUNK_ROWS, Chunk
-from weir.ingress.ingress_log import IngressLog
+from weir.ingress.source_signals import Accept, Accepted, Finding, Finished, Quiet, Rows
 from weir.plan.operators import Source
 
 _OPTIONS = ("rows", "start", "keys")
@@ -31,7 +30,7 @@ _STEP = 0.001
 
 @dataclass(frozen=True, slots=True)
 class GeneratedRows:
-    """See the module's docstring."""
+    """Rows that are a function of their number; without `rows` they have no end."""
 
     source: Source
     name: str
@@ -44,27 +43,28 @@ class GeneratedRows:
     def size(self) -> int:
         return self.rows or 0
 
+    @property
+    def has_end(self) -> bool:
+        return self.rows is not None
+
+    @property
+    def has_log(self) -> bool:
+        return False
+
+    @property
+    def has_free_rows(self) -> bool:
+        return True
+
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         if self.rows is None:
             raise PlanError(f"'{self.name}' has no end", hint="give ?rows=, or run it live")
         for first in range(start, self.rows, size):
-            yield self._chunk(first, min(first + size, self.rows))
+            yield self.chunk(first, min(first + size, self.rows))
 
-    def follow(
-        self, size: int, start: int, log: IngressLog, stopped: Callable[[], bool]
-    ) -> Iterator[Chunk]:
-        began, first = time.monotonic(), start
-        last = self.rows if self.rows is not None else 2**62
-        while first < last and not stopped():
-            due = start + int((time.monotonic() - began) * self.per_second)
-            stop = min(due, last, first + size)
-            if stop <= first:
-                time.sleep(_STEP)
-                continue
-            yield self._chunk(first, stop)
-            first = stop
+    def open(self, state: bytes | None, start: int) -> RateReading:
+        return RateReading(self, start)
 
-    def _chunk(self, first: int, stop: int) -> Chunk:
+    def chunk(self, first: int, stop: int) -> Chunk:
         numbers = np.arange(first, stop)
         columns = {
             name: self._column(name, dtype, place, numbers)
@@ -94,6 +94,34 @@ class GeneratedRows:
                 return pa.compute.binary_join_element_wise(name, spread.cast(STRING), "-")
             case _:
                 raise PlanError(f"rate:// makes no {type_name(dtype)} ({name})")
+
+
+class RateReading:
+    """One reading: rows become due as the clock goes, from the first poll on."""
+
+    def __init__(self, of: GeneratedRows, start: int) -> None:
+        self._of, self._start = of, start
+        self.offset = start
+        self._began: float | None = None
+
+    def poll(self, most: int, until: int | None, now: float) -> Finding:
+        if self._began is None:
+            self._began = now
+        last = self._of.rows
+        if last is not None and self.offset >= last:
+            return Finished()
+        due = self._start + int((now - self._began) * self._of.per_second)
+        stop = min(due, self.offset + most) if last is None else min(due, self.offset + most, last)
+        if stop <= self.offset:
+            return Quiet(self.offset, _STEP)
+        first, self.offset = self.offset, stop
+        return Rows(self._of.chunk(first, stop))
+
+    def accept(self, accept: Accept) -> Accepted:
+        raise AssertionError("generated rows have no log")
+
+    def close(self) -> None:
+        pass
 
 
 def open_rate(source: Source) -> GeneratedRows:

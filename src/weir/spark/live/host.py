@@ -17,13 +17,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from typing import cast
 from uuid import uuid4
 
 import msgspec
 
 from weir.errors import RunError, WeirError
-from weir.files.chunks import LogPlace
 from weir.files.object_store import ObjectStore
 from weir.ingress.ingress_log import LogCollected
 from weir.job.host import Host
@@ -61,7 +59,7 @@ from weir.spark.live.host_job import LiveJob
 from weir.spark.live.host_process import keep_host
 from weir.spark.live.peers import Wanted, read_orders
 from weir.spark.live.step_notes import SharedNotes
-from weir.spark.live.store_threads import PatientStore, StoreThreads
+from weir.spark.live.store_threads import StoreThreads
 from weir.spark.offline.tasks import settle_worker
 
 IDLE = 0.02
@@ -124,7 +122,7 @@ class _Session:
         )
         notes.open_session(self._machine.session)
         self._threads = StoreThreads(store, self._inbox.put)
-        self._sources = _Sources(job, PatientStore(store), self._inbox.put)
+        self._sources = _Sources(job, store, self._inbox.put)
         self._receivers: dict[tuple[str, int], _Receiver] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._over: bool | None = None
@@ -291,11 +289,7 @@ class _Sources:
         vertex, incarnation = pull.vertex, pull.incarnation
         asked = self._asked[vertex, incarnation]
         try:
-            place = cast(LogPlace | None, pull.place)
-            chunks = self._job.chunks(
-                vertex, pull.offset, place, pull.log_end, self._store, lambda: self._closed
-            )
-            for chunk in chunks:
+            for chunk in self._job.chunks(pull, self._store, lambda: self._closed):
                 asked.get()
                 self._put(ChunkRead(vertex, incarnation, chunk))
         except LogCollected as error:

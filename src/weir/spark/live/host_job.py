@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from uuid import uuid4
 
 import msgspec
 
 from weir.events.batch import Batch
-from weir.files.chunks import CHUNK_ROWS, Chunk, LogPlace, Partition
+from weir.files.chunks import CHUNK_ROWS, Chunk, Partition
 from weir.files.sinks import json_values
 from weir.files.writers import OutputForm
-from weir.ingress.following import Followed
-from weir.ingress.ingress_log import IngressLog, first_place
-from weir.ingress.unchanged import check_not_shorter, marked_chunks
+from weir.ingress.connectors.registry import source_start
+from weir.ingress.ingress_log import first_record
+from weir.ingress.source_driver import driven_chunks
+from weir.ingress.source_machine import SourceMachine
 from weir.job.running import HostSettings
+from weir.job.signals import Pull
 from weir.plan.program import Output, Program
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import Strategy
-from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Store
 from weir.runtime.instances import EmitRows, InstanceMaker
 from weir.runtime.outputs import output_schema
@@ -63,38 +65,18 @@ class LiveJob:
             synchronous=settings.synchronous,
         )
 
-    def chunks(
-        self,
-        vertex: str,
-        offset: int,
-        place: LogPlace | None,
-        log_end: ObjectRef | None,
-        store: Store,
-        stopped: Callable[[], bool],
-    ) -> Iterator[Chunk]:
-        """The chunks of a source vertex from an offset on; what has no end is followed."""
-        spec = self.topology.vertices[vertex]
-        partition = self.partitions[source_of(self.plan, spec).name][spec.index]
-        size = self.cut or CHUNK_ROWS
-        if isinstance(partition, Followed):
-            start = place or first_place(vertex, self.log_token)
-            log = IngressLog(store, vertex, start, log_end)
-            return partition.follow(size, offset, log, stopped)
-        return _checked_chunks(partition, size, offset, place)
-
-
-def _checked_chunks(
-    partition: Partition, size: int, start: int, place: LogPlace | None
-) -> Iterator[Chunk]:
-    """A file that has become shorter than what was read of it must not look like one at its end,
-    nor another file like the one that was read."""
-    chunks = iter(marked_chunks(partition, size, start, place))
-    first = next(chunks, None)
-    if first is None:
-        check_not_shorter(partition, start)
-        return
-    yield first
-    yield from chunks
+    def chunks(self, pull: Pull, store: Store, stopped: Callable[[], bool]) -> Iterator[Chunk]:
+        """The chunks of a source vertex from where it was pulled on."""
+        spec = self.topology.vertices[pull.vertex]
+        source = source_of(self.plan, spec)
+        partition = self.partitions[source.name][spec.index]
+        start = source_start(
+            partition, pull.vertex, first=first_record(pull.vertex, self.log_token),
+            offset=pull.offset, resume=pull.resume, log_end=pull.log_end,
+            incarnation=pull.incarnation, writer=uuid4().hex,
+        )  # fmt: skip
+        machine = SourceMachine(source, partition.name, start, self.cut or CHUNK_ROWS)
+        return driven_chunks(machine, partition, store, stopped)
 
 
 def _shown(output: Output, show: Callable[[bytes], None]) -> EmitRows:

@@ -29,9 +29,8 @@ from weir.events.printable import printable
 from weir.files.chunks import Partition
 from weir.files.object_store import ObjectStore, folder_of
 from weir.files.sinks import DIRECT
-from weir.ingress.following import Followed
+from weir.ingress.connectors.registry import has_end, has_log
 from weir.ingress.ingress_log import begin_log
-from weir.ingress.sources import has_no_end
 from weir.job.committed import write_outputs
 from weir.job.job_record import JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
@@ -251,7 +250,7 @@ def prepare_live(
     place = store if folder_of(store) is None else str(folder_of(store))
     objects = ObjectStore(place, make=not resume)
     found = all_partitions(program, directory)
-    refuse_unbounded(program, lambda source: any(map(has_no_end, found[source.name])))
+    refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
     pays = partial(rows_share_keys, partitions=found)
     plan = cut_stages(rewrite(program, pays), parallelism)
     code = program_code(program)
@@ -267,7 +266,7 @@ def prepare_live(
     live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
     if ledger is None:
         # Nobody has begun. Later these may have been collected, and must not be made anew.
-        for vertex in _followed(live):
+        for vertex in _logged(live):
             begin_log(objects, vertex, job.token)
     notes = (f"goes on with other code: {', '.join(changed)}",) if changed else ()
     return replace(live, log_token=job.token, notes=notes)
@@ -291,12 +290,12 @@ def make_live(
     )  # fmt: skip
 
 
-def _followed(live: LiveRun) -> Iterator[str]:
+def _logged(live: LiveRun) -> Iterator[str]:
     """The vertices whose sources have a log."""
     for spec in live.topology.order:
         if spec.kind == "source":
             partition = live.partitions[source_of(live.plan, spec).name][spec.index]
-            if isinstance(partition, Followed):
+            if has_log(partition):
                 yield spec.id
 
 

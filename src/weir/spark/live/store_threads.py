@@ -6,8 +6,7 @@ that nothing waits for an answer that never comes.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from weir.errors import WeirError
@@ -25,57 +24,9 @@ from weir.job.signals import (
     Unstored,
 )
 from weir.reliable.objects import ObjectRef
-from weir.reliable.store import Body, ObjectExists, Store
+from weir.reliable.store import ObjectExists, Store
 
 Answered = Callable[[StoreSignal | BaseException], None]
-
-
-PATIENCE, RETRY = 30.0, 0.2
-"""Seconds for which a source tries to write to its log, and between two tries."""
-
-
-class PatientStore:
-    """A store for those who wait in a thread of their own: what fails is tried again for a while,
-    then the error is theirs."""
-
-    def __init__(self, store: Store, patience: float = PATIENCE) -> None:
-        self._store, self._patience = store, patience
-
-    def put(self, key: str, body: Body, *, new: bool = False) -> None:
-        last: WeirError | None = None
-        for _ in self._tries():
-            try:
-                return self._store.put(key, body, new=new)
-            except ObjectExists:
-                # An earlier try may have succeeded and only said that it failed.
-                if last is not None and self.get(key) == body:
-                    return None
-                raise
-            except WeirError as error:
-                last = error
-        assert last is not None
-        raise last
-
-    def get(self, key: str) -> bytes | None:
-        for _ in self._tries():
-            try:
-                return self._store.get(key)
-            except WeirError as error:
-                last = error
-        raise last
-
-    def delete(self, keys: Iterable[str]) -> None:
-        self._store.delete(keys)
-
-    def list(self, prefix: str = "") -> list[str]:
-        return self._store.list(prefix)
-
-    def _tries(self) -> Iterator[None]:
-        until = time.monotonic() + self._patience
-        yield None
-        while time.monotonic() < until:
-            time.sleep(RETRY)
-            yield None
 
 
 class StoreThreads:

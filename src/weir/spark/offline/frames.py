@@ -25,7 +25,7 @@ from weir.events.batch import times
 from weir.files.chunks import Partition
 from weir.files.columnar import Records
 from weir.files.writers import OutputForm
-from weir.ingress.sources import rooted
+from weir.ingress.connectors.registry import rooted
 from weir.plan.durations import parse_duration
 from weir.plan.limits import MOST_VERTICES
 from weir.plan.operators import Source, SourceOptions

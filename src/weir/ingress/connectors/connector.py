@@ -1,0 +1,111 @@
+"""What a live source reads through: one small interface for every scheme.
+
+Contract
+1. A connector is what a path names: one partition, as a value that travels to the hosts. `open`
+   makes a reading of it; all I/O is the reading's.
+2. A reading starts where its own resume state says. Nobody else can read that state.
+3. `poll` returns at once, or after the short time that the outside world lets it wait. Rows that
+   can be read again at the same offset come as `Rows`. What cannot, and what is a choice, is an
+   `Offer`, only while `until` is None, and again until it is accepted.
+4. Offsets grow and depend on the partition and its log alone. They may have gaps: where no row is
+   left before `until`, the offset moves there.
+5. `accept` takes in a record of the log, whoever wrote it: rows of it are polled from then on.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+from weir.errors import PlanError
+from weir.files.chunks import CHUNK_ROWS, Chunk
+from weir.files.framing import Block, read_blocks
+from weir.files.jsonl import JsonLines
+from weir.ingress.source_signals import Accept, Accepted, Finding
+from weir.plan.operators import Source
+
+
+class Reading(Protocol):
+    """One reading of a partition; see the module's contract."""
+
+    @property
+    def offset(self) -> int:
+        """That of the next row that is given."""
+        ...
+
+    def poll(self, most: int, until: int | None, now: float) -> Finding:
+        """What is new; `now` is in seconds from anywhere."""
+        ...
+
+    def accept(self, accept: Accept) -> Accepted: ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Connector(Protocol):
+    """A partition that a live run follows; see the module's contract."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def has_end(self) -> bool:
+        """Whether it is known to end by itself."""
+        ...
+
+    @property
+    def has_log(self) -> bool:
+        """Whether it makes choices, or reads rows that cannot be read again."""
+        ...
+
+    @property
+    def has_free_rows(self) -> bool:
+        """Whether rows come at any time, without a record of the log before them."""
+        ...
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]: ...
+
+    def open(self, state: bytes | None, start: int) -> Reading: ...
+
+
+class Endless:
+    """What connectors share that are followed for as long as the job runs, with a log."""
+
+    __slots__ = ()
+    name: str
+    size = 0
+    has_end = False
+    has_log = True
+    has_free_rows = False
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        hint = "run it with --runner live"
+        raise PlanError(f"'{self.name}' has no end", hint=hint)
+
+
+class Lines:
+    """Text to chunks, with offsets and line numbers that go on."""
+
+    def __init__(
+        self, source: Source, name: str, start: int, *, offset: int = 0, line: int = 1
+    ) -> None:
+        self._limit = source.options.max_record
+        self._read = JsonLines(name, source.declared, max_record=self._limit).block_reader()
+        self._start = start
+        self.offset, self.line = offset, line
+
+    def blocks(self, data: bytes, size: int) -> Iterator[Block]:
+        """Whole lines, at most `size` at a time."""
+        return read_blocks(io.BytesIO(data), size, self._limit, line=self.line)
+
+    def chunk(self, block: Block) -> Chunk | None:
+        """The chunk of a block, if it has one; rows before the start are counted and left out."""
+        chunk = self._read(block, self.offset, self._start)
+        self.offset = chunk.stop
+        self.line = int(block.lines[-1]) + 1
+        return chunk if len(chunk.offsets) or len(chunk.cti_times) or chunk.bad else None

@@ -1,0 +1,105 @@
+"""Which connector reads a path, by its scheme.
+
+    tail://PATH      a file of JSON lines that grows; it ends when a file PATH.end is there
+    PATH/            a folder in which files appear, each whole; one partition, in the order found;
+                     it ends when a file `.end` is in it
+    tcp://HOST:PORT  JSON lines from a socket; its rows are logged before anybody sees them
+    rate://N         generated rows
+    else             files, each a partition (`files/readers.py`)
+
+With `idle`, a partition that has a log and is silent for so long claims the clock's time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from weir.files.chunks import DataFile, Partition
+from weir.files.readers import open_source
+from weir.ingress.connectors.connector import Connector, Reading
+from weir.ingress.connectors.folder import GrowingFolder
+from weir.ingress.connectors.rate import open_rate
+from weir.ingress.connectors.tail import TailedFile
+from weir.ingress.connectors.tcp import SocketLines
+from weir.ingress.connectors.whole import WholeReading
+from weir.ingress.ingress_log import IngressLog
+from weir.ingress.source_machine import SourceStart, log_record
+from weir.plan.operators import Source
+from weir.reliable.objects import ObjectRef
+
+
+def _tail(source: Source, directory: str) -> Connector:
+    return TailedFile(source, os.path.join(directory, source.path.removeprefix("tail://")))
+
+
+SCHEMES: Mapping[str, Callable[[Source, str], Connector]] = {
+    "rate": lambda source, _: open_rate(source),
+    "tail": _tail,
+    "tcp": lambda source, _: SocketLines(source, source.path),
+}
+"""What opens the paths of each scheme; relative names start at a directory."""
+
+
+def open_connector(source: Source, directory: str) -> Connector | None:
+    """The connector of a path; None for files."""
+    scheme, separator, _ = source.path.partition("://")
+    if separator and scheme in SCHEMES:
+        return SCHEMES[scheme](source, directory)
+    if source.path.endswith("/"):
+        return GrowingFolder(source, os.path.join(directory, source.path))
+    return None
+
+
+def open_any(
+    source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
+) -> list[Partition]:
+    """The partitions of a source; relative paths start at `directory`."""
+    connector = open_connector(source, str(directory))
+    return open_source(source, directory, needed=needed) if connector is None else [connector]
+
+
+def has_end(partition: Partition) -> bool:
+    """Whether a partition is known to end by itself."""
+    return partition.has_end if isinstance(partition, Connector) else True
+
+
+def has_log(partition: Partition) -> bool:
+    """Whether a live source of it keeps a log."""
+    return isinstance(partition, Connector) and partition.has_log
+
+
+def source_start(
+    partition: Partition,
+    vertex: str,
+    *,
+    first: ObjectRef,
+    offset: int = 0,
+    resume: bytes | None = None,
+    log_end: ObjectRef | None = None,
+    incarnation: int = 0,
+    writer: str,
+) -> SourceStart:
+    """Where the source of a vertex starts: behind `resume`, or at the first record of its log.
+
+    `log_end` is the last record that the job has heard of, `writer` a name that is used once."""
+    if not isinstance(partition, Connector) or not partition.has_log:
+        return SourceStart(offset, resume)
+    log = IngressLog(vertex, log_record(resume) or first, log_end, writer=writer)
+    return SourceStart(offset, resume, log, incarnation, partition.has_free_rows)
+
+
+def open_reading(partition: Partition, state: bytes | None, start: int) -> Reading:
+    """A reading of any partition, from a resume state on."""
+    if isinstance(partition, Connector):
+        return partition.open(state, start)
+    return WholeReading(partition, state, start)
+
+
+def rooted(partition: Partition, root: str) -> Partition:
+    """The partition for processes that work in another folder: a relative name starts at `root`."""
+    if isinstance(partition, DataFile | TailedFile | GrowingFolder):
+        return replace(partition, root=root)
+    return partition

@@ -1,0 +1,237 @@
+"""`tail://PATH`: a file of JSON lines that grows, until a file `PATH.end` is there.
+
+Rules
+1. What stands behind the last line end is a row, or a torn one, once the end is declared; before
+   that it is a line that somebody still writes.
+2. The file only grows. At each look that finds more, and at the end, the last `_WINDOW` bytes
+   before it are what was read; and whoever starts again first holds all that was read against its
+   hash (`unchanged.py`), without a checkpoint at least its beginning, which is offered for the log
+   before the first row is given. Else the job ends: rows may have come and gone unseen.
+3. A file that is not there yet is silent.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from weir.files.chunks import BLOCK_BYTES, Chunk
+from weir.files.framing import BYTE_ORDER_MARK, Block, Framer, skip_byte_order_mark
+from weir.ingress.connectors.connector import Endless, Lines
+from weir.ingress.source_signals import (
+    Accept,
+    Accepted,
+    Finding,
+    Finished,
+    IngressRecord,
+    Offer,
+    Quiet,
+    Rows,
+)
+from weir.ingress.unchanged import FileMark, Prefix, gone, prefix_of
+from weir.plan.operators import Source
+
+POLL, ABSENT_POLL = 0.001, 0.05
+SOON, SOON_POLL = 0.02, 0.0002
+"""A file that grew less than `SOON` ago is looked at more often."""
+_WINDOW = 1 << 14
+_BEGINNING = 1 << 16
+
+
+class TailState(msgspec.Struct, frozen=True, array_like=True):
+    """Where a reading of a growing file stands: behind so many rows, lines and bytes."""
+
+    offset: int = 0
+    line: int = 1
+    mark: FileMark = FileMark()
+
+
+_decoder = msgspec.msgpack.Decoder(TailState)
+
+
+@dataclass(frozen=True, slots=True)
+class TailedFile(Endless):
+    """A file of JSON lines that grows."""
+
+    source: Source
+    name: str
+    root: str = ""
+    has_free_rows = True
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.root, self.name)
+
+    def open(self, state: bytes | None, start: int) -> TailReading:
+        return TailReading(self, TailState() if state is None else _decoder.decode(state), start)
+
+    def is_ended(self) -> bool:
+        return os.path.exists(f"{self.path}.end")
+
+
+class TailReading:
+    """One reading of the file; see the module's rules."""
+
+    def __init__(self, of: TailedFile, at: TailState, start: int) -> None:
+        self._of, self._at, self._start = of, at, start
+        self._file: io.FileIO | None = None
+        self._prefix = Prefix()
+        self._window = b""
+        """What stands right before the position."""
+        self.offset = at.offset
+        """That of the next row; rows that wait do not count."""
+        self._lines = Lines(of.source, of.name, start, offset=at.offset, line=at.line)
+        self._framer = Framer(of.source.options.max_record, line=at.line, position=at.mark.read)
+        self._block: Block | None = None
+        self._first = 0
+        """The lines that were read, and the first of them that is not given."""
+        self._held: Chunk | None = None
+        """The first rows, which wait until the log says how the file begins."""
+        self._is_begun = at.mark.read > 0
+        """Whether it is known how the file begins: a restart then sees whether it still does."""
+        self._grew = -SOON
+
+    def poll(self, most: int, until: int | None, now: float) -> Finding:
+        if self._held is not None:
+            return self._begin(self._held, until)
+        if self._block is not None:
+            return self._rows(self._block, most, until)
+        file = self._opened()
+        if file is None:
+            return Quiet(self.offset, ABSENT_POLL)
+        data = self._more(file)
+        if data:
+            self._grew = now
+            self._take(self._framer.feed(data))
+            return self._rows(self._block, most, until) if self._block else self._quiet(0.0, True)
+        if now < self._grew + SOON:
+            return self._quiet(SOON_POLL)
+        self._check_still_there(file)
+        if not (self._of.is_ended() and self._at_end(file)):
+            return self._quiet(POLL)
+        self._check_window(file, file.tell())
+        self._take(self._framer.end())
+        return Finished() if self._block is None else self._rows(self._block, most, until)
+
+    def accept(self, accept: Accept) -> Accepted:
+        record = accept.record
+        if record.digest and not accept.own:
+            rows = max(self._start, accept.stop or 0, 1)
+            file = self._opened()
+            if file is None:
+                raise gone("is gone", self._of.name, rows)
+            prefix_of(file, self._of.name, FileMark(record.read, record.digest), rows)
+        self._is_begun |= bool(record.digest)
+        return Accepted(self.offset, self._state())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    # --- rows --------------------------------------------------------------------------------
+
+    def _take(self, blocks: list[Block]) -> None:
+        self._block, self._first = (blocks[0] if blocks else None), 0
+
+    def _rows(self, block: Block, most: int, until: int | None) -> Finding:
+        # A line holds at most one row.
+        room = most if until is None else min(most, until - self._lines.offset)
+        part = block.between(self._first, self._first + room)
+        self._first += len(part)
+        if self._first >= len(block):
+            self._block = None
+        chunk = self._lines.chunk(part)
+        assert self._file is not None
+        self._prefix.advance(self._file, part.stop, part.data)
+        if chunk is None:
+            return self._quiet(0.0, True)
+        chunk = replace(chunk, resume=self._state())
+        if not self._is_begun and not (chunk.bad and self._of.source.options.bad == "fail"):
+            self._held = chunk
+            return self._begin(chunk, until)
+        return self._given(chunk)
+
+    def _begin(self, chunk: Chunk, until: int | None) -> Finding:
+        """Let the log know how the file begins, then give the first rows."""
+        if self._is_begun or until is not None:
+            self._held = None
+            return self._given(chunk)
+        assert self._file is not None
+        prefix = Prefix()
+        prefix.advance(self._file, min(self._prefix.position, _BEGINNING))
+        return Offer(IngressRecord(self.offset, read=prefix.position, digest=prefix.digest))
+
+    def _given(self, chunk: Chunk) -> Rows:
+        self.offset = chunk.stop
+        return Rows(chunk)
+
+    def _quiet(self, again_in: float, heard: bool = False) -> Quiet:
+        self.offset = self._lines.offset
+        return Quiet(self.offset, again_in, heard)
+
+    def _state(self) -> bytes:
+        if self._file is None or self._held is not None:
+            return msgspec.msgpack.encode(self._at)
+        mark = FileMark(self._prefix.position, self._prefix.digest)
+        return msgspec.msgpack.encode(TailState(self._lines.offset, self._lines.line, mark))
+
+    # --- the file ----------------------------------------------------------------------------
+
+    def _opened(self) -> io.FileIO | None:
+        """The file, at the position where it is read on; None while it is not there."""
+        if self._file is not None:
+            return self._file
+        try:
+            self._file = io.FileIO(self._of.path)
+        except FileNotFoundError:
+            if self._start:
+                raise gone("is gone", self._of.name, self._start) from None
+            return None
+        mark = self._at.mark
+        self._prefix = prefix_of(self._file, self._of.name, mark, self._start)
+        self._file.seek(mark.read)
+        before = os.pread(self._file.fileno(), _WINDOW, max(0, mark.read - _WINDOW))
+        self._window = before[: mark.read]
+        return self._file
+
+    def _more(self, file: io.FileIO) -> bytes:
+        """What has come, if anything has."""
+        begin, size = file.tell(), os.fstat(file.fileno()).st_size
+        if begin == 0:
+            if size < len(BYTE_ORDER_MARK) and not self._of.is_ended():
+                return b""
+            skip_byte_order_mark(file)
+            begin = file.tell()
+            self._framer.skip(begin)
+        data = file.read(min(BLOCK_BYTES, max(size - begin, 0)))
+        if data:
+            self._check_window(file, begin)
+            self._window = (self._window + data)[-_WINDOW:]
+        return data
+
+    def _check_window(self, file: io.FileIO, position: int) -> None:
+        size = len(self._window)
+        if os.pread(file.fileno(), size, position - size) != self._window:
+            raise self._gone("does not hold any more what was read of it: it was truncated")
+
+    def _check_still_there(self, file: io.FileIO) -> None:
+        """All is read that is there: is it the file that was read, and not less of it?"""
+        opened = os.fstat(file.fileno())
+        if opened.st_size < file.tell() or self._lines.offset < self._start:
+            raise self._gone("was truncated")
+        try:
+            named = os.stat(self._of.path)
+        except FileNotFoundError:
+            raise self._gone("is gone") from None
+        if (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino):
+            raise self._gone("was replaced by another file")
+
+    def _gone(self, what: str) -> Exception:
+        return gone(what, self._of.name, max(self._lines.offset, self._start))
+
+    def _at_end(self, file: io.FileIO) -> bool:
+        """Whether all is read: what was written before the end was declared is there by now."""
+        return file.tell() == os.fstat(file.fileno()).st_size

@@ -1,0 +1,183 @@
+"""`tcp://HOST:PORT`: JSON lines from a socket that this side connects to.
+
+Rules
+1. Lines that came are offered for the log; rows of them are given when they are accepted.
+2. A connection that breaks, or cannot be made, is made again. With `?until=eof` the partition ends
+   when the other side closes; that is logged too.
+3. With `?acks=yes` the other side is told, on connecting and then on and on, how many rows are
+   durable, so that it can go on there and nothing is lost or sent twice. What came and was not
+   logged before another instance logged rows is dropped, and asked for anew. Without acks it is
+   logged behind theirs, and what stands behind the last line end when the other side closes is a
+   row.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from weir.errors import InputError
+from weir.files.framing import Block, Framer
+from weir.ingress.connectors.connector import Endless, Lines
+from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord, Offer, Quiet, Rows
+from weir.ingress.unchanged import gone
+from weir.plan.operators import Source
+
+RECONNECT = 0.2
+"""Seconds between two tries to connect, and that one look at a silent connection takes."""
+
+
+class LineSocket(Protocol):
+    """What is used of a socket; `recv` raises TimeoutError when nothing comes."""
+
+    def recv(self, most: int, /) -> bytes: ...
+
+    def sendall(self, data: bytes, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def connect(host: str, port: int) -> LineSocket:
+    """A connection to the other side; OSError when nobody listens."""
+    return socket.create_connection((host, port), timeout=RECONNECT)
+
+
+class SocketState(msgspec.Struct, frozen=True, array_like=True):
+    """Where a reading of a socket stands: before the row and the line of these numbers."""
+
+    offset: int = 0
+    line: int = 1
+
+
+_decoder = msgspec.msgpack.Decoder(SocketState)
+
+
+@dataclass(frozen=True, slots=True)
+class SocketLines(Endless):
+    """JSON lines from a socket."""
+
+    source: Source
+    name: str
+    connect: Callable[[str, int], LineSocket] = connect
+
+    def open(self, state: bytes | None, start: int) -> SocketReading:
+        return SocketReading(
+            self, SocketState() if state is None else _decoder.decode(state), start
+        )
+
+
+class SocketReading:
+    """One reading of the socket; see the module's rules."""
+
+    def __init__(self, of: SocketLines, at: SocketState, start: int) -> None:
+        url = urlsplit(of.name)
+        if url.hostname is None or url.port is None:
+            raise InputError("wanted tcp://HOST:PORT", file=of.name)
+        options = parse_qs(url.query)
+        self._of, self._address = of, (url.hostname, url.port)
+        self._ends, self._acks = options.get("until") == ["eof"], options.get("acks") == ["yes"]
+        self._lines = Lines(of.source, of.name, start, offset=at.offset, line=at.line)
+        self._at = at
+        """Where the record begins whose rows are given."""
+        self._logged = b""
+        self._blocks: Iterator[Block] = iter(())
+        """Lines that are in the log, and what of them is not given yet."""
+        self._conn: LineSocket | None = None
+        self._framer = Framer(of.source.options.max_record)
+        self._told = -1
+        """How many rows the other side knows to be durable."""
+        self._came: list[IngressRecord] = []
+        """What came and is not in the log yet; its offset is not known before."""
+
+    @property
+    def offset(self) -> int:
+        return self._lines.offset
+
+    def poll(self, most: int, until: int | None, now: float) -> Finding:
+        rows = self._rows(most)
+        if rows is not None:
+            return rows
+        if until is not None:
+            if self.offset != until:
+                raise gone("has other rows in the log", self._of.name, until)
+            return Quiet(self.offset, 0.0)
+        pause = 0.0 if self._came else self._receive()
+        if self._came:
+            return Offer(msgspec.structs.replace(self._came[0], offset=self.offset))
+        return Quiet(self.offset, pause)
+
+    def accept(self, accept: Accept) -> Accepted:
+        record = accept.record
+        if accept.own and record.claim is None:
+            self._came.pop(0)
+        elif record.lines and self._acks:
+            self._came.clear()
+            self.close()
+        self._at = SocketState(self._lines.offset, self._lines.line)
+        self._logged = record.lines
+        return Accepted(self.offset, msgspec.msgpack.encode(self._at))
+
+    def close(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+
+    def _rows(self, most: int) -> Rows | None:
+        """The next rows of what was accepted, if any are left."""
+        if self._logged:
+            self._blocks, self._logged = self._lines.blocks(self._logged, most), b""
+        for block in self._blocks:
+            chunk = self._lines.chunk(block)
+            if chunk is not None:
+                return Rows(replace(chunk, resume=msgspec.msgpack.encode(self._at)))
+        return None
+
+    # --- the connection ----------------------------------------------------------------------
+
+    def _receive(self) -> float:
+        """Take in what comes; the seconds after which to look again."""
+        try:
+            conn = self._connected()
+            self._tell_durable(conn)
+            data = _received(conn)
+        except OSError:
+            # Nobody listens, or the other side went away: it may come (again).
+            self.close()
+            return RECONNECT
+        if data is None:
+            return 0.0
+        blocks = self._framer.feed(data) if data else self._closed()
+        self._came += [IngressRecord(0, block.data) for block in blocks]
+        if not data and self._ends:
+            self._came.append(IngressRecord(0, ends=True))
+        return 0.0
+
+    def _connected(self) -> LineSocket:
+        if self._conn is None:
+            self._conn = self._of.connect(*self._address)
+            self._framer, self._told = Framer(self._of.source.options.max_record), -1
+        return self._conn
+
+    def _tell_durable(self, conn: LineSocket) -> None:
+        if self._acks and self.offset != self._told:
+            self._told = self.offset
+            conn.sendall(f"{self._told}\n".encode())
+
+    def _closed(self) -> list[Block]:
+        """The other side has closed; what is left, unless it is told that it was not logged."""
+        self.close()
+        left = [] if self._acks else self._framer.end()
+        return [replace(block, data=block.data + b"\n") for block in left]
+
+
+def _received(conn: LineSocket) -> bytes | None:
+    """What has come; empty when the other side has closed, None when nothing came."""
+    try:
+        return conn.recv(1 << 20)
+    except TimeoutError:
+        return None

@@ -1,0 +1,296 @@
+"""A source as a machine: what is read, logged, claimed and given, in which order.
+
+Rules
+1. A source with a log first goes through the records that are there, from the one that it resumes
+   from. It reads one record ahead, and gives the rows before a record's offset, and no others,
+   before the record takes effect. So it says again what was said before.
+2. At the end of the log it polls its connector. Rows that can be read again are given at once.
+   What the connector offers is appended, accepted when it is durable, and takes effect then.
+3. When somebody else's record stands where its own should, its own is not written: it goes through
+   the records that are there, and polls again. The connector offers again what still has to be.
+4. A partition that has been silent for `idle` claims the clock's time less `idle`: a record, which
+   takes effect like any other. One that is not there yet is silent too, so its time starts, when
+   it appears, where its claims have brought it.
+5. Each chunk says where to resume: the last record that took effect, and the connector's state.
+   Claims before the offset at which a source starts were said before its snapshot.
+6. Where rows come without a record before them (`Connector.has_free_rows`), a claim of one
+   instance could stand before a row that another gives. So only one may claim, the *owner*:
+   a. An instance takes the log over with a record of its incarnation before it polls at the end of
+      the log. One that finds a record of a later incarnation has fallen behind (`LogCollected`).
+   b. An owner that has not looked into the log for half of `idle` does so before it gives rows.
+   c. It claims no sooner than `idle` after it took the log over.
+   So when it claims, all rows that an earlier owner may still give had come, and it has seen them.
+   These times are measured by a clock that does not jump.
+7. What the store fails at is asked again for `PATIENCE` seconds; then the source fails.
+8. The partition ends when a record or the connector says so. Records that stand behind its end
+   mean that rows are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from weir.errors import RunError
+from weir.files.chunks import Chunk
+from weir.ingress.ingress_log import IngressLog, LogCollected, Logged
+from weir.ingress.source_signals import (
+    Accept,
+    Accepted,
+    Appended,
+    Finding,
+    Finished,
+    Give,
+    IngressRecord,
+    LogAnswer,
+    LogCommand,
+    LogTalk,
+    Offer,
+    Open,
+    Opened,
+    Poll,
+    Quiet,
+    RecordRead,
+    RecordsListed,
+    Rows,
+    SourceCommand,
+    SourceSignal,
+    StoreFailed,
+    Wait,
+)
+from weir.ingress.unchanged import gone
+from weir.plan.operators import Source
+from weir.reliable.objects import ObjectRef
+
+PATIENCE, RETRY = 30.0, 0.2
+"""Seconds for which a source asks a store that fails, and between two times."""
+
+_T = TypeVar("_T")
+_Steps: TypeAlias = Generator[SourceCommand, SourceSignal | None, _T]
+
+
+class Resume(msgspec.Struct, frozen=True, array_like=True):
+    """Where a source goes on: at this record of its log, with this state of its connector."""
+
+    record: ObjectRef | None
+    state: bytes | None
+
+
+_decoder = msgspec.msgpack.Decoder(Resume)
+
+
+def log_record(resume: bytes | None) -> ObjectRef | None:
+    """The first record of its log that a source needs which resumes here; None: it has no log, or
+    stands before its first record."""
+    return None if resume is None else _decoder.decode(resume).record
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStart:
+    """Where a source starts."""
+
+    offset: int = 0
+    """That of the first row which is given."""
+    resume: bytes | None = None
+    """What the last chunk before it carried."""
+    log: IngressLog | None = None
+    """From the record on that `resume` names, or the first; None: the source has no log."""
+    incarnation: int = 0
+    owns_log: bool = False
+    """Whether its connector has rows that no record stands before; see rule 6."""
+
+
+class SourceMachine:
+    """See the module's rules. `next` takes the answer to its last command and gives another."""
+
+    def __init__(self, source: Source, partition: str, start: SourceStart, size: int) -> None:
+        self._source, self._partition, self._size = source, partition, size
+        resume = Resume(None, None) if start.resume is None else _decoder.decode(start.resume)
+        self._start, self._log = start.offset, start.log
+        self._record, self._state = resume.record, resume.state
+        """The last record that took effect, and the connector's state that goes with it."""
+        self._offset = 0
+        """That of the next row."""
+        idle = source.options.idle
+        self._idle = None if idle is None or self._log is None else idle / 1e6
+        self._heard = 0.0
+        """When something came last, or was claimed."""
+        self._owns_log = start.owns_log and self._idle is not None
+        self._incarnation, self._is_owner = start.incarnation, False
+        self._looked = 0.0
+        """When it was last known that nobody else has written to the log."""
+        self._now, self._clock = 0.0, 0
+        self._over = False
+        self._steps = self._run()
+
+    def next(self, signal: SourceSignal | None, now: float, clock: int) -> SourceCommand:
+        """Take the answer to the last command (None at first, and when nothing is answered); `now`
+        is in seconds from anywhere, `clock` in ticks. `Give(None)` is the last command."""
+        self._now, self._clock = now, clock
+        return self._steps.send(signal)
+
+    def _run(self) -> _Steps[None]:
+        self._heard = self._now
+        if self._log is not None:
+            yield from self._talk(self._log.begin())
+        opened = yield Open(self._state, self._start)
+        assert isinstance(opened, Opened)
+        self._offset = opened.offset
+        while not self._over:
+            yield from self._replay()
+            if not self._over and (yield from self._own()):
+                yield from self._go_on()
+        yield Give(None)
+
+    # --- rows --------------------------------------------------------------------------------
+
+    def _go_on(self) -> _Steps[None]:
+        """Rule 2, until somebody else's record is there, or the end."""
+        while not self._over:
+            match (yield from self._poll()):
+                case Offer(record):
+                    if not (yield from self._append(record)):
+                        return
+                case Quiet(_, again_in):
+                    claim = self._due_claim()
+                    if claim is None:
+                        yield Wait(again_in)
+                    elif not (yield from self._append(IngressRecord(self._offset, claim=claim))):
+                        return
+                case Finished():
+                    self._over = True
+                case Rows(chunk):
+                    yield from self._look()
+                    yield from self._give(chunk)
+
+    def _rows_until(self, offset: int) -> _Steps[None]:
+        """Give all rows before an offset at which a record stands."""
+        while self._offset < offset:
+            match (yield from self._poll(offset)):
+                case Rows(chunk):
+                    yield from self._give(chunk)
+                case Quiet(_, again_in):
+                    if self._offset < offset:
+                        yield Wait(again_in)
+                case Finished():
+                    raise gone("was truncated", self._partition, offset)
+                case Offer():
+                    raise AssertionError("a connector offers nothing before the end of the log")
+
+    def _poll(self, until: int | None = None) -> _Steps[Finding]:
+        found = yield Poll(self._size, until)
+        assert isinstance(found, Rows | Offer | Quiet | Finished)
+        if isinstance(found, Quiet):
+            self._offset = found.offset
+        if not isinstance(found, Quiet) or found.heard:
+            self._heard = self._now
+        return found
+
+    def _give(self, chunk: Chunk) -> _Steps[None]:
+        self._offset, self._state = chunk.stop, chunk.resume
+        if self._record is not None or chunk.resume is not None:
+            resume = msgspec.msgpack.encode(Resume(self._record, chunk.resume))
+            chunk = replace(chunk, resume=resume)
+        yield Give(chunk)
+
+    # --- the log -----------------------------------------------------------------------------
+
+    def _replay(self) -> _Steps[None]:
+        """Rule 1."""
+        found = yield from self._read()
+        while found is not None and not self._over:
+            following = yield from self._read()
+            yield from self._rows_until(found.record.offset)
+            stop = None if following is None else following.record.offset
+            yield from self._take(found, stop=stop)
+            found = following
+
+    def _read(self) -> _Steps[Logged | None]:
+        return None if self._log is None else (yield from self._talk(self._log.read()))
+
+    def _append(self, record: IngressRecord) -> _Steps[bool]:
+        """Whether it was written; rule 3."""
+        assert self._log is not None
+        self._heard = self._looked = self._now
+        ref = yield from self._talk(self._log.append(record))
+        if ref is not None:
+            yield from self._take(Logged(record, ref), own=True)
+        return ref is not None
+
+    def _take(self, found: Logged, *, own: bool = False, stop: int | None = None) -> _Steps[None]:
+        """A record takes effect."""
+        record, again = found.record, found.ref == self._record
+        if self._owns_log and record.owner > self._incarnation:
+            raise self._overtaken(record.owner)
+        accepted = yield Accept(record, own, stop)
+        assert isinstance(accepted, Accepted)
+        self._record = found.ref
+        self._over = record.ends
+        if record.claim is not None:
+            if record.offset < self._offset and not again:
+                raise LogCollected(f"a claim of the log of {self._partition} is before its rows")
+            if record.offset >= self._start:
+                yield from self._give(self._claiming(record.claim, accepted.state))
+        self._offset, self._state = accepted.offset, accepted.state
+
+    def _own(self) -> _Steps[bool]:
+        """Rule 6a: whether this instance may go on at the end of the log."""
+        if not self._owns_log or self._is_owner:
+            return True
+        record = IngressRecord(self._offset, owner=self._incarnation)
+        self._is_owner = yield from self._append(record)
+        self._heard = self._now
+        return self._is_owner
+
+    def _look(self) -> _Steps[None]:
+        """Rule 6b."""
+        if not self._owns_log or self._idle is None or self._now - self._looked < self._idle / 2:
+            return
+        looked = self._now
+        found = yield from self._read()
+        if found is not None:
+            raise self._overtaken(found.record.owner)
+        self._looked = looked
+
+    def _overtaken(self, by: int) -> LogCollected:
+        return LogCollected(f"incarnation {by} has taken over the log of {self._partition}")
+
+    def _due_claim(self) -> int | None:
+        """Rule 4: the time to claim now, if any."""
+        if self._idle is None or self._now - self._heard < self._idle:
+            return None
+        return self._clock - int(self._idle * 1e6)
+
+    def _claiming(self, claim: int, state: bytes | None) -> Chunk:
+        """A chunk without rows that claims a time."""
+        none, zero = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        rows = pa.RecordBatch.from_pylist([], schema=pa.schema(list(self._source.declared)))
+        return Chunk(rows, none, self._offset, none, np.array([claim]), zero, resume=state)
+
+    # --- the store ---------------------------------------------------------------------------
+
+    def _talk(self, talk: LogTalk[_T]) -> _Steps[_T]:
+        """Let the log talk with the store; what fails is asked again."""
+        try:
+            command = next(talk)
+            while True:
+                command = talk.send((yield from self._asked(command)))
+        except StopIteration as done:
+            result: _T = done.value
+            return result
+
+    def _asked(self, command: LogCommand) -> _Steps[LogAnswer]:
+        until = self._now + PATIENCE
+        while True:
+            answer = yield command
+            if not isinstance(answer, StoreFailed):
+                assert isinstance(answer, RecordRead | Appended | RecordsListed)
+                return answer
+            if self._now > until:
+                raise RunError(answer.why)
+            yield Wait(RETRY)

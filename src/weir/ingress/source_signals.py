@@ -1,0 +1,199 @@
+"""What goes into a source's machine and what it asks for, one command at a time.
+
+A driver carries a command out and answers it: commands for the log with a store, the others with
+the connector's reading and a clock. Drivers keep no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from weir.files.chunks import Chunk
+
+
+class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A record of a source's log: what happened at an offset of its partition.
+
+    `offset` is that of the next row when the record was written."""
+
+    offset: int
+    lines: bytes = b""
+    """The text of rows that came."""
+    claim: int | None = None
+    """A time that the clock claimed."""
+    file: str = ""
+    """A file that was found."""
+    ends: bool = False
+    writer: str = ""
+    before: str = ""
+    """The seal of the record before it."""
+    read: int = 0
+    digest: str = ""
+    """Of a file that grows: its first `read` bytes have this digest, and must keep it."""
+    owner: int = 0
+    """The incarnation of the source that alone may claim from here on."""
+
+
+# --- the log ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    """Read an object of the log; answered by `RecordRead`."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRecord:
+    """Make an object of the log, if there is none of that name; answered by `Appended`."""
+
+    key: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ListRecords:
+    """List the objects of the log; answered by `RecordsListed`."""
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRead:
+    """What an object holds; None: there is none."""
+
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The record is durable, or (not `stored`) an object of that name was there before."""
+
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsListed:
+    """The names of objects, as they were some time ago."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFailed:
+    """The store did not do what it was asked, or did it and could not say so."""
+
+    why: str
+
+
+# --- the connector ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open the connector where its resume state says (None: at the beginning); rows before
+    `start` are counted and left out. Answered by `Opened`."""
+
+    state: bytes | None
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Look for what is new: `Rows`, `Offer`, `Quiet` or `Finished`.
+
+    At most `most` rows are wanted, and none from offset `until` on, where a record of the log
+    stands. Without `until` the log is at its end: only then may something be offered."""
+
+    most: int
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """A record of the log counts from here on; answered by `Accepted`.
+
+    `own`: it is what this connector offered. `stop` is the offset of the record behind it, if
+    there is one: what this record brought ended there."""
+
+    record: IngressRecord
+    own: bool = False
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The connector is open; the next row that it reads has this offset."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that can be read again at the same offsets; `chunk.resume` is the connector's state."""
+
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something that must be in the log before it counts; it is offered again until it is."""
+
+    record: IngressRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """There is nothing to give now; look again in so many seconds."""
+
+    offset: int
+    """The offset of the next row; it moves past rows that are left out."""
+    again_in: float
+    heard: bool = False
+    """Whether something has come, if no whole row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The partition has ended, as everybody can see who reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The record is taken in; whoever resumes from it opens the connector with this state."""
+
+    offset: int
+    state: bytes | None
+
+
+# --- the driver ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let so many seconds pass."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Give:
+    """Hand a chunk to the source's vertex when it wants one; None: the partition has ended."""
+
+    chunk: Chunk | None
+
+
+LogCommand: TypeAlias = ReadRecord | AppendRecord | ListRecords
+LogAnswer: TypeAlias = RecordRead | Appended | RecordsListed
+Finding: TypeAlias = Rows | Offer | Quiet | Finished
+SourceCommand: TypeAlias = LogCommand | Open | Poll | Accept | Wait | Give
+SourceSignal: TypeAlias = LogAnswer | StoreFailed | Opened | Finding | Accepted
+
+_T = TypeVar("_T")
+LogTalk: TypeAlias = Generator[LogCommand, LogAnswer, _T]
+"""A conversation with the store: commands come out, answers go in, a result at the end."""

@@ -1,0 +1,185 @@
+"""The hosts of a simulated world: they start, step, report, and die."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from weir.job.host import Host
+from weir.job.poison import Death, Step
+from weir.job.signals import (
+    BeginAnew,
+    Connect,
+    Consumed,
+    Deliver,
+    Disconnect,
+    EndSubscription,
+    Get,
+    HostCommand,
+    HostSignal,
+    Pull,
+    Put,
+    Reported,
+)
+from weir.reliable.vertex import RowSpan
+from weir.simulator.processes import FallingNotes, Falls, SimulatedHost
+
+if TYPE_CHECKING:
+    from weir.simulator.world import World
+
+STEP, IDLE = 0.002, 0.02
+"""Seconds between two steps of a host; of one that has nothing to do."""
+REPORT_EVERY = 0.05
+
+
+class Hosts:
+    """All hosts that live; see the module's docstring."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._time = world, world.time
+        self.alive: list[SimulatedHost] = []
+        self._sessions = 0
+        self._deaths: dict[int, Death] = {}
+        self._fell: Counter[tuple[str, int, int]] = Counter()
+        self.poisoned = 0
+        """How often the poison has killed."""
+
+    def of_session(self, session: str) -> SimulatedHost | None:
+        return next((h for h in self.alive if h.machine.session == session), None)
+
+    def start_all(self) -> None:
+        for slot in range(self._world.job.hosts):
+            self._time.after(float(self._time.rng.random() * 0.1), partial(self.start, slot))
+
+    def start(self, slot: int) -> None:
+        if self._world.ended is not None or any(h.slot == slot for h in self.alive):
+            return
+        job = self._world.job
+        self._sessions += 1
+        session = f"h{slot}-{self._sessions}"
+        notes = FallingNotes(self._falls)
+        deaths = [self._deaths[slot]] if slot in self._deaths else []
+        machine = Host(
+            session, job.topology, job.strategies, job.make, job.host_settings, notes, deaths
+        )
+        host = SimulatedHost(slot, machine, notes, ahead=float(self._time.rng.random() * 100))
+        self.alive.append(host)
+        self._loop(host)
+        self._report(host)
+
+    def kill(self, host: SimulatedHost) -> None:
+        self._time.note(f"{host.machine.session} killed, hosting {', '.join(host.machine.running)}")
+        # Now and then nobody can tell: the whole machine was lost.
+        self._deaths.pop(host.slot, None)
+        if host.notes.step is not None or self._time.apart.random() < 0.5:
+            death = Death(host.machine.session, host.notes.step, "killed by the simulator")
+            self._deaths[host.slot] = death
+        self._leave(host)
+        slot = host.slot
+        if self._world.ended is None:
+            self._time.after(float(self._time.rng.random() * 2), lambda: self.start(slot))
+
+    def _begin_anew(self, host: SimulatedHost, over: bool) -> None:
+        self._time.note(f"{host.machine.session} {'ends' if over else 'begins anew'}")
+        self._leave(host)
+        if not over:
+            slot = host.slot
+            self._time.after(float(self._time.rng.random() * 0.2), lambda: self.start(slot))
+
+    def _leave(self, host: SimulatedHost) -> None:
+        host.dead = True
+        self.alive.remove(host)
+        self._world.store.die_writing(host)
+        self._world.network.cut_off(host)
+        self._world.sources.leave(host)
+
+    def _falls(self, step: Step, span: RowSpan) -> bool:
+        """Whether the host dies at this piece of a step, of poison or by chance."""
+        poison = self._world.job.poison
+        if poison is not None and self.poisoned < poison.times and poison.kills(step.vertex, span):
+            self.poisoned += 1
+            return True
+        if self._time.calm or self._time.apart.random() >= self._time.faults.fall:
+            return False
+        if span.claims and step.pieces == 1:
+            return False
+        row = (step.vertex, span.place, span.first)
+        if self._fell[row] >= 2 or sum(n for r, n in self._fell.items() if r[0] == row[0]) >= 10:
+            return False
+        self._fell[row] += 1
+        return True
+
+    def _loop(self, host: SimulatedHost, turn: int = 0) -> None:
+        if host.dead or turn != host.turn:
+            return
+        rng, progressed = self._time.rng, False
+        if host.frozen_until <= self._time.now:
+            running = list(host.machine.running)
+            vertex = None
+            if running and rng.random() < 0.5:
+                vertex = running[int(rng.integers(len(running)))]
+            try:
+                progressed, commands = host.machine.work(self._time.now + host.ahead, vertex=vertex)
+            except Falls:
+                self.kill(host)
+                return
+            progressed = progressed or bool(commands) or vertex is not None
+            self._do(host, commands)
+        host.is_idle = not progressed
+        pause = IDLE if not progressed else STEP
+        slow = self._time.happens(self._time.faults.slow)
+        self._next_turn(host, 0.05 if slow else pause)
+
+    def _next_turn(self, host: SimulatedHost, pause: float) -> None:
+        host.turn += 1
+        self._time.after(pause, partial(self._loop, host, host.turn))
+
+    def _report(self, host: SimulatedHost) -> None:
+        if host.dead:
+            return
+        if host.frozen_until <= self._time.now:
+            report = host.machine.report(address=host.machine.session, slot=host.slot)
+            managers = self._world.managers
+            self._world.network.send(host, lambda: managers.tell_all(Reported(report)))
+        self._time.after(REPORT_EVERY, lambda: self._report(host))
+
+    def tell(self, host: SimulatedHost, signal: HostSignal) -> None:
+        if host.dead:
+            return
+        now = self._time.now
+        if host.frozen_until > now:
+            self._time.after(host.frozen_until - now + 0.001, lambda: self.tell(host, signal))
+            return
+        self._do(host, host.machine.handle(signal, now + host.ahead))
+        if host.is_idle:
+            host.is_idle = False
+            self._next_turn(host, STEP)
+
+    def _do(self, host: SimulatedHost, commands: Sequence[HostCommand]) -> None:
+        world, time, tell = self._world, self._time, partial(self.tell, host)
+        for command in commands:
+            if host.dead:
+                return
+            match command:
+                case Put():
+                    world.store.write(host, command, tell)
+                case Get(key):
+                    world.store.read(host, key, tell)
+                case Connect():
+                    time.after(time.delay(), partial(world.network.connect, host, command))
+                case Disconnect(vertex, place):
+                    world.network.disconnect(host, vertex, place)
+                case Deliver(subscription, entry):
+                    world.network.deliver(subscription, entry)
+                case EndSubscription(subscription):
+                    world.network.cut(subscription)
+                case Pull():
+                    pause = float(time.rng.exponential(world.job.pace)) if world.job.pace else 0.0
+                    pull = partial(world.sources.pull, host, command)
+                    time.after(time.delay() + pause, pull)
+                case BeginAnew(over):
+                    self._begin_anew(host, over)
+                case Consumed():
+                    pass

@@ -1,0 +1,106 @@
+"""The network of a simulated world: control messages, and channels between hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weir.events.batch import empty_batch
+from weir.job.signals import Arrived, Connect, Lost, Subscribed, Taken, Unsubscribed
+from weir.reliable.log import batch_bytes
+from weir.reliable.stream import Entry
+from weir.simulator.processes import SimulatedHost
+
+if TYPE_CHECKING:
+    from weir.simulator.world import World
+
+
+@dataclass(slots=True)
+class Channel:
+    """A connection: from a reader's input to a host that serves the stream."""
+
+    reader: SimulatedHost
+    vertex: str
+    place: int
+    connection: int
+    server: SimulatedHost
+    open: bool = True
+    last_at: float = 0.0
+    """When the last of what was sent arrives: entries do not overtake one another."""
+
+
+class Network:
+    """See the module's docstring."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._time = world, world.time
+        self._channels: dict[str, Channel] = {}
+
+    def send(self, host: SimulatedHost, deliver: Callable[[], None]) -> None:
+        """A control message to or from a host: late, lost, doubled."""
+        if host.cut_until > self._time.now or self._time.happens(self._time.faults.lose):
+            return
+        self._time.after(self._time.delay(), deliver)
+        if self._time.happens(self._time.faults.double):
+            self._time.after(self._time.delay(), deliver)
+
+    def connect(self, reader: SimulatedHost, command: Connect) -> None:
+        if reader.dead:
+            return
+        server = self._world.hosts.of_session(command.address)
+        now, time = self._time.now, self._time
+        if server is None or reader.cut_until > now or server.cut_until > now:
+            lost = Lost(command.vertex, command.place, command.connection)
+            time.after(time.delay(), lambda: self._world.hosts.tell(reader, lost))
+            return
+        key = f"{reader.machine.session}/{command.vertex}/{command.place}/{command.connection}"
+        self.disconnect(reader, command.vertex, command.place)
+        self._channels[key] = Channel(
+            reader, command.vertex, command.place, command.connection, server
+        )
+        self._world.hosts.tell(server, Subscribed(key, command.stream, command.seq))
+
+    def disconnect(self, reader: SimulatedHost, vertex: str, place: int) -> None:
+        for key, channel in list(self._channels.items()):
+            if channel.reader is reader and (channel.vertex, channel.place) == (vertex, place):
+                self.cut(key)
+
+    def cut_off(self, host: SimulatedHost) -> None:
+        for key, channel in list(self._channels.items()):
+            if channel.reader is host or channel.server is host:
+                self.cut(key)
+
+    def cut(self, key: str) -> None:
+        channel = self._channels.pop(key, None)
+        if channel is None:
+            return
+        channel.open = False
+        hosts, time = self._world.hosts, self._time
+        lost = Lost(channel.vertex, channel.place, channel.connection)
+        time.after(time.delay(), lambda: hosts.tell(channel.reader, lost))
+        time.after(time.delay(), lambda: hosts.tell(channel.server, Unsubscribed(key)))
+
+    def deliver(self, key: str, entry: Entry) -> None:
+        channel, time = self._channels.get(key), self._time
+        if channel is None:
+            return
+        if time.happens(time.faults.lose / 10):
+            self.cut(key)
+            return
+        if not len(entry.rows):  # as on a real channel: a mere claim has no columns
+            entry = Entry(entry.seq, empty_batch(()), entry.cti)
+
+        def arrive() -> None:
+            if channel.open:
+                arrived = Arrived(channel.vertex, channel.place, channel.connection, entry)
+                self._world.hosts.tell(channel.reader, arrived)
+
+        at = time.now + time.delay()
+        if not time.happens(time.faults.reorder):
+            at = channel.last_at = max(at, channel.last_at + 1e-9)
+        time.after(at - time.now, arrive)
+        if time.happens(time.faults.double):
+            time.after(time.delay(), arrive)
+        taken = Taken(key, batch_bytes(entry.rows) + 1)
+        time.after(time.delay(), lambda: self._world.hosts.tell(channel.server, taken))
