@@ -7,9 +7,11 @@ import pytest
 from machine.jobs import checkpoint, commit, report, segment, stored, topology
 from weir.job.commits import Commit
 from weir.job.ledger import Ledger, decode_ledger
-from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
+from weir.job.manager import Manager
 from weir.job.messages import Orders, VertexReport
+from weir.job.record_keeper import TAKEN_OVER
 from weir.job.records import encode_hint
+from weir.job.settings import ManagerSettings
 from weir.job.signals import (
     Answer,
     Delete,
@@ -37,10 +39,10 @@ from weir.reliable.keys import (
     record_key,
 )
 from weir.reliable.objects import ObjectRef
-from weir.runtime.strategies import Strategy
+from weir.reliable.strategies import CheckpointStrategy, ReplicateStrategy, Strategy
 
-ONE = {v: Strategy("checkpoint", 1.0) for v in ("0.0", "1.0", "sink.0")}
-TWO = {**ONE, "1.0": Strategy("replicate", 1.0, copies=2)}
+ONE = {v: CheckpointStrategy(1.0) for v in ("0.0", "1.0", "sink.0")}
+TWO = {**ONE, "1.0": ReplicateStrategy(1.0, copies=2)}
 SETTINGS = ManagerSettings(hosts=1, patience=0.0)
 
 

@@ -12,10 +12,10 @@ from weir.job.requests import Requests
 from weir.job.signals import Get, Put
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
+from weir.plan.strategy import parse_strategy
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import LATEST_RECORD, checkpoint_key, commit_key, part_key, record_key
 from weir.reliable.objects import ObjectRef
-from weir.runtime.strategies import parse_strategy
 from weir.runtime.topology import make_topology
 from weir.simulator.simulated_disk import SimulatedDisk
 from weir.simulator.workloads import choose, make_workload, workload_names

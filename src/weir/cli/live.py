@@ -64,7 +64,7 @@ def run_to_end(
     tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
-    from weir.job.manager import ManagerSettings
+    from weir.job.settings import ManagerSettings
     from weir.spark.live.hosts import check_spark, live_master, live_settings
     from weir.spark.live.job import (
         GRACE,

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from weir.job.ledger import Ledger
-from weir.job.placing import HostState
 from weir.job.poison import RELAPSES, Death, cleared, sentence, suspect, verdict
+from weir.job.watching import HostState
 
 RELAPSES_WITHIN = 60.0
 """Deaths in no step that are further apart do not count together."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from weir.files.chunks import Chunk
 from weir.job.messages import Orders, Pulse, Report
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
@@ -220,7 +221,7 @@ class ChunkRead:
 
     vertex: str
     incarnation: int
-    chunk: object
+    chunk: Chunk | None
 
 
 @dataclass(frozen=True, slots=True)

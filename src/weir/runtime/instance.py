@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from weir.events.batch import OPEN, START, Batch
+from weir.files.chunks import Chunk
 from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
@@ -83,7 +84,7 @@ class SourceInstance(Instance, Protocol):
         """How many rows were late, and how many bad."""
         ...
 
-    def take_chunk(self, chunk: object) -> None: ...
+    def take_chunk(self, chunk: Chunk | None) -> None: ...
 
 
 MakeInstance: TypeAlias = Callable[

@@ -19,10 +19,10 @@ from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.replay import ReplayVertex
+from weir.reliable.strategies import CheckpointStrategy, Strategy
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Outlet, RowSpan, See, Snapshot, Vertex
 from weir.runtime.instance import AHEAD_ROWS, InnerInstance, Instance, SinkInstance
-from weir.runtime.strategies import Strategy
 from weir.runtime.topology import VertexSpec
 
 EmitRows = Callable[[int, int, Batch], None]
@@ -82,8 +82,7 @@ class PartitionInstance:
     def turned_away(self) -> tuple[int, int]:
         return self._ingress.late_count, self._ingress.bad_count
 
-    def take_chunk(self, chunk: object) -> None:
-        assert chunk is None or isinstance(chunk, Chunk)
+    def take_chunk(self, chunk: Chunk | None) -> None:
         self._chunks.append(chunk)
 
     def watch(self, see: See, pieces: int) -> None:
@@ -175,7 +174,7 @@ class InstanceMaker:
         ahead_rows: int = AHEAD_ROWS,
     ) -> None:
         """`partition_names` of every source; `emits` for outputs that are handed on at once;
-        `strategies` say which vertices take marks (all others: whole snapshots)."""
+        `strategies` of vertices that take no checkpoints."""
         self._ahead_rows = ahead_rows
         self._plan, self._names = plan, partition_names
         self._strategies = strategies or {}
@@ -192,8 +191,9 @@ class InstanceMaker:
         if spec.kind == "sink":
             return SinkInstance(spec, self._emits.get(spec.stage))
         starts = snapshot.outputs if snapshot is not None else (0,) * len(spec.outputs)
+        make_stream = self._strategy(spec).stream
         streams = {
-            name: LogStream(
+            name: make_stream(
                 name, segments.get(name, ()), start,
                 check=self._check, synchronous=self._synchronous,
             )
@@ -223,7 +223,10 @@ class InstanceMaker:
             Outlet(tuple(streams[name] for name in outlet.streams), outlet.keys)
             for outlet in spec.outlets
         ]
-        horizon, strategy = self._horizons[spec.stage], self._strategies.get(spec.id)
-        if spec.kind == "inner" and strategy is not None and strategy.kind == "replay":
-            return ReplayVertex(spec.id, chain, cursors, outlets, horizon)
+        horizon, marks = self._horizons[spec.stage], self._strategy(spec).takes_marks
+        if spec.kind == "inner" and horizon.known:
+            return ReplayVertex(spec.id, chain, cursors, outlets, horizon, marks=marks)
         return Vertex(spec.id, chain, cursors, outlets)
+
+    def _strategy(self, spec: VertexSpec) -> Strategy:
+        return self._strategies.get(spec.id, CheckpointStrategy())

@@ -24,10 +24,11 @@ from weir.files.chunks import Chunk, Partition
 from weir.job.commits import decode_commit
 from weir.job.host import Host
 from weir.job.ledger import Ledger
-from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
+from weir.job.manager import Manager
 from weir.job.poison import Death, MemoryNotes, Step
+from weir.job.record_keeper import TAKEN_OVER
 from weir.job.records import known_record, last_record, sweep
-from weir.job.running import HostSettings
+from weir.job.settings import HostSettings, ManagerSettings
 from weir.job.signals import (
     Answer,
     Arrived,
@@ -65,10 +66,10 @@ from weir.reliable.keys import is_ephemeral, step_of
 from weir.reliable.log import batch_bytes
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists
+from weir.reliable.strategies import Strategy
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import RowSpan
 from weir.runtime.instance import MakeInstance
-from weir.runtime.strategies import Strategy
 from weir.runtime.topology import Topology
 from weir.simulator.faults import Faults, Poison
 from weir.simulator.simulated_disk import SimulatedDisk

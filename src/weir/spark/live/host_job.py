@@ -16,13 +16,13 @@ from weir.ingress.following import Followed
 from weir.ingress.ingress import bad_schema, late_schema
 from weir.ingress.ingress_log import IngressLog, first_place
 from weir.ingress.unchanged import check_not_shorter, marked_chunks
-from weir.job.running import HostSettings
+from weir.job.settings import HostSettings
 from weir.plan.explain import operator_text
 from weir.plan.nodes import Output, Program, Source
 from weir.plan.stages import StagedPlan, stage_schema
-from weir.plan.strategy import Strategy
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Store
+from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows, InstanceMaker
 from weir.runtime.outputs import output_schema
 from weir.runtime.topology import Topology, VertexSpec

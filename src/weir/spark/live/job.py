@@ -34,10 +34,10 @@ from weir.ingress.ingress_log import begin_log
 from weir.job.committed import write_outputs
 from weir.job.job_record import JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
-from weir.job.manager import Manager, ManagerSettings
+from weir.job.manager import Manager
 from weir.job.placing import Placement
 from weir.job.records import check_commits, job_ledger, sweep
-from weir.job.running import HostSettings
+from weir.job.settings import HostSettings, ManagerSettings
 from weir.job.signals import Ended
 from weir.job.status import JobStatus
 from weir.job.story import StoryLine
@@ -47,10 +47,11 @@ from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
-from weir.plan.strategy import Strategy, default_strategy, step_limit
+from weir.plan.strategy import default_strategy, step_limit
 from weir.plan.user_code import describe
 from weir.reliable.keys import JOB
 from weir.reliable.store import ObjectExists
+from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows
 from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.reports import InputReport, OutputReport, RunReport

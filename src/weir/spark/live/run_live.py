@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from weir.errors import PlanError
 from weir.events.batch import Batch
 from weir.files.writers import OutputForm
-from weir.job.manager import ManagerSettings
+from weir.job.settings import ManagerSettings
 from weir.job.status import JobStatus
 from weir.local.run import parsed
 from weir.plan.nodes import Output, Program
