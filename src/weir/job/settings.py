@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weir.plan.nodes import Program
+from weir.plan.settings import HOST_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,13 @@ class HostSettings:
     """Rows are readable only when durable."""
     check: bool = False
     """Rows that are written again are compared with those that were there."""
+
+
+def host_settings(program: Program, otherwise: HostSettings) -> HostSettings:
+    """The limits that a program sets; `otherwise` has those of which it says nothing."""
+    said = dict(program.settings)
+    limits: dict[str, Any] = {n: read(str(said[n])) for n, read in HOST_LIMITS.items() if n in said}
+    return replace(otherwise, **limits)
 
 
 @dataclass(frozen=True, slots=True)

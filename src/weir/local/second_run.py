@@ -27,8 +27,8 @@ from pathlib import Path
 
 from weir.errors import RunError, WeirError
 from weir.local.runner import Emit, LocalRun
-from weir.plan.explain import explain
 from weir.plan.nodes import Output, Program, ProgramText
+from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.runtime.partitions import Partitions, open_partitions
@@ -43,7 +43,7 @@ class _RunRequest:
 
     text: ProgramText
     outputs: tuple[tuple[str, str, str], ...]
-    plan: str
+    plan: PlanFingerprint
     directory: str
     cut: int
     parallelism: int
@@ -65,7 +65,7 @@ def second_checksums(
     """The ordered checksums of all streams, as another process has them."""
     if program.text is not None:
         outputs = tuple((o.name, o.path, o.kind) for o in program.outputs)
-        plan = _plan_text(program, parallelism)
+        plan = _fingerprint(program, parallelism)
         request = _RunRequest(program.text, outputs, plan, str(directory), cut, parallelism)
         found = _asked(request)
         if found is not None:
@@ -100,9 +100,8 @@ def _more_calls() -> Iterator[None]:
             del os.environ["WEIR_EXTRA_CALLS"]
 
 
-def _plan_text(program: Program, parallelism: int) -> str:
-    rewritten = rewrite(program)
-    return explain(rewritten, cut_stages(rewritten, parallelism))
+def _fingerprint(program: Program, parallelism: int) -> PlanFingerprint:
+    return plan_fingerprint(cut_stages(rewrite(program), parallelism))
 
 
 # --- in this process ---------------------------------------------------------------------------
@@ -166,7 +165,7 @@ def _answer(request: _RunRequest) -> dict[str, str] | None:
         return None
     outputs = tuple(Output(name, named[name], path, kind) for name, path, kind in request.outputs)  # type: ignore[arg-type]
     program = replace(program, outputs=outputs)
-    if _plan_text(program, request.parallelism) != request.plan:
+    if plan_difference(request.plan, _fingerprint(program, request.parallelism)):
         return None
     partitions = open_partitions(program, request.directory)
     return checksums_here(program, partitions, request.cut, request.parallelism)

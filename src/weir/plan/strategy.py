@@ -79,24 +79,6 @@ def parse_strategy(text: str) -> NamedStrategy:
     raise PlanError(f"unknown strategy '{text}'", hint=hint)
 
 
-def parse_step_limit(text: str) -> float:
-    """The seconds of a SET step_limit.
-
-    >>> parse_step_limit("30s")
-    30.0
-    """
-    ticks = parse_duration(text)
-    if ticks <= 0 or text.strip().isdigit():
-        raise PlanError(f"'{text}' is no limit for a step", hint="a duration, as in 500ms, 30s, 5m")
-    return ticks / UNITS["s"]
-
-
-def step_limit(program: Program) -> float | None:
-    """How many seconds a step of a live run may take; None: as long as it takes."""
-    said = dict(program.settings).get("step_limit")
-    return None if said is None else parse_step_limit(str(said))
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The strategy of a stage, and why it has that one."""

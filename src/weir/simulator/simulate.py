@@ -72,6 +72,8 @@ class Wish:
     crashes: Mapping[int, When] | None = None
     strategy: NamedStrategy | None = None
     """Of all vertices between sources and sinks."""
+    then: NamedStrategy | None = None
+    """Theirs from a stop on."""
     parallelism: int | None = None
     hosts: int | None = None
     stop_at: float | None = None
@@ -105,12 +107,18 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
     truth = truth_of(chosen, parallelism)
     job = make_job(chosen, parallelism, rng, wish.strategy)
     witness = Witness(truth, job.topology)
-    make = job.make
     hosts = wish.hosts if wish.hosts is not None else job.hosts
-    watched = replace(job, make=lambda *given: witness.watch(make(*given)), hosts=hosts)
-    world = World(watched, np.random.default_rng([seed, 4]), faults)
+
+    def watched(job: SimulatedJob) -> SimulatedJob:
+        return replace(job, make=lambda *given: witness.watch(job.make(*given)), hosts=hosts)
+
+    world = World(watched(job), np.random.default_rng([seed, 4]), faults)
     world.crashes.update(wish.crashes or {})
     world.stop_at = wish.stop_at
+    if wish.then is not None:
+        same = np.random.default_rng([seed, 3])  # all else is drawn as before
+        same.integers(1, 4)
+        world.resumed_as = watched(make_job(chosen, parallelism, same, wish.then))
     try:
         ended = world.run()
         reason = judge(world, truth, witness, ended.error)

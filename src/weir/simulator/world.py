@@ -190,6 +190,8 @@ class World:
         self.crashes: dict[int, When] = {}
         """Crash points, by the number of the durable step."""
         self.stop_at: float | None = None
+        self.resumed_as: SimulatedJob | None = None
+        """What is run from a stop on, if it is not the same."""
         self.steps: list[str] = []
         """The names of all durable steps, in order."""
         self.stops = 0
@@ -721,6 +723,7 @@ class World:
         if self.faults.harm and self._happens(0.5):
             self.harm()
         self._end_processes()
+        self.job = self.resumed_as or self.job
         self._start_manager()
         for slot in range(self.job.hosts):
             self._after(float(self._rng.random() * 0.1), partial(self._start_host, slot))
