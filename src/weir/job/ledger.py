@@ -34,7 +34,7 @@ UNREAD = 2**62
 
 
 class Ledger(msgspec.Struct):
-    """The durable state of a job; see the module's rules."""
+    """What is durable of a job, as the manager's records keep it."""
 
     epoch: int = 0
     manager: str = ""

@@ -19,7 +19,8 @@ RELAPSES_WITHIN = 60.0
 
 
 class Mourning:
-    """See the module's rules. Whatever ends the job is said by a sentence; else it is empty."""
+    """Keeps deaths by the module's rules. Whatever ends the job is said by a sentence; else it is
+    empty."""
 
     def __init__(self, ledger: Ledger, titles: Mapping[str, str], deaths: int) -> None:
         self._ledger, self._titles, self._deaths = ledger, titles, deaths

@@ -12,7 +12,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -55,6 +55,8 @@ class Running:
         self._notes = notes
         self.spec, self.order = spec, order
         self.instance: Instance | None = None
+        self._source: SourceInstance | None = None
+        """The instance, if it is a source."""
         self.status: Literal["loading", "running", "behind", "failed"] = "loading"
         self.asked = 0
         """The last time that everybody was asked for a checkpoint; see `Orders.checkpoint`."""
@@ -85,6 +87,9 @@ class Running:
 
     def _start(self, snapshot: Snapshot | None) -> None:
         self.instance = self._make(self.spec, self.order.segments, snapshot)
+        if self.spec.kind == "source":
+            assert isinstance(self.instance, SourceInstance)
+            self._source = self.instance
         self._saved = self.instance.marker if snapshot is not None else None
         self.status = "running"
 
@@ -192,11 +197,6 @@ class Running:
         """Write segments that are large or old enough."""
         assert self.instance is not None
         return self._flushing.flush(self.instance.streams.values(), now)
-
-    @property
-    def _source(self) -> SourceInstance | None:
-        is_source = self.spec.kind == "source" and self.instance is not None
-        return cast(SourceInstance, self.instance) if is_source else None
 
     def pull(self) -> list[HostCommand]:
         """Ask for the next chunk of a source."""

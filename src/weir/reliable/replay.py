@@ -95,7 +95,7 @@ class _Rehearsal:
 
 
 class ReplayVertex(Vertex):
-    """See the module's rules."""
+    """A vertex that goes on from a mark by reading again what its state was made of."""
 
     def __init__(
         self,

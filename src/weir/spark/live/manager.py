@@ -44,7 +44,7 @@ ANSWER_WITHIN = 1.0
 
 
 class ManagerDriver:
-    """See the module's docstring."""
+    """Runs a `Manager` with a server, threads and a store, until the job has ended."""
 
     def __init__(
         self,
