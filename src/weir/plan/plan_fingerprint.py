@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 FORMAT = 1
-_INPUTS = frozenset(("input", "inputs", "left", "right"))
-"""The fields of an operator that hold other operators: those are parts of their own."""
 _CODE = frozenset(("function", "implementation"))
 """The fields of the user's functions that hold code."""
+_NOT_COUNTING = frozenset(("strategy",))
+"""Rule 2."""
 _MOST_WORDS = 300
 
 
@@ -158,6 +158,14 @@ def _is_weirs(value: object) -> bool:
 
 def _counting(value: DataclassInstance) -> list[str]:
     """The fields of one of Weir's values that count."""
-    without = _CODE if isinstance(value, UserFunction) else _INPUTS
-    names = [f.name for f in fields(value) if f.compare and f.name not in without]
-    return [n for n in names if n != "strategy"] if isinstance(value, Partition) else names
+    without = _CODE if isinstance(value, UserFunction) else _NOT_COUNTING
+    return [
+        f.name
+        for f in fields(value)
+        if f.compare and f.name not in without and not _holds_operators(getattr(value, f.name))
+    ]
+
+
+def _holds_operators(value: object) -> bool:
+    """Whether these are the inputs of an operator, which are parts of their own."""
+    return isinstance(value[0] if isinstance(value, tuple) and value else value, Node)
