@@ -90,8 +90,8 @@ def program_code(program: Program) -> dict[str, str]:
 def value_text(value: object) -> str:
     """A value as a text that is the same in every process, by rule 3.
 
-    >>> value_text(1.5), value_text("it's"), value_text(True)
-    ('1.5', '"it\'s"', 'bool 1')
+    >>> value_text(1.5), value_text("a"), value_text(True)
+    ('1.5', "'a'", 'bool 1')
     """
     return _Walk().text(value)
 
