@@ -28,10 +28,10 @@ from live_feed import RATES, percentiles
 from live_latency import CASES, weir_round
 from pyspark.sql import SparkSession
 
-from weir.job.running import HostSettings
+from weir.job.settings import HostSettings
 from weir.job.status import JobStatus
 from weir.spark.live.hosts import live_master
-from weir.spark.live.job import LiveSettings
+from weir.spark.live.settings import LiveSettings
 from weir.spark.session import make_session
 
 mpl.use("Agg")

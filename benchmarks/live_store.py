@@ -20,7 +20,8 @@ from weir.job.records import last_record
 from weir.job.status import JobStatus
 from weir.script.program import parse_program
 from weir.spark.live.hosts import live_master
-from weir.spark.live.job import LiveSettings, prepare_live
+from weir.spark.live.prepare import prepare_live
+from weir.spark.live.settings import LiveSettings
 from weir.spark.session import make_session
 
 PROGRAM = """SET strategy = 'checkpoint(3s)';

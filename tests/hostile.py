@@ -18,10 +18,11 @@ from weir.events.batch import Batch
 from weir.events.types import STRING
 from weir.files.object_store import ObjectStore
 from weir.job.commits import Commit, encode_part
-from weir.job.job_record import JobRecord, encode_job, output_record
+from weir.job.job_record import Decisions, JobRecord, encode_job, output_record
 from weir.job.ledger import Ledger
 from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus, story_key
 from weir.job.story import StoryLine
+from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import digest
 from weir.reliable.keys import JOB, commit_key, part_key, record_key
@@ -98,7 +99,7 @@ def _hostile_store(folder: Path) -> None:
     store = ObjectStore(str(folder))
     program = parse_program(PROGRAM)
     outputs = tuple(output_record(o, output_schema(o), kept=True) for o in program.outputs)
-    store.put(JOB, encode_job(JobRecord("", 1, {}, outputs)), new=True)
+    store.put(JOB, encode_job(JobRecord(PlanFingerprint(), Decisions(), outputs)), new=True)
     batch = Batch(np.array([3]), np.array([4]), (pa.array([EVIL], STRING),))
     part, total = part_key("sink.0", 1, 0), digest(batch)
     body = encode_part(part, [(0, batch)])

@@ -29,7 +29,8 @@ from weir.job.status import JobStatus, read_story
 from weir.plan.program import Program
 from weir.script.program import parse_program
 from weir.spark.live.hosts import live_master
-from weir.spark.live.job import LiveSettings, prepare_live
+from weir.spark.live.prepare import prepare_live
+from weir.spark.live.settings import LiveSettings
 from weir.spark.offline.run_offline import run_offline
 from weir.spark.session import session
 

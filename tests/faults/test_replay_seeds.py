@@ -10,7 +10,7 @@ import pytest
 
 from property.replaying import JOINS, STATEFUL, random_inputs, random_program
 from weir.ingress.memory import MemoryPartition
-from weir.plan.strategy import Strategy
+from weir.plan.strategy import NamedStrategy
 from weir.simulator.faults import Faults
 from weir.simulator.processes import When
 from weir.simulator.simulate import Wish, run_seed
@@ -66,7 +66,7 @@ WHEN: tuple[When, ...] = ("before", "after")
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crash_at_a_durable_step(seed: int) -> None:
-    replay = Strategy("replay", 0.03)
+    replay = NamedStrategy("replay", 0.03)
     for step in STEPS:
         for when in WHEN:
             wish = Wish(faults=Faults(), strategy=replay, crashes={step: when})

@@ -99,7 +99,9 @@ def long_workload(rows: int) -> Workload:
 
 def largest_store(rows: int) -> int:
     job = make_job(long_workload(rows), 2, np.random.default_rng(3))
-    settings = replace(job.host_settings, flush_after=0.05, segment_bytes=500, commit_every=0.1)
+    settings = replace(
+        job.host_settings, flush_interval=0.05, segment_size=500, commit_interval=0.1
+    )
     steady = replace(
         job, host_settings=settings, cut=10, pace=0.05, hosts=2,
         strategies={v: replace(s, every=0.2) for v, s in job.strategies.items()},

@@ -20,11 +20,12 @@ from weir.ingress.ingress_log import IngressLog, first_record
 from weir.ingress.source_driver import talked
 from weir.ingress.source_signals import IngressRecord
 from weir.job.commits import Commit, decode_commit, decode_part, encode_part
-from weir.job.job_record import JobRecord, OutputRecord, encode_job, read_job
+from weir.job.job_record import Decisions, JobRecord, OutputRecord, encode_job, read_job
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.records import encode_hint, last_record, read_hint
 from weir.job.status import STATUS, read_status, read_story, story_key
 from weir.job.story import StoryLine
+from weir.plan.plan_fingerprint import PlanFingerprint, PlanPart
 from weir.reliable.codec import (
     decode_entries,
     decode_snapshot,
@@ -130,6 +131,7 @@ _LEDGER = Ledger(
     {"0.0/0.0": 2}, 4,
 )  # fmt: skip
 _FIRST = Ledger(number=0)
+PLAN = PlanFingerprint((PlanPart("stage 0", "1 vertex", "a"),))
 _OUTPUT = OutputRecord("Sums", "rows", "sums.csv", True, "BIGINT", (("k", "STRING"),))
 
 _PART, _COMMIT, _RECORD = part_key("sink.0", 1, 1), commit_key("sink.0", 1), record_key(7)
@@ -177,7 +179,9 @@ DECODERS: dict[str, Decoder] = {
     "job": Decoder(
         "",
         lambda b: [o.schema for o in getattr(read_job(OneObject(b)), "outputs", ())],
-        lambda: [encode_job(JobRecord("p", 2, {"A": ("a.csv",)}, (_OUTPUT,), "t"))],
+        lambda: [
+            encode_job(JobRecord(PLAN, Decisions(2, {"A": ("a.csv",)}, (True,)), (_OUTPUT,), "t"))
+        ],
     ),
     "status": Decoder(
         STATUS, lambda b: read_status(OneObject(b, _FIRST.encode())), _status_samples

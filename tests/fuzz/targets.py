@@ -22,24 +22,24 @@ from weir.errors import RunError, WeirError
 from weir.events.batch import Batch
 from weir.job.host import Host
 from weir.job.ledger import Ledger
-from weir.job.manager import Manager, ManagerSettings
+from weir.job.manager import Manager
 from weir.job.messages import Orders, Place, VertexReport
 from weir.job.poison import Death, Step
-from weir.job.running import HostSettings
+from weir.job.settings import HostSettings, ManagerSettings
 from weir.job.signals import OrdersArrived, Put, Reported
 from weir.job.status import status_of
 from weir.job.sweeping import EPOCH_BITS
-from weir.plan.strategy import Strategy
 from weir.reliable.codec import record_of
 from weir.reliable.cursor import Cursor
 from weir.reliable.digest import digest
 from weir.reliable.keys import ingress_key
 from weir.reliable.objects import SEAL, ObjectRef
+from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
 from weir.spark.live.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
 
 JOB = topology()
-STRATEGIES = {v: Strategy("checkpoint", 1.0) for v in JOB.vertices}
+STRATEGIES = {v: CheckpointStrategy(1.0) for v in JOB.vertices}
 LONGEST_LOG = 1000
 """Collecting a log takes as long as it is long, which a report may claim."""
 

@@ -7,11 +7,12 @@ from machine.jobs import rows
 from weir.errors import SnapshotCorrupt
 from weir.job.commits import Commit, encode_part, read_part
 from weir.job.committed import commits
-from weir.job.job_record import FORMAT, JobRecord, OutputRecord, encode_job, read_job
+from weir.job.job_record import FORMAT, Decisions, JobRecord, OutputRecord, encode_job, read_job
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.records import check_commits, encode_hint, job_ledger, known_record, last_record
 from weir.job.verifying import verify_store
+from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import Digest, digest
 from weir.reliable.keys import JOB, commit_key, part_key, record_key
@@ -54,7 +55,7 @@ def store(count: int = COUNT, recorded: int = COUNT) -> Disk:
         at = (3 * recorded,)
         ledger.checkpoints[SINK] = (Checkpoint(named, recorded - 1, 1, at, (), at),)
     disk.put(record_key(0), ledger.encode())
-    disk.put(JOB, encode_job(JobRecord("", 1, {}, (), "")))
+    disk.put(JOB, encode_job(JobRecord(PlanFingerprint(), Decisions(), (), "")))
     disk.settle()
     return disk
 
@@ -188,7 +189,7 @@ def test_a_damaged_record_that_nothing_knows_of_was_never_written() -> None:
 def test_records_of_another_job_are_refused() -> None:
     disk = store()
     with pytest.raises(Exception, match="another job"):
-        job_ledger(disk, JobRecord("", 1, {}, (), "token"))
+        job_ledger(disk, JobRecord(PlanFingerprint(), Decisions(), (), "token"))
 
 
 # --- the whole store -----------------------------------------------------------------------------
@@ -198,7 +199,7 @@ def test_a_whole_store_is_verified() -> None:
     disk = store()
     job = read_job(disk)
     assert job is not None
-    outputs = JobRecord("", 1, {}, (_output(),), "")
+    outputs = JobRecord(PlanFingerprint(), Decisions(), (_output(),), "")
     disk.put(JOB, encode_job(outputs))
     found = verify_store(disk)
     assert (found.objects, found.unreferred, found.damage) == (1 + 2 * COUNT, 0, ())
@@ -211,11 +212,11 @@ def test_a_whole_store_is_verified() -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_verifying_finds_what_readers_would(seed: int) -> None:
     disk = store()
-    disk.put(JOB, encode_job(JobRecord("", 1, {}, (_output(),), "")))
+    disk.put(JOB, encode_job(JobRecord(PlanFingerprint(), Decisions(), (_output(),), "")))
     rng = np.random.default_rng(seed)
     while not disk.harmed or any(k in (JOB, record_key(0)) for k in disk.harmed):
         disk = store()
-        disk.put(JOB, encode_job(JobRecord("", 1, {}, (_output(),), "")))
+        disk.put(JOB, encode_job(JobRecord(PlanFingerprint(), Decisions(), (_output(),), "")))
         disk.harm(rng)
     disk.settle()
     found = verify_store(disk)
@@ -236,7 +237,7 @@ def _output() -> OutputRecord:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"weir store, format 3\n" + b"x" * 40, "is in format 3"),
+        (b"weir store, format 2\n" + b"x" * 40, "is in format 2"),
         (b"\x00" * 16 + b'{"plan": ""}', "has no format that this version knows"),
         (b"", "has no format that this version knows"),
         (b"\xff\n", "has no format that this version knows"),

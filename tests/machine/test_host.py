@@ -26,7 +26,7 @@ from weir.job.commits import Commit, decode_commit
 from weir.job.host import Host
 from weir.job.messages import Checkpoint, Orders, Place, VertexOrder
 from weir.job.poison import Death, MemoryNotes, Phase, Step
-from weir.job.running import HostSettings
+from weir.job.settings import HostSettings
 from weir.job.signals import (
     Arrived,
     BeginAnew,
@@ -50,18 +50,16 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
-from weir.plan.strategy import Strategy
 from weir.reliable.codec import encode_entries, encode_record, encode_snapshot
 from weir.reliable.digest import digest
 from weir.reliable.keys import commit_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
+from weir.reliable.strategies import CheckpointStrategy, Strategy
 from weir.reliable.stream import Entry
 
-SETTINGS = HostSettings(flush_after=1.0, commit_every=1.0)
-STRATEGIES: Mapping[str, Strategy] = {
-    v: Strategy("checkpoint", 1.0) for v in ("0.0", "1.0", "sink.0")
-}
+SETTINGS = HostSettings(flush_interval=1.0, commit_interval=1.0)
+STRATEGIES: Mapping[str, Strategy] = {v: CheckpointStrategy(1.0) for v in ("0.0", "1.0", "sink.0")}
 
 
 def snapshot_at(of: Checkpoint, at: int) -> Body:
@@ -252,7 +250,7 @@ def written(settings: HostSettings = SETTINGS) -> Host:
 
 
 def test_a_subscriber_gets_rows_up_to_its_window() -> None:
-    host = written(HostSettings(window_bytes=1, flush_after=9.0))
+    host = written(HostSettings(send_buffer=1, flush_interval=9.0))
     host.handle(Subscribed("s", "0.0/0.0", 1), 0.0)
     first = [c for c in work(host) if isinstance(c, Deliver)]
     assert [d.entry.seq for d in first] == [1]
@@ -277,7 +275,7 @@ def test_what_is_not_served_is_refused() -> None:
 
 
 def test_a_reader_below_what_was_collected_meanwhile_is_let_go() -> None:
-    host = written(HostSettings(window_bytes=1, flush_after=9.0))
+    host = written(HostSettings(send_buffer=1, flush_interval=9.0))
     host.handle(Subscribed("s", "0.0/0.0", 0), 0.0)
     work(host)
     obey(host, order("0.0", collect={"0.0/0.0": 3}), number=2)
@@ -328,7 +326,7 @@ def test_a_copy_that_may_not_writes_nothing() -> None:
 
 
 def test_a_full_tail_pushes_back_until_it_is_durable() -> None:
-    host = new_host(HostSettings(tail_bytes=10, flush_after=60.0))
+    host = new_host(HostSettings(tail_buffer=10, flush_interval=60.0))
     obey(host, order("0.0"))
     host.handle(ChunkRead("0.0", 1, entry(0, 3)), 0.0)
     commands = work(host)
@@ -338,7 +336,7 @@ def test_a_full_tail_pushes_back_until_it_is_durable() -> None:
 
 
 def test_a_source_waits_while_it_is_ahead_of_all_readers() -> None:
-    host = written(HostSettings(ahead_bytes=80, window_bytes=1, flush_after=9.0))
+    host = written(HostSettings(ahead_buffer=80, send_buffer=1, flush_interval=9.0))
     host.handle(ChunkRead("0.0", 1, entry(3, 3)), 0.0)
     commands = work(host)
     assert not any(isinstance(c, Pull) for c in commands), "nobody has read anything"

@@ -1,5 +1,7 @@
 """Instances of a real program: one that is made from a snapshot goes on as the other would have."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import msgspec
@@ -10,7 +12,7 @@ from weir.events.batch import START, empty_batch
 from weir.ingress.source_machine import Resume
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
-from weir.plan.strategy import Strategy
+from weir.plan.strategy import NamedStrategy
 from weir.reliable.codec import decode_snapshot, encode_snapshot
 from weir.reliable.digest import row_hashes
 from weir.reliable.keys import ingress_key
@@ -83,7 +85,7 @@ def written(stream: LogStream, start: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("name", ["tumbling", "stitch", "user_operator", "turned_away"])
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
-    job = make_job(one_partition(name), 1, np.random.default_rng(0), Strategy())
+    job = make_job(one_partition(name), 1, np.random.default_rng(0), NamedStrategy())
     first = Pair(job)
     first.drive(after)
     source, inner = first.snapshots()
@@ -107,7 +109,7 @@ def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
 
 
 def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
-    job = make_job(one_partition("tumbling"), 1, np.random.default_rng(0), Strategy())
+    job = make_job(one_partition("tumbling"), 1, np.random.default_rng(0), NamedStrategy())
     pair = Pair(job)
     source = pair.source
     assert isinstance(source, PartitionInstance)
@@ -151,7 +153,7 @@ def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
 @pytest.mark.parametrize("kind", ["checkpoint", "replay"])
 @pytest.mark.parametrize("name", ["with_its_own_windows", "several_outputs", "inner_join"])
 def test_a_claim_needs_no_columns(name: str, kind: str) -> None:
-    job = make_job(make_workload(name, 3), 2, np.random.default_rng(0), Strategy(kind))
+    job = make_job(make_workload(name, 3), 2, np.random.default_rng(0), NamedStrategy(kind))
     for spec in job.topology.order:
         if spec.kind == "inner":
             inner = job.make(spec, {}, None)

@@ -20,22 +20,25 @@ from weir.reliable.keys import (
     segment_key,
     step_of,
 )
+from weir.reliable.strategies import CheckpointStrategy
+
+WHOLE = {v: CheckpointStrategy() for v in topology(sinks=2).vertices}
 
 
 def test_a_checkpoint_counts_when_its_output_can_be_had_without_its_vertex() -> None:
     ledger = Ledger(checkpoints={"1.0": (checkpoint("1.0", 0, 2, 2), checkpoint("1.0", 1, 5, 5))})
-    assert restarts(topology(), ledger).checkpoint["1.0"] is None
+    assert restarts(topology(), WHOLE, ledger).checkpoint["1.0"] is None
     ledger.segments["1.0/0.0"] = (segment("1.0/0.0", 0, 4),)
-    found = restarts(topology(), ledger).checkpoint["1.0"]
+    found = restarts(topology(), WHOLE, ledger).checkpoint["1.0"]
     assert found is not None and found.number == 0
     ledger.segments["1.0/0.0"] += (segment("1.0/0.0", 4, 5),)
-    found = restarts(topology(), ledger).checkpoint["1.0"]
+    found = restarts(topology(), WHOLE, ledger).checkpoint["1.0"]
     assert found is not None and found.number == 1
 
 
 def test_rows_that_no_reader_can_ask_for_need_not_be_durable() -> None:
     ledger = Ledger(checkpoints={"1.0": (checkpoint("1.0", 0, 3, 3),), "sink.0": (commit(0, 3),)})
-    found = restarts(topology(), ledger)
+    found = restarts(topology(), WHOLE, ledger)
     assert found.checkpoint["1.0"] is not None
     assert found.needed == {"1.0/0.0": 3, "0.0/0.0": 3}
 
@@ -56,7 +59,7 @@ def test_collecting_keeps_what_the_restarts_need() -> None:
             "1.0/0.0": (segment("1.0/0.0", 0, 3), segment("1.0/0.0", 3, 4)),
         },
     )
-    garbage = collect(topology(), ledger)
+    garbage = collect(topology(), WHOLE, ledger)
     assert set(garbage) == {
         checkpoint_key("1.0", 1, 0), segment_key("0.0/0.0", 0, 1), segment_key("1.0/0.0", 0, 1),
     }  # fmt: skip
@@ -69,11 +72,11 @@ def test_collecting_keeps_what_the_restarts_need() -> None:
 def test_records_of_a_log_before_the_restart_are_garbage_the_smallest_first() -> None:
     usable, later = checkpoint("0.0", 0, 9, 0, log=3), checkpoint("0.0", 1, 12, 4, log=5)
     ledger = Ledger(checkpoints={"0.0": (usable, later)})
-    assert collect(topology(), ledger) == tuple(ingress_key("0.0", n) for n in range(3))
+    assert collect(topology(), WHOLE, ledger) == tuple(ingress_key("0.0", n) for n in range(3))
     assert ledger.collected["ingress/0.0"] == 3, "the later one wrote rows that are not durable"
-    assert collect(topology(), ledger) == ()
+    assert collect(topology(), WHOLE, ledger) == ()
     learn_segments(ledger, "0.0/0.0", [segment("0.0/0.0", 0, 4)])
-    assert collect(topology(), ledger)[-2:] == (ingress_key("0.0", 3), ingress_key("0.0", 4))
+    assert collect(topology(), WHOLE, ledger)[-2:] == (ingress_key("0.0", 3), ingress_key("0.0", 4))
 
 
 def test_a_checkpoint_that_needs_more_of_the_log_is_not_ahead() -> None:
@@ -86,7 +89,7 @@ def test_a_segment_is_garbage_only_when_its_last_row_is() -> None:
     ledger = Ledger(
         checkpoints={"sink.0": (commit(0, 3),)}, segments={"1.0/0.0": (segment("1.0/0.0", 0, 4),)}
     )
-    assert collect(topology(), ledger) == ()
+    assert collect(topology(), WHOLE, ledger) == ()
 
 
 def test_a_stream_is_kept_for_its_slowest_reader() -> None:
@@ -94,7 +97,7 @@ def test_a_stream_is_kept_for_its_slowest_reader() -> None:
     two = topology(sinks=2)
     for ahead, behind in (("sink.0", "sink.1"), ("sink.1", "sink.0")):
         ledger = Ledger(checkpoints={ahead: (commit(0, 5),), behind: (commit(0, 2),)})
-        assert restarts(two, ledger).needed["1.0/0.0"] == 2
+        assert restarts(two, WHOLE, ledger).needed["1.0/0.0"] == 2
 
 
 def test_a_finished_job_needs_nothing_but_its_commits() -> None:
@@ -103,7 +106,7 @@ def test_a_finished_job_needs_nothing_but_its_commits() -> None:
         segments={"1.0/0.0": (segment("1.0/0.0", 0, 3),)},
         finished=True,
     )
-    garbage = collect(topology(), ledger)
+    garbage = collect(topology(), WHOLE, ledger)
     assert len(garbage) == 2 and all(is_ephemeral(k) for k in garbage)
     assert ledger.names == {commit_key("sink.0", 1)}
 
@@ -120,7 +123,7 @@ def test_a_checkpoint_after_claims_alone_replaces_the_one_before() -> None:
     ledger = Ledger(checkpoints={"sink.0": (commit(0, 3),)})
     for number in range(3):
         assert learn_checkpoints(ledger, "1.0", [checkpoint("1.0", number, 3, 3)])
-    garbage = collect(topology(), ledger)
+    garbage = collect(topology(), WHOLE, ledger)
     assert garbage == (checkpoint_key("1.0", 1, 0), checkpoint_key("1.0", 1, 1))
 
 

@@ -1,5 +1,8 @@
 """The job manager: placing, recovery, fencing, collection, stopping; signals in, commands out."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -7,9 +10,11 @@ import pytest
 from machine.jobs import checkpoint, commit, report, segment, stored, topology
 from weir.job.commits import Commit
 from weir.job.ledger import Ledger, decode_ledger
-from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
+from weir.job.manager import Manager
 from weir.job.messages import Orders, VertexReport
+from weir.job.record_keeper import TAKEN_OVER
 from weir.job.records import encode_hint
+from weir.job.settings import ManagerSettings
 from weir.job.signals import (
     Answer,
     Delete,
@@ -27,7 +32,6 @@ from weir.job.signals import (
 )
 from weir.job.status import status_of
 from weir.job.sweeping import EPOCH_BITS
-from weir.plan.strategy import Strategy
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import (
     LATEST_RECORD,
@@ -38,9 +42,10 @@ from weir.reliable.keys import (
     record_key,
 )
 from weir.reliable.objects import ObjectRef
+from weir.reliable.strategies import CheckpointStrategy, Feeding, ReplicateStrategy, Strategy
 
-ONE = {v: Strategy("checkpoint", 1.0) for v in ("0.0", "1.0", "sink.0")}
-TWO = {**ONE, "1.0": Strategy("replicate", 1.0, copies=2)}
+ONE = {v: CheckpointStrategy(1.0) for v in ("0.0", "1.0", "sink.0")}
+TWO = {**ONE, "1.0": ReplicateStrategy(1.0, copies=2)}
 SETTINGS = ManagerSettings(hosts=1, patience=0.0)
 
 
@@ -184,6 +189,31 @@ def test_a_silent_host_is_lost_its_vertices_alone_are_placed_anew() -> None:
             assert (job.where(vertex), job.incarnation(vertex)) == before[vertex]
     orders = job.report("h1")
     assert orders is not None and orders.stop and not orders.over
+
+
+class SetsBackWriters(CheckpointStrategy):
+    """Whoever writes what the vertex reads restarts with it."""
+
+    def sets_back(self, vertex: str, feeding: Feeding) -> Collection[str]:
+        return feeding(vertex)
+
+
+def test_a_loss_sets_back_whom_the_strategy_says() -> None:
+    job = running(
+        strategies={**ONE, "1.0": SetsBackWriters()},
+        settings=replace(SETTINGS, hosts=2, patience=10.0),
+    )
+    job.report("h2")
+    (session,) = job.where("1.0")
+    assert session is not None
+    stays = [v for v in ONE if v != "1.0" and job.where(v) != [session]]
+    before = {v: job.incarnation(v) for v in ONE}
+    job.machine.lose(session, job.now, "killed")
+    after = {v: job.incarnation(v) for v in ONE}
+    assert {v for v in stays if after[v] == before[v]} == set(stays) - {"0.0"}
+    assert after["0.0"] > before["0.0"] and after["1.0"] > before["1.0"]
+    told = {(line.vertex, line.what) for line in job.machine.story}
+    assert ("0.0" not in stays) or ("0.0", "set back by the loss of 1.0") in told
 
 
 def test_hosts_are_waited_for_from_when_the_first_came() -> None:

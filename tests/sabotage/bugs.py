@@ -18,6 +18,7 @@ class Bug:
 _LOG, _CURSOR, _OBJECTS = "reliable/log.py", "reliable/cursor.py", "reliable/objects.py"
 _VERTEX, _LEDGER, _RUNNING = "reliable/vertex.py", "job/ledger.py", "job/running.py"
 _MANAGER, _HOST, _REQUESTS = "job/manager.py", "job/host.py", "job/requests.py"
+_KEEPER, _COMMITTING, _WATCHING = "job/record_keeper.py", "job/committing.py", "job/watching.py"
 
 BUGS = (
     # --- streams ---
@@ -37,8 +38,8 @@ BUGS = (
         "read = max((seq for seq, _ in self._readers.values()), default=self.durable)",
         "read = min((seq for seq, _ in self._readers.values()), default=self.durable)"),
     Bug("one of its streams holds up a vertex", _HOST,
-        "all(s.is_ahead(self._settings.ahead_bytes) for s in written)",
-        "any(s.is_ahead(self._settings.ahead_bytes) for s in written)"),
+        "all(s.is_ahead(self._settings.ahead_buffer) for s in written)",
+        "any(s.is_ahead(self._settings.ahead_buffer) for s in written)"),
     Bug("a vertex reads what is ahead only", "kernels/operators/merge.py",
         "if self._ctis[stream] == least]", "if self._ctis[stream] != least]"),
     Bug("a cursor takes rows twice", _CURSOR,
@@ -72,18 +73,18 @@ BUGS = (
         "        return [Put(key, lambda: encode_snapshot(key, snapshot))]",
         "        self._checkpoints.append(self._saving)\n"
         "        return [Put(key, lambda: encode_snapshot(key, snapshot))]"),
-    Bug("a segment is told before it is written", _RUNNING,
+    Bug("a segment is told before it is written", "job/flushing.py",
         "stream.flushing = segment", "stream.flushed(segment)"),
-    Bug("a commit is written before its rows", _RUNNING,
+    Bug("a commit is written before its rows", _COMMITTING,
         "if not taken:\n            return [self._put_commit()]",
         "if True:\n            return [self._put_commit()]"),
-    Bug("a commit can be made twice", _RUNNING,
+    Bug("a commit can be made twice", _COMMITTING,
         "return Put(self._saving.key, lambda: body, new=new)",
         "return Put(self._saving.key, lambda: body)"),
-    Bug("a refused commit counts", _RUNNING,
+    Bug("a refused commit counts", _COMMITTING,
         "        if ref is None:\n            return [Get(key)]",
         "        ref = ref or ObjectRef.of(key, self._commit_body)"),
-    Bug("a sink does not look for commits nobody heard of", _RUNNING,
+    Bug("a sink does not look for commits nobody heard of", _COMMITTING,
         'self.status = "loading"\n        self.instance.load(Snapshot(found.inputs, (), {}))\n'
         "        return [Get(commit_key(self.spec.id, found.number + 1))]",
         'self.status = "running"\n        self.instance.load(Snapshot(found.inputs, (), {}))\n'
@@ -96,7 +97,7 @@ BUGS = (
     Bug("a failed write is not tried again", _REQUESTS,
         "if all(line != (kind, key) for _, line in self._again):", "if False:"),
     # --- recovery and collection ---
-    Bug("a checkpoint counts though its output is lost", _LEDGER,
+    Bug("a checkpoint counts though its output is lost", "reliable/strategies.py",
         "if all(out <= end for out, end", "if all(out <= end + 1000000 for out, end"),
     Bug("collection is off by one", _LEDGER,
         "garbage += [s.key for s in segments if s.end <= needed]",
@@ -108,26 +109,26 @@ BUGS = (
     Bug("checkpoints after claims alone are never named", _LEDGER,
         "return (later.incarnation, later.number) > (earlier.incarnation, earlier.number)",
         "return False"),
-    Bug("garbage is deleted before the record is durable", _MANAGER,
-        "self._out.append(put)\n\n    def _stored",
-        "self._out.append(put)\n        self._delete(garbage)\n\n    def _stored"),
-    Bug("hosts forget rows before the record is durable", _MANAGER,
-        "collect={s: self._collected.get(s, 0)", "collect={s: self.ledger.collected.get(s, 0)"),
-    Bug("the sweep does not spare the durable record", _MANAGER,
-        "return self._durable_names | coming | self.ledger.names", "return self.ledger.names"),
+    Bug("garbage is deleted before the record is durable", _KEEPER,
+        "return [self._begin(self._collect())]",
+        "garbage = self._collect()\n        return [self._begin(garbage), Delete(garbage)]"),
+    Bug("hosts forget rows before the record is durable", "job/placing.py",
+        "collect={s: collected.get(s, 0)", "collect={s: ledger.collected.get(s, 0)"),
+    Bug("the sweep does not spare the durable record", _KEEPER,
+        "return self._names | coming | self._ledger.names", "return self._ledger.names"),
     Bug("what cannot be read is believed again", _MANAGER,
         "self._spoiled.update(found.corrupt)", "pass"),
     # --- fencing ---
-    Bug("a record of another manager is taken for one's own", _MANAGER,
+    Bug("a record of another manager is taken for one's own", _KEEPER,
         "if body == written.put.encode():", "if body is not None:"),
     Bug("managers have no names", _MANAGER,
         "ledger.manager = name", "ledger.manager = ''"),
     Bug("what a lost host says counts", _MANAGER,
-        "if self._over or report.session in self._lost:", "if self._over:"),
+        "if self._over or report.session in self._watch.lost:", "if self._over:"),
     Bug("what an old incarnation says counts", _MANAGER,
         "if found is not None and found.incarnation == placement.incarnation:",
         "if found is not None:"),
-    Bug("a manager that slept gives up its hosts", _MANAGER,
+    Bug("a manager that slept gives up its hosts", _WATCHING,
         "host.heard = min(host.heard + slept, now)", "pass"),
     Bug("the job ends with its first sink", _MANAGER,
         "if sinks <= done and", "if sinks & done and"),
@@ -146,6 +147,6 @@ BUGS = (
         "0 if usable is None else usable.log", "0 if usable is None else usable.log + 1"),
     Bug("a source that lost its log starts again for ever", _MANAGER,
         "if found.error and not log_is_ahead(placement, self.ledger):", "if False:"),
-    Bug("a manager that cannot write goes on for ever", _MANAGER,
-        "elif now - writing.failing_since > self.settings.trouble_limit:", "elif now < 0:"),
+    Bug("a manager that cannot write goes on for ever", _KEEPER,
+        "elif now - writing.failing_since > self._settings.trouble_limit:", "elif now < 0:"),
 )  # fmt: skip

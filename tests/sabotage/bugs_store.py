@@ -5,6 +5,7 @@ from sabotage.bugs import Bug
 _COMMITS, _RECORDS, _OBJECTS = "job/commits.py", "job/records.py", "reliable/objects.py"
 _RUNNING, _MANAGER, _LOG = "job/running.py", "job/manager.py", "ingress/ingress_log.py"
 _MACHINE = ("tests/machine", "tests/faults/test_adversary.py")
+_RESUME = ("tests/unit/spark/test_live_resume.py",)
 
 BUGS = (
     Bug("an object's name is not under its seal", _OBJECTS,
@@ -37,13 +38,13 @@ BUGS = (
         "found = _decoded(number, body) or found  # one that is damaged may have a successor",
         "if _decoded(number, body) is None:\n            break\n"
         "        found = _decoded(number, body)", _MACHINE),
-    Bug("garbage in the next record's place is another manager", _MANAGER,
-        "elif _is_record(key, body):", "elif body:", _MACHINE),
+    Bug("garbage in the next record's place is another manager", "job/record_keeper.py",
+        "if _is_record(key, body):", "if body:", _MACHINE),
     Bug("a lost commit is gone back from", _MANAGER,
         "if any(not is_ephemeral(key) for key in found.corrupt):", "if False:", _MACHINE),
-    Bug("a sink follows any commit", _RUNNING,
+    Bug("a sink follows any commit", "job/committing.py",
         "if found.before != self._last_commit:", "if False:", _MACHINE),
-    Bug("rows of a commit that was lost are dropped", _RUNNING,
+    Bug("rows of a commit that was lost are dropped", "job/committing.py",
         "            return [self._put_commit(new=new)]\n", "            pass\n", _MACHINE),
     Bug("a snapshot may be of other positions", _RUNNING,
         "decode_snapshot(key, restart.ref.check(body))", "decode_snapshot(key, body or b'')",
@@ -56,4 +57,20 @@ BUGS = (
         "if version != str(FORMAT) or len(head) == len(version):", "if False:", _MACHINE),
     Bug("a sweep deletes parts whose commit is lost", "job/sweeping.py",
         "elif number > last.get(sink, -1):", "else:", _MACHINE),
+    Bug("a mark needs what was read before a whole snapshot", "reliable/replay.py",
+        "return None if at < 0 else self._positions[0]", "return self._positions[0]",
+        ("tests/unit/reliable/test_replay.py", "tests/faults/test_changed_strategies.py")),
+    Bug("a job that is resumed is planned anew", "spark/live/prepare.py",
+        "rewrite(program, repeating(known.two_phase))", "rewrite(program)", _RESUME),
+    Bug("any program goes on with a job", "spark/live/prepare.py",
+        "    if difference:\n", "    if False:\n", _RESUME),
+    Bug("the store is taken before strategies are checked", "spark/live/prepare.py",
+        "    recovering = _recovering(program, plan)\n    if not resume:\n"
+        "        _take_store(objects, job)\n",
+        "    if not resume:\n        _take_store(objects, job)\n"
+        "    recovering = _recovering(program, plan)\n", _RESUME),
+    Bug("words of a plan are compared", "plan/plan_fingerprint.py",
+        "if (old.where, old.hash) == (new.where, new.hash):",
+        "if (old.where, old.words) == (new.where, new.words):",
+        ("tests/unit/plan/test_plan_fingerprint.py", *_RESUME)),
 )  # fmt: skip

@@ -69,10 +69,10 @@ BUGS = (
         "self._all((function.__code__, extras))", _CODE_TESTS),
     Bug("values of other types count by their type only", _CODE,
         "        return self._reduced(value)", "        return str(type(value))", _CODE_TESTS),
-    Bug("other code is taken for the same", "spark/live/job.py",
+    Bug("other code is taken for the same", "spark/live/prepare.py",
         "    if changed and not accept:", "    if not changed and not accept and known is None:",
         ("tests/unit/spark/test_live_code.py",)),
-    Bug("accepted code is forgotten", "spark/live/job.py",
+    Bug("accepted code is forgotten", "spark/live/prepare.py",
         "    begun.code = code\n", "", ("tests/unit/spark/test_live_code.py",)),
     # --- the second run ---
     Bug("the second run has the same hash seed", _SECOND,

@@ -88,6 +88,24 @@ def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
     assert any("runs again" in what for what in told)
 
 
+def test_a_job_goes_on_under_another_strategy(folder: Path, expected: dict[str, str]) -> None:
+    events = 0
+    for strategy in ("checkpoint(1s)", "replay"):
+        resume = ("--resume",) if events else ()
+        process = live(folder, "--set", f"strategy={strategy}", *resume)
+        wait_for(folder, lambda s, least=events: s.events > least + 60_000)  # type: ignore[misc]
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        events = wait_for(folder, lambda s: True).events
+    assert finished(live(folder, "--resume", "--set", "strategy=replicate(2)")) == expected
+    assert same_bytes(folder)
+    told = [line.what for line in read_story(ObjectStore(str(folder / "store")))]
+    noted = [what for what in told if what.startswith("goes on with another strategy")]
+    assert any("recovers by replay, before by checkpoint(1s)" in what for what in noted)
+    assert any("recovers by replicate(2), before by replay" in what for what in noted)
+
+
 def pids(status: JobStatus) -> set[int]:
     return {host.pid for host in status.hosts}
 

@@ -56,7 +56,7 @@ def run_to_end(
     settings: Mapping[str, str],
     directory: Path,
     cut: int | None,
-    parallelism: int,
+    parallelism: int | None,
     resume: bool,
     accept_code_changes: bool,
     hosts: int | None,
@@ -64,16 +64,12 @@ def run_to_end(
     tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
-    from weir.job.manager import ManagerSettings
+    from weir.job.settings import ManagerSettings
     from weir.spark.live.hosts import check_spark, live_master, live_settings
-    from weir.spark.live.job import (
-        GRACE,
-        LiveSettings,
-        check_callbacks,
-        grace_seconds,
-        prepare_live,
-    )
+    from weir.spark.live.job import check_callbacks
+    from weir.spark.live.prepare import prepare_live
     from weir.spark.live.run_live import watching
+    from weir.spark.live.settings import GRACE, LiveSettings, grace_seconds
     from weir.spark.live.tls import read_tls
     from weir.spark.session import check_files, session
     from weir.spark.signals import signals_ask

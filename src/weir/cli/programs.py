@@ -55,6 +55,11 @@ ParamOption = Annotated[
     typer.Option("--param", metavar="NAME=VALUE", help="Override a DECLARE; may be repeated."),
 ]
 
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Override a SET; may be repeated."),
+]
+
 
 def run(
     program: ProgramFile,
@@ -77,6 +82,7 @@ def run(
         ),
     ] = None,
     param: ParamOption = None,
+    said: SetOption = None,
     store: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where a live run keeps its state.")
     ] = None,
@@ -138,7 +144,7 @@ def run(
             raise Usage("--runner live needs --store DIR, where it keeps what must survive")
         live_only = {
             "--store": store, "--resume": resume or None, "--hosts": hosts, "--grace": grace,
-            "--tls-cert": tls_cert, "--tls-key": tls_key, "--tls-ca": tls_ca,
+            "--tls-cert": tls_cert, "--tls-key": tls_key, "--tls-ca": tls_ca, "--set": said,
         }  # fmt: skip
         for option, given in live_only.items():
             if given is not None and runner is not Runner.live:
@@ -149,7 +155,7 @@ def run(
             raise Usage("TLS needs both --tls-cert and --tls-key")
         if runner is Runner.live and check:
             raise Usage("--check belongs to --runner local or offline")
-        checked = _program(program, param)
+        checked = _program(program, param, said)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is Runner.local:
             from weir.local.files import run_files
@@ -167,7 +173,7 @@ def run(
             assert store is not None
             report = run_to_end(
                 checked, store, meter, master=master, settings=settings, directory=directory,
-                cut=cut, parallelism=parallelism or 1, resume=resume, hosts=hosts,
+                cut=cut, parallelism=parallelism, resume=resume, hosts=hosts,
                 accept_code_changes=accept_code_changes, grace=grace,
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
             )  # fmt: skip
@@ -188,6 +194,7 @@ def explain(
     form: Annotated[Form, typer.Option("--format", help="How to show it.")] = Form.text,
     parallelism: ParallelismOption = 1,
     param: ParamOption = None,
+    said: SetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     debug: DebugOption = False,
 ) -> None:
@@ -201,7 +208,7 @@ def explain(
         from weir.plan.rewrites.rewrite import rewrite
         from weir.plan.stages import cut_stages
 
-        rewritten = rewrite(_with_outputs(_program(program, param)))
+        rewritten = rewrite(_with_outputs(_program(program, param, said)))
         staged = cut_stages(rewritten, parallelism)
         wanted = Form.json if as_json else form
         text = shown(rewritten, staged, wanted.value).rstrip("\n")
@@ -211,11 +218,12 @@ def explain(
 # --- the program ------------------------------------------------------------------------------
 
 
-def _program(path: Path, given: Sequence[str] | None) -> Program:
+def _program(path: Path, given: Sequence[str] | None, said: Sequence[str] | None) -> Program:
     """The checked program; warnings are printed."""
+    from weir.plan.settings import with_settings
     from weir.script.program import parse_program
 
-    params = pairs(given, "--param")
+    params, settings = pairs(given, "--param"), pairs(said, "--set")
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -226,7 +234,7 @@ def _program(path: Path, given: Sequence[str] | None) -> Program:
             program = parse_program(source, params=params, directory=path.parent, name=str(path))
     for warning in told:
         say(f"weir: warning: {warning.message}", err=True)
-    return program
+    return with_settings(program, settings)
 
 
 def _with_outputs(program: Program) -> Program:

@@ -75,7 +75,7 @@ class Look:
 
 
 class OutputReader:
-    """Reads the commits of one output; see the module's docstring."""
+    """Reads the commits of one output, and the rows that they name."""
 
     def __init__(self, store: Store, name: str, kind: str = "rows") -> None:
         self._job = existing_job(store)

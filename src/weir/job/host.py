@@ -3,11 +3,10 @@
 Rules
 1. Orders are the whole of what to run. An instance with another incarnation than ordered is
    dropped; a new one loads its checkpoint first. Orders of an older epoch or number are ignored.
-2. An input is read from the same host by hand-over, else over a connection to the first place
-   that serves it; a connection that breaks is made again, to the next place, from the next row
-   that is wanted. So nothing that happens to a channel reaches a vertex.
+2. Inputs come by hand-over or over connections (`linking.py`), and its streams are served to
+   other hosts (`serving.py`).
 3. What pushes back: a vertex does not step while a volatile tail of it is larger than
-   `tail_bytes`, nor while it is `ahead_bytes` ahead of each reader of each of its streams. So it
+   `tail_buffer`, nor while it is `ahead_buffer` ahead of each reader of each of its streams. So it
    never holds up one who has read all: of vertices that wait for one another in a circle one would
    have to (docs/design/0009).
 4. Nothing counts before the store says so: segments and checkpoints are reported when stored.
@@ -20,22 +19,21 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from weir.errors import SnapshotCorrupt
+from weir.job.committing import RunningSink
+from weir.job.linking import Links
 from weir.job.messages import Orders, Report, VertexOrder
 from weir.job.poison import Death, MemoryNotes, Notes
-from weir.job.requests import RETRY_AFTER, Requests
-from weir.job.running import HostSettings, Running
+from weir.job.requests import Requests
+from weir.job.running import Running
+from weir.job.serving import Subscribers
+from weir.job.settings import HostSettings
 from weir.job.signals import (
     Arrived,
     BeginAnew,
     ChunkRead,
-    Connect,
     Consumed,
-    Deliver,
-    Disconnect,
-    EndSubscription,
     Get,
     HostCommand,
     HostSignal,
@@ -55,31 +53,15 @@ from weir.job.signals import (
     Unsubscribed,
 )
 from weir.reliable.cursor import Cursor
-from weir.reliable.log import LogStream, batch_bytes
+from weir.reliable.log import LogStream
 from weir.reliable.objects import ObjectRef
+from weir.reliable.strategies import Strategy
 from weir.runtime.instance import Instance, MakeInstance
-from weir.runtime.strategies import Strategy
 from weir.runtime.topology import Topology
 
 
-@dataclass(slots=True)
-class _Subscription:
-    stream: str
-    under_way: int = 0
-
-
-@dataclass(slots=True)
-class _Link:
-    """The connection of one input."""
-
-    address: str = ""
-    connection: int = -1
-    choice: int = 0
-    again_at: float | None = None
-
-
 class Host:
-    """See the module's rules."""
+    """Orders, entries, chunks and answers of the store go in; commands come out."""
 
     def __init__(
         self,
@@ -98,8 +80,8 @@ class Host:
         self._epoch = self._number = -1
         self._running: dict[str, Running] = {}
         self._streams: dict[str, LogStream] = {}
-        self._links: dict[tuple[str, int], _Link] = {}
-        self._subscriptions: dict[str, _Subscription] = {}
+        self._links = Links()
+        self._subscribers = Subscribers(self._streams, settings.send_buffer)
         self._requests: Requests[Running | LogStream] = Requests(self._is_there)
         self._out: list[HostCommand] = []
         self._report_number = 0
@@ -124,28 +106,24 @@ class Host:
                 if cursor is not None:
                     self._running[vertex].fail(f"stream {cursor.stream}: {why}")
             case Subscribed(subscription, stream, seq):
-                self._subscribe(subscription, stream, seq)
+                self._out += self._subscribers.add(subscription, stream, seq)
             case Unsubscribed(subscription):
-                self._unsubscribe(subscription)
+                self._subscribers.remove(subscription)
             case Taken(subscription, size):
-                if subscription in self._subscriptions:
-                    self._subscriptions[subscription].under_way -= size
+                self._subscribers.taken(subscription, size)
             case ChunkRead(vertex, incarnation, chunk):
-                running = self._running.get(vertex)
-                if running is not None and running.order.incarnation == incarnation:
+                if running := self._present(vertex, incarnation):
                     running.take_chunk(chunk)
             case SourceFailed(vertex, incarnation, why):
-                running = self._running.get(vertex)
-                if running is not None and running.order.incarnation == incarnation:
+                if running := self._present(vertex, incarnation):
                     running.fail(why)
             case SourceBehind(vertex, incarnation, why):
-                running = self._running.get(vertex)
-                if running is not None and running.order.incarnation == incarnation:
+                if running := self._present(vertex, incarnation):
                     running.fall_behind(why)
             case Stored(ref):
-                self._stored(ref.key, ref, now)
+                self._stored(ref.key, ref)
             case Refused(key):
-                self._stored(key, None, now)
+                self._stored(key, None)
             case Loaded(key, body):
                 self._loaded(key, body, now)
             case Unstored(key, why):
@@ -158,6 +136,12 @@ class Host:
         out, self._out = [*self._out, *self._requests.ready], []
         self._requests.ready.clear()
         return out
+
+    def _present(self, vertex: str, incarnation: int) -> Running | None:
+        """The instance of a vertex, if it is this one."""
+        running = self._running.get(vertex)
+        known = running is not None and running.order.incarnation == incarnation
+        return running if known else None
 
     # --- orders ------------------------------------------------------------------------------
 
@@ -192,8 +176,10 @@ class Host:
             running.asked, running.record = orders.checkpoint, orders.record
 
     def _begin(self, order: VertexOrder, now: float) -> None:
-        running = Running(
-            self._topology.vertices[order.vertex],
+        spec = self._topology.vertices[order.vertex]
+        kind = RunningSink if spec.kind == "sink" else Running
+        running = kind(
+            spec,
             order,
             self._strategies[order.vertex],
             self._make,
@@ -227,18 +213,14 @@ class Host:
             return
         for place, cursor in enumerate(running.instance.cursors):
             cursor.detach()
-            if self._links.pop((vertex, place), None) is not None:
-                self._out.append(Disconnect(vertex, place))
+            self._out += self._links.drop(vertex, place)
         for name in running.instance.streams:
             del self._streams[name]
             for other in self._running.values():
                 for cursor in other.instance.cursors if other.instance is not None else ():
                     if cursor.near is not None and cursor.stream == name:
                         cursor.detach()
-            for key, subscription in list(self._subscriptions.items()):
-                if subscription.stream == name:
-                    del self._subscriptions[key]
-                    self._out.append(EndSubscription(key))
+            self._out += self._subscribers.end(name)
 
     # --- inputs ------------------------------------------------------------------------------
 
@@ -254,32 +236,13 @@ class Host:
         self, vertex: str, place: int, cursor: Cursor, order: VertexOrder, now: float
     ) -> None:
         near = self._streams.get(cursor.stream)
-        if near is not None:
-            if cursor.near is not near:
-                if self._links.pop((vertex, place), None) is not None:
-                    self._out.append(Disconnect(vertex, place))
-                cursor.detach()
-                if cursor.position < near.collected:
-                    self._running[vertex].status = "behind"
-                else:
-                    cursor.attach(near)
+        if near is None:
+            self._out += self._links.connect(vertex, place, cursor, order, now)
             return
-        places = order.inputs.get(cursor.stream, ())
-        link = self._links.setdefault((vertex, place), _Link())
-        addresses = [p.address for p in places]
-        rewound = cursor.connection != link.connection
-        if link.address and (rewound or link.address not in addresses):
-            # Whoever served it is gone: what came over the connection stays.
-            link.address = ""
-            cursor.reconnect()
-            self._out.append(Disconnect(vertex, place))
-        if link.address or not addresses or (link.again_at is not None and now < link.again_at):
-            return
-        link.address, link.again_at = addresses[link.choice % len(addresses)], None
-        link.connection = cursor.reconnect()
-        self._out.append(
-            Connect(vertex, place, link.connection, link.address, cursor.stream, cursor.wanted)
-        )
+        attached, commands = self._links.attach(vertex, place, cursor, near)
+        self._out += commands
+        if not attached:
+            self._running[vertex].status = "behind"
 
     def _cursor(self, vertex: str, place: int, connection: int) -> Cursor | None:
         """The cursor, if this is its present connection."""
@@ -290,48 +253,10 @@ class Host:
         return cursor if cursor.connection == connection and cursor.near is None else None
 
     def _break(self, vertex: str, place: int, now: float) -> None:
-        link = self._links.setdefault((vertex, place), _Link())
         running = self._running[vertex]
         assert running.instance is not None
-        running.instance.cursors[place].reconnect()
-        self._out.append(Disconnect(vertex, place))
-        others = len(running.order.inputs.get(running.instance.cursors[place].stream, ()))
-        # Another copy is tried at once; the same one after a while.
-        link.address, link.choice = "", link.choice + 1
-        link.again_at = now + (RETRY_AFTER if others < 2 else 0)
-
-    # --- subscribers -------------------------------------------------------------------------
-
-    def _subscribe(self, subscription: str, stream: str, seq: int) -> None:
-        log = self._streams.get(stream)
-        if log is None or seq < log.collected:
-            self._out.append(EndSubscription(subscription))
-            return
-        log.register(subscription, seq)
-        self._subscriptions[subscription] = _Subscription(stream)
-
-    def _unsubscribe(self, subscription: str) -> None:
-        found = self._subscriptions.pop(subscription, None)
-        if found is not None and found.stream in self._streams:
-            self._streams[found.stream].unregister(subscription)
-
-    def _serve(self) -> bool:
-        served = False
-        for key, subscription in list(self._subscriptions.items()):
-            log = self._streams[subscription.stream]
-            if log.position(key) < log.collected:
-                # A copy that fell behind another; the manager tells it so.
-                self._unsubscribe(key)
-                self._out.append(EndSubscription(key))
-                continue
-            while subscription.under_way < self._settings.window_bytes:
-                entry = log.read_next(key)
-                if entry is None:
-                    break
-                served = True
-                subscription.under_way += batch_bytes(entry.rows) + 1
-                self._out.append(Deliver(key, entry))
-        return served
+        cursor = running.instance.cursors[place]
+        self._out += self._links.break_off(vertex, place, cursor, running.order, now)
 
     # --- work --------------------------------------------------------------------------------
 
@@ -343,9 +268,10 @@ class Host:
         for name, running in list(self._running.items()):
             if vertex is None or name == vertex:
                 progressed |= self._step(running)
-        progressed |= self._serve()
+        served, commands = self._subscribers.serve()
+        self._out += commands
         self._keep(now)
-        return progressed, self._drained()
+        return progressed or served, self._drained()
 
     def _step(self, running: Running) -> bool:
         instance = running.instance
@@ -365,13 +291,13 @@ class Host:
         return progressed
 
     def _is_full(self, instance: Instance) -> bool:
-        limit = self._settings.tail_bytes
+        limit = self._settings.tail_buffer
         if any(
             s.held_bytes > limit and s.volatile_bytes > limit for s in instance.streams.values()
         ):
             return True
         written = [instance.streams[s] for o in instance.spec.outlets for s in o.streams]
-        return bool(written) and all(s.is_ahead(self._settings.ahead_bytes) for s in written)
+        return bool(written) and all(s.is_ahead(self._settings.ahead_buffer) for s in written)
 
     def _keep(self, now: float) -> None:
         """Write segments, checkpoints and commits that are due; ask sources for more."""
@@ -404,11 +330,11 @@ class Host:
         if self._requests.failed(kind, key, now):
             self.trouble = why
 
-    def _stored(self, key: str, ref: ObjectRef | None, now: float) -> None:
+    def _stored(self, key: str, ref: ObjectRef | None) -> None:
         running = self._requests.answered(Put, key)
         self.trouble = ""
         if isinstance(running, Running):
-            self._ask(running, running.stored(key, ref, now))
+            self._ask(running, running.stored(key, ref))
 
     def _loaded(self, key: str, body: bytes | None, now: float) -> None:
         owner = self._requests.answered(Get, key)
@@ -416,7 +342,7 @@ class Host:
         if isinstance(owner, LogStream):
             self._load_segment(owner, key, body)
         elif owner is not None:
-            self._ask(owner, owner.noted("load", lambda: owner.loaded(key, body, now), ()))
+            self._ask(owner, owner.noted("load", lambda: owner.loaded(key, body), ()))
             if owner.instance is not None and owner.status == "running":
                 self._started(owner)
             self._link_inputs(now)

@@ -1,4 +1,12 @@
-"""What a store was made for: which plan over which data, the user's code, and the outputs."""
+"""What a store was made for: which plan over which data, the user's code, and the outputs.
+
+Rules
+1. The record is made once, when the job begins, and never changes. What can change while the job
+   lives is in the manager's records (`Ledger`): the user's code, the strategies.
+2. What was decided when the job began is used again whenever it goes on: nothing is sampled or
+   counted anew, so data that has grown since changes no decision.
+3. A program is the job's if its staged plan has the same fingerprint.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +17,7 @@ import msgspec
 
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.types import NULL, parse_type, type_name
+from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.plan.program import Output
 from weir.plan.schema import Schema
 from weir.reliable.codec import decode_record, encode_record
@@ -42,12 +51,22 @@ FORMAT = 3
 _HEAD = "weir store, format "
 
 
-class JobRecord(msgspec.Struct, frozen=True):
-    """See the module's docstring."""
+class Decisions(msgspec.Struct, frozen=True):
+    """What was decided when the job began; see rule 2."""
 
-    plan: str
-    parallelism: int
-    partitions: dict[str, tuple[str, ...]]
+    parallelism: int = 1
+    partitions: dict[str, tuple[str, ...]] = {}
+    """The names of each source's partitions."""
+    two_phase: tuple[bool, ...] = ()
+    """Of each grouped aggregate that can be in two phases, whether it is, in the order in which
+    the rewrite asks (`rewrites/two_phase.py`)."""
+
+
+class JobRecord(msgspec.Struct, frozen=True):
+    """What a job is, by the module's rules."""
+
+    plan: PlanFingerprint
+    decisions: Decisions
     outputs: tuple[OutputRecord, ...] = ()
     token: str = ""
     """Marks the manager's records and the first record of each source's log as this job's."""

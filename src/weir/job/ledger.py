@@ -1,8 +1,8 @@
 """What is durable of a job, from where each vertex would restart, and what nobody needs.
 
 Rules (StreamScope §4.3)
-1. A checkpoint is *usable* when every row that its vertex wrote before it can be had without the
-   vertex: the row is in a segment, or below what any reader of the stream can ever ask for.
+1. A row can be had without its vertex when it is in a segment, or below what any reader of the
+   stream can ever ask for. Which checkpoint is *usable* with that, the vertex's strategy says.
 2. A vertex restarts from its newest usable checkpoint, else from the beginning. What it then reads
    again is what its readers' restarts ask for: sinks first, then upwards (low-water marks).
 3. The log of a source is needed from the record on that its restart says.
@@ -15,6 +15,7 @@ Rules (StreamScope §4.3)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 
 import msgspec
 
@@ -25,14 +26,15 @@ from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.keys import ingress_key, ingress_log, is_ephemeral, number_of, record_key
 from weir.reliable.log import Segment
 from weir.reliable.objects import ObjectRef
-from weir.runtime.topology import Topology, VertexSpec
+from weir.reliable.strategies import Strategy
+from weir.runtime.topology import Topology
 
 UNREAD = 2**62
 """The low-water mark of a stream that nobody reads."""
 
 
 class Ledger(msgspec.Struct):
-    """The durable state of a job; see the module's rules."""
+    """What is durable of a job, as the manager's records keep it."""
 
     epoch: int = 0
     manager: str = ""
@@ -53,6 +55,8 @@ class Ledger(msgspec.Struct):
     """Of each source with a log, the last record that anybody has told of."""
     code: dict[str, str] | None = None
     """The fingerprints of the user's code that it runs with; see `JobRecord.code`."""
+    strategies: dict[str, str] = {}
+    """How the vertices of each stage are recovered, as a program would say it; for comparison."""
     suspects: dict[str, tuple[Suspect, ...]] = {}
     """Deaths in steps of each vertex that it was not cleared of; see `poison.py`."""
 
@@ -83,29 +87,21 @@ class Restarts(msgspec.Struct, frozen=True):
     needed: Mapping[str, int]
 
 
-def restarts(topology: Topology, ledger: Ledger) -> Restarts:
+def restarts(topology: Topology, strategies: Mapping[str, Strategy], ledger: Ledger) -> Restarts:
+    """Find where each vertex would restart, the readers of a stream before its writer."""
     checkpoint: dict[str, Checkpoint | None] = {}
     needed: dict[str, int] = {}
     for spec in reversed(topology.order):
-        usable = _newest_usable(spec, ledger, needed)
+        durable = [
+            durable_from(ledger.segments.get(stream, ()), needed.get(stream, UNREAD))
+            for stream in spec.outputs
+        ]
+        usable = strategies[spec.id].usable(ledger.checkpoints.get(spec.id, ()), durable)
         checkpoint[spec.id] = usable
         for place, stream in enumerate(spec.inputs):
             start = usable.needs[place] if usable is not None else 0
             needed[stream] = min(needed.get(stream, UNREAD), start)
     return Restarts(checkpoint, needed)
-
-
-def _newest_usable(
-    spec: VertexSpec, ledger: Ledger, needed: Mapping[str, int]
-) -> Checkpoint | None:
-    reach = [
-        durable_from(ledger.segments.get(stream, ()), needed.get(stream, UNREAD))
-        for stream in spec.outputs
-    ]
-    for checkpoint in reversed(ledger.checkpoints.get(spec.id, ())):
-        if all(out <= end for out, end in zip(checkpoint.outputs, reach, strict=True)):
-            return checkpoint
-    return None
 
 
 def durable_from(segments: Iterable[Segment], start: int) -> int:
@@ -180,11 +176,21 @@ def forget(ledger: Ledger, keys: Iterable[str]) -> None:
                 ledger.segments[stream] = segments[:place]
 
 
-def collect(topology: Topology, ledger: Ledger) -> tuple[str, ...]:
+def without(ledger: Ledger, keys: Iterable[str]) -> Ledger:
+    """The ledger as it would be if these objects were forgotten."""
+    other = copy(ledger)
+    other.checkpoints, other.segments = dict(other.checkpoints), dict(other.segments)
+    forget(other, keys)
+    return other
+
+
+def collect(
+    topology: Topology, strategies: Mapping[str, Strategy], ledger: Ledger
+) -> tuple[str, ...]:
     """Take what nobody needs out of the ledger; the objects to delete once that is durable."""
     if ledger.finished:
         return _collect_all(ledger)
-    found = restarts(topology, ledger)
+    found = restarts(topology, strategies, ledger)
     garbage: list[str] = []
     for vertex, checkpoints in ledger.checkpoints.items():
         usable = found.checkpoint[vertex]

@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from weir.job.ledger import Ledger
-from weir.job.placing import HostState
 from weir.job.poison import RELAPSES, Death, cleared, sentence, suspect, verdict
+from weir.job.watching import HostState
 
 RELAPSES_WITHIN = 60.0
 """Deaths in no step that are further apart do not count together."""
 
 
 class Mourning:
-    """See the module's rules. Whatever ends the job is said by a sentence; else it is empty."""
+    """Keeps deaths by the module's rules. Whatever ends the job is said by a sentence; else it is
+    empty."""
 
     def __init__(self, ledger: Ledger, titles: Mapping[str, str], deaths: int) -> None:
         self._ledger, self._titles, self._deaths = ledger, titles, deaths

@@ -31,7 +31,8 @@ class _OwnedCommand(Generic[Owner]):
 
 
 class Requests(Generic[Owner]):
-    """See the module's rules. What is to be handed to the store now is left in `ready`."""
+    """The requests of a host that wait for an answer. What is to be handed to the store now is
+    left in `ready`."""
 
     def __init__(self, wanted: Callable[[Owner], bool]) -> None:
         """`wanted` says whether an owner is still there."""

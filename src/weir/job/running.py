@@ -1,47 +1,36 @@
 """One instance in a host: how it begins, and what of it goes to the store when.
 
 Rules
-1. It begins from the checkpoint that it is ordered to; a sink that commits, behind the last
-   commit there is (one that nobody heard of included: it looks for the next until there is none).
-2. A checkpoint counts when the store has it. At most one is under way, and none before the
-   instance has caught up with the one it began from.
-3. A commit is two steps: the rows as a part under a name of this incarnation, then the commit,
-   which is made once: whoever comes second takes over the other's positions and goes on from
-   there, or stops if the other is newer. A commit that does not follow the one before it as this
-   instance knows that one means that a commit was lost: it goes no further (`commits.py`).
-4. A segment is written when it is large or old enough; see `log.py`.
+1. It begins from the checkpoint that it is ordered to. For sinks see `committing.py`.
+2. A checkpoint is taken when the vertex's strategy says so, when everybody is asked for one, and at
+   the end. It counts when the store has it. At most one is under way, and none before the instance
+   has caught up with the one it began from.
+3. Its streams go to the store in segments (`flushing.py`).
+4. Whatever may run the user's code is noted before it is done (`poison.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 import msgspec
 
 from weir.errors import SnapshotCorrupt, WeirError
 from weir.events.batch import OPEN
 from weir.files.chunks import Chunk
-from weir.job.commits import Commit, decode_commit, encode_part
+from weir.job.flushing import Flushing
 from weir.job.messages import Checkpoint, VertexOrder, VertexReport
 from weir.job.poison import Notes, Phase
+from weir.job.settings import HostSettings
 from weir.job.signals import Get, HostCommand, Pull, Put
-from weir.plan.strategy import Strategy
-from weir.reliable.codec import (
-    decode_snapshot,
-    encode_entries,
-    encode_record,
-    encode_snapshot,
-)
-from weir.reliable.digest import Digest, digest
-from weir.reliable.keys import checkpoint_key, commit_key, number_of, part_key, segment_key
-from weir.reliable.log import LogStream, Segment
+from weir.reliable.codec import decode_snapshot, encode_snapshot
+from weir.reliable.keys import checkpoint_key, number_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.replay import needs_of
-from weir.reliable.stream import Entry
+from weir.reliable.strategies import Strategy
 from weir.reliable.vertex import Snapshot
-from weir.runtime.instance import Instance, MakeInstance, SinkInstance, SourceInstance
+from weir.runtime.instance import Instance, MakeInstance, SourceInstance
 from weir.runtime.topology import VertexSpec
 
 _T = TypeVar("_T")
@@ -50,25 +39,8 @@ KEPT_CHECKPOINTS = 3
 """So many are reported; the manager has heard of older ones, or does without."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostSettings:
-    """Limits of a host; times in seconds, sizes in bytes."""
-
-    tail_bytes: int = 64 << 20
-    flush_after: float = 0.5
-    segment_bytes: int = 4 << 20
-    window_bytes: int = 4 << 20
-    """What may be under way to one subscriber."""
-    ahead_bytes: int = 4 << 20
-    """What a vertex may have written that none of its readers has read."""
-    commit_every: float = 1.0
-    synchronous: bool = False
-    """Rows are readable only when durable."""
-    check: bool = False
-
-
 class Running:
-    """See the module's rules."""
+    """An instance of a source or of a vertex between streams, by the module's rules."""
 
     def __init__(
         self,
@@ -83,6 +55,8 @@ class Running:
         self._notes = notes
         self.spec, self.order = spec, order
         self.instance: Instance | None = None
+        self._source: SourceInstance | None = None
+        """The instance, if it is a source."""
         self.status: Literal["loading", "running", "behind", "failed"] = "loading"
         self.asked = 0
         """The last time that everybody was asked for a checkpoint; see `Orders.checkpoint`."""
@@ -96,14 +70,7 @@ class Running:
         self._saved: tuple[int, ...] | None = None
         self._saving_marker: tuple[int, ...] = ()
         self._saving: Checkpoint | None = None
-        self._commit: Commit | None = None
-        """The commit under way, and what it is as an object."""
-        self._commit_body = b""
-        self._last_commit: ObjectRef | None = None
-        self._committed = Digest()
-        self._flushing: dict[str, tuple[LogStream, Segment]] = {}
-        self._flushed: dict[str, int] = {}
-        self._volatile_since: dict[str, float] = {}
+        self._flushing = Flushing(order.incarnation, settings)
         self._pulled = False
         self._corrupt: list[str] = []
         self._error = ""
@@ -111,34 +78,23 @@ class Running:
     # --- beginning ---------------------------------------------------------------------------
 
     def begin(self) -> Sequence[Put | Get]:
+        """Ask for the checkpoint to begin from, or begin without one."""
         restart = self.order.restart
-        if self.spec.kind == "sink":
-            self.instance = self._make(self.spec, {}, None)
-            if self._commits:
-                key = commit_key(self.spec.id, max(self._number, 0))
-                return [Get(key)]
-            if restart is not None:
-                self.instance.load(Snapshot(restart.inputs, (), {}))
-            self.status = "running"
-            return []
         if restart is not None:
             return [Get(restart.key)]
         self._start(None)
         return []
 
-    @property
-    def _commits(self) -> bool:
-        return isinstance(self.instance, SinkInstance) and self.instance.commits
-
     def _start(self, snapshot: Snapshot | None) -> None:
         self.instance = self._make(self.spec, self.order.segments, snapshot)
+        if self.spec.kind == "source":
+            assert isinstance(self.instance, SourceInstance)
+            self._source = self.instance
         self._saved = self.instance.marker if snapshot is not None else None
         self.status = "running"
 
-    def loaded(self, key: str, body: bytes | None, now: float) -> Sequence[Put | Get]:
-        """An object that was asked for."""
-        if key.startswith("commits/"):
-            return self._commit_read(key, body, now)
+    def loaded(self, key: str, body: bytes | None) -> Sequence[Put | Get]:
+        """Take in the checkpoint that was asked for."""
         restart = self.order.restart
         assert restart is not None
         try:
@@ -191,9 +147,8 @@ class Running:
             return []
         if self._saving is not None or not self.instance.caught_up:
             return []
-        every = self._settings.commit_every if self._commits else self._strategy.every
         ends = self.instance.cti == OPEN
-        if not (self.asked > self._kept or ends or now - self._saved_at >= every):
+        if not (self.asked > self._kept or ends or self._is_due(now - self._saved_at)):
             return []
         self._saving_for = self.asked
         self._saving_marker = self.instance.marker
@@ -201,8 +156,13 @@ class Running:
             self._kept = self.asked
             return []
         self._saved_at = now
-        if self._commits:
-            return self._begin_commit()
+        return self._save()
+
+    def _is_due(self, seconds: float) -> bool:
+        return self._strategy.is_due(seconds)
+
+    def _save(self) -> Sequence[Put | Get]:
+        assert self.instance is not None
         snapshot = self.noted("snapshot", self.instance.snapshot, None)
         return [] if snapshot is None else self._begin_checkpoint(snapshot)
 
@@ -216,16 +176,11 @@ class Running:
         )  # fmt: skip
         return [Put(key, lambda: encode_snapshot(key, snapshot))]
 
-    def stored(self, key: str, ref: ObjectRef | None, now: float) -> Sequence[Put | Get]:
+    def stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
         """An object is in the store, by this reference; without one somebody else's is."""
-        if key in self._flushing and ref is not None:
-            stream, segment = self._flushing.pop(key)
-            stream.flushed(msgspec.structs.replace(segment, ref=ref))
-            self._flushed[stream.name] = segment.first
-            self._volatile_since.pop(stream.name, None)
-            return []
-        if self._commit is not None:
-            return self._commit_stored(key, ref)
+        return [] if self._flushing.stored(key, ref) else self._save_stored(key, ref)
+
+    def _save_stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
         if self._saving is not None and key == self._saving.key and ref is not None:
             self._note_checkpoint(ref, self._saving, self._saving_marker)
         return []
@@ -236,129 +191,12 @@ class Running:
         made = msgspec.structs.replace(made, ref=ref)
         self._checkpoints = [*self._checkpoints, made][-KEPT_CHECKPOINTS:]
 
-    # --- commits -----------------------------------------------------------------------------
-
-    def _begin_commit(self) -> Sequence[Put | Get]:
-        assert isinstance(self.instance, SinkInstance)
-        taken = self.instance.take()
-        positions = self.instance.snapshot().inputs
-        number = self._number + 1
-        part = part_key(self.spec.id, self.order.incarnation, number)
-        total = self._committed
-        for _, rows in taken:
-            total += digest(rows)
-        count = sum(len(rows) for _, rows in taken)
-        self._commit = Commit(
-            number, self.order.incarnation, None, count,
-            positions, f"{total.total:032x}", total.count, self._last_commit, self.record,
-        )  # fmt: skip
-        ref = ObjectRef(commit_key(self.spec.id, number))
-        self._saving = Checkpoint(ref, number, self.order.incarnation, positions, (), positions)
-        if not taken:
-            return [self._put_commit()]
-        return [Put(part, lambda: encode_part(part, taken))]
-
-    def _put_commit(self, *, new: bool = True) -> Put:
-        assert self._saving is not None
-        body = self._commit_body = encode_record(self._saving.key, self._commit)
-        return Put(self._saving.key, lambda: body, new=new)
-
-    def _commit_stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
-        assert self._commit is not None
-        assert self._saving is not None
-        if ref is None:
-            return [Get(key)]
-        if key != self._saving.key:
-            self._commit = msgspec.structs.replace(self._commit, part=ref)
-            return [self._put_commit()]
-        self._take_commit(self._commit, ref, self._saving_marker)
-        return []
-
-    def _take_commit(self, made: Commit, ref: ObjectRef, marker: tuple[int, ...]) -> None:
-        """This commit is the last one there is."""
-        self._number, self._committed, self._last_commit = made.number, made.digest, ref
-        self._commit = None
-        checkpoint = Checkpoint(ref, made.number, made.incarnation, made.inputs, (), made.inputs)
-        self._note_checkpoint(ref, checkpoint, marker)
-
-    def _commit_read(self, key: str, body: bytes | None, now: float) -> Sequence[Put | Get]:
-        """A commit that is there, or not, while looking for the last one."""
-        restart = self.order.restart
-        if restart is not None and key == restart.key:
-            try:
-                body = restart.ref.check(body)
-                found = decode_commit(key, body)
-            except SnapshotCorrupt as error:
-                self.spoil(key, error)
-                return []
-        elif body is None:
-            return self._commit_not_there(key, new=True)
-        elif self._commit is not None and body == self._commit_body:
-            self._take_commit(self._commit, ObjectRef.of(key, body), self._saving_marker)
-            return []
-        else:
-            try:
-                found = decode_commit(key, body)
-            except SnapshotCorrupt:
-                # Nothing refers to it, as far as anybody knows: it was never written.
-                return self._commit_not_there(key, new=False)
-            if found.before != self._last_commit:
-                last = self._last_commit.key if self._last_commit is not None else "none"
-                self.spoil(key, SnapshotCorrupt(f"{key} does not follow {last} as it was made"))
-                return []
-        if found.incarnation > self.order.incarnation:
-            self.status = "loading"  # somebody newer is at work; the manager will say so
-            return []
-        assert self.instance is not None
-        self._take_commit(found, ObjectRef.of(key, body), found.inputs)
-        self.status = "loading"
-        self.instance.load(Snapshot(found.inputs, (), {}))
-        return [Get(commit_key(self.spec.id, found.number + 1))]
-
-    def _commit_not_there(self, key: str, *, new: bool) -> Sequence[Put | Get]:
-        """There is no commit of this number: the last one is found, or the one under way is to be
-        written again, if need be over what lies there and is no commit."""
-        if self._commit is not None and self._saving is not None and key == self._saving.key:
-            return [self._put_commit(new=new)]
-        self._saving = self._commit = None
-        self.status = "running"
-        return []
-
     # --- streams, sources --------------------------------------------------------------------
 
     def flush(self, now: float) -> Sequence[Put | Get]:
-        """Segments that are large or old enough."""
+        """Write segments that are large or old enough."""
         assert self.instance is not None
-        commands: list[Put] = []
-        # A tail that is too large holds the vertex back: it must not wait to be old.
-        large = min(self._settings.segment_bytes, self._settings.tail_bytes)
-        for stream in self.instance.streams.values():
-            if stream.flushing is not None or stream.end <= stream.durable:
-                continue
-            since = self._volatile_since.setdefault(stream.name, now)
-            old = now - since >= self._settings.flush_after or self._settings.synchronous
-            if not old and stream.held_bytes < large:
-                continue
-            entries = stream.next_segment(self._settings.segment_bytes)
-            if entries is not None and (old or stream.volatile_bytes >= large):
-                commands.append(self._flush(stream, entries))
-        return commands
-
-    def _flush(self, stream: LogStream, entries: tuple[Entry, ...]) -> Put:
-        total = Digest()
-        for entry in entries if self._settings.check else ():
-            total += digest(entry.rows)
-        key = segment_key(stream.name, entries[0].seq, self.order.incarnation)
-        last = entries[-1]
-        segment = Segment(ObjectRef(key), entries[0].seq, last.end, last.cti, str(total))
-        stream.flushing = segment
-        self._flushing[key] = (stream, segment)
-        return Put(key, lambda: encode_entries(key, entries))
-
-    @property
-    def _source(self) -> SourceInstance | None:
-        is_source = self.spec.kind == "source" and self.instance is not None
-        return cast(SourceInstance, self.instance) if is_source else None
+        return self._flushing.flush(self.instance.streams.values(), now)
 
     @property
     def _first_needed(self) -> int:
@@ -380,6 +218,7 @@ class Running:
         ]  # fmt: skip
 
     def take_chunk(self, chunk: Chunk | None) -> None:
+        """Hand a source the chunk that it asked for; None: there is no more."""
         self._pulled = False
         if self._source is not None:
             self._source.take_chunk(chunk)
@@ -388,12 +227,9 @@ class Running:
 
     @property
     def done(self) -> bool:
+        """Whether it has nothing more to do."""
         instance = self.instance
-        if instance is None or self.status != "running" or not instance.done:
-            return False
-        if self.spec.kind == "sink":
-            return self._saving is None and (not self._commits or instance.marker == self._saved)
-        return True
+        return instance is not None and self.status == "running" and instance.done
 
     def _reported_status(
         self, instance: Instance
@@ -429,7 +265,7 @@ class Running:
             {name: s.segments for name, s in instance.streams.items()},
             tuple(self._corrupt),
             self._error,
-            dict(self._flushed),
+            dict(self._flushing.flushed),
             self._kept,
             None if source is None else source.log_record,
         )

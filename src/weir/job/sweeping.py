@@ -12,6 +12,7 @@ Rules
 5. Records of a source's log are nobody's when a durable record says so; the smallest goes first.
 6. What has no name of the job's is left alone. So is a part whose commit is lost or damaged: with a
    backup of that commit it counts again.
+7. A manager lists the store now and then, and deletes by these rules.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from weir.errors import SnapshotCorrupt
 from weir.job.commits import decode_commit
+from weir.job.ledger import Ledger
 from weir.job.messages import VertexReport
+from weir.job.signals import Delete, Get, List, ManagerCommand
 from weir.reliable.keys import (
+    EPHEMERAL,
     LATEST_RECORD,
     commit_key,
     first_of,
@@ -34,6 +38,52 @@ from weir.reliable.keys import (
 EPOCH_BITS = 24
 """Incarnations are epoch << EPOCH_BITS | counter."""
 KEPT_RECORDS = 100
+
+
+class Sweeper:
+    """Rule 7: asks what is in the store, and says what of it to delete."""
+
+    def __init__(self, every: float, now: float) -> None:
+        self._every, self._swept_at = every, now
+        self._parts: tuple[str, ...] = ()
+        """The parts that were listed last; commits that are read decide on them."""
+
+    def sweep(self, now: float) -> list[ManagerCommand]:
+        """List the store, if it is time."""
+        if now - self._swept_at < self._every:
+            return []
+        self._swept_at = now
+        return [List(prefix) for prefix in (*EPHEMERAL, "parts/", "records/", "ingress/")]
+
+    def listed(
+        self,
+        keys: tuple[str, ...],
+        ledger: Ledger,
+        named: frozenset[str],
+        collected: Mapping[str, int],
+        alive: Mapping[int, VertexReport | None],
+    ) -> list[ManagerCommand]:
+        """Delete what is nobody's, and read the commits that decide on parts. What is `named` a
+        record relies on, `collected` is what a durable one says; for `alive` see `unnamed`."""
+        garbage = (
+            unnamed(keys, named, alive, ledger.epoch),
+            old_records(keys, ledger.number),
+            collected_logs(keys, collected),
+        )
+        commands: list[ManagerCommand] = [Delete(found) for found in garbage if found]
+        parts = tuple(key for key in keys if key.startswith("parts/") and is_known(key))
+        if parts:
+            last = {v: c[-1].number for v, c in ledger.checkpoints.items() if c}
+            self._parts = parts
+            commands += [Get(key) for key in doubtful_commits(parts, last)]
+        return commands
+
+    def loaded(self, key: str, body: bytes | None) -> list[ManagerCommand]:
+        """Delete the parts that a commit has not chosen."""
+        if body is None or not key.startswith("commits/"):
+            return []
+        losing = losing_parts(self._parts, key, body)
+        return [Delete(losing)] if losing else []
 
 
 def unnamed(

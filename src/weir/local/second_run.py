@@ -29,7 +29,7 @@ from pathlib import Path
 from weir.errors import RunError, WeirError
 from weir.files.chunks import CHUNK_ROWS
 from weir.local.runner import Emit, LocalRun
-from weir.plan.explain import explain
+from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
 from weir.plan.program import Output, Program, ProgramText
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
@@ -47,7 +47,7 @@ class _RunRequest:
 
     text: ProgramText
     outputs: tuple[tuple[str, str, str], ...]
-    plan: str
+    plan: PlanFingerprint
     directory: str
     traces: str
     cut: int
@@ -83,7 +83,7 @@ def second_differences(
     """How a run in another process differs from the one that left these traces."""
     if program.text is not None:
         outputs = tuple((o.name, o.path, o.kind) for o in program.outputs)
-        plan = _plan_text(program, parallelism)
+        plan = _fingerprint(program, parallelism)
         request = _RunRequest(program.text, outputs, plan, str(directory), traces, cut, parallelism)
         found = _asked(request)
         if found is not None:
@@ -122,9 +122,8 @@ def _more_calls() -> Iterator[None]:
             del os.environ["WEIR_EXTRA_CALLS"]
 
 
-def _plan_text(program: Program, parallelism: int) -> str:
-    rewritten = rewrite(program)
-    return explain(rewritten, cut_stages(rewritten, parallelism))
+def _fingerprint(program: Program, parallelism: int) -> PlanFingerprint:
+    return plan_fingerprint(cut_stages(rewrite(program), parallelism))
 
 
 # --- in this process ---------------------------------------------------------------------------
@@ -188,7 +187,7 @@ def _answer(request: _RunRequest) -> list[RowDifference] | None:
         return None
     outputs = tuple(Output(name, named[name], path, kind) for name, path, kind in request.outputs)  # type: ignore[arg-type]
     program = replace(program, outputs=outputs)
-    if _plan_text(program, request.parallelism) != request.plan:
+    if plan_difference(request.plan, _fingerprint(program, request.parallelism)):
         return None
     partitions = open_partitions(program, request.directory)
     return differences_here(program, partitions, request.traces, request.cut, request.parallelism)

@@ -87,6 +87,15 @@ def program_code(program: Program) -> dict[str, str]:
     return found
 
 
+def value_text(value: object) -> str:
+    """A value as a text that is the same in every process, by rule 3.
+
+    >>> value_text(1.5), value_text("a"), value_text(True)
+    ('1.5', "'a'", 'bool 1')
+    """
+    return _Walk().text(value)
+
+
 def file_code(name: str, source: bytes) -> dict[str, str]:
     """The fingerprint of a file that IMPORT runs, by its written name, and those of what it
     imports."""

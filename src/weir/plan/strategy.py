@@ -1,8 +1,10 @@
-"""How the vertices of a stage are recovered (StreamScope §4.4), and who chooses.
+"""Which strategy recovers the vertices of a stage (StreamScope §4.4), and who chooses it.
 
 checkpoint(every)   its snapshot goes to the store every so many seconds
 replay              no state is kept, only positions: the state is rebuilt from input
 replicate(k)        k instances run at once; one of them takes checkpoints
+
+Here a strategy is a name with numbers; what it does is in `reliable/strategies.py`.
 
 Rules
 1. What the user says for a stage counts (`Stream.with_strategy`), else what the program says
@@ -32,15 +34,20 @@ DEFAULT_EVERY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
-    """See the module's docstring. `every` is in seconds."""
+class NamedStrategy:
+    """A strategy as a program names it; `every` is in seconds."""
 
-    kind: Literal["checkpoint", "replay", "replicate"] = "checkpoint"
+    name: Literal["checkpoint", "replay", "replicate"] = "checkpoint"
     every: float = DEFAULT_EVERY
     copies: int = 1
 
+    @property
+    def needs_horizon(self) -> bool:
+        """Whether it suits only stages that look back over a bounded time."""
+        return self.name == "replay"
+
     def __str__(self) -> str:
-        match self.kind:
+        match self.name:
             case "checkpoint":
                 return f"checkpoint({self.every:g}s)"
             case "replay":
@@ -49,78 +56,60 @@ class Strategy:
                 return f"replicate({self.copies})"
 
 
-def parse_strategy(text: str) -> Strategy:
-    """The strategy that a script names.
+def parse_strategy(text: str) -> NamedStrategy:
+    """Read the strategy that a program names.
 
     >>> parse_strategy("checkpoint(500ms)")
-    Strategy(kind='checkpoint', every=0.5, copies=1)
+    NamedStrategy(name='checkpoint', every=0.5, copies=1)
     >>> str(parse_strategy("replicate(2)"))
     'replicate(2)'
     """
     match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*([^()]*?)\s*\))?\s*", text)
-    kind, argument = match.groups() if match else (text, None)
-    if kind == "replay" and argument is None:
-        return Strategy("replay")
-    if kind == "checkpoint":
+    name, argument = match.groups() if match else (text, None)
+    if name == "replay" and argument is None:
+        return NamedStrategy("replay")
+    if name == "checkpoint":
         if argument is None:
-            return Strategy()
+            return NamedStrategy()
         ticks = parse_duration(argument)
         if ticks > 0:
-            return Strategy("checkpoint", ticks / 1e6)
-    if kind == "replicate" and argument is not None and argument.isdigit() and int(argument) > 1:
-        return Strategy("replicate", copies=int(argument))
+            return NamedStrategy("checkpoint", ticks / 1e6)
+    if name == "replicate" and argument is not None and argument.isdigit() and int(argument) > 1:
+        return NamedStrategy("replicate", copies=int(argument))
     hint = "checkpoint(10s), replay or replicate(2)"
     raise PlanError(f"unknown strategy '{text}'", hint=hint)
-
-
-def parse_step_limit(text: str) -> float:
-    """The seconds of a SET step_limit.
-
-    >>> parse_step_limit("30s")
-    30.0
-    """
-    ticks = parse_duration(text)
-    if ticks <= 0 or text.strip().isdigit():
-        raise PlanError(f"'{text}' is no limit for a step", hint="a duration, as in 500ms, 30s, 5m")
-    return ticks / UNITS["s"]
-
-
-def step_limit(program: Program) -> float | None:
-    """How many seconds a step of a live run may take; None: as long as it takes."""
-    said = dict(program.settings).get("step_limit")
-    return None if said is None else parse_step_limit(str(said))
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The strategy of a stage, and why it has that one."""
 
-    strategy: Strategy
+    strategy: NamedStrategy
     why: str
     horizon: Horizon
 
 
-def default_strategy(program: Program) -> Strategy | None:
+def default_strategy(program: Program) -> NamedStrategy | None:
     """What the program says for all its stages; None when it says nothing."""
     said = dict(program.settings).get("strategy")
     return None if said is None else parse_strategy(str(said))
 
 
-def choose_strategies(plan: StagedPlan, default: Strategy | None = None) -> tuple[Choice, ...]:
+def choose_strategies(plan: StagedPlan, default: NamedStrategy | None = None) -> tuple[Choice, ...]:
     """The choice for each stage, by the module's rules."""
     found = horizons(plan)
     return tuple(_choose(stage, found[stage.number], default) for stage in plan.stages)
 
 
-def _choose(stage: Stage, horizon: Horizon, default: Strategy | None) -> Choice:
+def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Choice:
     own = _said_of(stage)
     if not stage.ports:
         every = next((s.every for s in (own, default) if s is not None), DEFAULT_EVERY)
-        return Choice(Strategy("checkpoint", every), "a source keeps where it stands", horizon)
+        return Choice(NamedStrategy("checkpoint", every), "a source keeps where it stands", horizon)
     said = own or default
     if said is None:
         return _planned(stage, horizon)
-    if said.kind == "replay" and not horizon.known:
+    if said.needs_horizon and not horizon.known:
         raise PlanError(
             f"stage {stage.number} cannot be recovered by replay, for it depends on all of "
             f"history: {horizon.why}",
@@ -128,23 +117,23 @@ def _choose(stage: Stage, horizon: Horizon, default: Strategy | None) -> Choice:
         )
     whose = "stage" if own is not None else "program"
     why = f"said of the {whose}"
-    return Choice(said, f"{why}; {horizon.why}" if said.kind == "replay" else why, horizon)
+    return Choice(said, f"{why}; {horizon.why}" if said.needs_horizon else why, horizon)
 
 
 def _planned(stage: Stage, horizon: Horizon) -> Choice:
-    checkpoint = Strategy()
+    checkpoint = NamedStrategy()
     if horizon.ticks is None:
         return Choice(checkpoint, f"it depends on all of history: {horizon.why}", horizon)
     if horizon.ticks < 0:
-        return Choice(Strategy("replay"), horizon.why, horizon)
+        return Choice(NamedStrategy("replay"), horizon.why, horizon)
     if not pa.types.is_timestamp(stage_schema(stage).time):
         return Choice(checkpoint, f"{horizon.why}, and nobody knows how long a tick is", horizon)
     if horizon.ticks > checkpoint.every * UNITS["s"]:
         return Choice(checkpoint, f"{horizon.why}, which is long", horizon)
-    return Choice(Strategy("replay"), horizon.why, horizon)
+    return Choice(NamedStrategy("replay"), horizon.why, horizon)
 
 
-def _said_of(stage: Stage) -> Strategy | None:
+def _said_of(stage: Stage) -> NamedStrategy | None:
     """What `with_strategy` says of one of the stage's operators."""
     said = [o.strategy for o in stage.operators if isinstance(o, Recovery)]
     if len(set(said)) > 1:

@@ -1,4 +1,4 @@
-"""A vertex that keeps no state: its snapshot is a mark, and it rebuilds the rest from its input.
+"""A vertex that can be rebuilt from its input: a mark is enough of a snapshot for it.
 
 Rules (StreamScope §4.4; what a stage's state depends on is in `plan/horizon.py`)
 1. A mark says where the vertex stands: positions of its inputs and outputs, the CTIs it has, and
@@ -15,8 +15,9 @@ Rules (StreamScope §4.4; what a stage's state depends on is in `plan/horizon.py
 5. Where each operator stands is in the mark too, and is compared: a vertex that comes out
    elsewhere is a `DeterminismViolation`, never another answer.
 
-A whole snapshot can be loaded too. What was read before it is not known then, so the vertex goes
-on with whole snapshots.
+6. It loads a mark and a whole snapshot alike, and takes the ones that it is asked for (`marks`).
+   A whole snapshot says up to which time rows before it start. As long as the cut is not past
+   that, no position is known from which to rebuild, and snapshots are whole.
 """
 
 from __future__ import annotations
@@ -36,8 +37,13 @@ from weir.reliable.stream import Entry, StreamReader
 from weir.reliable.vertex import Outlet, Snapshot, Vertex
 
 _INPUTS, _STEPS = "$mark", "$steps"
+_READ = "$read"
+"""In a whole snapshot: of each input, a time before which all rows start that were read, and the
+CTI."""
 _GRAINS = 64
 """A needed position is known to this part of the horizon: so few numbers are kept of it."""
+_NO_GRAIN = 1 << 65
+"""More than there is of time: no position is kept but the first."""
 
 
 def needs_of(snapshot: Snapshot) -> tuple[int, ...]:
@@ -53,26 +59,27 @@ class Starts:
         """All rows before this position start before `before`."""
         self._grain = max(grain, 1)
         self._positions, self._latest = [position], [before - 1]
-        self._end, self._newest = position, before - 1
+        self._end, self.newest = position, before - 1
 
     def note(self, entry: Entry) -> None:
         self._end = entry.end
         if len(entry.rows):
-            self._newest = max(self._newest, int(entry.rows.vs.max()))
-        if self._newest == self._latest[-1]:
+            self.newest = max(self.newest, int(entry.rows.vs.max()))
+        if self.newest == self._latest[-1]:
             self._positions[-1] = self._end
-        elif self._newest - self._latest[-1] >= self._grain:
+        elif self.newest - self._latest[-1] >= self._grain:
             self._positions.append(self._end)
-            self._latest.append(self._newest)
+            self._latest.append(self.newest)
 
-    def position_before(self, time: int) -> int:
-        """A position that only rows starting before this time are before. Times only grow."""
-        if self._newest < time:
+    def position_before(self, time: int) -> int | None:
+        """A position that only rows starting before this time are before; None: it lies before
+        all that is known. Times only grow."""
+        if self.newest < time:
             return self._end
         at = bisect_left(self._latest, time) - 1
         if at > 0:
             del self._positions[:at], self._latest[:at]
-        return self._positions[0]
+        return None if at < 0 else self._positions[0]
 
 
 @dataclass(slots=True)
@@ -88,7 +95,7 @@ class _Rehearsal:
 
 
 class ReplayVertex(Vertex):
-    """See the module's rules."""
+    """A vertex that goes on from a mark by reading again what its state was made of."""
 
     def __init__(
         self,
@@ -97,13 +104,15 @@ class ReplayVertex(Vertex):
         inputs: Sequence[StreamReader],
         outlets: Sequence[Outlet],
         horizon: Horizon,
+        *,
+        marks: bool,
     ) -> None:
         assert horizon.ticks is not None
         super().__init__(name, chain, inputs, outlets)
-        self._horizon = horizon
-        self._grain = horizon.ticks // _GRAINS
+        self._horizon, self._marks = horizon, marks
+        self._grain = horizon.ticks // _GRAINS if marks else _NO_GRAIN
         self._ctis = [START] * len(inputs)
-        self._starts: list[Starts] | None = [Starts(0, START, self._grain) for _ in inputs]
+        self._starts = [Starts(0, START, self._grain) for _ in inputs]
         self._rehearsal: _Rehearsal | None = None
 
     @property
@@ -114,10 +123,11 @@ class ReplayVertex(Vertex):
 
     def snapshot(self) -> Snapshot:
         assert self._rehearsal is None, f"{self.name} has not caught up"
-        if self._starts is None:
-            return super().snapshot()
         cut = self._cut()
-        needs = [s.position_before(cut) for s in self._starts]
+        known = [s.position_before(cut) for s in self._starts]
+        needs = [position for position in known if position is not None]
+        if not self._marks or len(needs) < len(known):
+            return self._whole()
         inputs = {"needs": pa.array(needs, pa.int64()), "cti": pa.array(self._ctis, pa.int64())}
         steps = [cut, self._cti, *self._chain.stands_at()]
         tables = {
@@ -125,6 +135,12 @@ class ReplayVertex(Vertex):
             _STEPS: pa.table({"time": pa.array(steps, pa.int64())}),
         }
         return Snapshot(tuple(self._read), tuple(self._written), tables)
+
+    def _whole(self) -> Snapshot:
+        whole = super().snapshot()
+        before = pa.array([s.newest + 1 for s in self._starts], pa.int64())
+        read = pa.table({"before": before, "cti": pa.array(self._ctis, pa.int64())})
+        return Snapshot(whole.inputs, whole.outputs, whole.tables | {_READ: read})
 
     def _cut(self) -> int:
         """Nothing that is still to come depends on rows that start before this."""
@@ -136,8 +152,7 @@ class ReplayVertex(Vertex):
 
     def load(self, snapshot: Snapshot) -> None:
         if _INPUTS not in snapshot.tables:
-            self._starts = None
-            super().load(snapshot)
+            self._load_whole(snapshot)
             return
         needs = needs_of(snapshot)
         ctis = tuple(snapshot.tables[_INPUTS].column("cti").to_pylist())
@@ -150,6 +165,16 @@ class ReplayVertex(Vertex):
         )
         self._stand_at(needs, snapshot.outputs)
         self._end_rehearsal()
+
+    def _load_whole(self, snapshot: Snapshot) -> None:
+        read = snapshot.tables[_READ]
+        self._ctis = read.column("cti").to_pylist()
+        before = read.column("before").to_pylist()
+        self._starts = [
+            Starts(position, time, self._grain)
+            for position, time in zip(snapshot.inputs, before, strict=True)
+        ]
+        super().load(snapshot)
 
     # --- rehearsing --------------------------------------------------------------------------
 
@@ -164,9 +189,8 @@ class ReplayVertex(Vertex):
     def _take(self, place: int, entry: Entry) -> None:
         rehearsal = self._rehearsal
         if rehearsal is None:
-            if self._starts is not None:
-                self._starts[place].note(entry)
-                self._ctis[place] = max(self._ctis[place], entry.cti)
+            self._starts[place].note(entry)
+            self._ctis[place] = max(self._ctis[place], entry.cti)
             super()._take(place, entry)
             return
         goal = rehearsal.inputs[place]
@@ -178,7 +202,6 @@ class ReplayVertex(Vertex):
         self._end_rehearsal()
 
     def _repeat(self, place: int, entry: Entry, rehearsal: _Rehearsal) -> None:
-        assert self._starts is not None
         self._starts[place].note(entry)
         self._read[place] = entry.end
         cti = min(entry.cti, rehearsal.ctis[place])

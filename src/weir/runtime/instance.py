@@ -14,7 +14,7 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from weir.events.batch import OPEN, START, Batch
 from weir.files.chunks import Chunk
@@ -57,6 +57,7 @@ class Instance(Protocol):
     def load(self, snapshot: Snapshot) -> None: ...
 
 
+@runtime_checkable
 class SourceInstance(Instance, Protocol):
     """An instance that reads the outside world, in chunks that its driver brings."""
 

@@ -11,10 +11,10 @@ from weir.files.chunks import Chunk
 from weir.ingress.source_machine import log_record
 from weir.plan.horizon import horizons
 from weir.plan.stages import StagedPlan
-from weir.plan.strategy import Strategy
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
+from weir.reliable.strategies import CheckpointStrategy, Strategy
 from weir.reliable.vertex import See, Snapshot, Vertex
 from weir.runtime.checking import written_by
 from weir.runtime.instance import AHEAD_ROWS, InnerInstance, Instance, SinkInstance
@@ -111,7 +111,7 @@ class InstanceMaker:
         ahead_rows: int = AHEAD_ROWS,
     ) -> None:
         """`partition_names` of every source; `emits` for outputs that are handed on at once;
-        `strategies` say which vertices take marks (all others: whole snapshots)."""
+        `strategies` of vertices that take no checkpoints."""
         self._ahead_rows = ahead_rows
         self._plan, self._names = plan, partition_names
         self._strategies = strategies or {}
@@ -128,8 +128,9 @@ class InstanceMaker:
         if spec.kind == "sink":
             return SinkInstance(spec, self._emits.get(spec.stage))
         starts = snapshot.outputs if snapshot is not None else (0,) * len(spec.outputs)
+        make_stream = self._strategy(spec).stream
         streams = {
-            name: LogStream(
+            name: make_stream(
                 name, segments.get(name, ()), start, check=self._check,
                 written_by=partial(written_by, self._plan, spec, name),
                 synchronous=self._synchronous,
@@ -153,7 +154,10 @@ class InstanceMaker:
     def _vertex(
         self, spec: VertexSpec, cursors: Sequence[Cursor], streams: Mapping[str, LogStream]
     ) -> Vertex:
-        strategy = self._strategies.get(spec.id)
-        replays = strategy is not None and strategy.kind == "replay"
-        horizon = self._horizons[spec.stage] if replays else None
-        return make_vertex(self._plan, spec, cursors, streams, horizon)
+        return make_vertex(
+            self._plan, spec, cursors, streams, self._horizons[spec.stage],
+            marks=self._strategy(spec).takes_marks,
+        )  # fmt: skip
+
+    def _strategy(self, spec: VertexSpec) -> Strategy:
+        return self._strategies.get(spec.id, CheckpointStrategy())

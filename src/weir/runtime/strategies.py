@@ -1,22 +1,21 @@
-"""The strategy of every vertex of a job: what its stage has; see `weir.plan.strategy`."""
+"""The strategy of every vertex of a job: that of its stage; see `weir.plan.strategy`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from weir.plan.stages import StagedPlan
-from weir.plan.strategy import DEFAULT_EVERY, Strategy, choose_strategies, parse_strategy
+from weir.plan.strategy import NamedStrategy, choose_strategies
+from weir.reliable.strategies import CheckpointStrategy, Strategy, make_strategy
 from weir.runtime.topology import Topology, VertexId
-
-__all__ = ["DEFAULT_EVERY", "Strategy", "parse_strategy", "strategies"]
 
 
 def strategies(
-    plan: StagedPlan, topology: Topology, default: Strategy | None = None
+    plan: StagedPlan, topology: Topology, default: NamedStrategy | None = None
 ) -> Mapping[VertexId, Strategy]:
-    """How each vertex is recovered. `default` is what the program says for all stages (None: the
-    planner chooses); sinks commit, whatever it says."""
-    chosen = choose_strategies(plan, default)
+    """Say how each vertex is recovered. `default` is what the program says for all stages (None:
+    the planner chooses); sinks commit, whatever it says."""
+    chosen = [make_strategy(choice.strategy) for choice in choose_strategies(plan, default)]
     return {
-        v.id: Strategy() if v.kind == "sink" else chosen[v.stage].strategy for v in topology.order
+        v.id: CheckpointStrategy() if v.kind == "sink" else chosen[v.stage] for v in topology.order
     }

@@ -29,15 +29,18 @@ def make_vertex(
     inputs: Sequence[StreamReader],
     writers: Mapping[StreamId, StreamWriter],
     horizon: Horizon | None = None,
+    *,
+    marks: bool = False,
 ) -> Vertex:
-    """A vertex at the beginning of its inputs. With a horizon it keeps marks (`replay.py`)."""
+    """Make a vertex at the beginning of its inputs. One with a known horizon loads marks too, and
+    takes them if it is asked for `marks` (`replay.py`)."""
     outlets = [
         Outlet(tuple(writers[stream] for stream in outlet.streams), outlet.keys)
         for outlet in spec.outlets
     ]
     chain = make_chain(plan, spec)
-    if horizon is not None:
-        return ReplayVertex(spec.id, chain, inputs, outlets, horizon)
+    if spec.kind == "inner" and horizon is not None and horizon.known:
+        return ReplayVertex(spec.id, chain, inputs, outlets, horizon, marks=marks)
     return Vertex(spec.id, chain, inputs, outlets)
 
 

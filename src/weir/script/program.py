@@ -16,23 +16,16 @@ from pathlib import Path
 from sqlglot import exp
 
 from weir.errors import PlanError, ScriptError
-from weir.events.types import BOOLEAN, STRING, type_name
+from weir.events.types import type_name
 from weir.plan.binding.builder import build_query
 from weir.plan.binding.query import Query
 from weir.plan.imported_files import ImportedFiles
 from weir.plan.operators import Node
 from weir.plan.operators import Source as SourceNode
 from weir.plan.program import Output, Program, ProgramText
-from weir.plan.strategy import parse_step_limit, parse_strategy
+from weir.plan.settings import SETTINGS
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
-from weir.script.constants import (
-    Parameter,
-    Scope,
-    declared,
-    literal,
-    overridden,
-    string,
-)
+from weir.script.constants import Parameter, Scope, declared, literal, overridden, string
 from weir.script.cursor import offset_of
 from weir.script.dialect import parse_statements
 from weir.script.imports import imported
@@ -50,9 +43,6 @@ from weir.script.tree import (
     StreamStatement,
 )
 from weir.script.type_names import arrow_type
-
-_SETTINGS = {"strategy": STRING, "allow_unbounded": BOOLEAN, "step_limit": STRING}
-_CHECKS = {"strategy": parse_strategy, "step_limit": parse_step_limit}
 
 
 def parse_program(
@@ -226,19 +216,18 @@ class _Checker:
 
     def _set(self, option: exp.Expr) -> None:
         key = option.name.lower()
-        if key not in _SETTINGS:
-            hint = did_you_mean(key, _SETTINGS) or f"the settings are {', '.join(_SETTINGS)}"
+        if key not in SETTINGS:
+            hint = did_you_mean(key, SETTINGS) or f"the settings are {', '.join(SETTINGS)}"
             raise self._scope.error(f"unknown setting `{option.name}`", option, hint)
         if key in self._settings:
             raise self._scope.error(f"setting `{key}` is there twice", option)
         value = literal(option.args["expression"], self._scope)
-        if value is None or value.type != _SETTINGS[key]:
-            wanted = type_name(_SETTINGS[key])
+        if value is None or value.type != SETTINGS[key].type:
+            wanted = type_name(SETTINGS[key].type)
             raise self._scope.error(f"`{key}` is a {wanted}", option.args["expression"])
-        if key in _CHECKS:
-            try:
-                _CHECKS[key](str(value.value))
-            except PlanError as error:
-                place = option.args["expression"]
-                raise self._scope.error(error.message, place, error.hint) from error
+        try:
+            SETTINGS[key].read(str(value.value))
+        except PlanError as error:
+            place = option.args["expression"]
+            raise self._scope.error(error.message, place, error.hint) from error
         self._settings[key] = value.value

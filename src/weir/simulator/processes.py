@@ -9,12 +9,12 @@ from typing import Literal, TypeAlias
 from weir.events.batch import Batch
 from weir.files.chunks import Partition
 from weir.job.host import Host
-from weir.job.manager import Manager, ManagerSettings
+from weir.job.manager import Manager
 from weir.job.poison import MemoryNotes, Step
-from weir.job.running import HostSettings
+from weir.job.settings import HostSettings, ManagerSettings
 from weir.job.signals import Put
 from weir.plan.operators import Source
-from weir.plan.strategy import Strategy
+from weir.reliable.strategies import Strategy
 from weir.reliable.vertex import RowSpan
 from weir.runtime.instance import MakeInstance
 from weir.runtime.topology import Topology

@@ -24,15 +24,15 @@ from weir.errors import RunError, SnapshotCorrupt
 from weir.files.chunks import Partition
 from weir.job.commits import decode_commit, decode_part, read_part
 from weir.job.committed import commits
-from weir.job.manager import ManagerSettings
 from weir.job.records import known_record
-from weir.job.running import HostSettings
+from weir.job.settings import HostSettings, ManagerSettings
 from weir.plan.horizon import horizons
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
-from weir.plan.strategy import Strategy
+from weir.plan.strategy import NamedStrategy
 from weir.reliable.digest import Digest, digest
 from weir.reliable.keys import commit_key
+from weir.reliable.strategies import make_strategy
 from weir.runtime.instances import InstanceMaker
 from weir.runtime.topology import make_topology
 from weir.runtime.vertices import source_of
@@ -78,8 +78,10 @@ class Wish:
     """Only these of the drawn ones."""
     until: float | None = None
     crashes: Mapping[int, When] | None = None
-    strategy: Strategy | None = None
+    strategy: NamedStrategy | None = None
     """Of all vertices between sources and sinks."""
+    then: NamedStrategy | None = None
+    """Theirs from a stop on."""
     parallelism: int | None = None
     hosts: int | None = None
     stop_at: float | None = None
@@ -114,14 +116,21 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
         job = make_job(followed, parallelism, rng, wish.strategy)
         truth = truth_of(chosen, parallelism) if chosen.feeds is None else None
         witness = Witness(truth, job.topology)
-        make = job.make
         hosts = wish.hosts if wish.hosts is not None else job.hosts
-        watched = replace(
-            job, make=lambda *given: witness.watch(make(*given)), hosts=hosts, feeds=feeds
-        )
-        world = World(watched, np.random.default_rng([seed, 4]), faults)
+
+        def watched(job: SimulatedJob) -> SimulatedJob:
+            make = job.make
+            return replace(
+                job, make=lambda *given: witness.watch(make(*given)), hosts=hosts, feeds=feeds
+            )
+
+        world = World(watched(job), np.random.default_rng([seed, 4]), faults)
         world.store.crashes.update(wish.crashes or {})
         world.stop_at = wish.stop_at
+        if wish.then is not None:
+            same = np.random.default_rng([seed, 3])  # all else is drawn as before
+            same.integers(1, 4)
+            world.resumed_as = watched(make_job(followed, parallelism, same, wish.then))
         try:
             ended = world.run()
             if truth is None and not ended.error:
@@ -173,7 +182,7 @@ def make_job(
     workload: Workload,
     parallelism: int,
     rng: np.random.Generator,
-    strategy: Strategy | None = None,
+    strategy: NamedStrategy | None = None,
 ) -> SimulatedJob:
     plan = cut_stages(rewrite(workload.program), parallelism)
     counts = plan.vertex_counts(lambda s: len(workload.partitions[s.name]))
@@ -189,7 +198,7 @@ def make_job(
     lasts = float(rng.choice([0.0, 1.0, 5.0]))
     known = [h.known for h in horizons(plan)]
     strategies = {
-        v.id: _strategy(v.kind, rng, strategy, v.kind == "inner" and known[v.stage])
+        v.id: make_strategy(_strategy(v.kind, rng, strategy, v.kind == "inner" and known[v.stage]))
         for v in topology.order
     }
     # Drawn apart, so that what else a seed draws stays what it was.
@@ -211,12 +220,12 @@ def make_job(
         pace=0.0 if workload.feeds is not None else lasts * min(cut, MOST_ROWS) / MOST_ROWS,
         hosts=int(rng.integers(1, 4)),
         host_settings=HostSettings(
-            tail_bytes=int(rng.choice([200, 4000, 1 << 20])),
-            flush_after=float(rng.choice([0.01, 0.2, 5.0])),
-            segment_bytes=int(rng.choice([100, 2000, 1 << 20])),
-            window_bytes=int(rng.choice([100, 1 << 20])),
-            ahead_bytes=int(apart.choice([0, 500, 1 << 20])),
-            commit_every=float(rng.choice([0.05, 0.5])),
+            tail_buffer=int(rng.choice([200, 4000, 1 << 20])),
+            flush_interval=float(rng.choice([0.01, 0.2, 5.0])),
+            segment_size=int(rng.choice([100, 2000, 1 << 20])),
+            send_buffer=int(rng.choice([100, 1 << 20])),
+            ahead_buffer=int(apart.choice([0, 500, 1 << 20])),
+            commit_interval=float(rng.choice([0.05, 0.5])),
             synchronous=bool(rng.random() < 0.1),
             check=True,
         ),
@@ -227,17 +236,19 @@ def make_job(
 
 
 def _strategy(
-    kind: str, rng: np.random.Generator, wanted: Strategy | None, can_replay: bool
-) -> Strategy:
+    kind: str, rng: np.random.Generator, wanted: NamedStrategy | None, can_replay: bool
+) -> NamedStrategy:
     """All strategies mixed, or one where it fits; sources and sinks take checkpoints."""
     every, drawn = float(rng.choice([0.03, 0.3, 3.0])), rng.random()
     if kind != "inner":
-        return Strategy("checkpoint", every)
-    if wanted is not None and (can_replay or wanted.kind != "replay"):
+        return NamedStrategy("checkpoint", every)
+    if wanted is not None and (can_replay or not wanted.needs_horizon):
         return replace(wanted, every=every)
     if can_replay and drawn < 0.4:
-        return Strategy("replay", every)
-    return Strategy("replicate", every, copies=2) if drawn < 0.6 else Strategy("checkpoint", every)
+        return NamedStrategy("replay", every)
+    if drawn < 0.6:
+        return NamedStrategy("replicate", every, copies=2)
+    return NamedStrategy("checkpoint", every)
 
 
 # --- judging ---------------------------------------------------------------------------------

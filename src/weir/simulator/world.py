@@ -44,6 +44,8 @@ class World:
         self.over = False
         """Nothing begins any more."""
         self.stop_at: float | None = None
+        self.resumed_as: SimulatedJob | None = None
+        """What is run from a stop on, if it is not the same."""
         self.stops = 0
 
     # --- running -----------------------------------------------------------------------------
@@ -92,6 +94,7 @@ class World:
         if self.faults.harm and self.time.happens(0.5):
             self.harm()
         self.end_processes()
+        self.job = self.resumed_as or self.job
         self.managers.start()
         self.hosts.start_all()
 

@@ -6,7 +6,7 @@ them up in the source's task leaves little to shuffle; where few do, it is work 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from weir.plan.expressions import UserCall, walk
 from weir.plan.lifetime_changes import SetLifetime
 from weir.plan.operators import Aggregate, AlterLifetime, Filter, Node, Project, Source, schema
 from weir.plan.program import Output, Program
+from weir.plan.rewrites.two_phase import Pays
 from weir.plan.traversal import ordered_nodes
 from weir.plan.windows import Hopping
 
@@ -51,6 +52,22 @@ def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[Partition
     keys = [rows.columns[names.index(key)] for key in node.keys]
     first, _ = hash_rows([*keys, pa.array(panes)], len(rows))
     return len(each_once(first.view(np.int64))) <= LEFT_OVER * len(rows)
+
+
+def remembering(pays: Pays, answers: list[bool]) -> Pays:
+    """Ask `pays`, and add each answer to the list."""
+
+    def asked(node: Aggregate) -> bool:
+        answers.append(pays(node))
+        return answers[-1]
+
+    return asked
+
+
+def repeating(answers: Iterable[bool]) -> Pays:
+    """Give these answers again, in their order; what was never asked does not pay."""
+    left = iter(answers)
+    return lambda node: next(left, False)
 
 
 def _calls_user_code(node: Node) -> bool:

@@ -112,6 +112,7 @@ def test_the_directory_of_relative_paths(command: Weir) -> None:
         (["run", "p.weir", "--resume"], "--resume belongs to --runner live"),
         (["run", "p.weir", "--store", ""], "--store belongs to --runner live"),
         (["run", "p.weir", "--hosts", "2"], "--hosts belongs to --runner live"),
+        (["run", "p.weir", "--set", "strategy=replay"], "--set belongs to --runner live"),
         (["run", "p.weir", "--runner", "offline", "--grace", "10s"], "--grace belongs to"),
         (["explain", "nowhere.weir"], "cannot read the program"),
     ],

@@ -1,5 +1,7 @@
 """Committed rows of a live job: what readers see of its store while it runs."""
 
+from __future__ import annotations
+
 import builtins
 import json
 from pathlib import Path
@@ -17,12 +19,13 @@ from weir.events.types import BIGINT
 from weir.files.object_store import ObjectStore
 from weir.job.commits import Commit, encode_part
 from weir.job.committed import OutputReader, manifests
-from weir.job.job_record import JobRecord, encode_job, output_record
+from weir.job.job_record import Decisions, JobRecord, encode_job, output_record
 from weir.job.kept import kept_objects
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.records import sweep
 from weir.local.files import run_files
+from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.plan.program import Program
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import Digest, digest
@@ -55,7 +58,9 @@ class Job:
             output_record(o, output_schema(o), kept=o.path != "console:")
             for o in self.program.outputs
         )
-        self.store.put(JOB, encode_job(JobRecord("", 1, {}, outputs)), new=True)
+        self.store.put(
+            JOB, encode_job(JobRecord(PlanFingerprint(), Decisions(), outputs)), new=True
+        )
         self._number, self._total, self._read = 0, Digest(), 0
         self._last: ObjectRef | None = None
 

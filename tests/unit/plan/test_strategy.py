@@ -11,7 +11,7 @@ from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.plan.strategy import (
     Choice,
-    Strategy,
+    NamedStrategy,
     choose_strategies,
     default_strategy,
     parse_strategy,
@@ -35,7 +35,7 @@ def counted(window: str) -> str:
 def test_names() -> None:
     for text in ("replay", "checkpoint(5s)", "replicate(3)"):
         assert str(parse_strategy(text)) == text
-    assert parse_strategy("checkpoint") == Strategy()
+    assert parse_strategy("checkpoint") == NamedStrategy()
     for wrong in (
         "",
         "replay(2)",
@@ -97,7 +97,7 @@ def test_replay_of_all_of_history_is_refused(window: str) -> None:
 # --- a stage's own -------------------------------------------------------------------------
 
 
-def _planned(stream: Stream, default: Strategy | None = None) -> tuple[Choice, ...]:
+def _planned(stream: Stream, default: NamedStrategy | None = None) -> tuple[Choice, ...]:
     source = weir.stream("P", {"At": "TIMESTAMP", "k": "STRING"}, "p.jsonl", vs="At").node
     program = Program((source,), (), (Output("Out", stream.node, ""),))  # type: ignore[arg-type]
     return choose_strategies(cut_stages(rewrite(program), 2), default)
@@ -110,7 +110,7 @@ def _counts() -> Stream:
 
 def test_a_stage_has_what_is_said_of_it() -> None:
     said = _counts().with_strategy("replay")
-    *_, last = _planned(said, Strategy("replicate", copies=2))
+    *_, last = _planned(said, NamedStrategy("replicate", copies=2))
     assert str(last.strategy) == "replay" and last.why.startswith("said of the stage")
     assert said.columns == ("k", "n")
 

@@ -34,12 +34,14 @@ class Bench:
         self.read, self.written = MemoryStream("in", check=True), MemoryStream("out", check=True)
         self._made = 0
 
-    def fresh(self) -> ReplayVertex:
+    def fresh(self, *, marks: bool = True) -> ReplayVertex:
         plan = cut_stages(rewrite(parse_program(TEXT)), 1)
         chain = Chain(plan.stages[1], plan.origins, [0])
         outlets = [Outlet((self.written,))]
         self._made += 1  # each reads for itself
-        return ReplayVertex(f"1.0#{self._made}", chain, [self.read], outlets, horizons(plan)[1])
+        return ReplayVertex(
+            f"1.0#{self._made}", chain, [self.read], outlets, horizons(plan)[1], marks=marks
+        )
 
     def rows(self, starts: Sequence[int], cti: int, values: Sequence[int] | None = None) -> None:
         """Write rows, each in an entry of its own, and then a claim."""
@@ -176,10 +178,11 @@ def test_standing_elsewhere_is_an_error_not_another_answer() -> None:
 
 def test_a_whole_snapshot_loads_too() -> None:
     bench = Bench()
-    old = bench.fresh()
+    old = bench.fresh(marks=False)
     bench.rows(range(50), 50)
     caught_up(old)
-    whole = Vertex.snapshot(old)
+    whole = old.snapshot()
+    assert "$mark" not in whole.tables and needs_of(whole) == whole.inputs == (50,)
     fresh = bench.fresh()
     fresh.load(whole)
     assert fresh.caught_up
@@ -187,4 +190,48 @@ def test_a_whole_snapshot_loads_too() -> None:
     caught_up(old)
     caught_up(fresh)
     assert needs_of(fresh.snapshot()) == fresh.snapshot().inputs == (90,)
-    assert "$mark" not in fresh.snapshot().tables
+
+
+def test_marks_behind_a_whole_snapshot_wait_until_they_need_nothing_before_it() -> None:
+    bench = Bench()
+    old = bench.fresh(marks=False)
+    bench.rows([*range(50), 70], 50)
+    caught_up(old)
+    fresh = bench.fresh()
+    fresh.load(old.snapshot())
+    bench.rows(range(50, 99), 99)
+    caught_up(fresh)
+    assert "$mark" not in fresh.snapshot().tables, "the row at 70 was read before"
+    bench.rows([99], 100)
+    caught_up(fresh)
+    mark = fresh.snapshot()
+    assert "$mark" in mark.tables and needs_of(mark) == (51 + 21,)
+    written = bench.written.end
+    again = caught_up_from(bench, mark)
+    assert again.caught_up and bench.written.end == written
+    bench.rows(range(100, 130), OPEN)
+    caught_up(fresh)
+    checksum = bench.written.ordered_checksum
+    caught_up(again)
+    assert bench.written.ordered_checksum == checksum and again.cti == OPEN
+
+
+def test_a_vertex_that_takes_no_marks_loads_one() -> None:
+    bench = Bench()
+    old = bench.fresh()
+    bench.rows(range(100), 100)
+    caught_up(old)
+    fresh = bench.fresh(marks=False)
+    fresh.load(old.snapshot())
+    assert not fresh.caught_up
+    caught_up(fresh)
+    whole = fresh.snapshot()
+    assert "$mark" not in whole.tables and needs_of(whole) == whole.inputs == (100,)
+    third = bench.fresh()
+    third.load(whole)
+    bench.rows(range(100, 150), OPEN)
+    caught_up(old)
+    checksum = bench.written.ordered_checksum
+    for other in (fresh, third):
+        caught_up(other)
+        assert bench.written.ordered_checksum == checksum and other.cti == OPEN

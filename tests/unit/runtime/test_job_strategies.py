@@ -6,9 +6,10 @@ from weir.job.ledger import Ledger, collect, learn_checkpoints, restarts
 from weir.job.messages import Checkpoint
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
-from weir.plan.strategy import Strategy
+from weir.plan.strategy import NamedStrategy
 from weir.reliable.log import Segment
 from weir.reliable.objects import ObjectRef
+from weir.reliable.strategies import CheckpointStrategy, ReplayStrategy
 from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
 from weir.script.program import parse_program
@@ -20,17 +21,18 @@ OUTPUT Out TO 'out.jsonl';
 """
 
 
+BY_MARKS = {v: ReplayStrategy() for v in ("0.0", "1.0", "1.1", "sink.0")}
+
+
 def planned() -> tuple[StagedPlan, Topology]:
     plan = cut_stages(rewrite(parse_program(TEXT)), 2)
     return plan, make_topology(plan, plan.vertex_counts(lambda _: 1))
 
 
 def test_every_vertex_has_its_stages_strategy() -> None:
-    found = strategies(*planned())
-    assert {v: str(s) for v, s in found.items()} == {
-        "0.0": "checkpoint(10s)", "1.0": "replay", "1.1": "replay", "sink.0": "checkpoint(10s)",
-    }  # fmt: skip
-    copied = strategies(*planned(), Strategy("replicate", copies=2))
+    whole, marks = CheckpointStrategy(10.0), ReplayStrategy(10.0)
+    assert strategies(*planned()) == {"0.0": whole, "1.0": marks, "1.1": marks, "sink.0": whole}
+    copied = strategies(*planned(), NamedStrategy("replicate", copies=2))
     assert {v: s.copies for v, s in copied.items()} == {"0.0": 1, "1.0": 2, "1.1": 2, "sink.0": 1}
 
 
@@ -48,8 +50,8 @@ def test_collection_keeps_what_a_mark_needs() -> None:
         Segment(ObjectRef(f"s{i}"), 10 * i, 10 * i + 10, 0, "") for i in range(4)
     )
     assert learn_checkpoints(ledger, "1.0", [_mark(0, 35, 12)])
-    assert restarts(topology, ledger).needed[stream] == 12
-    assert collect(topology, ledger) == ("s0",)
+    assert restarts(topology, BY_MARKS, ledger).needed[stream] == 12
+    assert collect(topology, BY_MARKS, ledger) == ("s0",)
     assert ledger.collected[stream] == 12
 
 
@@ -71,5 +73,5 @@ def test_a_finished_job_keeps_nothing() -> None:
     learn_checkpoints(
         ledger, "sink.0", [Checkpoint(ObjectRef("commits/sink.0/0"), 0, 1, (3, 3), (), (3, 3))]
     )
-    assert collect(topology, ledger) == ("checkpoints/1.0/1-0", "streams/s")
-    assert collect(topology, ledger) == ()
+    assert collect(topology, BY_MARKS, ledger) == ("checkpoints/1.0/1-0", "streams/s")
+    assert collect(topology, BY_MARKS, ledger) == ()

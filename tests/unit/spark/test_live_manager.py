@@ -17,12 +17,14 @@ from machine.jobs import report, topology
 from weir.errors import RunError
 from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
-from weir.job.manager import TAKEN_OVER, Manager, ManagerSettings
+from weir.job.manager import Manager
 from weir.job.messages import Report, VertexReport, decode_orders
+from weir.job.record_keeper import TAKEN_OVER
+from weir.job.settings import ManagerSettings
 from weir.job.signals import Ended
 from weir.job.status import STATUS, read_status
-from weir.plan.strategy import Strategy
 from weir.reliable.keys import record_key
+from weir.reliable.strategies import CheckpointStrategy
 from weir.spark.live import manager as live_manager
 from weir.spark.live.flight import Client, Security
 from weir.spark.live.manager import ManagerDriver
@@ -32,7 +34,7 @@ SECRET = Security("secret")
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[ManagerDriver]:
-    strategies = {v: Strategy("checkpoint", 1.0) for v in topology().vertices}
+    strategies = {v: CheckpointStrategy(1.0) for v in topology().vertices}
     settings = ManagerSettings(hosts=1, patience=0.0)
     machine = Manager(topology(), strategies, Ledger(), settings, time.monotonic(), name="m")
     store = ObjectStore(str(tmp_path / "store"))

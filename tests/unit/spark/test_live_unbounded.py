@@ -8,7 +8,7 @@ import pytest
 
 from weir.errors import PlanError
 from weir.script import parse_program
-from weir.spark.live.job import prepare_live
+from weir.spark.live.prepare import prepare_live
 
 
 def prepare(folder: Path, path: str, settings: str = "") -> None:

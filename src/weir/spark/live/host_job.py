@@ -16,12 +16,12 @@ from weir.ingress.connectors.registry import source_start
 from weir.ingress.ingress_log import first_record
 from weir.ingress.source_driver import driven_chunks
 from weir.ingress.source_machine import SourceMachine
-from weir.job.running import HostSettings
+from weir.job.settings import HostSettings
 from weir.job.signals import Pull
 from weir.plan.program import Output, Program
 from weir.plan.stages import StagedPlan
-from weir.plan.strategy import Strategy
 from weir.reliable.store import Store
+from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows, InstanceMaker
 from weir.runtime.outputs import output_schema
 from weir.runtime.topology import Topology

@@ -7,7 +7,6 @@ end the job, and its files are then byte-identical to the other runners'.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import socket
 import sys
@@ -16,44 +15,34 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from weir.errors import InputError, PlanError, RunError, SnapshotCorrupt
+from weir.errors import PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.printable import printable
 from weir.files.chunks import Partition
-from weir.files.object_store import ObjectStore, folder_of
+from weir.files.object_store import ObjectStore
 from weir.files.sinks import DIRECT
-from weir.ingress.connectors.registry import has_end, has_log
-from weir.ingress.ingress_log import begin_log
 from weir.job.committed import write_outputs
-from weir.job.job_record import JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
-from weir.job.manager import Manager, ManagerSettings
+from weir.job.manager import Manager
 from weir.job.placing import Placement
-from weir.job.records import check_commits, job_ledger, sweep
-from weir.job.running import HostSettings
+from weir.job.records import sweep
+from weir.job.settings import host_settings
 from weir.job.signals import Ended
 from weir.job.status import JobStatus
 from weir.job.story import StoryLine
-from weir.plan.code_fingerprint import changes, program_code
-from weir.plan.durations import UNITS, parse_duration
-from weir.plan.explain import explain
 from weir.plan.program import Output, Program
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import StagedPlan, cut_stages
-from weir.plan.strategy import Strategy, default_strategy, step_limit
-from weir.plan.unbounded import refuse_unbounded
+from weir.plan.settings import step_limit
+from weir.plan.stages import StagedPlan
+from weir.plan.strategy import default_strategy
 from weir.plan.user_code import describe
-from weir.reliable.keys import JOB
-from weir.reliable.store import ObjectExists
+from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows
-from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.reports import RunReport, SinkTotal, SourceTotal, run_report
 from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
@@ -62,44 +51,12 @@ from weir.spark.live.flight import ChannelErrors, Client, Security
 from weir.spark.live.host_job import LiveJob, vertex_titles
 from weir.spark.live.hosts import Hosts, Setting, check_spark
 from weir.spark.live.manager import ManagerDriver
-from weir.spark.live.tls import Tls
-from weir.spark.offline.frames import all_partitions, frame_sources
-from weir.spark.sampling import rows_share_keys
+from weir.spark.live.settings import LiveSettings
 from weir.spark.signals import signals_ask
 
 Watch = Callable[[JobStatus], None]
 LONGEST_FOLDER = 64
 """The name of a socket has about 100 characters at most."""
-GRACE = "10s"
-"""How long the last checkpoint of a job that is stopped may take."""
-
-
-def grace_seconds(given: str) -> float:
-    """The seconds of a duration.
-
-    >>> grace_seconds("1500ms")
-    1.5
-    """
-    ticks = parse_duration(given)
-    if given.strip().isdigit():
-        raise PlanError(f"the grace of a stop has a unit, like {given.strip()}s")
-    if not 0 <= ticks <= UNITS["d"]:
-        raise PlanError(f"the grace of a stop is from 0s to 1d, not {given}")
-    return ticks / UNITS["s"]
-
-
-@dataclass(frozen=True, slots=True)
-class LiveSettings:
-    """How a live job runs; none of it changes its answer."""
-
-    hosts: int = 2
-    host: HostSettings = field(default_factory=HostSettings)
-    manager: ManagerSettings = field(default_factory=ManagerSettings)
-    address: str | None = None
-    """Where hosts and manager listen; by default, on a local master, at sockets in a folder of
-    this user's own, or at the loopback address where that cannot be (with TLS, say)."""
-    tls: Tls | None = None
-    """Channels are encrypted with it; see `tls.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,47 +188,6 @@ class LiveRun:
                 yield SourceTotal(spec.id, name, events, found.late, found.bad)
 
 
-def prepare_live(
-    program: Program,
-    store: str,
-    *,
-    directory: str | Path = ".",
-    parallelism: int = 1,
-    cut: int | None = None,
-    resume: bool = False,
-    accept_code_changes: bool = False,
-    settings: LiveSettings | None = None,
-) -> LiveRun:
-    """Check everything that can be checked without Spark, and take the store."""
-    in_files = tuple(o for o in program.outputs if o.path not in DIRECT)
-    if in_files or not program.outputs:
-        check_outputs(replace(program, outputs=in_files), directory)
-    _refuse_frames(program)
-    place = store if folder_of(store) is None else str(folder_of(store))
-    objects = ObjectStore(place, make=not resume)
-    found = all_partitions(program, directory)
-    refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
-    pays = partial(rows_share_keys, partitions=found)
-    plan = cut_stages(rewrite(program, pays), parallelism)
-    code = program_code(program)
-    job = _claim_store(objects, program, plan, parallelism, found, code, resume)
-    partitions = {n: _same_partitions(job.partitions[n], parts) for n, parts in found.items()}
-    ledger = job_ledger(objects, job)
-    if ledger is not None:
-        check_commits(objects, ledger)
-    begun = ledger or Ledger(token=job.token)
-    known = job.code if begun.code is None else begun.code
-    changed = _check_code(objects.place, known, code, accept_code_changes)
-    begun.code = code
-    live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
-    if ledger is None:
-        # Nobody has begun. Later these may have been collected, and must not be made anew.
-        for vertex in _logged(live):
-            begin_log(objects, vertex, job.token)
-    notes = (f"goes on with other code: {', '.join(changed)}",) if changed else ()
-    return replace(live, log_token=job.token, notes=notes)
-
-
 def make_live(
     program: Program,
     directory: str | Path,
@@ -282,21 +198,15 @@ def make_live(
     cut: int | None,
     settings: LiveSettings | None = None,
 ) -> LiveRun:
-    """A run over partitions that are there, in a store that is its own."""
+    """A run over partitions that are there, in a store that is its own. What the program says of
+    hosts counts before `settings`."""
+    given = settings or LiveSettings()
+    host = host_settings(program, given.host)
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
     return LiveRun(
         program, directory, plan, topology, strategies(plan, topology, default_strategy(program)),
-        partitions, objects, ledger, cut, settings or LiveSettings(),
+        partitions, objects, ledger, cut, replace(given, host=host),
     )  # fmt: skip
-
-
-def _logged(live: LiveRun) -> Iterator[str]:
-    """The vertices whose sources have a log."""
-    for spec in live.topology.order:
-        if spec.kind == "source":
-            partition = live.partitions[source_of(live.plan, spec).name][spec.index]
-            if has_log(partition):
-                yield spec.id
 
 
 def _show(text: bytes) -> None:
@@ -333,82 +243,6 @@ def check_callbacks(program: Program, given: Collection[str]) -> None:
         if output.name not in given:
             hint = f"weir.run_live(…, callbacks={{'{output.name}': function}}) in Python"
             raise PlanError(f"OUTPUT {output.name} TO 'callback:' has no function", hint=hint)
-
-
-def _refuse_frames(program: Program) -> None:
-    for source in frame_sources(program):
-        raise PlanError(f"{source.name} is a DataFrame, which has an end: run it offline")
-
-
-def _claim_store(
-    objects: ObjectStore,
-    program: Program,
-    plan: StagedPlan,
-    parallelism: int,
-    partitions: Mapping[str, Sequence[Partition]],
-    code: dict[str, str],
-    resume: bool,
-) -> JobRecord:
-    """Make the store this job's, or see that it is; what it was made for."""
-    text = explain(rewrite(program), plan)
-    names = {name: tuple(p.name for p in parts) for name, parts in partitions.items()}
-    outputs = tuple(
-        output_record(output, output_schema(output), kept=output.path not in DIRECT)
-        for output in program.outputs
-    )
-    wanted = JobRecord(
-        hashlib.sha256(text.encode()).hexdigest(), parallelism, names, outputs,
-        secrets.token_hex(16), code,
-    )  # fmt: skip
-    known = read_job(objects)
-    if not resume:
-        try:
-            objects.put(JOB, encode_job(wanted), new=True)
-        except ObjectExists:
-            raise RunError(
-                f"the store '{objects.place}' holds a job already; go on with it by --resume, or "
-                "give a folder of its own"
-            ) from None
-        return wanted
-    if known is None:
-        raise RunError(f"the store '{objects.place}' holds no job to resume")
-    if known.parallelism != wanted.parallelism:
-        raise PlanError(
-            f"the job in '{objects.place}' was begun with --parallelism {known.parallelism}, not "
-            f"{wanted.parallelism}",
-            hint="go on with that one: it decides which vertices there are",
-        )
-    if known.plan != wanted.plan:
-        raise PlanError(
-            f"the store '{objects.place}' holds the job of another program",
-            hint="put the program back as it was, or begin anew with a store of its own",
-        )
-    return known
-
-
-def _check_code(
-    place: str, known: dict[str, str] | None, code: dict[str, str], accept: bool
-) -> list[str]:
-    """The user's code is what the job ran with; else what has changed, if that is accepted."""
-    changed = changes(known, code) if known is not None else []
-    if changed and not accept:
-        raise PlanError(
-            f"the user's code is not what the job in '{place}' ran with: {', '.join(changed)}",
-            hint="rows before and after would come of different functions: put the code back, "
-            "begin anew with a store of its own, or go on with --accept-code-changes",
-        )
-    return changed
-
-
-def _same_partitions(
-    names: Sequence[str], partitions: Sequence[Partition]
-) -> tuple[Partition, ...]:
-    found = {p.name: p for p in partitions}
-    for name in names:
-        if name not in found:
-            message = "the job was begun with this file, and it is gone; put it back and resume"
-            raise InputError(message, file=name)
-    return tuple(found[name] for name in names)
 
 
 def _setting(spark: SparkSession) -> Setting:

@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from weir.errors import RunError, WeirError
-from weir.job.manager import TAKEN_OVER, Manager
+from weir.job.manager import Manager
 from weir.job.messages import Orders
+from weir.job.record_keeper import TAKEN_OVER
 from weir.job.signals import (
     Answer,
     Delete,
@@ -43,7 +44,7 @@ ANSWER_WITHIN = 1.0
 
 
 class ManagerDriver:
-    """See the module's docstring."""
+    """Runs a `Manager` with a server, threads and a store, until the job has ended."""
 
     def __init__(
         self,

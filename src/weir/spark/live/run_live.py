@@ -13,15 +13,18 @@ from pyspark.sql import SparkSession
 from weir.errors import PlanError
 from weir.events.batch import START, Batch
 from weir.files.writers import OutputForm
-from weir.job.manager import ManagerSettings
+from weir.job.settings import ManagerSettings
 from weir.job.status import JobStatus
 from weir.plan.program import Output, Program
+from weir.plan.settings import with_settings
 from weir.runtime.instances import EmitRows
 from weir.runtime.outputs import output_schema
 from weir.runtime.programs import Runnable, as_program
 from weir.runtime.reports import OnProgress, Progress, RunReport
 from weir.spark.live.hosts import live_master, live_settings
-from weir.spark.live.job import GRACE, LiveSettings, check_callbacks, grace_seconds, prepare_live
+from weir.spark.live.job import check_callbacks
+from weir.spark.live.prepare import prepare_live
+from weir.spark.live.settings import GRACE, LiveSettings, grace_seconds
 from weir.spark.live.tls import read_tls
 from weir.spark.session import session
 
@@ -44,7 +47,7 @@ def run_live(
     params: Mapping[str, str] | None = None,
     directory: str | Path = ".",
     cut: int | None = None,
-    parallelism: int = 1,
+    parallelism: int | None = None,
     resume: bool = False,
     accept_code_changes: bool = False,
     hosts: int = 2,
@@ -53,6 +56,7 @@ def run_live(
     stop: Callable[[], bool] | None = None,
     tls: tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str | Path] | None = None,
     grace: str = GRACE,
+    settings: Mapping[str, str] | None = None,
 ) -> RunReport | None:
     """Run a program continuously until its inputs end: a text, a `Path` to one, a checked program,
     or streams with where they go (`stream.to("path")`).
@@ -67,19 +71,22 @@ def run_live(
     stream's name: it runs in the hosts, as rows come, and gets (partition, number of the first
     row, rows as a record batch), at least once each. `progress` is called here, now and then, with
     a `LiveProgress`. `tls` has the files of a certificate, its key and, unless it signs itself,
-    the authority. `params`, `directory`, `cut` and `parallelism` are those of `weir.run`.
+    the authority. `settings` count before what the program SETs: `{"flush_interval": "100ms"}`.
+    `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; a job that is resumed
+    keeps its parallelism.
     """
     checked = as_program(program, params=params, directory=directory)
+    checked = with_settings(checked, settings or {})
     emits = _emits(checked, callbacks or {})
     check_callbacks(checked, emits)
-    settings = LiveSettings(
+    how = LiveSettings(
         hosts=hosts,
         manager=ManagerSettings(stop_limit=grace_seconds(grace)),
         tls=None if tls is None else read_tls(*tls),
     )
     live = prepare_live(
         checked, str(store), directory=directory, parallelism=parallelism, cut=cut,
-        resume=resume, accept_code_changes=accept_code_changes, settings=settings,
+        resume=resume, accept_code_changes=accept_code_changes, settings=how,
     )  # fmt: skip
     master = live_master(hosts)
     own = nullcontext(spark) if spark is not None else session(master, live_settings(master, {}))

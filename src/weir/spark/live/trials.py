@@ -16,7 +16,8 @@ from weir.job.ledger import Ledger
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.digest import Digest
-from weir.spark.live.job import LiveSettings, make_live
+from weir.spark.live.job import make_live
+from weir.spark.live.settings import LiveSettings
 
 
 def run_live_trials(spark: SparkSession, trials: Sequence[Trial], hosts: int) -> Iterator[Outcome]:

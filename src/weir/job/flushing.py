@@ -1,0 +1,72 @@
+"""The streams of one instance on their way to the store, segment by segment.
+
+Rules
+1. A segment is written when it is `segment_size` large, or when its first row has been in memory
+   only for `flush_interval`. A tail that is too large holds the vertex back: it must not wait to
+   be old.
+2. Of each stream one segment is under way at a time (`log.py`); it counts when the store has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from weir.job.settings import HostSettings
+from weir.job.signals import Put
+from weir.reliable.codec import encode_entries
+from weir.reliable.digest import Digest, digest
+from weir.reliable.keys import segment_key
+from weir.reliable.log import LogStream, Segment
+from weir.reliable.objects import ObjectRef
+from weir.reliable.stream import Entry
+
+
+class Flushing:
+    """The segments that an incarnation writes."""
+
+    def __init__(self, incarnation: int, settings: HostSettings) -> None:
+        self._incarnation, self._settings = incarnation, settings
+        self._under_way: dict[str, tuple[LogStream, Segment]] = {}
+        self._volatile_since: dict[str, float] = {}
+        self.flushed: dict[str, int] = {}
+        """For each stream the first row of the last segment whose write has ended."""
+
+    def flush(self, streams: Iterable[LogStream], now: float) -> list[Put]:
+        """Write one segment for each stream that has one large or old enough."""
+        settings = self._settings
+        commands: list[Put] = []
+        large = min(settings.segment_size, settings.tail_buffer)
+        for stream in streams:
+            if stream.flushing is not None or stream.end <= stream.durable:
+                continue
+            since = self._volatile_since.setdefault(stream.name, now)
+            old = now - since >= settings.flush_interval or settings.synchronous
+            if not old and stream.held_bytes < large:
+                continue
+            entries = stream.next_segment(settings.segment_size)
+            if entries is not None and (old or stream.volatile_bytes >= large):
+                commands.append(self._begin(stream, entries))
+        return commands
+
+    def _begin(self, stream: LogStream, entries: tuple[Entry, ...]) -> Put:
+        total = Digest()
+        for entry in entries if self._settings.check else ():
+            total += digest(entry.rows)
+        key = segment_key(stream.name, entries[0].seq, self._incarnation)
+        last = entries[-1]
+        segment = Segment(ObjectRef(key), entries[0].seq, last.end, last.cti, str(total))
+        stream.flushing = segment
+        self._under_way[key] = (stream, segment)
+        return Put(key, lambda: encode_entries(key, entries))
+
+    def stored(self, key: str, ref: ObjectRef | None) -> bool:
+        """Take in that an object is durable; whether it was a segment of these streams."""
+        if key not in self._under_way or ref is None:
+            return False
+        stream, segment = self._under_way.pop(key)
+        stream.flushed(msgspec.structs.replace(segment, ref=ref))
+        self.flushed[stream.name] = segment.first
+        self._volatile_since.pop(stream.name, None)
+        return True

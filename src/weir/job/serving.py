@@ -1,0 +1,77 @@
+"""The streams of a host that other hosts read: each reader gets entries while it has credit.
+
+Rules
+1. A stream that is not here, or whose rows from there on are collected, is not served: the
+   subscription ends, and the reader looks elsewhere.
+2. At most `send_buffer` bytes are under way to one subscriber; what has left makes room for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weir.job.signals import Deliver, EndSubscription, HostCommand
+from weir.reliable.log import LogStream, batch_bytes
+
+
+@dataclass(slots=True)
+class _Subscription:
+    stream: str
+    under_way: int = 0
+
+
+class Subscribers:
+    """Who reads which stream of this host."""
+
+    def __init__(self, streams: Mapping[str, LogStream], send_buffer: int) -> None:
+        """`streams` are those that the host has now, by name."""
+        self._streams, self._send_buffer = streams, send_buffer
+        self._subscriptions: dict[str, _Subscription] = {}
+
+    def add(self, subscription: str, stream: str, seq: int) -> list[HostCommand]:
+        """Serve a stream from a row on, or refuse."""
+        log = self._streams.get(stream)
+        if log is None or seq < log.collected:
+            return [EndSubscription(subscription)]
+        log.register(subscription, seq)
+        self._subscriptions[subscription] = _Subscription(stream)
+        return []
+
+    def remove(self, subscription: str) -> None:
+        """The subscriber reads no longer."""
+        found = self._subscriptions.pop(subscription, None)
+        if found is not None and found.stream in self._streams:
+            self._streams[found.stream].unregister(subscription)
+
+    def taken(self, subscription: str, size: int) -> None:
+        """So many bytes have left."""
+        if subscription in self._subscriptions:
+            self._subscriptions[subscription].under_way -= size
+
+    def end(self, stream: str) -> list[HostCommand]:
+        """The stream is here no longer."""
+        ended = [key for key, found in self._subscriptions.items() if found.stream == stream]
+        for key in ended:
+            del self._subscriptions[key]
+        return [EndSubscription(key) for key in ended]
+
+    def serve(self) -> tuple[bool, list[HostCommand]]:
+        """Deliver what there is credit for; whether there was anything to deliver."""
+        commands: list[HostCommand] = []
+        served = False
+        for key, subscription in list(self._subscriptions.items()):
+            log = self._streams[subscription.stream]
+            if log.position(key) < log.collected:
+                # A copy that fell behind another; the manager tells it so.
+                self.remove(key)
+                commands.append(EndSubscription(key))
+                continue
+            while subscription.under_way < self._send_buffer:
+                entry = log.read_next(key)
+                if entry is None:
+                    break
+                served = True
+                subscription.under_way += batch_bytes(entry.rows) + 1
+                commands.append(Deliver(key, entry))
+        return served, commands

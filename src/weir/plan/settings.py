@@ -1,0 +1,121 @@
+"""The settings of a program: what SET can say, what it means, and what is nonsense.
+
+Rules
+1. None of them changes an answer. The local and the offline runner take note of none.
+2. What is said on the command line or in Python counts before what the program says.
+3. A value is checked where it is said: what is read later is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.types import BOOLEAN, STRING
+from weir.plan.durations import UNITS, parse_duration
+from weir.plan.program import Program
+from weir.plan.sizes import parse_size, size_text
+from weir.plan.strategy import parse_strategy
+
+
+def parse_step_limit(text: str) -> float:
+    """The seconds of a SET step_limit.
+
+    >>> parse_step_limit("30s")
+    30.0
+    """
+    ticks = parse_duration(text)
+    if ticks <= 0 or text.strip().isdigit():
+        raise PlanError(f"'{text}' is no limit for a step", hint="a duration, as in 500ms, 30s, 5m")
+    return ticks / UNITS["s"]
+
+
+def parse_interval(text: str) -> float:
+    """The seconds between two flushes or commits.
+
+    >>> parse_interval("200ms")
+    0.2
+    """
+    ticks = parse_duration(text)
+    if text.strip().isdigit() or not UNITS["ms"] <= ticks <= UNITS["h"]:
+        raise PlanError(
+            f"'{text}' is no interval", hint="a duration from 1ms to 1h, as in 200ms, 5s"
+        )
+    return ticks / UNITS["s"]
+
+
+def parse_buffer(text: str, *, most: int) -> int:
+    """The bytes of a buffer or a segment.
+
+    >>> parse_buffer("8MB", most=1 << 30)
+    8388608
+    """
+    size = parse_size(text)
+    if not SMALLEST <= size <= most:
+        raise PlanError(
+            f"'{text}' is too {'small' if size < SMALLEST else 'large'}",
+            hint=f"a size from {size_text(SMALLEST)} to {size_text(most)}",
+        )
+    return size
+
+
+def parse_flag(text: str) -> bool:
+    """TRUE or FALSE, as a script writes them.
+
+    >>> parse_flag("true")
+    True
+    """
+    if text.upper() not in ("TRUE", "FALSE"):
+        raise PlanError(f"'{text}' is neither TRUE nor FALSE")
+    return text.upper() == "TRUE"
+
+
+SMALLEST = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class SettingKind:
+    """The type of a setting's value in a script, and what reads its text."""
+
+    type: pa.DataType
+    read: Callable[[str], object]
+
+
+HOST_LIMITS: Mapping[str, Callable[[str], float]] = {
+    "flush_interval": parse_interval,
+    "segment_size": partial(parse_buffer, most=1 << 30),
+    "commit_interval": parse_interval,
+    "tail_buffer": partial(parse_buffer, most=64 << 30),
+    "send_buffer": partial(parse_buffer, most=1 << 30),
+    "ahead_buffer": partial(parse_buffer, most=1 << 30),
+}
+"""Limits of the hosts of a live run, which have these names there (`job/settings.py`)."""
+
+SETTINGS: Mapping[str, SettingKind] = {
+    "strategy": SettingKind(STRING, parse_strategy),
+    "allow_unbounded": SettingKind(BOOLEAN, parse_flag),
+    "step_limit": SettingKind(STRING, parse_step_limit),
+    **{name: SettingKind(STRING, read) for name, read in HOST_LIMITS.items()},
+}
+
+
+def with_settings(program: Program, given: Mapping[str, str]) -> Program:
+    """The program with these settings, whatever it says itself."""
+    said = dict(program.settings)
+    for name, text in given.items():
+        if name not in SETTINGS:
+            hint = f"the settings are {', '.join(SETTINGS)}"
+            raise PlanError(f"unknown setting `{name}`", hint=hint)
+        value = SETTINGS[name].read(text)
+        said[name] = value if SETTINGS[name].type == BOOLEAN else text
+    return replace(program, settings=tuple(said.items()))
+
+
+def step_limit(program: Program) -> float | None:
+    """How many seconds a step of a live run may take; None: as long as it takes."""
+    said = dict(program.settings).get("step_limit")
+    return None if said is None else parse_step_limit(str(said))

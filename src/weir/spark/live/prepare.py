@@ -1,0 +1,212 @@
+"""A live job before Spark is there: its store, what was decided for it, and whether it may go on.
+
+Rules
+1. A store holds one job. Who begins a job in it decides what is recorded (`JobRecord`); who goes
+   on with it takes those decisions, and samples nothing.
+2. To go on, the program must have the staged plan of the record. Its code may have changed if that
+   is accepted, its strategies may have changed anyhow; the story says so.
+3. Whatever can be refused is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from weir.errors import InputError, PlanError, RunError
+from weir.files.chunks import Partition
+from weir.files.object_store import ObjectStore, folder_of
+from weir.files.sinks import DIRECT
+from weir.ingress.connectors.registry import has_end, has_log
+from weir.ingress.ingress_log import begin_log
+from weir.job.job_record import Decisions, JobRecord, encode_job, output_record, read_job
+from weir.job.ledger import Ledger
+from weir.job.records import check_commits, job_ledger
+from weir.plan.code_fingerprint import changes, program_code
+from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
+from weir.plan.program import Program
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.stages import StagedPlan, cut_stages
+from weir.plan.strategy import choose_strategies, default_strategy
+from weir.plan.unbounded import refuse_unbounded
+from weir.reliable.keys import JOB
+from weir.reliable.store import ObjectExists
+from weir.runtime.outputs import check_outputs, output_schema
+from weir.runtime.vertices import source_of
+from weir.spark.live.job import LiveRun, make_live
+from weir.spark.live.settings import LiveSettings
+from weir.spark.offline.frames import all_partitions, frame_sources
+from weir.spark.sampling import remembering, repeating, rows_share_keys
+
+Partitions = Mapping[str, Sequence[Partition]]
+
+
+def prepare_live(
+    program: Program,
+    store: str,
+    *,
+    directory: str | Path = ".",
+    parallelism: int | None = None,
+    cut: int | None = None,
+    resume: bool = False,
+    accept_code_changes: bool = False,
+    settings: LiveSettings | None = None,
+) -> LiveRun:
+    """Check everything that can be checked without Spark, and take the store. Without
+    `parallelism` it is 1, or that of the job that is resumed."""
+    in_files = tuple(o for o in program.outputs if o.path not in DIRECT)
+    if in_files or not program.outputs:
+        check_outputs(replace(program, outputs=in_files), directory)
+    _refuse_frames(program)
+    place = store if folder_of(store) is None else str(folder_of(store))
+    objects = ObjectStore(place, make=not resume)
+    found = all_partitions(program, directory)
+    refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
+    code = program_code(program)
+    if resume:
+        job, plan = _resumed(objects, program, parallelism)
+    else:
+        job, plan = _begun(program, parallelism or 1, found, code)
+    recovering = _recovering(program, plan)
+    if not resume:
+        _take_store(objects, job)
+    partitions = {
+        name: _same_partitions(job.decisions.partitions[name], parts)
+        for name, parts in found.items()
+    }
+    ledger = job_ledger(objects, job)
+    if ledger is not None:
+        check_commits(objects, ledger)
+    begun = ledger or Ledger(token=job.token)
+    notes = _changed_code(objects.place, job, begun, code, accept_code_changes)
+    notes += _changed_strategies(begun, recovering)
+    live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
+    if ledger is None:
+        # Nobody has begun. Later these may have been collected, and must not be made anew.
+        for vertex in _logged(live):
+            begin_log(objects, vertex, job.token)
+    return replace(live, log_token=job.token, notes=notes)
+
+
+def _begun(
+    program: Program, parallelism: int, partitions: Partitions, code: dict[str, str]
+) -> tuple[JobRecord, StagedPlan]:
+    """Decide what is to be decided for a new job; its record, and its plan."""
+    answers: list[bool] = []
+    pays = remembering(partial(rows_share_keys, partitions=partitions), answers)
+    plan = cut_stages(rewrite(program, pays), parallelism)
+    names = {name: tuple(p.name for p in parts) for name, parts in partitions.items()}
+    outputs = tuple(
+        output_record(output, output_schema(output), kept=output.path not in DIRECT)
+        for output in program.outputs
+    )
+    decisions = Decisions(parallelism, names, tuple(answers))
+    job = JobRecord(plan_fingerprint(plan), decisions, outputs, secrets.token_hex(16), code)
+    return job, plan
+
+
+def _take_store(objects: ObjectStore, job: JobRecord) -> None:
+    """Make the store this job's."""
+    read_job(objects)  # a store of another format says so
+    try:
+        objects.put(JOB, encode_job(job), new=True)
+    except ObjectExists:
+        raise RunError(
+            f"the store '{objects.place}' holds a job already; go on with it by --resume, or "
+            "give a folder of its own"
+        ) from None
+
+
+def _resumed(
+    objects: ObjectStore, program: Program, parallelism: int | None
+) -> tuple[JobRecord, StagedPlan]:
+    """See that the store is this job's; what was decided for it, and its plan."""
+    job = read_job(objects)
+    if job is None:
+        raise RunError(f"the store '{objects.place}' holds no job to resume")
+    known = job.decisions
+    if parallelism not in (None, known.parallelism):
+        raise PlanError(
+            f"the job in '{objects.place}' was begun with --parallelism {known.parallelism}, not "
+            f"{parallelism}",
+            hint="go on with that one: it decides which vertices there are",
+        )
+    plan = cut_stages(rewrite(program, repeating(known.two_phase)), known.parallelism)
+    _check_plan(objects.place, job.plan, plan_fingerprint(plan))
+    return job, plan
+
+
+def _check_plan(place: str, known: PlanFingerprint, now: PlanFingerprint) -> None:
+    if known.format != now.format:
+        raise PlanError(
+            f"whether this is the program of the job in '{place}' cannot be told: its plan is in "
+            f"format {known.format}, and this version of Weir writes format {now.format}",
+            hint="use the version that began it, or begin anew with a store of its own",
+        )
+    difference = plan_difference(known, now)
+    if difference:
+        raise PlanError(
+            f"the store '{place}' holds the job of another program: {difference}",
+            hint="put the program back as it was, or begin anew with a store of its own",
+        )
+
+
+def _changed_code(
+    place: str, job: JobRecord, begun: Ledger, code: dict[str, str], accept: bool
+) -> tuple[str, ...]:
+    """See that the user's code is what the job ran with, or that a change is accepted; what to
+    note of it. From now on the job has this code."""
+    known = job.code if begun.code is None else begun.code
+    begun.code = code
+    changed = changes(known, code) if known is not None else []
+    if changed and not accept:
+        raise PlanError(
+            f"the user's code is not what the job in '{place}' ran with: {', '.join(changed)}",
+            hint="rows before and after would come of different functions: put the code back, "
+            "begin anew with a store of its own, or go on with --accept-code-changes",
+        )
+    return (f"goes on with other code: {', '.join(changed)}",) if changed else ()
+
+
+def _recovering(program: Program, plan: StagedPlan) -> dict[str, str]:
+    """The strategy of each stage, as a program says it; PlanError where one does not suit."""
+    chosen = choose_strategies(plan, default_strategy(program))
+    return {str(stage): str(choice.strategy) for stage, choice in enumerate(chosen)}
+
+
+def _changed_strategies(begun: Ledger, now: dict[str, str]) -> tuple[str, ...]:
+    """What to note of strategies that are not what they were. From now on the job has these."""
+    known, begun.strategies = begun.strategies, now
+    return tuple(
+        f"goes on with another strategy: stage {stage} recovers by {said}, before by {known[stage]}"
+        for stage, said in now.items()
+        if known.get(stage, said) != said
+    )
+
+
+def _same_partitions(
+    names: Sequence[str], partitions: Sequence[Partition]
+) -> tuple[Partition, ...]:
+    found = {p.name: p for p in partitions}
+    for name in names:
+        if name not in found:
+            message = "the job was begun with this file, and it is gone; put it back and resume"
+            raise InputError(message, file=name)
+    return tuple(found[name] for name in names)
+
+
+def _logged(live: LiveRun) -> Iterator[str]:
+    """The vertices whose sources have a log."""
+    for spec in live.topology.order:
+        if spec.kind == "source":
+            partition = live.partitions[source_of(live.plan, spec).name][spec.index]
+            if has_log(partition):
+                yield spec.id
+
+
+def _refuse_frames(program: Program) -> None:
+    for source in frame_sources(program):
+        raise PlanError(f"{source.name} is a DataFrame, which has an end: run it offline")

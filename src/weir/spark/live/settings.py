@@ -1,0 +1,42 @@
+"""How a live job runs: hosts, limits, addresses; none of it changes its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from weir.errors import PlanError
+from weir.job.settings import HostSettings, ManagerSettings
+from weir.plan.durations import UNITS, parse_duration
+from weir.spark.live.tls import Tls
+
+GRACE = "10s"
+"""How long the last checkpoint of a job that is stopped may take."""
+
+
+def grace_seconds(given: str) -> float:
+    """The seconds of a duration.
+
+    >>> grace_seconds("1500ms")
+    1.5
+    """
+    ticks = parse_duration(given)
+    if given.strip().isdigit():
+        raise PlanError(f"the grace of a stop has a unit, like {given.strip()}s")
+    if not 0 <= ticks <= UNITS["d"]:
+        raise PlanError(f"the grace of a stop is from 0s to 1d, not {given}")
+    return ticks / UNITS["s"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSettings:
+    """How a live job runs."""
+
+    hosts: int = 2
+    host: HostSettings = field(default_factory=HostSettings)
+    """Where the program says nothing else."""
+    manager: ManagerSettings = field(default_factory=ManagerSettings)
+    address: str | None = None
+    """Where hosts and manager listen; by default, on a local master, at sockets in a folder of
+    this user's own, or at the loopback address where that cannot be (with TLS, say)."""
+    tls: Tls | None = None
+    """Channels are encrypted with it; see `tls.py`."""

@@ -1,0 +1,142 @@
+"""A live job goes on with what was decided when it began, or says what is another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weir.errors import PlanError, RunError
+from weir.files.object_store import ObjectStore
+from weir.job.job_record import FORMAT, JobRecord, encode_job, read_job
+from weir.plan import explain, plan_fingerprint
+from weir.plan.operators import PartialAggregate
+from weir.plan.plan_fingerprint import PlanFingerprint
+from weir.reliable.keys import JOB, record_key
+from weir.reliable.strategies import CheckpointStrategy, ReplayStrategy
+from weir.script import parse_program
+from weir.spark import sampling
+from weir.spark.live.job import LiveRun
+from weir.spark.live.prepare import prepare_live
+
+TEXT = """STREAM A (vs BIGINT, k BIGINT, v BIGINT) FROM '*.jsonl';
+    Big = SELECT k, v FROM A WHERE v > 0;
+    Sums = SELECT k, SUM(v) AS s FROM Big GROUP BY k WITH TUMBLING(100);
+    OUTPUT Sums TO 'sums.csv';"""
+
+
+def rows(keys: int, count: int = 200) -> str:
+    return "".join(f'{{"vs": {t}, "k": {t % keys}, "v": 1}}\n' for t in range(count))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.jsonl").write_text(rows(2), encoding="utf-8")
+    return tmp_path
+
+
+def prepared(folder: Path, text: str = TEXT, **how: object) -> LiveRun:
+    program = parse_program(text, directory=folder)
+    return prepare_live(program, str(folder / "store"), directory=folder, **how)  # type: ignore[arg-type]
+
+
+def begun(folder: Path, **how: object) -> LiveRun:
+    """A job whose manager has made its first record."""
+    live = prepared(folder, **how)
+    live.ledger.number = 0
+    live.objects.put(record_key(0), live.ledger.encode(), new=True)
+    return live
+
+
+def job_of(folder: Path) -> JobRecord:
+    job = read_job(ObjectStore(str(folder / "store")))
+    assert job is not None
+    return job
+
+
+def is_cut(live: LiveRun) -> bool:
+    return any(isinstance(o, PartialAggregate) for s in live.plan.stages for o in s.operators)
+
+
+def test_what_the_sample_said_is_recorded_and_not_asked_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = begun(folder, parallelism=2)
+    assert is_cut(first) and job_of(folder).decisions.two_phase == (True,)
+    # Now hardly two rows share a key, and there is more of everything.
+    (folder / "a.jsonl").write_text(rows(1000, 3000), encoding="utf-8")
+    (folder / "b.jsonl").write_text(rows(5), encoding="utf-8")
+    monkeypatch.setattr(sampling, "_first_rows", lambda *_: pytest.fail("it sampled again"))
+    monkeypatch.setattr(explain, "operator_text", lambda _: "in other words")
+    monkeypatch.setattr(plan_fingerprint, "operator_text", lambda _: "in other words")
+    again = prepared(folder, resume=True)
+    assert again.plan == first.plan and again.topology == first.topology
+    assert [p.name for p in again.partitions["A"]] == [p.name for p in first.partitions["A"]]
+    assert again.notes == ()
+
+
+def test_the_other_way_round(folder: Path) -> None:
+    (folder / "a.jsonl").write_text(rows(1000), encoding="utf-8")
+    first = begun(folder)
+    assert not is_cut(first) and job_of(folder).decisions.two_phase == (False,)
+    (folder / "a.jsonl").write_text(rows(2, 3000), encoding="utf-8")
+    assert prepared(folder, resume=True).plan == first.plan
+
+
+def test_the_parallelism_is_the_jobs(folder: Path) -> None:
+    begun(folder, parallelism=3)
+    assert job_of(folder).decisions.parallelism == 3
+    assert "1.2" in prepared(folder, resume=True).topology.vertices
+    assert "1.2" in prepared(folder, resume=True, parallelism=3).topology.vertices
+    with pytest.raises(PlanError, match="begun with --parallelism 3, not 2; go on with that one"):
+        prepared(folder, resume=True, parallelism=2)
+
+
+def test_another_program_is_refused_with_what_differs(folder: Path) -> None:
+    begun(folder)
+    prepared(folder, TEXT.replace("Big", "Large"), resume=True)
+    differs = r"of another program: stage 0, operator 1 was Filter v > 0 and is Filter v > 1; put"
+    with pytest.raises(PlanError, match=differs):
+        prepared(folder, TEXT.replace("v > 0", "v > 1"), resume=True)
+    with pytest.raises(PlanError, match=r"output 0 was Sums to 'sums.csv' and is Sums to 's.csv'"):
+        prepared(folder, TEXT.replace("'sums.csv'", "'s.csv'"), resume=True)
+
+
+def test_another_strategy_is_noted(folder: Path) -> None:
+    live = begun(folder)
+    assert live.strategies["1.0"] == CheckpointStrategy()  # plain ticks have no length
+    replay = "SET strategy = 'replay';" + TEXT
+    again = prepared(folder, replay, resume=True)
+    assert again.strategies["1.0"] == ReplayStrategy()
+    assert again.notes == (
+        "goes on with another strategy: stage 1 recovers by replay, before by checkpoint(10s)",
+    )
+    again.ledger.number = 1  # as its manager does
+    again.objects.put(record_key(1), again.ledger.encode(), new=True)
+    assert prepared(folder, replay, resume=True).notes == ()
+    assert prepared(folder, resume=True).notes != ()
+
+
+def test_a_strategy_that_does_not_suit_is_refused_before_the_store_is_taken(folder: Path) -> None:
+    text = "SET strategy = 'replay';" + TEXT.replace("TUMBLING(100)", "SESSION(5)")
+    with pytest.raises(PlanError, match="cannot be recovered by replay"):
+        prepared(folder, text)
+    assert read_job(ObjectStore(str(folder / "store"))) is None
+
+
+def test_limits_of_hosts_come_from_the_program(folder: Path) -> None:
+    live = prepared(folder, "SET flush_interval = '100ms';" + TEXT)
+    assert live.settings.host.flush_interval == 0.1
+    assert prepared(folder, resume=True).settings.host.flush_interval == 0.5
+
+
+def test_plans_and_stores_of_other_formats_are_refused_by_name(folder: Path) -> None:
+    live = begun(folder)
+    job = job_of(folder)
+    other = JobRecord(PlanFingerprint((), 99), job.decisions, job.outputs, job.token, job.code)
+    live.objects.put(JOB, encode_job(other))
+    with pytest.raises(PlanError, match="its plan is in format 99, and this version of Weir"):
+        prepared(folder, resume=True)
+    live.objects.put(JOB, encode_job(job).replace(f"format {FORMAT}".encode(), b"format 2", 1))
+    with pytest.raises(RunError, match="the store is in format 2; this version"):
+        prepared(folder, resume=True)
