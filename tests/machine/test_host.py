@@ -489,7 +489,8 @@ def test_other_rows_under_durable_numbers_fail_the_writer_and_the_row_is_named(
     host.handle(ChunkRead("0.0", 1, entry(3, 3)), 0.0)
     work(host)
     (told,) = host.report().vertices
-    assert (told.status, told.outputs) == ("running", (3,)), "it waits for the store"
+    assert (told.status, told.outputs) == ("running", (3,))
+    assert told.events == 3, "it waits for the store"
     host.handle(Loaded(log.key, body if readable else b"torn"), 0.0)
     (told,) = host.report().vertices
     where = "row 2 was {'vs': 2," if readable else "among the rows from 0 to 3"

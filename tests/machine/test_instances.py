@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from weir.events.batch import START, empty_batch
+from weir.events.batch import OPEN, START, empty_batch
 from weir.ingress.source_machine import Resume
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
@@ -106,6 +106,19 @@ def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
     assert second.out.end == first.out.end and second.inner.done
     for stream in first.source.streams:
         assert second.source.streams[stream].end == first.source.streams[stream].end
+
+
+def test_a_source_that_had_ended_says_so_again() -> None:
+    job = make_job(one_partition("turned_away"), 1, np.random.default_rng(0), NamedStrategy())
+    ended = Pair(job)
+    ended.drive()
+    again = Pair(job, *ended.snapshots())
+    spec = again.source.spec
+    assert spec.late or spec.bad
+    for stream in again.source.streams.values():
+        stream.register("claim", stream.end)
+        claim = stream.read_next("claim")
+        assert claim is not None and claim.cti == OPEN
 
 
 def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
