@@ -36,7 +36,7 @@ def calm_steps(name: str, seed: int, strategy: NamedStrategy) -> tuple[str, ...]
 
 
 @pytest.mark.parametrize("when", ["before", "torn", "after"])
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: s.kind)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: s.name)
 @pytest.mark.parametrize(("name", "seed"), RUNS)
 def test_a_crash_at_every_durable_step(
     name: str, seed: int, strategy: NamedStrategy, when: When
@@ -48,7 +48,7 @@ def test_a_crash_at_every_durable_step(
         )
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: s.kind)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: s.name)
 def test_a_second_crash_while_the_first_is_mended(strategy: NamedStrategy) -> None:
     name, seed = RUNS[0]
     steps = calm_steps(name, seed, strategy)
