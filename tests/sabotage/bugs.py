@@ -111,7 +111,8 @@ BUGS = (
         "return False"),
     Bug("garbage is deleted before the record is durable", _KEEPER,
         "return [self._begin(self._collect())]",
-        "garbage = self._collect()\n        return [self._begin(garbage), Delete(garbage)]"),
+        "garbage = self._collect()\n"
+        "        return [self._begin(garbage), *([Delete(garbage)] if garbage else [])]"),
     Bug("hosts forget rows before the record is durable", "job/placing.py",
         "collect={s: collected.get(s, 0)", "collect={s: ledger.collected.get(s, 0)"),
     Bug("the sweep does not spare the durable record", _KEEPER,
