@@ -17,7 +17,7 @@ import pytest
 from numba.core.registry import CPUDispatcher
 
 from weir.conform.cases import (
-    Case,
+    ConformanceCase,
     Outcome,
     Trial,
     case_program,
@@ -78,6 +78,6 @@ def test_grouped_aggregates_in_two_phases_give_the_same() -> None:
     assert [v for v in verdicts if not v.passed] == []
 
 
-def _is_cut(case: Case) -> bool:
+def _is_cut(case: ConformanceCase) -> bool:
     program = case_program(case)
     return rewrite(program, lambda _: True) != rewrite(program)

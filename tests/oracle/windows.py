@@ -17,7 +17,7 @@ from oracle.rows import (
     value_key,
 )
 from weir.plan.operators import Aggregate, Top
-from weir.plan.windows import CountWindow, Hopping, Session, Snapshot, Window
+from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow, Window
 
 Pane = tuple[float, float, list[Row]]
 
@@ -40,7 +40,7 @@ def _panes(window: Window, group: list[Row]) -> Iterator[Pane]:
             return _sessions(timeout, group)
         case CountWindow(n=n, step=step):
             return _counts(n, step, group)
-        case Snapshot():
+        case SnapshotWindow():
             return _snapshots(group)
 
 

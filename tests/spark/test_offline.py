@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from weir.conform.cases import Case, Outcome, Trial, check_cases, read_cases, run_locally
+from weir.conform.cases import ConformanceCase, Outcome, Trial, check_cases, read_cases, run_locally
 from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
 from weir.local.files import run_files
 from weir.plan.program import Program
@@ -46,11 +46,11 @@ def test_golden_programs(
             assert came == (GOLDEN / "expected" / name / output.path).read_text("utf-8"), name
 
 
-def one_of_each_kind() -> list[Case]:
+def one_of_each_kind() -> list[ConformanceCase]:
     """The edges, a fifth of the algebra, and two random cases of each kind."""
     folder = TESTS / "conformance"
     cases = [*read_cases(folder / "edges.jsonl"), *list(read_cases(folder / "algebra.jsonl"))[::5]]
-    kinds: dict[str, list[Case]] = {}
+    kinds: dict[str, list[ConformanceCase]] = {}
     for case in read_cases(folder / "random.jsonl"):
         kinds.setdefault(case.id.partition("/")[0], []).append(case)
     return [*cases, *(case for of_kind in kinds.values() for case in of_kind[:2])]
@@ -81,7 +81,7 @@ def test_conformance_tells_how_far_it_is(
     program = "Out = SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(10);"
     inputs = {"A": [[{"vs": 1, "k": 1}, {"vs": 2, "k": 1}]]}
     cases = [
-        Case(str(n), program, inputs, {}, [{"vs": 0, "ve": 10, "k": 1, "n": 2}], None)
+        ConformanceCase(str(n), program, inputs, {}, [{"vs": 0, "ve": 10, "k": 1, "n": 2}], None)
         for n in range(20)
     ]
     on_spark = partial(run_trials, spark, progress=told.append)

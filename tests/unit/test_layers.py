@@ -165,3 +165,12 @@ def test_decoders_are_made_when_a_module_is_imported() -> None:
     late = re.compile(r"\bmsgspec\.(json|msgpack)\.decode\(|\bmsgspec\.convert\(")
     found = [p.name for p in SRC.rglob("*.py") if late.search(p.read_text(encoding="utf-8"))]
     assert found == []
+
+
+def test_a_class_name_is_used_once() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(SRC)))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}

@@ -34,7 +34,7 @@ from weir.errors import InputError
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
-    from weir.conform.cases import Case, Verdict
+    from weir.conform.cases import CaseVerdict, ConformanceCase
 
 LIVE_HOSTS = 2
 
@@ -89,7 +89,7 @@ def conform(
     raise typer.Exit(DONE if all(v.passed for v in verdicts) else FAILED)
 
 
-def _read_cases(paths: Sequence[Path]) -> list[Case]:
+def _read_cases(paths: Sequence[Path]) -> list[ConformanceCase]:
     from weir.conform.cases import read_cases
 
     try:
@@ -98,7 +98,7 @@ def _read_cases(paths: Sequence[Path]) -> list[Case]:
         raise Usage(str(error)) from error
 
 
-def _print_verdicts(verdicts: Sequence[Verdict], as_json: bool) -> None:
+def _print_verdicts(verdicts: Sequence[CaseVerdict], as_json: bool) -> None:
     failed = [v for v in verdicts if not v.passed]
     passed = len(verdicts) - len(failed)
     if as_json:
@@ -111,7 +111,7 @@ def _print_verdicts(verdicts: Sequence[Verdict], as_json: bool) -> None:
     say(f"{passed} passed, {len(failed)} failed")
 
 
-def _tracked(verdicts: Iterator[Verdict], count: int) -> Iterator[Verdict]:
+def _tracked(verdicts: Iterator[CaseVerdict], count: int) -> Iterator[CaseVerdict]:
     console = Console(stderr=True)
     yield from track(
         verdicts, "cases", count, console=console, transient=True, disable=not console.is_terminal

@@ -39,7 +39,7 @@ COMPARED = "Out"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ConformanceCase:
     """One case as it was read; an input is a list of partitions."""
 
     id: str
@@ -51,7 +51,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CaseVerdict:
     """What came of a case; `reason` is empty when it passed."""
 
     id: str
@@ -65,7 +65,7 @@ class Verdict:
 # --- reading ---------------------------------------------------------------------------------
 
 
-def read_cases(path: str | Path) -> Iterator[Case]:
+def read_cases(path: str | Path) -> Iterator[ConformanceCase]:
     """The cases of a file; InputError for a line that is none."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
@@ -87,7 +87,7 @@ def read_cases(path: str | Path) -> Iterator[Case]:
                 raise InputError(message, file=str(path), line=number) from error
 
 
-def _case(raw: object) -> Case:
+def _case(raw: object) -> ConformanceCase:
     if not isinstance(raw, dict):
         raise TypeError("a case is an object")
     missing = [f"`{name}`" for name in ("id", "program", "inputs") if name not in raw]
@@ -101,7 +101,7 @@ def _case(raw: object) -> Case:
         raise ValueError("a case has either `expected` or `error`")
     if not isinstance(expected, list | None):
         raise TypeError("expected is a list")
-    return Case(
+    return ConformanceCase(
         str(raw["id"]),
         str(raw["program"]),
         {name: _partitions(given) for name, given in inputs.items()},
@@ -152,17 +152,17 @@ Runner = Callable[[Sequence[Trial]], Iterable[Outcome]]
 
 
 def check_cases(
-    cases: Sequence[Case],
+    cases: Sequence[ConformanceCase],
     cuts: Sequence[int | None] = (None,),
     parallelisms: Sequence[int] = (1,),
     runner: Runner | None = None,
-) -> Iterator[Verdict]:
+) -> Iterator[CaseVerdict]:
     """Run every case with every cut and every parallelism and judge it."""
     prepared = [_trials(case, cuts, parallelisms) for case in cases]
-    trials = [trial for case in prepared if not isinstance(case, Verdict) for trial in case]
+    trials = [trial for case in prepared if not isinstance(case, CaseVerdict) for trial in case]
     outcomes = iter((runner or run_locally)(trials))
     for case, made in zip(cases, prepared, strict=True):
-        if isinstance(made, Verdict):
+        if isinstance(made, CaseVerdict):
             yield made
         else:
             yield _verdict(case, made, list(islice(outcomes, len(made))))
@@ -189,8 +189,8 @@ def _keep_in(batches: list[Batch]) -> Emit:
 
 
 def _trials(
-    case: Case, cuts: Sequence[int | None], parallelisms: Sequence[int]
-) -> list[Trial] | Verdict:
+    case: ConformanceCase, cuts: Sequence[int | None], parallelisms: Sequence[int]
+) -> list[Trial] | CaseVerdict:
     """The runs of a case, or the verdict on a program that cannot run."""
     try:
         with warnings.catch_warnings():
@@ -198,11 +198,13 @@ def _trials(
             program = case_program(case)
         partitions = case_partitions(case, program)
     except WeirError as error:
-        return Verdict(case.id, _judge_error(case, str(error)))
+        return CaseVerdict(case.id, _judge_error(case, str(error)))
     return [Trial(program, partitions, cut, n) for n, cut in product(parallelisms, cuts)]
 
 
-def _verdict(case: Case, trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Verdict:
+def _verdict(
+    case: ConformanceCase, trials: Sequence[Trial], outcomes: Sequence[Outcome]
+) -> CaseVerdict:
     by_parallelism: dict[int, tuple[Trial, Outcome]] = {}
     first = (trials[0], outcomes[0])
     for now in zip(trials, outcomes, strict=True):
@@ -210,11 +212,11 @@ def _verdict(case: Case, trials: Sequence[Trial], outcomes: Sequence[Outcome]) -
         before = by_parallelism.setdefault(now[0].parallelism, now)
         reason = reason or _compare(first, before, now)
         if reason:
-            return Verdict(case.id, reason)
-    return Verdict(case.id)
+            return CaseVerdict(case.id, reason)
+    return CaseVerdict(case.id)
 
 
-def case_program(case: Case) -> Program:
+def case_program(case: ConformanceCase) -> Program:
     """The checked program with `Out` as its only output."""
     sources = [_source(case, name, index) for index, name in enumerate(case.inputs)]
     program = parse_program(case.program, sources=sources)
@@ -224,7 +226,7 @@ def case_program(case: Case) -> Program:
     return replace(program, outputs=(Output(COMPARED, named[COMPARED], ""),))
 
 
-def _source(case: Case, name: str, index: int) -> Source:
+def _source(case: ConformanceCase, name: str, index: int) -> Source:
     """The input's declaration: columns from its rows, options as a script reads them."""
     rows = _events(case.inputs[name])
     times = {"vs": BIGINT, **({"ve": BIGINT} if _has_ends(rows) else {})}
@@ -251,7 +253,7 @@ def _quoted(name: str) -> str:
     return f'"{doubled}"'
 
 
-def case_partitions(case: Case, program: Program) -> dict[str, list[MemoryPartition]]:
+def case_partitions(case: ConformanceCase, program: Program) -> dict[str, list[MemoryPartition]]:
     memory = {}
     for source in program.sources:
         if source.name not in case.inputs:
@@ -278,7 +280,7 @@ def _as_point(item: dict[str, object]) -> dict[str, object]:
 # --- judging ---------------------------------------------------------------------------------
 
 
-def _judge(case: Case, trial: Trial, outcome: Outcome) -> str:
+def _judge(case: ConformanceCase, trial: Trial, outcome: Outcome) -> str:
     if outcome.error is not None:
         return _judge_error(case, outcome.error, trial.where)
     shape = output_schema(trial.program.outputs[0])
@@ -296,7 +298,7 @@ def _judge(case: Case, trial: Trial, outcome: Outcome) -> str:
     )
 
 
-def _judge_error(case: Case, message: str, where: str = "") -> str:
+def _judge_error(case: ConformanceCase, message: str, where: str = "") -> str:
     place = f"({where}) " if where else ""
     told = " ".join(message.split())
     if case.error is None:

@@ -26,7 +26,7 @@ from weir.runtime.reports import OutputReport
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedOutput:
     """What one side has."""
 
     path: str
@@ -39,12 +39,12 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Comparison:
     """What came of one comparison. `output` is which one of a run, `columns` what is different
     about them. The sides of something corrupt are what is there and what it carries."""
 
     status: Literal["equal", "different", "corrupt"]
-    sides: tuple[Side, ...] = ()
+    sides: tuple[ComparedOutput, ...] = ()
     output: str = ""
     columns: tuple[str, ...] = ()
 
@@ -65,7 +65,7 @@ class Verdict:
         return f"different: {a.path} has {a.shown}; {b.path} has {b.shown}"
 
 
-def verify(paths: Sequence[str], tell: Tell) -> list[Verdict]:
+def verify(paths: Sequence[str], tell: Tell) -> list[Comparison]:
     """Compare two outputs, two runs, or one output with the digest it carries."""
     runs = [path for path in paths if _is_run(path)]
     if not runs:
@@ -121,34 +121,34 @@ def _columns_of(a: SavedOutput, b: SavedOutput) -> tuple[str, ...]:
 # --- outputs -------------------------------------------------------------------------------
 
 
-def _verify_outputs(outputs: Sequence[SavedOutput], tell: Tell) -> list[Verdict]:
+def _verify_outputs(outputs: Sequence[SavedOutput], tell: Tell) -> list[Comparison]:
     if len(outputs) == 1 and outputs[0].sidecar is None:
         message = "carries no digest; name another output to compare it with"
         raise InputError(message, file=outputs[0].path)
     if len(outputs) == 2 and (columns := _columns_of(*outputs)):
-        return [Verdict("different", columns=columns)]
+        return [Comparison("different", columns=columns)]
     sides = tuple(_side(o.path, total_digest(o, tell)) for o in outputs)
     corrupt = [v for o, side in zip(outputs, sides, strict=True) if (v := _corrupt(o, side))]
     if len(outputs) == 1 and corrupt:
         return corrupt
     equal = len({side.digest for side in sides}) == 1
-    return [*corrupt, Verdict("equal" if equal else "different", sides)]
+    return [*corrupt, Comparison("equal" if equal else "different", sides)]
 
 
-def _side(path: str, digest: Digest) -> Side:
-    return Side(path, digest.count, str(digest))
+def _side(path: str, digest: Digest) -> ComparedOutput:
+    return ComparedOutput(path, digest.count, str(digest))
 
 
-def _corrupt(output: SavedOutput, side: Side) -> Verdict | None:
+def _corrupt(output: SavedOutput, side: ComparedOutput) -> Comparison | None:
     """The verdict on an output that is not what it carries the digest of."""
     carried = output.sidecar
     if carried is None:
         return None
-    beside = Side(sidecar_path(output.path), carried.rows, carried.digest)
+    beside = ComparedOutput(sidecar_path(output.path), carried.rows, carried.digest)
     names = (output.path, beside.path)
     columns = column_differences(typed_names(output.form), _carried_columns(carried), names)
     if columns or carried.digest != side.digest:
-        return Verdict("corrupt", (side, beside), columns=columns)
+        return Comparison("corrupt", (side, beside), columns=columns)
     return None
 
 
@@ -164,7 +164,7 @@ class _ReportedRun(msgspec.Struct):
     outputs: list[OutputReport]
 
 
-def _verify_runs(a: str, b: str) -> list[Verdict]:
+def _verify_runs(a: str, b: str) -> list[Comparison]:
     first, second = _read_run(a), _read_run(b)
     return [
         _run_verdict(name, [run[name] for run in (first, second) if name in run])
@@ -172,15 +172,15 @@ def _verify_runs(a: str, b: str) -> list[Verdict]:
     ]
 
 
-def _run_verdict(name: str, sides: Sequence[Side]) -> Verdict:
+def _run_verdict(name: str, sides: Sequence[ComparedOutput]) -> Comparison:
     equal = len(sides) == 2 and sides[0].digest == sides[1].digest
-    return Verdict("equal" if equal else "different", tuple(sides), name)
+    return Comparison("equal" if equal else "different", tuple(sides), name)
 
 
 _decoder = msgspec.json.Decoder(_ReportedRun)
 
 
-def _read_run(path: str) -> dict[str, Side]:
+def _read_run(path: str) -> dict[str, ComparedOutput]:
     """The outputs of a run by name and kind. Of a stream that went to two places one is taken:
     both have its rows."""
     try:
@@ -189,4 +189,4 @@ def _read_run(path: str) -> dict[str, Side]:
         raise InputError(error.strerror or str(error), file=path) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not what `weir run --json` prints: {error}", file=path) from error
-    return {o.title: Side(path, o.rows, o.digest) for o in run.outputs}
+    return {o.title: ComparedOutput(path, o.rows, o.digest) for o in run.outputs}

@@ -72,7 +72,7 @@ class Chunk:
         return None if self.lines is None else int(self.lines[row])
 
 
-class Partition(Protocol):
+class SourcePartition(Protocol):
     """One file of a source, or rows in memory. `size` is in bytes, in memory in rows."""
 
     @property

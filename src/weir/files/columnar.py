@@ -125,7 +125,7 @@ def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordB
 
 
 @dataclass(frozen=True, slots=True)
-class Records(DataFile):
+class ArrivingBatches(DataFile):
     """Record batches of unknown number that come from elsewhere, as a partition read once."""
 
     batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))

@@ -27,8 +27,8 @@ from weir.files.jsonl import value_decoder, values_as
 from weir.files.nesting import is_too_deep
 from weir.files.texts import (
     Misfits,
-    Records,
     Typed,
+    UntypedRows,
     cast_plain,
     cast_texts,
     exact_chunk,
@@ -134,7 +134,7 @@ def _split(text: str) -> Fields | None:
             return fields
 
 
-def _records(block: Block, limit: int, width: int) -> Records[Fields]:
+def _records(block: Block, limit: int, width: int) -> UntypedRows[Fields]:
     numbers, texts, too_long = block.records(limit)
     rows: list[Fields] = []
     faults = too_long_faults(too_long, limit)
@@ -151,7 +151,7 @@ def _records(block: Block, limit: int, width: int) -> Records[Fields]:
         if reason:
             faults[row] = ("", reason)
         rows.append(fields or [])
-    return Records(numbers, texts, rows, faults)
+    return UntypedRows(numbers, texts, rows, faults)
 
 
 def _misshape(fields: Fields | None, width: int) -> str:

@@ -47,8 +47,8 @@ from weir.files.nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.files.sinks import UNPLAIN_NAME
 from weir.files.texts import (
     Misfits,
-    Records,
     Typed,
+    UntypedRows,
     cast_texts,
     exact_chunk,
     is_utf8,
@@ -177,7 +177,7 @@ def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
 
 def _one_by_one(
     decoder: Decoder, block: Block, limit: int, columns: Columns
-) -> tuple[Records[msgspec.Struct], Ctis]:
+) -> tuple[UntypedRows[msgspec.Struct], Ctis]:
     data: list[tuple[int, bytes, msgspec.Struct]] = []
     numbers, lines, too_long = block.records(limit)
     long_faults = too_long_faults(too_long, limit)
@@ -203,7 +203,7 @@ def _one_by_one(
         else:
             faults[len(data)] = (_CTI, f"wanted ticks or an ISO 8601 time, came {shown(repr(cti))}")
             data.append((number, line, nothing))
-    records = Records(
+    records = UntypedRows(
         [number for number, _, _ in data],
         [line for _, line, _ in data],
         [row for _, _, row in data],

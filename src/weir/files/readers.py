@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from weir.errors import InputError
-from weir.files.chunks import Partition
+from weir.files.chunks import SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
@@ -29,7 +29,7 @@ FORMATS: Mapping[str, type[JsonLines | CsvFile | ParquetFile | ArrowFile]] = {
 
 def open_source(
     source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
-) -> list[Partition]:
+) -> list[SourcePartition]:
     """The partitions of a source in order; relative paths start at `directory`."""
     files = source_files(source.path, directory)
     return [open_partition(source, file, needed=needed) for file in files]
@@ -37,7 +37,7 @@ def open_source(
 
 def open_partition(
     source: Source, file: str, *, needed: Collection[str] | None = None, root: str = ""
-) -> Partition:
+) -> SourcePartition:
     """One file of a source. Its chunks go to an `Ingress`; one at a time is in memory.
 
     `needed` are the columns that are read (`plan.pruning.needed_columns`), None for all; the

@@ -31,7 +31,7 @@ DIRECT = ("console:", "callback:")
 """Outputs that get each row as it comes, at least once, and have no file."""
 
 
-class Sink(Protocol):
+class FileWriter(Protocol):
     """A file being written."""
 
     def write(self, batch: pa.RecordBatch) -> None: ...
@@ -140,7 +140,7 @@ class CsvSink:
         self._file.close()
 
 
-SINKS: Mapping[str, Callable[[str, pa.Schema], Sink]] = {
+SINKS: Mapping[str, Callable[[str, pa.Schema], FileWriter]] = {
     ".parquet": ParquetSink,
     ".arrow": ArrowSink,
     ".jsonl": JsonSink,

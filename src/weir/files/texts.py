@@ -89,7 +89,7 @@ def too_long_faults(rows: Collection[int], limit: int) -> dict[int, tuple[str, s
 
 
 @dataclass(slots=True)
-class Records(Generic[Row]):
+class UntypedRows(Generic[Row]):
     """Data rows that are not yet typed, column by column: objects for rows would cost more
     than reading them. `faults` are the rows that could not be read (column and reason); their
     `rows` mean nothing."""
@@ -102,12 +102,12 @@ class Records(Generic[Row]):
     def __len__(self) -> int:
         return len(self.texts)
 
-    def since(self, start: int) -> Records[Row]:
+    def since(self, start: int) -> UntypedRows[Row]:
         """Without the first `start` rows."""
         if not start:
             return self
         faults = {i - start: fault for i, fault in self.faults.items() if i >= start}
-        return Records(self.lines[start:], self.texts[start:], self.rows[start:], faults)
+        return UntypedRows(self.lines[start:], self.texts[start:], self.rows[start:], faults)
 
     def readable(self) -> Sequence[Row]:
         if not self.faults:
@@ -132,7 +132,7 @@ def plain_chunk(file: DataFile, typed: Typed, block: Block, first: int, start: i
 
 def exact_chunk(
     file: DataFile,
-    records: Records[Row],
+    records: UntypedRows[Row],
     typed: Typed,
     first: int,
     ctis: tuple[Int64s, Int64s],
@@ -171,6 +171,6 @@ def _rows(file: DataFile, typed: Typed) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _bad(records: Records[Row], at: int, first: int, column: str, reason: str) -> BadRow:
+def _bad(records: UntypedRows[Row], at: int, first: int, column: str, reason: str) -> BadRow:
     begin = records.texts[at][:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
     return BadRow(first + at, records.lines[at], column, shown(begin.rstrip("\r\n")), reason)

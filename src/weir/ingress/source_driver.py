@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from weir.errors import WeirError
-from weir.files.chunks import Chunk, Partition
+from weir.files.chunks import Chunk, SourcePartition
 from weir.ingress.connectors.connector import Reading
 from weir.ingress.connectors.registry import open_reading
 from weir.ingress.source_machine import SourceMachine
@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 
 def driven_chunks(
-    machine: SourceMachine, partition: Partition, store: Store, stopped: Callable[[], bool]
+    machine: SourceMachine, partition: SourcePartition, store: Store, stopped: Callable[[], bool]
 ) -> Iterator[Chunk]:
     """The chunks of a source, until its partition ends or somebody stops it."""
     reading: Reading | None = None

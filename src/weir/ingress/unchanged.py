@@ -21,7 +21,7 @@ from typing import BinaryIO
 import msgspec
 
 from weir.errors import InputError
-from weir.files.chunks import Chunk, DataFile, Partition
+from weir.files.chunks import Chunk, DataFile, SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
@@ -40,7 +40,7 @@ def gone(what: str, file: str, rows: int) -> InputError:
     )
 
 
-def check_not_shorter(partition: Partition, start: int) -> None:
+def check_not_shorter(partition: SourcePartition, start: int) -> None:
     """A partition that gave no row from `start` on has at least those before it."""
     before = next(iter(partition.chunks(1, start - 1)), None) if start else None
     if start and (before is None or before.stop < start):
@@ -91,7 +91,7 @@ def prefix_of(file: BinaryIO, name: str, mark: FileMark, rows: int) -> Prefix:
 
 
 def marked_chunks(
-    partition: Partition, size: int, start: int, mark: FileMark
+    partition: SourcePartition, size: int, start: int, mark: FileMark
 ) -> Iterator[tuple[Chunk, FileMark | None]]:
     """The chunks of a file from `start` on, each with the mark of what was read of it then (None
     for rows that are in no file); `mark` is that of the row before `start`."""

@@ -13,7 +13,7 @@ from functools import partial
 
 from weir.errors import PlanError, RunError
 from weir.events.batch import OPEN, Batch
-from weir.files.chunks import CHUNK_ROWS, Partition
+from weir.files.chunks import CHUNK_ROWS, SourcePartition
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
@@ -65,7 +65,7 @@ class LocalRun:
     def __init__(
         self,
         program: Program,
-        partitions: Mapping[str, Sequence[Partition]],
+        partitions: Mapping[str, Sequence[SourcePartition]],
         emits: Sequence[Emit],
         *,
         cut: int | None = None,
@@ -110,7 +110,7 @@ class LocalRun:
             raise PlanError(f"{source.name} is a DataFrame, which only Spark reads", hint=hint)
         return len(self._partitions[source.name])
 
-    def _partition(self, spec: VertexSpec) -> Partition:
+    def _partition(self, spec: VertexSpec) -> SourcePartition:
         return self._partitions[source_of(self.plan, spec).name][spec.index]
 
     def _stream(self, name: StreamId, check: bool, traces: Traces | None) -> MemoryStream:

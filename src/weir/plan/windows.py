@@ -34,11 +34,11 @@ class CountWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class SnapshotWindow:
     """A cell between any two neighbouring endpoints of a group's events."""
 
 
-Window: TypeAlias = Hopping | Session | CountWindow | Snapshot
+Window: TypeAlias = Hopping | Session | CountWindow | SnapshotWindow
 
 
 def window_text(window: Window) -> str:
@@ -56,7 +56,7 @@ def window_text(window: Window) -> str:
             return f"SESSION({duration_text(timeout)})"
         case CountWindow(n, step):
             return f"COUNT({n}{f', {step}' if step != n else ''})"
-        case Snapshot():
+        case SnapshotWindow():
             return "SNAPSHOT"
     assert_never(window)
 
@@ -102,10 +102,10 @@ def count_window(n: int, step: int | None = None) -> CountWindow:
     return CountWindow(n, n if step is None else step)
 
 
-def snapshot() -> Snapshot:
+def snapshot() -> SnapshotWindow:
     """A window between any two neighbouring endpoints: the value at every instant.
 
     >>> snapshot()
-    Snapshot()
+    SnapshotWindow()
     """
-    return Snapshot()
+    return SnapshotWindow()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from weir.files.chunks import Partition
+from weir.files.chunks import SourcePartition
 from weir.ingress.connectors.registry import open_any
 from weir.plan.operators import Source
 from weir.plan.program import Program
@@ -13,7 +13,7 @@ from weir.plan.rewrites.pruning import needed_columns
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.traversal import ordered_nodes
 
-Partitions = Mapping[str, Sequence[Partition]]
+Partitions = Mapping[str, Sequence[SourcePartition]]
 
 
 def open_partitions(program: Program, directory: str | Path) -> Partitions:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from weir.events.batch import OPEN, START, Batch, empty_batch
-from weir.files.chunks import Chunk, Partition
+from weir.files.chunks import Chunk, SourcePartition
 from weir.ingress.ingress import Ingress
 from weir.plan.operators import schema
 from weir.plan.operators.source import SOURCE_ORIGIN_DEPTH
@@ -148,7 +148,7 @@ class _AsideWriter:
 class PartitionReader:
     """Reads a partition that has an end, chunk by chunk, into its source vertex."""
 
-    def __init__(self, vertex: SourceVertex, partition: Partition, size: int) -> None:
+    def __init__(self, vertex: SourceVertex, partition: SourcePartition, size: int) -> None:
         """`size` is how many rows a chunk has at most."""
         self.vertex = vertex
         self._partition, self._size = partition, size

@@ -31,7 +31,7 @@ from weir.plan.binding.coercion import coerce, common_type_of, widens
 from weir.plan.expressions import Literal
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 from weir.script.cursor import offset_of
-from weir.script.source import Source, did_you_mean
+from weir.script.source import ProgramSource, did_you_mean
 from weir.script.tree import DurationLiteral, TypedLiteral
 
 UNIT_TICKS = {
@@ -54,10 +54,10 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class StatementScope:
     """What a statement may name besides streams, and the text it stands in."""
 
-    source: Source
+    source: ProgramSource
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     functions: UserFunctions = NO_FUNCTIONS
 
@@ -65,7 +65,7 @@ class Scope:
         return self.source.error(message, offset_of(node), hint)
 
 
-def literal(node: exp.Expr, scope: Scope) -> Literal | None:
+def literal(node: exp.Expr, scope: StatementScope) -> Literal | None:
     """The value of a constant, or None when the node is something else."""
     position = scope.source.position(offset_of(node))
     match node:
@@ -96,7 +96,7 @@ def literal(node: exp.Expr, scope: Scope) -> Literal | None:
     return Literal(value, type=dtype, position=position)
 
 
-def _number(node: exp.Expr, scope: Scope, sign: int) -> int | float:
+def _number(node: exp.Expr, scope: StatementScope, sign: int) -> int | float:
     text = node.name
     if text.isdigit():
         # Python refuses to convert thousands of digits; 19 are enough for BIGINT.
@@ -112,7 +112,7 @@ def _number(node: exp.Expr, scope: Scope, sign: int) -> int | float:
     return value
 
 
-def _duration(node: exp.Expr, scope: Scope, sign: int) -> int:
+def _duration(node: exp.Expr, scope: StatementScope, sign: int) -> int:
     amount, unit = str(node.this), str(node.args["unit"])
     ticks = int(amount) * UNIT_TICKS[unit] if len(amount) <= 19 else _MAX + 1
     if ticks > _MAX:
@@ -120,7 +120,7 @@ def _duration(node: exp.Expr, scope: Scope, sign: int) -> int:
     return sign * ticks
 
 
-def _typed(node: exp.Expr, scope: Scope) -> Literal:
+def _typed(node: exp.Expr, scope: StatementScope) -> Literal:
     text = node.args["expression"]
     dtype = TIMESTAMP if node.this == "TIMESTAMP" else DATE
     try:
@@ -146,7 +146,7 @@ def moment(text: str, dtype: pa.DataType) -> int:
     return (aware - _EPOCH) // timedelta(microseconds=1)
 
 
-def _list(node: exp.Expr, scope: Scope) -> Literal:
+def _list(node: exp.Expr, scope: StatementScope) -> Literal:
     elements = []
     for item in node.expressions:
         element = literal(item, scope)
@@ -165,7 +165,7 @@ def _list(node: exp.Expr, scope: Scope) -> Literal:
 # --- parameters ----------------------------------------------------------------------------
 
 
-def parameter(node: exp.Expr, scope: Scope) -> Parameter:
+def parameter(node: exp.Expr, scope: StatementScope) -> Parameter:
     found = scope.parameters.get(node.name)
     if found is None:
         hint = did_you_mean(node.name, scope.parameters) or "DECLARE it before its first use"
@@ -173,7 +173,7 @@ def parameter(node: exp.Expr, scope: Scope) -> Parameter:
     return found
 
 
-def declared(node: exp.Expr, dtype: pa.DataType, scope: Scope) -> Parameter:
+def declared(node: exp.Expr, dtype: pa.DataType, scope: StatementScope) -> Parameter:
     """The parameter that DECLARE makes of the value `node`."""
     value = literal(node, scope)
     if value is None or value.type is None:
@@ -192,7 +192,7 @@ def declared(node: exp.Expr, dtype: pa.DataType, scope: Scope) -> Parameter:
     return Parameter(typed, text)
 
 
-def _from_digits(node: exp.Expr, dtype: pa.DataType, scope: Scope) -> Literal:
+def _from_digits(node: exp.Expr, dtype: pa.DataType, scope: StatementScope) -> Literal:
     inner, sign = (node.this, "-") if isinstance(node, exp.Neg) else (node, "")
     value = converted(sign + inner.name, dtype)
     if value is None:
@@ -244,7 +244,7 @@ def _fits_int(value: object) -> bool:
 # --- constants of a wanted kind ------------------------------------------------------------
 
 
-def integer(node: exp.Expr, scope: Scope, what: str) -> int:
+def integer(node: exp.Expr, scope: StatementScope, what: str) -> int:
     """A whole number (a duration is none)."""
     found = None if isinstance(node, DurationLiteral) else literal(node, scope)
     if found is None or found.type not in (BIGINT, INT) or not isinstance(found.value, int):
@@ -252,7 +252,7 @@ def integer(node: exp.Expr, scope: Scope, what: str) -> int:
     return found.value
 
 
-def ticks(node: exp.Expr, scope: Scope, what: str) -> int:
+def ticks(node: exp.Expr, scope: StatementScope, what: str) -> int:
     """A duration, or a plain number of ticks."""
     found = literal(node, scope)
     if found is None or found.type not in (BIGINT, INT) or not isinstance(found.value, int):
@@ -262,7 +262,7 @@ def ticks(node: exp.Expr, scope: Scope, what: str) -> int:
     return found.value
 
 
-def string(node: exp.Expr, scope: Scope, what: str) -> str:
+def string(node: exp.Expr, scope: StatementScope, what: str) -> str:
     found = literal(node, scope)
     if found is None or not isinstance(found.value, str):
         raise scope.error(f"{what} must be a string", node)

@@ -19,7 +19,7 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weir.plan.limits import MOST_PARTS
-from weir.script.source import Source
+from weir.script.source import ProgramSource
 
 _RESERVED = """SELECT FROM WHERE GROUP HAVING WITH ORDER LIMIT UNION JOIN INNER LEFT RIGHT FULL
 CROSS CLIP ASOF ON AS PARTITION CASE WHEN THEN ELSE END AND OR NOT IN IS NULL TRUE FALSE LIKE RLIKE
@@ -34,7 +34,7 @@ NodeT = TypeVar("NodeT", bound=exp.Expr)
 T = TypeVar("T")
 
 
-class Cursor(Parser):
+class TokenCursor(Parser):
     """A place in the tokens, and the moves the grammar makes from there."""
 
     def start(self, tokens: list[Token], text: str) -> None:
@@ -128,7 +128,7 @@ class Cursor(Parser):
             return f"is there a comma too many before it? If it is a name: {quote}"
         return quote
 
-    def list_of(self, parse: Callable[[Cursor], NodeT]) -> list[NodeT]:
+    def list_of(self, parse: Callable[[TokenCursor], NodeT]) -> list[NodeT]:
         """One or more, with commas between."""
         items = [parse(self)]
         while self.take(TokenType.COMMA):
@@ -158,7 +158,7 @@ class Cursor(Parser):
         self.fail(f"expected {wanted}, found {came}", hint=hint)
 
     def fail(self, message: str, place: Token | exp.Expr | None = None, hint: str = "") -> NoReturn:
-        raise Source(self.sql).error(message, self._offset(place), hint)
+        raise ProgramSource(self.sql).error(message, self._offset(place), hint)
 
     def _offset(self, place: Token | exp.Expr | None) -> int:
         if isinstance(place, exp.Expr):

@@ -14,9 +14,9 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer as BaseTokenizer
 
-from weir.script.cursor import Cursor
+from weir.script.cursor import TokenCursor
 from weir.script.grammar_statements import program
-from weir.script.source import Source
+from weir.script.source import ProgramSource
 
 _SPACE = re.compile(r"\s+|--[^\n\r]*|/\*.*?\*/", re.DOTALL)
 
@@ -42,7 +42,7 @@ class Weir(Dialect):
         NESTED_COMMENTS = False
         COMMANDS: ClassVar[set[TokenType]] = set()
 
-    class Parser(Cursor):
+    class Parser(TokenCursor):
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
             self.start(raw_tokens, sql)
             return list(program(self))
@@ -52,7 +52,7 @@ class Weir(Dialect):
 Weir.Tokenizer._COMMENTS.pop("{#", None)
 
 
-def parse_statements(source: Source) -> list[exp.Expr]:
+def parse_statements(source: ProgramSource) -> list[exp.Expr]:
     """The program's syntax trees; raises ScriptError and nothing else."""
     try:
         tokens = _tokens(source)
@@ -63,7 +63,7 @@ def parse_statements(source: Source) -> list[exp.Expr]:
         raise source.error_at(message, (details.get("line") or 1, 1)) from error
 
 
-def _tokens(source: Source) -> list[Token]:
+def _tokens(source: ProgramSource) -> list[Token]:
     tokenizer = Weir().tokenizer()
     try:
         tokens = tokenizer.tokenize(source.text)
@@ -76,7 +76,7 @@ def _tokens(source: Source) -> list[Token]:
     return tokens
 
 
-def _after_space(source: Source, tokens: list[Token]) -> int:
+def _after_space(source: ProgramSource, tokens: list[Token]) -> int:
     """The offset of what follows the last token, its comments skipped.
 
     sqlglot reads an unclosed comment to the end and says nothing: here it is an error.

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weir.script.cursor import Cursor
+from weir.script.cursor import TokenCursor
 from weir.script.grammar_types import data_type
 from weir.script.tree import DurationLiteral, TypedLiteral
 
@@ -43,12 +43,12 @@ _DURATION = re.compile(r"([0-9]+)(ms|s|m|h|d)")
 UNITS = ("ms", "s", "m", "h", "d")
 
 
-def expression(p: Cursor) -> exp.Expr:
+def expression(p: TokenCursor) -> exp.Expr:
     """Any expression; it ends at the first token that cannot continue it."""
     return p.nested(lambda: _climb(p, 1))
 
 
-def _climb(p: Cursor, lowest: int) -> exp.Expr:
+def _climb(p: TokenCursor, lowest: int) -> exp.Expr:
     left = p.grown(_prefix(p, lowest))
     while True:
         found = _OPERATORS.get(p.token.token_type) or _CONNECTORS.get(p.word)
@@ -62,7 +62,7 @@ def _climb(p: Cursor, lowest: int) -> exp.Expr:
             return left
 
 
-def _prefix(p: Cursor, lowest: int) -> exp.Expr:
+def _prefix(p: TokenCursor, lowest: int) -> exp.Expr:
     token = p.token
     if p.word == "NOT":
         if lowest > _NOT_LEVEL:
@@ -77,7 +77,7 @@ def _prefix(p: Cursor, lowest: int) -> exp.Expr:
     return _fields(p, _primary(p))
 
 
-def _predicate(p: Cursor, left: exp.Expr) -> exp.Expr:
+def _predicate(p: TokenCursor, left: exp.Expr) -> exp.Expr:
     """IS [NOT] NULL, and [NOT] IN, BETWEEN, LIKE, RLIKE."""
     token = p.token
     if p.take_word("IS"):
@@ -101,11 +101,11 @@ def _predicate(p: Cursor, left: exp.Expr) -> exp.Expr:
     return _negated(p, negated, match, token)
 
 
-def _negated(p: Cursor, negated: bool, node: exp.Expr, token: Token) -> exp.Expr:
+def _negated(p: TokenCursor, negated: bool, node: exp.Expr, token: Token) -> exp.Expr:
     return p.at(exp.Not(this=node), token) if negated else node
 
 
-def _in_list(p: Cursor, left: exp.Expr) -> exp.In:
+def _in_list(p: TokenCursor, left: exp.Expr) -> exp.In:
     p.expect(TokenType.L_PAREN, "`(` after IN")
     if p.word == "SELECT":
         p.fail("IN takes a list of values", hint="use LEFT SEMI JOIN for a sub-select")
@@ -117,7 +117,7 @@ def _in_list(p: Cursor, left: exp.Expr) -> exp.In:
 # --- primaries -----------------------------------------------------------------------------
 
 
-def _primary(p: Cursor) -> exp.Expr:
+def _primary(p: TokenCursor) -> exp.Expr:
     token = p.token
     match token.token_type:
         case TokenType.NUMBER:
@@ -140,14 +140,14 @@ def _primary(p: Cursor) -> exp.Expr:
     return p.unexpected("an expression")
 
 
-def _number(p: Cursor) -> exp.Expr:
+def _number(p: TokenCursor) -> exp.Expr:
     token = p.advance()
     if p.token.text in UNITS and p.comes(TokenType.VAR):
         p.fail("a duration is one word", token, hint=f"write `{token.text}{p.token.text}`")
     return p.at(exp.Literal.number(token.text), token)
 
 
-def _parenthesised(p: Cursor) -> exp.Expr:
+def _parenthesised(p: TokenCursor) -> exp.Expr:
     p.advance()
     if p.word == "SELECT":
         p.fail("a sub-select stands in FROM only", hint="join it instead")
@@ -156,14 +156,14 @@ def _parenthesised(p: Cursor) -> exp.Expr:
     return inner
 
 
-def _list(p: Cursor, start: Token) -> exp.Expr:
+def _list(p: TokenCursor, start: Token) -> exp.Expr:
     p.advance()
     items = [] if p.comes(TokenType.R_BRACKET) else p.list_of(expression)
     p.expect(TokenType.R_BRACKET, "`,` or `]` in a list")
     return p.at(exp.Array(expressions=items), start)
 
 
-def parameter(p: Cursor) -> exp.Parameter:
+def parameter(p: TokenCursor) -> exp.Parameter:
     """`@name`."""
     token = p.expect(TokenType.PARAMETER, "`@`")
     name = p.token
@@ -173,7 +173,7 @@ def parameter(p: Cursor) -> exp.Parameter:
     return p.at(exp.Parameter(this=p.at(exp.Identifier(this=name.text), name)), token)
 
 
-def _word(p: Cursor) -> exp.Expr:
+def _word(p: TokenCursor) -> exp.Expr:
     token, word, following = p.token, p.word, p.following.token_type
     if token.text[0].isdigit():
         return _duration(p)
@@ -194,7 +194,7 @@ def _word(p: Cursor) -> exp.Expr:
     return _named(p)
 
 
-def _duration(p: Cursor) -> exp.Expr:
+def _duration(p: TokenCursor) -> exp.Expr:
     token = p.advance()
     parts = _DURATION.fullmatch(token.text)
     if not parts:
@@ -203,7 +203,7 @@ def _duration(p: Cursor) -> exp.Expr:
     return p.at(DurationLiteral(this=parts[1], unit=parts[2]), token)
 
 
-def _case(p: Cursor) -> exp.Expr:
+def _case(p: TokenCursor) -> exp.Expr:
     token = p.advance()
     subject = None if p.word == "WHEN" else expression(p)
     branches = []
@@ -222,7 +222,7 @@ def _case(p: Cursor) -> exp.Expr:
 # --- names and calls -----------------------------------------------------------------------
 
 
-def _named(p: Cursor) -> exp.Expr:
+def _named(p: TokenCursor) -> exp.Expr:
     name = p.name("an expression")
     if p.comes(TokenType.L_PAREN):
         return _call(p, name)
@@ -233,7 +233,7 @@ def _named(p: Cursor) -> exp.Expr:
     return p.at(exp.Column(this=name), name)
 
 
-def _fields(p: Cursor, node: exp.Expr) -> exp.Expr:
+def _fields(p: TokenCursor, node: exp.Expr) -> exp.Expr:
     """`node.a.b`: the fields of a struct, or the columns of a stream."""
     while p.comes(TokenType.DOT):
         dot = p.advance()
@@ -243,12 +243,12 @@ def _fields(p: Cursor, node: exp.Expr) -> exp.Expr:
     return node
 
 
-def call(p: Cursor) -> exp.Expr:
+def call(p: TokenCursor) -> exp.Expr:
     """`name(…)`, as in `USING Op(30m)`."""
     return _call(p, p.name("a name"))
 
 
-def _call(p: Cursor, name: exp.Identifier) -> exp.Expr:
+def _call(p: TokenCursor, name: exp.Identifier) -> exp.Expr:
     p.expect(TokenType.L_PAREN, "`(`")
     special = None if name.quoted else _SPECIAL_CALLS.get(name.name.upper())
     node = special(p, name) if special else _plain_call(p, name)
@@ -261,11 +261,11 @@ def _call(p: Cursor, name: exp.Identifier) -> exp.Expr:
     return node
 
 
-def _plain_call(p: Cursor, name: exp.Identifier) -> exp.Expr:
+def _plain_call(p: TokenCursor, name: exp.Identifier) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=p.nested(lambda: _arguments(p)))
 
 
-def _arguments(p: Cursor) -> list[exp.Expr]:
+def _arguments(p: TokenCursor) -> list[exp.Expr]:
     token = p.token
     if token.token_type == TokenType.R_PAREN:
         return []
@@ -276,7 +276,7 @@ def _arguments(p: Cursor) -> list[exp.Expr]:
     return p.list_of(expression)
 
 
-def _filtered(p: Cursor, node: exp.Expr) -> exp.Expr:
+def _filtered(p: TokenCursor, node: exp.Expr) -> exp.Expr:
     token = p.advance()
     p.expect(TokenType.L_PAREN, "`(` after FILTER")
     p.expect_word("WHERE", "in FILTER (WHERE …)")
@@ -285,14 +285,14 @@ def _filtered(p: Cursor, node: exp.Expr) -> exp.Expr:
     return p.at(exp.Filter(this=node, expression=p.at(exp.Where(this=condition), token)), node)
 
 
-def _cast(p: Cursor, name: exp.Identifier) -> exp.Expr:
+def _cast(p: TokenCursor, name: exp.Identifier) -> exp.Expr:
     build = exp.Cast if name.name.upper() == "CAST" else exp.TryCast
     value = expression(p)
     p.expect_word("AS", f"in {name.name}(value AS type)")
     return build(this=value, to=data_type(p))
 
 
-def _extract(p: Cursor, name: exp.Identifier) -> exp.Expr:
+def _extract(p: TokenCursor, name: exp.Identifier) -> exp.Expr:
     if p.next_word != "FROM":
         return _plain_call(p, name)
     unit = p.advance()
@@ -301,7 +301,7 @@ def _extract(p: Cursor, name: exp.Identifier) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[literal, expression(p)])
 
 
-def _substring(p: Cursor, name: exp.Identifier) -> exp.Expr:
+def _substring(p: TokenCursor, name: exp.Identifier) -> exp.Expr:
     arguments = p.nested(lambda: _arguments(p))
     if len(arguments) == 1 and p.take_word("FROM"):
         arguments.append(expression(p))

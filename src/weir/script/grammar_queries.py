@@ -13,10 +13,10 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from weir.script.cursor import Cursor, is_name
+from weir.script.cursor import TokenCursor, is_name
 from weir.script.grammar_expressions import expression, parameter
 from weir.script.source import did_you_mean
-from weir.script.tree import PartitionClause, QueryExpression, SelectClause, WithClause
+from weir.script.tree import PartitionSyntax, QueryExpression, SelectClause, WithClause
 
 # The words that may stand before JOIN, and the kind of join they make.
 _JOINS = {
@@ -54,11 +54,11 @@ _STATEMENT_WORDS = frozenset({"STREAM", "IMPORT", "OUTPUT", "DECLARE", "SET"})
 _OTHER_SET_OPERATIONS = frozenset({"EXCEPT", "INTERSECT", "MINUS"})
 
 
-def query(p: Cursor) -> QueryExpression:
+def query(p: TokenCursor) -> QueryExpression:
     return p.nested(lambda: _query(p))
 
 
-def _query(p: Cursor) -> QueryExpression:
+def _query(p: TokenCursor) -> QueryExpression:
     start = p.token
     parts = [_operand(p)]
     while p.word == "UNION":
@@ -77,7 +77,7 @@ def _query(p: Cursor) -> QueryExpression:
     return p.at(QueryExpression(expressions=parts, order=order, limit=limit, ties=ties), start)
 
 
-def _operand(p: Cursor) -> exp.Expr:
+def _operand(p: TokenCursor) -> exp.Expr:
     """A SELECT, or a query in parentheses."""
     if p.take(TokenType.L_PAREN):
         inner = query(p)
@@ -86,7 +86,7 @@ def _operand(p: Cursor) -> exp.Expr:
     return _select(p)
 
 
-def _misplaced(p: Cursor) -> None:
+def _misplaced(p: TokenCursor) -> None:
     word = f"{p.word} BY" if p.word in ("GROUP", "ORDER", "PARTITION") else p.word
     hint = f"the order is {_CLAUSE_ORDER}"
     if p.word == "WITH" and p.next_word == "TIES":
@@ -94,7 +94,7 @@ def _misplaced(p: Cursor) -> None:
     p.fail(f"{word} comes too late here, or twice", hint=hint)
 
 
-def _select(p: Cursor) -> SelectClause:
+def _select(p: TokenCursor) -> SelectClause:
     start = p.expect_word("SELECT")
     distinct = p.take_word("DISTINCT")
     items = p.list_of(_item)
@@ -116,7 +116,7 @@ def _select(p: Cursor) -> SelectClause:
     return p.at(node, start)
 
 
-def _item(p: Cursor) -> exp.Expr:
+def _item(p: TokenCursor) -> exp.Expr:
     """`*`, `A.*`, or an expression and its alias."""
     token = p.token
     if p.take(TokenType.STAR):
@@ -127,7 +127,7 @@ def _item(p: Cursor) -> exp.Expr:
     return value
 
 
-def _stray_hint(p: Cursor) -> str:
+def _stray_hint(p: TokenCursor) -> str:
     """What a name is likely meant to be where none can stand; '' when it is no name."""
     if not (is_name(p.token) or p.comes(TokenType.IDENTIFIER)):
         return ""
@@ -139,7 +139,7 @@ def _stray_hint(p: Cursor) -> str:
     return close or f"an alias needs AS: write `AS {p.token.text}`"
 
 
-def _order_item(p: Cursor) -> exp.Expr:
+def _order_item(p: TokenCursor) -> exp.Expr:
     value = expression(p)
     descending = p.take_word("DESC")
     if not descending:
@@ -147,7 +147,7 @@ def _order_item(p: Cursor) -> exp.Expr:
     return p.at(exp.Ordered(this=value, desc=descending), value)
 
 
-def _count(p: Cursor, what: str) -> exp.Expr:
+def _count(p: TokenCursor, what: str) -> exp.Expr:
     """A whole number, or a parameter."""
     if p.comes(TokenType.PARAMETER):
         return parameter(p)
@@ -158,7 +158,7 @@ def _count(p: Cursor, what: str) -> exp.Expr:
 # --- FROM ----------------------------------------------------------------------------------
 
 
-def _relation(p: Cursor) -> exp.Expr:
+def _relation(p: TokenCursor) -> exp.Expr:
     """A stream's name or a query in parentheses, and its alias."""
     token = p.token
     node: exp.Expr
@@ -173,7 +173,7 @@ def _relation(p: Cursor) -> exp.Expr:
     return p.at(node, token)
 
 
-def _alias(p: Cursor) -> exp.Identifier | None:
+def _alias(p: TokenCursor) -> exp.Identifier | None:
     if p.take_word("AS"):
         return p.name("an alias after AS")
     if hint := _stray_hint(p):
@@ -181,7 +181,7 @@ def _alias(p: Cursor) -> exp.Identifier | None:
     return None
 
 
-def _partition(p: Cursor) -> PartitionClause:
+def _partition(p: TokenCursor) -> PartitionSyntax:
     token = p.advance()
     p.expect_word("BY", "after PARTITION")
     keys = p.list_of(expression)
@@ -189,10 +189,10 @@ def _partition(p: Cursor) -> PartitionClause:
     count = _count(p, "how many partitions")
     p.expect_word("AS", "and the stage's name, as in AS 'uid'")
     uid = text(p, "the stage's name, a string")
-    return p.at(PartitionClause(expressions=keys, count=count, uid=uid), token)
+    return p.at(PartitionSyntax(expressions=keys, count=count, uid=uid), token)
 
 
-def text(p: Cursor, what: str) -> exp.Expr:
+def text(p: TokenCursor, what: str) -> exp.Expr:
     """A string, or a parameter."""
     if p.comes(TokenType.PARAMETER):
         return parameter(p)
@@ -200,14 +200,14 @@ def text(p: Cursor, what: str) -> exp.Expr:
     return p.at(exp.Literal.string(token.text), token)
 
 
-def _joins(p: Cursor) -> list[exp.Expr]:
+def _joins(p: TokenCursor) -> list[exp.Expr]:
     joins = []
     while p.word in _JOIN_STARTS:
         joins.append(_join(p))
     return joins
 
 
-def _join(p: Cursor) -> exp.Expr:
+def _join(p: TokenCursor) -> exp.Expr:
     start = p.token
     words: tuple[str, ...] = ()
     while p.word in _JOIN_WORDS and "JOIN" not in words:
@@ -236,7 +236,7 @@ def _join(p: Cursor) -> exp.Expr:
 # --- WITH ----------------------------------------------------------------------------------
 
 
-def _with(p: Cursor) -> WithClause:
+def _with(p: TokenCursor) -> WithClause:
     """WITH NAME or WITH NAME(arguments)."""
     p.advance()
     token = p.token

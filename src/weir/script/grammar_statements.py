@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from weir.script.cursor import Cursor, is_name
+from weir.script.cursor import TokenCursor, is_name
 from weir.script.grammar_expressions import call, expression, parameter
 from weir.script.grammar_queries import query, text
 from weir.script.grammar_types import column_definition, data_type
@@ -26,7 +26,7 @@ from weir.script.tree import (
 )
 
 
-def program(p: Cursor) -> list[exp.Expr]:
+def program(p: TokenCursor) -> list[exp.Expr]:
     """Statements, each ended by `;`."""
     statements = []
     while p.token:
@@ -37,7 +37,7 @@ def program(p: Cursor) -> list[exp.Expr]:
     return statements
 
 
-def _statement(p: Cursor) -> exp.Expr:
+def _statement(p: TokenCursor) -> exp.Expr:
     start = p.token
     if p.following.token_type == TokenType.EQ:
         return p.at(_definition(p), start)
@@ -52,7 +52,7 @@ def _statement(p: Cursor) -> exp.Expr:
     return p.at(parse(p), start)
 
 
-def _definition(p: Cursor) -> exp.Expr:
+def _definition(p: TokenCursor) -> exp.Expr:
     name = p.name("a stream's name")
     p.expect(TokenType.EQ, "`=`")
     word, inputs = p.word, _OPERATOR_INPUTS.get(p.word)
@@ -70,29 +70,29 @@ def _definition(p: Cursor) -> exp.Expr:
 # --- PROCESS, REDUCE, COMBINE --------------------------------------------------------------
 
 
-def _process(p: Cursor, kind: str) -> exp.Expr:
+def _process(p: TokenCursor, kind: str) -> exp.Expr:
     inputs = [p.name("a stream's name")]
     return OperatorUse(this=kind, inputs=inputs, keys=[], call=_using(p))
 
 
-def _reduce(p: Cursor, kind: str) -> exp.Expr:
+def _reduce(p: TokenCursor, kind: str) -> exp.Expr:
     inputs = [p.name("a stream's name")]
     return OperatorUse(this=kind, inputs=inputs, keys=_keys(p), call=_using(p))
 
 
-def _combine(p: Cursor, kind: str) -> exp.Expr:
+def _combine(p: TokenCursor, kind: str) -> exp.Expr:
     left = p.name("a stream's name")
     p.expect_word("WITH", "and the second stream")
     inputs = [left, p.name("a stream's name")]
     return OperatorUse(this=kind, inputs=inputs, keys=_keys(p), call=_using(p))
 
 
-def _keys(p: Cursor) -> list[exp.Expr]:
+def _keys(p: TokenCursor) -> list[exp.Expr]:
     p.expect_word("ON", "and the keys")
     return p.list_of(expression)
 
 
-def _using(p: Cursor) -> exp.Expr:
+def _using(p: TokenCursor) -> exp.Expr:
     p.expect_word("USING", "and the operator")
     return call(p)
 
@@ -102,7 +102,7 @@ _OPERATOR_INPUTS = {"PROCESS": _process, "REDUCE": _reduce, "COMBINE": _combine}
 # --- the other statements ------------------------------------------------------------------
 
 
-def _stream(p: Cursor) -> exp.Expr:
+def _stream(p: TokenCursor) -> exp.Expr:
     name = p.name("a stream's name")
     p.expect(TokenType.L_PAREN, "`(` and the columns")
     columns = p.list_of(column_definition)
@@ -112,7 +112,7 @@ def _stream(p: Cursor) -> exp.Expr:
     return StreamStatement(this=name, expressions=columns, path=path, options=_options(p))
 
 
-def _options(p: Cursor) -> list[exp.Expr]:
+def _options(p: TokenCursor) -> list[exp.Expr]:
     if not p.take_word("WITH"):
         return []
     p.expect(TokenType.L_PAREN, "`(` after WITH")
@@ -121,17 +121,17 @@ def _options(p: Cursor) -> list[exp.Expr]:
     return options
 
 
-def _option(p: Cursor) -> exp.Expr:
+def _option(p: TokenCursor) -> exp.Expr:
     name = p.name("an option's name")
     p.expect(TokenType.EQ, f"`=` after {name.name}")
     return p.at(Option(this=name, expression=expression(p)), name)
 
 
-def _import(p: Cursor) -> exp.Expr:
+def _import(p: TokenCursor) -> exp.Expr:
     return ImportStatement(this=text(p, "a Python file's path, a string"))
 
 
-def _output(p: Cursor) -> exp.Expr:
+def _output(p: TokenCursor) -> exp.Expr:
     kind = "rows"
     if p.word in ("LATE", "BAD") and p.next_word == "OF":
         kind = p.advance().text.lower()
@@ -141,14 +141,14 @@ def _output(p: Cursor) -> exp.Expr:
     return OutputStatement(this=name, path=text(p, "a path or URL, a string"), kind=kind)
 
 
-def _declare(p: Cursor) -> exp.Expr:
+def _declare(p: TokenCursor) -> exp.Expr:
     name = parameter(p)
     kind = data_type(p)
     p.expect(TokenType.EQ, "`=` and the value")
     return DeclareStatement(this=name, kind=kind, expression=expression(p))
 
 
-def _set(p: Cursor) -> exp.Expr:
+def _set(p: TokenCursor) -> exp.Expr:
     if not is_name(p.token):
         p.unexpected("a setting's name")
     return SetStatement(this=_option(p))

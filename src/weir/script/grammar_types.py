@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from weir.script.cursor import Cursor
+from weir.script.cursor import TokenCursor
 
 _BRACKETS = {
     TokenType.L_PAREN: (TokenType.R_PAREN, ")"),
@@ -17,7 +17,7 @@ _BRACKETS = {
 }
 
 
-def data_type(p: Cursor) -> exp.DataType:
+def data_type(p: TokenCursor) -> exp.DataType:
     """A type and its parameters."""
     token = p.token
     name = p.name("a type").name.upper()
@@ -26,7 +26,7 @@ def data_type(p: Cursor) -> exp.DataType:
     return p.at(node, token)
 
 
-def _parameters(p: Cursor, name: str) -> list[exp.Expr]:
+def _parameters(p: TokenCursor, name: str) -> list[exp.Expr]:
     brackets = _BRACKETS.get(p.token.token_type)
     if brackets is None:
         return []
@@ -36,14 +36,14 @@ def _parameters(p: Cursor, name: str) -> list[exp.Expr]:
     return parameters
 
 
-def _parameter(p: Cursor) -> exp.Expr:
+def _parameter(p: TokenCursor) -> exp.Expr:
     if p.comes(TokenType.NUMBER):
         token = p.advance()
         return p.at(exp.Literal.number(token.text), token)
     return data_type(p)
 
 
-def column_definition(p: Cursor) -> exp.Expr:
+def column_definition(p: TokenCursor) -> exp.Expr:
     """`name TYPE`, in STREAM and STRUCT."""
     name = p.name("a column's name")
     return p.at(exp.ColumnDef(this=name, kind=data_type(p)), name)

@@ -18,14 +18,14 @@ from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.code_fingerprint import file_code
 from weir.plan.imported_files import ImportedFiles
 from weir.plan.user_code import UserFunctions, describe
-from weir.script.constants import Scope, string
+from weir.script.constants import StatementScope, string
 from weir.script.translate_expressions import AGGREGATES
 
 _TAKEN = frozenset((*FUNCTIONS, *AGGREGATES, "explode", "cast", "try_cast", "count_star"))
 
 
 def imported(
-    node: exp.Expr, directory: Path, scope: Scope, files: ImportedFiles
+    node: exp.Expr, directory: Path, scope: StatementScope, files: ImportedFiles
 ) -> tuple[UserFunctions, dict[str, str]]:
     """The user's functions in the file that IMPORT names, relative to `directory`, and the
     fingerprints of what was run."""
@@ -51,7 +51,12 @@ def _is_file(path: Path) -> bool:
 
 
 def _run(
-    path: Path, source: bytes, written: str, node: exp.Expr, scope: Scope, files: ImportedFiles
+    path: Path,
+    source: bytes,
+    written: str,
+    node: exp.Expr,
+    scope: StatementScope,
+    files: ImportedFiles,
 ) -> list[object]:
     try:
         return list(vars(files.run(path, source)).values())
@@ -62,7 +67,7 @@ def _run(
 
 
 def _failed(
-    error: BaseException, path: Path, written: str, node: exp.Expr, scope: Scope
+    error: BaseException, path: Path, written: str, node: exp.Expr, scope: StatementScope
 ) -> ScriptError:
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)

@@ -9,12 +9,12 @@ from sqlglot import exp
 from weir.plan.binding.builder import apply
 from weir.plan.operators import Node, schema
 from weir.plan.user_code import OperatorCall
-from weir.script.constants import Scope, literal
+from weir.script.constants import StatementScope, literal
 from weir.script.cursor import offset_of
 from weir.script.source import did_you_mean
 
 
-def find_stream(node: exp.Expr, streams: Mapping[str, Node], scope: Scope) -> Node:
+def find_stream(node: exp.Expr, streams: Mapping[str, Node], scope: StatementScope) -> Node:
     """The stream that a name stands for; ScriptError, with the nearest name, when none has it."""
     if node.name not in streams:
         hint = did_you_mean(node.name, streams)
@@ -22,7 +22,7 @@ def find_stream(node: exp.Expr, streams: Mapping[str, Node], scope: Scope) -> No
     return streams[node.name]
 
 
-def apply_node(node: exp.Expr, streams: Mapping[str, Node], scope: Scope) -> Node:
+def apply_node(node: exp.Expr, streams: Mapping[str, Node], scope: StatementScope) -> Node:
     """The node of a parsed PROCESS, REDUCE or COMBINE."""
     names = list(node.args["inputs"])
     inputs = tuple(find_stream(name, streams, scope) for name in names)
@@ -34,7 +34,7 @@ def apply_node(node: exp.Expr, streams: Mapping[str, Node], scope: Scope) -> Nod
     return apply(inputs, keys, call, scope.source.position(offset_of(node)))
 
 
-def _operator_call(node: exp.Expr, scope: Scope) -> OperatorCall:
+def _operator_call(node: exp.Expr, scope: StatementScope) -> OperatorCall:
     operators = scope.functions.operators
     if not isinstance(node, exp.Anonymous) or node.name not in operators:
         hint = did_you_mean(node.name, operators) or "IMPORT the file that defines it"
@@ -56,7 +56,7 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     return [node, *reversed(parts)]
 
 
-def _pair(key: exp.Expr, names: list[exp.Expr], scope: Scope) -> tuple[exp.Expr, ...]:
+def _pair(key: exp.Expr, names: list[exp.Expr], scope: StatementScope) -> tuple[exp.Expr, ...]:
     """One key: `k`, the same in every input, or `A.k == B.j` for two inputs."""
     if isinstance(key, exp.Column) and isinstance(key.this, exp.Identifier):
         return tuple(key for _ in names)
@@ -77,7 +77,9 @@ def _owner(node: exp.Expr) -> str:
     return node.this.name if qualified else ""
 
 
-def _check_columns(pair: tuple[exp.Expr, ...], inputs: tuple[Node, ...], scope: Scope) -> None:
+def _check_columns(
+    pair: tuple[exp.Expr, ...], inputs: tuple[Node, ...], scope: StatementScope
+) -> None:
     for key, stream in zip(pair, inputs, strict=True):
         columns = schema(stream).names
         if key.name not in columns:

@@ -20,17 +20,16 @@ from weir.events.types import type_name
 from weir.plan.binding.builder import build_query
 from weir.plan.binding.query import Query
 from weir.plan.imported_files import ImportedFiles
-from weir.plan.operators import Node
-from weir.plan.operators import Source as SourceNode
+from weir.plan.operators import Node, Source
 from weir.plan.program import Output, Program, ProgramText
 from weir.plan.settings import SETTINGS
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
-from weir.script.constants import Parameter, Scope, declared, literal, overridden, string
+from weir.script.constants import Parameter, StatementScope, declared, literal, overridden, string
 from weir.script.cursor import offset_of
 from weir.script.dialect import parse_statements
 from weir.script.imports import imported
 from weir.script.operators import apply_node, find_stream
-from weir.script.source import Source, did_you_mean
+from weir.script.source import ProgramSource, did_you_mean
 from weir.script.streams import source_node
 from weir.script.translate import partition_clauses, translate_query
 from weir.script.tree import (
@@ -51,7 +50,7 @@ def parse_program(
     params: Mapping[str, str] | None = None,
     directory: Path | None = None,
     name: str = "",
-    sources: Sequence[SourceNode] = (),
+    sources: Sequence[Source] = (),
 ) -> Program:
     """The checked program.
 
@@ -63,7 +62,7 @@ def parse_program(
     >>> program.sources[0].name
     'A'
     """
-    source = Source(text)
+    source = ProgramSource(text)
     for what in (text, *(params or {}).values()):
         _check_characters(source, what)
     try:
@@ -83,7 +82,7 @@ def parse_program(
     return replace(program, text=ProgramText(text, given, str(directory or Path()), name))
 
 
-def _check_characters(source: Source, text: str) -> None:
+def _check_characters(source: ProgramSource, text: str) -> None:
     """Halves of characters (surrogates) can be neither written nor hashed."""
     try:
         text.encode()
@@ -93,7 +92,7 @@ def _check_characters(source: Source, text: str) -> None:
         raise source.error(message, where, "is the text UTF-8?") from None
 
 
-def _named(error: ScriptError, name: str, source: Source) -> ScriptError:
+def _named(error: ScriptError, name: str, source: ProgramSource) -> ScriptError:
     return source.error_at(f"{name}: {error.message}", (error.line, error.column), error.hint)
 
 
@@ -102,16 +101,16 @@ class _Checker:
 
     def __init__(
         self,
-        source: Source,
+        source: ProgramSource,
         params: Mapping[str, str],
         directory: Path,
-        sources: Sequence[SourceNode],
+        sources: Sequence[Source],
     ) -> None:
         self._source, self._params, self._directory = source, params, directory
         self._functions: UserFunctions = NO_FUNCTIONS
         self._parameters: dict[str, Parameter] = {}
         self._streams: dict[str, Node] = {s.name: s for s in sources}
-        self._sources: list[SourceNode] = list(sources)
+        self._sources: list[Source] = list(sources)
         self._outputs: list[Output] = []
         self._settings: dict[str, object] = {}
         self._code: dict[str, str] = {}
@@ -119,8 +118,8 @@ class _Checker:
         self._stages: set[str] = set()
 
     @property
-    def _scope(self) -> Scope:
-        return Scope(self._source, self._parameters, self._functions)
+    def _scope(self) -> StatementScope:
+        return StatementScope(self._source, self._parameters, self._functions)
 
     def check(self, trees: list[exp.Expr]) -> Program:
         if not trees:

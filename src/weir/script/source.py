@@ -17,7 +17,7 @@ from weir.errors import Position, ScriptError
 
 
 @dataclass(frozen=True)
-class Source:
+class ProgramSource:
     text: str
 
     @cached_property
@@ -28,7 +28,7 @@ class Source:
     def position(self, offset: int) -> Position:
         """Line and column of an offset; one past the end stands after the last character.
 
-        >>> Source("a\\nbc").position(3)
+        >>> ProgramSource("a\\nbc").position(3)
         (2, 2)
         """
         starts = self._line_starts

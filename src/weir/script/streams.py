@@ -15,7 +15,7 @@ from weir.plan.operators import Source as SourceNode
 from weir.plan.operators import SourceOptions
 from weir.plan.operators.source import LARGEST_RECORD, MAX_RECORD
 from weir.plan.sizes import parse_size
-from weir.script.constants import Scope, literal, string, ticks
+from weir.script.constants import StatementScope, literal, string, ticks
 from weir.script.source import did_you_mean
 from weir.script.tree import DurationLiteral
 from weir.script.type_names import arrow_type
@@ -35,7 +35,7 @@ class _Statement:
     node: exp.Expr
     columns: Columns
     options: Mapping[str, exp.Expr]
-    scope: Scope
+    scope: StatementScope
 
     def place(self, option: str) -> exp.Expr:
         """Where to point for an option: its value, or the stream's name when it has none."""
@@ -43,7 +43,7 @@ class _Statement:
         return self.options.get(option, name)
 
 
-def source_node(node: exp.Expr, index: int, scope: Scope) -> SourceNode:
+def source_node(node: exp.Expr, index: int, scope: StatementScope) -> SourceNode:
     """The source that a STREAM statement declares; `index` is its place among them."""
     statement = _Statement(node, _columns(node, scope), _options(node, scope), scope)
     return SourceNode(
@@ -55,7 +55,7 @@ def source_node(node: exp.Expr, index: int, scope: Scope) -> SourceNode:
     )
 
 
-def _columns(node: exp.Expr, scope: Scope) -> Columns:
+def _columns(node: exp.Expr, scope: StatementScope) -> Columns:
     columns: dict[str, pa.DataType] = {}
     for column in node.expressions:
         if column.name in columns:
@@ -66,7 +66,7 @@ def _columns(node: exp.Expr, scope: Scope) -> Columns:
     return columns
 
 
-def _options(node: exp.Expr, scope: Scope) -> Mapping[str, exp.Expr]:
+def _options(node: exp.Expr, scope: StatementScope) -> Mapping[str, exp.Expr]:
     options: dict[str, exp.Expr] = {}
     for option in node.args["options"]:
         name = option.name.lower()

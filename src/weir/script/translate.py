@@ -20,14 +20,14 @@ from weir.plan.binding.query import (
     SubqueryRelation,
 )
 from weir.plan.expressions import Expr
-from weir.script.constants import Scope, integer, string
+from weir.script.constants import StatementScope, integer, string
 from weir.script.cursor import offset_of
 from weir.script.translate_expressions import expression
 from weir.script.tree import QueryExpression
 from weir.script.windows import with_clause
 
 
-def translate_query(node: exp.Expr, scope: Scope) -> Query:
+def translate_query(node: exp.Expr, scope: StatementScope) -> Query:
     """The query of a parsed SELECT … [UNION ALL …]."""
     limit = node.args.get("limit")
     order = node.args.get("order") or ()
@@ -52,11 +52,11 @@ def partition_clauses(query: Query) -> Iterator[PartitionClause]:
                 yield from partition_clauses(relation.query)
 
 
-def _position(node: exp.Expr, scope: Scope) -> Position:
+def _position(node: exp.Expr, scope: StatementScope) -> Position:
     return scope.source.position(offset_of(node))
 
 
-def _selects(operand: exp.Expr, scope: Scope) -> tuple[Select, ...]:
+def _selects(operand: exp.Expr, scope: StatementScope) -> tuple[Select, ...]:
     """An operand of UNION ALL. One in parentheses with a LIMIT of its own is a sub-select."""
     if not isinstance(operand, QueryExpression):
         return (_select(operand, scope),)
@@ -68,7 +68,7 @@ def _selects(operand: exp.Expr, scope: Scope) -> tuple[Select, ...]:
     return (Select((star,), SubqueryRelation(query, position=at), position=at),)
 
 
-def _select(node: exp.Expr, scope: Scope) -> Select:
+def _select(node: exp.Expr, scope: StatementScope) -> Select:
     args = node.args
     partition, lifetime = args.get("partition"), args.get("lifetime")
     return Select(
@@ -86,11 +86,11 @@ def _select(node: exp.Expr, scope: Scope) -> Select:
     )
 
 
-def _optional(node: exp.Expr | None, scope: Scope) -> Expr | None:
+def _optional(node: exp.Expr | None, scope: StatementScope) -> Expr | None:
     return None if node is None else expression(node, scope)
 
 
-def _item(node: exp.Expr, scope: Scope) -> SelectItem:
+def _item(node: exp.Expr, scope: StatementScope) -> SelectItem:
     at = _position(node, scope)
     match node:
         case exp.Star():
@@ -102,7 +102,7 @@ def _item(node: exp.Expr, scope: Scope) -> SelectItem:
     return SelectItem(expression(node, scope), position=at)
 
 
-def _relation(node: exp.Expr, scope: Scope) -> Relation:
+def _relation(node: exp.Expr, scope: StatementScope) -> Relation:
     alias = node.args.get("alias")
     name = None if alias is None else alias.name
     at = _position(node, scope)
@@ -111,7 +111,7 @@ def _relation(node: exp.Expr, scope: Scope) -> Relation:
     return NamedRelation(node.name, name, at)
 
 
-def _join(node: exp.Expr, scope: Scope) -> JoinClause:
+def _join(node: exp.Expr, scope: StatementScope) -> JoinClause:
     return JoinClause(
         kind=node.args["kind"],
         relation=_relation(node.this, scope),
@@ -120,7 +120,7 @@ def _join(node: exp.Expr, scope: Scope) -> JoinClause:
     )
 
 
-def _partition(node: exp.Expr, scope: Scope) -> PartitionClause:
+def _partition(node: exp.Expr, scope: StatementScope) -> PartitionClause:
     return PartitionClause(
         keys=tuple(expression(k, scope) for k in node.expressions),
         count=integer(node.args["count"], scope, "the number of partitions"),

@@ -17,7 +17,7 @@ from weir.errors import Position
 from weir.events.types import BIGINT, DOUBLE, NULL, STRING
 from weir.plan.binding.functions import FUNCTIONS, OPERATORS
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, walk
-from weir.script.constants import Scope, literal, parameter
+from weir.script.constants import StatementScope, literal, parameter
 from weir.script.cursor import offset_of
 from weir.script.type_names import arrow_type
 
@@ -49,7 +49,7 @@ _QUANTILES = ("quantile_disc", "quantile_cont")
 _UNIT_ARGUMENT = {"date_trunc": 0, "extract": 0, "date_add": 2}
 
 
-def expression(node: exp.Expr, scope: Scope) -> Expr:
+def expression(node: exp.Expr, scope: StatementScope) -> Expr:
     """The unbound expression; ScriptError where the tree is none."""
     constant = literal(node, scope)
     if constant is not None:
@@ -91,7 +91,7 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     raise scope.error("this cannot stand in an expression", node)
 
 
-def _chain(node: exp.Expr, scope: Scope) -> Expr:
+def _chain(node: exp.Expr, scope: StatementScope) -> Expr:
     """A binary operator. The left operands are followed in a loop: a long sum is not deep."""
     spine = []
     while type(node) in _BINARY:
@@ -106,7 +106,7 @@ def _chain(node: exp.Expr, scope: Scope) -> Expr:
     return reduce(apply, reversed(spine), expression(node, scope))
 
 
-def _dotted(node: exp.Expr, scope: Scope) -> Expr:
+def _dotted(node: exp.Expr, scope: StatementScope) -> Expr:
     """`A.k`, `k.field`: one name for the binder; a field of anything else is a call."""
     fields = []
     inner = node
@@ -125,7 +125,7 @@ def _dotted(node: exp.Expr, scope: Scope) -> Expr:
     return reduce(field, names, base)
 
 
-def _repeated(node: exp.Expr, scope: Scope) -> Expr:
+def _repeated(node: exp.Expr, scope: StatementScope) -> Expr:
     """An operand that will stand in the plan more than once; nested, that grows as 2ⁿ."""
     value = expression(node, scope)
     if sum(1 for _ in islice(walk(value), MAX_REPEATED + 1)) > MAX_REPEATED:
@@ -135,14 +135,14 @@ def _repeated(node: exp.Expr, scope: Scope) -> Expr:
     return value
 
 
-def _between(node: exp.Expr, scope: Scope, at: Position) -> Expr:
+def _between(node: exp.Expr, scope: StatementScope, at: Position) -> Expr:
     value = _repeated(node.this, scope)
     low = Call("ge", (value, expression(node.args["low"], scope)), position=at)
     high = Call("le", (value, expression(node.args["high"], scope)), position=at)
     return Call("and", (low, high), position=at)
 
 
-def _case(node: exp.Expr, scope: Scope, at: Position) -> Expr:
+def _case(node: exp.Expr, scope: StatementScope, at: Position) -> Expr:
     """CASE x WHEN v … is CASE WHEN x = v …."""
     subject = None if node.this is None else _repeated(node.this, scope)
     branches = []
@@ -163,7 +163,7 @@ def _case(node: exp.Expr, scope: Scope, at: Position) -> Expr:
 # --- calls ---------------------------------------------------------------------------------
 
 
-def _call(node: exp.Expr, scope: Scope, at: Position, condition: Expr | None) -> Expr:
+def _call(node: exp.Expr, scope: StatementScope, at: Position, condition: Expr | None) -> Expr:
     if not isinstance(node, exp.Anonymous):
         raise scope.error("FILTER belongs to an aggregate", node)
     name, lower = node.name, node.name.lower()
@@ -198,7 +198,7 @@ def _with_unit(function: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def _aggregate(
-    node: exp.Expr, function: str, scope: Scope, at: Position, condition: Expr | None
+    node: exp.Expr, function: str, scope: StatementScope, at: Position, condition: Expr | None
 ) -> Expr:
     args = list(node.expressions)
     distinct = len(args) == 1 and isinstance(args[0], exp.Distinct)
@@ -216,7 +216,7 @@ def _aggregate(
     return AggregateCall(function, (value,), condition, distinct, params, position=at)
 
 
-def _fraction(node: exp.Expr, scope: Scope) -> str:
+def _fraction(node: exp.Expr, scope: StatementScope) -> str:
     """The p of a quantile, as the digits written: 0.1 is one tenth, not the double nearest."""
     value = literal(node, scope)
     number = value.value if value is not None and _is_number(value.type) else None

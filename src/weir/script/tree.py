@@ -89,7 +89,7 @@ class WithClause(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False}
 
 
-class PartitionClause(exp.Expression):
+class PartitionSyntax(exp.Expression):
     """PARTITION BY expressions INTO count AS uid."""
 
     arg_types: ClassVar[dict[str, bool]] = {

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from weir.events.types import simple_type
 from weir.script.cursor import offset_of
-from weir.script.source import Source, did_you_mean
+from weir.script.source import ProgramSource, did_you_mean
 
 _SIMPLE = (
     "BIGINT",
@@ -34,7 +34,7 @@ _ELSEWHERE = {
 MAX_PRECISION = 38
 
 
-def arrow_type(node: exp.Expr, source: Source) -> pa.DataType:
+def arrow_type(node: exp.Expr, source: ProgramSource) -> pa.DataType:
     """The Arrow type of a parsed type name; ScriptError where there is none."""
     name, parameters = str(node.args.get("kind")), list(node.expressions)
     match name:
@@ -59,18 +59,18 @@ def arrow_type(node: exp.Expr, source: Source) -> pa.DataType:
     return dtype
 
 
-def _unknown(name: str, node: exp.Expr, source: Source) -> Exception:
+def _unknown(name: str, node: exp.Expr, source: ProgramSource) -> Exception:
     hint = f"write {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
     hint = hint or did_you_mean(name, (*_SIMPLE, *_NESTED))
     hint = hint or f"the types are {', '.join((*_SIMPLE, *_NESTED))}"
     return source.error(f"unknown type {name}", offset_of(node), hint)
 
 
-def _error(message: str, node: exp.Expr, source: Source, example: str) -> Exception:
+def _error(message: str, node: exp.Expr, source: ProgramSource, example: str) -> Exception:
     return source.error(message, offset_of(node), f"as in {example}")
 
 
-def _decimal(node: exp.Expr, parameters: list[exp.Expr], source: Source) -> pa.DataType:
+def _decimal(node: exp.Expr, parameters: list[exp.Expr], source: ProgramSource) -> pa.DataType:
     digits = [p.name for p in parameters if isinstance(p, exp.Literal)]
     if len(digits) not in (1, 2) or len(digits) != len(parameters):
         raise _error("DECIMAL takes a precision and a scale", node, source, "DECIMAL(10, 2)")
@@ -87,7 +87,7 @@ def _decimal(node: exp.Expr, parameters: list[exp.Expr], source: Source) -> pa.D
     return pa.decimal128(precision, scale)
 
 
-def _struct(node: exp.Expr, parameters: list[exp.Expr], source: Source) -> pa.DataType:
+def _struct(node: exp.Expr, parameters: list[exp.Expr], source: ProgramSource) -> pa.DataType:
     if not parameters:
         raise _error("STRUCT takes its fields", node, source, "STRUCT(a BIGINT, b STRING)")
     fields: dict[str, pa.DataType] = {}

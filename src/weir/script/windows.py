@@ -23,8 +23,8 @@ from weir.plan.lifetime_changes import (
     Quantize,
     Shift,
 )
-from weir.plan.windows import CountWindow, Hopping, Session, Snapshot
-from weir.script.constants import Scope, integer, ticks
+from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow
+from weir.script.constants import StatementScope, integer, ticks
 from weir.script.source import did_you_mean
 from weir.script.translate_expressions import expression
 
@@ -38,7 +38,7 @@ class _Form:
     arguments: tuple[str, ...]
     required: int
     make: Make
-    read: Callable[[exp.Expr, Scope, str], object] = ticks
+    read: Callable[[exp.Expr, StatementScope, str], object] = ticks
 
     def usage(self, name: str) -> str:
         needed, more = self.arguments[: self.required], self.arguments[self.required :]
@@ -54,7 +54,7 @@ def _count(n: int, step: int | None = None) -> WithClause:
     return CountWindow(n, n if step is None else step)
 
 
-def _expression(node: exp.Expr, scope: Scope, _what: str) -> object:
+def _expression(node: exp.Expr, scope: StatementScope, _what: str) -> object:
     return expression(node, scope)
 
 
@@ -62,7 +62,7 @@ _FORMS = {
     "TUMBLING": _Form(("size", "offset"), 1, _tumbling),
     "HOPPING": _Form(("size", "hop", "offset"), 2, Hopping),
     "SESSION": _Form(("timeout",), 1, Session),
-    "SNAPSHOT": _Form((), 0, Snapshot),
+    "SNAPSHOT": _Form((), 0, SnapshotWindow),
     "COUNT": _Form(("n", "step"), 1, _count, integer),
     "DURATION": _Form(("d",), 1, Duration),
     "SHIFT": _Form(("d",), 1, Shift),
@@ -78,7 +78,7 @@ _FORMS = {
 }
 
 
-def with_clause(node: exp.Expr, scope: Scope) -> WithClause:
+def with_clause(node: exp.Expr, scope: StatementScope) -> WithClause:
     """The window or lifetime change of a parsed WITH."""
     name, arguments = str(node.this), node.expressions
     form = _FORMS.get(name)

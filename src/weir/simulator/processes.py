@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from weir.events.batch import Batch
-from weir.files.chunks import Partition
+from weir.files.chunks import SourcePartition
 from weir.job.host import Host
 from weir.job.manager import Manager
 from weir.job.poison import MemoryNotes, Step
@@ -32,7 +32,7 @@ class SimulatedJob:
     topology: Topology
     strategies: Mapping[str, Strategy]
     make: MakeInstance
-    partitions: Mapping[str, Partition]
+    partitions: Mapping[str, SourcePartition]
     sources: Mapping[str, Source]
     """What each source vertex reads, and how it is declared."""
     cut: int

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from weir.errors import RunError, SnapshotCorrupt
-from weir.files.chunks import Partition
+from weir.files.chunks import SourcePartition
 from weir.job.commits import decode_commit, decode_part, read_part
 from weir.job.committed import commits
 from weir.job.records import known_record
@@ -167,7 +167,7 @@ def opened(
 def over_its_log(workload: Workload, world: World) -> Workload:
     """The workload with partitions that say what the log of each source says."""
     assert workload.feeds is not None
-    partitions: dict[str, list[Partition]] = {name: [] for name in workload.feeds}
+    partitions: dict[str, list[SourcePartition]] = {name: [] for name in workload.feeds}
     for vertex, source in world.job.sources.items():
         if vertex not in world.sources.ends:
             raise RunError(f"the job has ended, and the source {vertex} has not")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from weir.errors import WeirError
-from weir.files.chunks import Chunk, Partition
+from weir.files.chunks import Chunk, SourcePartition
 from weir.ingress.connectors.connector import Reading
 from weir.ingress.connectors.registry import has_log, open_reading, source_start
 from weir.ingress.ingress_log import LogCollected, begin_log, first_record
@@ -69,7 +69,7 @@ class SimulatedSource:
     vertex: str
     incarnation: int
     machine: SourceMachine
-    partition: Partition
+    partition: SourcePartition
     record: ObjectRef | None
     """The record of its log that the last chunk stood in."""
     reading: Reading | None = None

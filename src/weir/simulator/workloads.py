@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.files.chunks import Partition
+from weir.files.chunks import SourcePartition
 from weir.ingress.memory import CTI_KEY, MemoryPartition
 from weir.plan.operators import Source
 from weir.plan.program import Program
@@ -150,7 +150,7 @@ class Workload:
 
     name: str
     program: Program
-    partitions: Mapping[str, Sequence[Partition]]
+    partitions: Mapping[str, Sequence[SourcePartition]]
     feeds: Mapping[str, Sequence[Feed]] | None = None
 
 
@@ -178,7 +178,7 @@ def make_workload(name: str, seed: int, most_rows: int = MOST_ROWS) -> Workload:
         program = followed_program(name)
         return Workload(name, program, {}, make_feeds(program, rng, most_rows))
     program = _program(name)
-    partitions: dict[str, Sequence[Partition]] = {}
+    partitions: dict[str, Sequence[SourcePartition]] = {}
     for source in program.sources:
         count = int(rng.integers(1, 4))
         partitions[source.name] = [

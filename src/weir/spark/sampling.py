@@ -14,7 +14,7 @@ import pyarrow as pa
 from weir.errors import WeirError
 from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.hashing import hash_rows
-from weir.files.chunks import Partition
+from weir.files.chunks import SourcePartition
 from weir.kernels.structures.keys import each_once
 from weir.local.runner import LocalRun
 from weir.plan.expressions import UserCall, walk
@@ -30,7 +30,7 @@ LEFT_OVER = 0.25
 """Two phases pay when at most this share of the rows is left behind the first."""
 
 
-def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[Partition]]) -> bool:
+def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[SourcePartition]]) -> bool:
     """Whether the first rows of the aggregate's source fall into few groups and panes.
 
     False where it reads more than one source through stateless operators, or no files, or where
@@ -83,7 +83,7 @@ def _calls_user_code(node: Node) -> bool:
     return any(isinstance(part, UserCall) for e in expressions for part in walk(e))
 
 
-def _first_rows(node: Aggregate, source: Source, partition: Partition) -> Batch:
+def _first_rows(node: Aggregate, source: Source, partition: SourcePartition) -> Batch:
     """What the first rows of the partition become on their way to the aggregate."""
     found: list[Batch] = []
     program = Program((source,), (), (Output("Sample", node.input, ""),))

@@ -12,7 +12,7 @@ import pytest
 
 from weir.conform import cases as conform
 from weir.conform.case_rows import meaning, shown_rows, type_of
-from weir.conform.cases import Case, Verdict, case_program, check_cases, read_cases
+from weir.conform.cases import CaseVerdict, ConformanceCase, case_program, check_cases, read_cases
 from weir.errors import InputError
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING
 from weir.local.runner import LocalRun
@@ -20,12 +20,12 @@ from weir.local.runner import LocalRun
 ROWS = [{"vs": 1, "ve": 5, "k": "x", "v": 1}, {"vs": 2, "ve": 3, "k": "y", "v": 2}]
 
 
-def case(program: str, inputs: object = None, **more: object) -> Case:
+def case(program: str, inputs: object = None, **more: object) -> ConformanceCase:
     raw = {"id": "c", "program": program, "inputs": inputs or {"A": ROWS}, **more}
     return conform._case(json.loads(json.dumps(raw)))
 
 
-def verdict(program: str, inputs: object = None, **more: object) -> Verdict:
+def verdict(program: str, inputs: object = None, **more: object) -> CaseVerdict:
     (verdict,) = check_cases([case(program, inputs, **more)], (1, 3, None), (1, 3))
     return verdict
 

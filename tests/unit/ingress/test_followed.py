@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from weir.errors import InputError, PlanError
-from weir.files.chunks import Chunk, Partition
+from weir.files.chunks import Chunk, SourcePartition
 from weir.files.object_store import ObjectStore
 from weir.ingress.connectors.connector import Connector
 from weir.ingress.connectors.registry import (
@@ -63,7 +63,7 @@ def follow(
 
 def followed(
     of: Source,
-    partition: Partition,
+    partition: SourcePartition,
     store: Store,
     start: int = 0,
     size: int = 100,

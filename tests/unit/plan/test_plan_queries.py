@@ -28,7 +28,7 @@ from weir.plan.operators import (
     Union,
     schema,
 )
-from weir.plan.windows import CountWindow, Hopping, Snapshot
+from weir.plan.windows import CountWindow, Hopping, SnapshotWindow
 
 Plan = Callable[[str], Node]
 
@@ -103,7 +103,7 @@ def test_aggregates_are_shared_and_computed_with(plan: Plan) -> None:
     assert chain(node) == [Project, Filter, Aggregate, Project, Source]
     aggregate = node.input.input
     assert [a.function for _, a in aggregate.aggregates] == ["sum", "count_star"]
-    assert aggregate.window == Snapshot()
+    assert aggregate.window == SnapshotWindow()
 
 
 def test_filters_differ(plan: Plan) -> None:

@@ -10,9 +10,9 @@ from weir.events.types import BIGINT, DOUBLE
 from weir.plan.binding.query import Query
 from weir.plan.expressions import Expr
 from weir.plan.user_code import AggregateFunction, UserFunctions
-from weir.script.constants import Parameter, Scope, overridden
+from weir.script.constants import Parameter, StatementScope, overridden
 from weir.script.dialect import parse_statements
-from weir.script.source import Source
+from weir.script.source import ProgramSource
 from weir.script.translate import translate_query
 
 
@@ -23,11 +23,11 @@ def _parameter(text: str, dtype: object) -> Parameter:
 
 
 def _translated(text: str) -> Query:
-    source = Source(f"Out = {text};")
+    source = ProgramSource(f"Out = {text};")
     (tree,) = parse_statements(source)
     parameters = {"k": _parameter("3", BIGINT), "p": _parameter("0.90", DOUBLE)}
     own = AggregateFunction("spread", type("Spread", (), {}), (BIGINT,), BIGINT)
-    scope = Scope(source, parameters, UserFunctions.of([own]))
+    scope = StatementScope(source, parameters, UserFunctions.of([own]))
     return translate_query(tree.args["expression"], scope)
 
 

@@ -35,7 +35,7 @@ from weir.plan.lifetime_changes import (
     Quantize,
     Shift,
 )
-from weir.plan.windows import CountWindow, Hopping, Session, Snapshot
+from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow
 
 Parse: TypeAlias = Callable[[str], Query]
 
@@ -150,7 +150,7 @@ VS = Column("vs")
         ("HOPPING(2m, 250ms)", Hopping(120_000_000, 250_000, 0)),
         ("HOPPING(10, 5, -2)", Hopping(10, 5, -2)),
         ("SESSION(1h)", Session(3_600_000_000)),
-        ("SNAPSHOT", Snapshot()),
+        ("SNAPSHOT", SnapshotWindow()),
         ("COUNT(4)", CountWindow(4, 4)),
         ("COUNT(4, 2)", CountWindow(4, 2)),
         ("DURATION(7d)", Duration(604_800_000_000)),

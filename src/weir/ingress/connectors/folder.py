@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from weir.errors import InputError
-from weir.files.chunks import Chunk, Partition
+from weir.files.chunks import Chunk, SourcePartition
 from weir.files.readers import open_partition
 from weir.ingress.connectors.connector import Endless
 from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord, Offer, Quiet, Rows
@@ -130,7 +130,7 @@ class FolderReading:
         self.offset, self._file, self._chunks = offset, "", None
         self._mark = FileMark()
 
-    def _partition(self, path: str) -> Partition:
+    def _partition(self, path: str) -> SourcePartition:
         return open_partition(self._of.source, path, root=self._of.root)
 
     def _path(self, file: str) -> str:

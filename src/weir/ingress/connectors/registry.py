@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from weir.files.chunks import DataFile, Partition
+from weir.files.chunks import DataFile, SourcePartition
 from weir.files.readers import open_source
 from weir.ingress.connectors.connector import Connector, Reading
 from weir.ingress.connectors.folder import GrowingFolder
@@ -55,24 +55,24 @@ def open_connector(source: Source, directory: str) -> Connector | None:
 
 def open_any(
     source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
-) -> list[Partition]:
+) -> list[SourcePartition]:
     """The partitions of a source; relative paths start at `directory`."""
     connector = open_connector(source, str(directory))
     return open_source(source, directory, needed=needed) if connector is None else [connector]
 
 
-def has_end(partition: Partition) -> bool:
+def has_end(partition: SourcePartition) -> bool:
     """Whether a partition is known to end by itself."""
     return partition.has_end if isinstance(partition, Connector) else True
 
 
-def has_log(partition: Partition) -> bool:
+def has_log(partition: SourcePartition) -> bool:
     """Whether a live source of it keeps a log."""
     return isinstance(partition, Connector) and partition.has_log
 
 
 def source_start(
-    partition: Partition,
+    partition: SourcePartition,
     vertex: str,
     *,
     first: ObjectRef,
@@ -91,14 +91,14 @@ def source_start(
     return SourceStart(offset, resume, log, incarnation, partition.has_free_rows)
 
 
-def open_reading(partition: Partition, state: bytes | None, start: int) -> Reading:
+def open_reading(partition: SourcePartition, state: bytes | None, start: int) -> Reading:
     """A reading of any partition, from a resume state on."""
     if isinstance(partition, Connector):
         return partition.open(state, start)
     return WholeReading(partition, state, start)
 
 
-def rooted(partition: Partition, root: str) -> Partition:
+def rooted(partition: SourcePartition, root: str) -> SourcePartition:
     """The partition for processes that work in another folder: a relative name starts at `root`."""
     if isinstance(partition, DataFile | TailedFile | GrowingFolder):
         return replace(partition, root=root)

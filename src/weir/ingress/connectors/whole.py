@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from weir.files.chunks import Chunk, Partition
+from weir.files.chunks import Chunk, SourcePartition
 from weir.ingress.source_signals import Accept, Accepted, Finding, Finished, Rows
 from weir.ingress.unchanged import FileMark, check_not_shorter, marked_chunks
 
@@ -18,7 +18,7 @@ class WholeReading:
     """One reading of a partition that ends. A file that has become shorter than what was read of
     it must not look like one at its end, nor another file like the one that was read."""
 
-    def __init__(self, partition: Partition, state: bytes | None, start: int) -> None:
+    def __init__(self, partition: SourcePartition, state: bytes | None, start: int) -> None:
         self._partition, self._start = partition, start
         self._mark = FileMark() if state is None else _decoder.decode(state)
         self.offset = start

@@ -39,7 +39,7 @@ from weir.kernels.structures.panes_loops import EMIT, ENTER
 from weir.plan.aggregations import Aggregation
 from weir.plan.operators import Aggregate, PartialAggregate, schema
 from weir.plan.schema import Schema
-from weir.plan.windows import CountWindow, Hopping, Session, Snapshot
+from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow
 
 
 class AggregateKernel:
@@ -217,7 +217,7 @@ def _windower(node: Aggregate | PartialAggregate, panes: Panes) -> Windower:
             return SessionWindows(panes, node.window.timeout)
         case CountWindow():
             return CountWindows(panes, node.window.n, node.window.step)
-        case Snapshot():
+        case SnapshotWindow():
             return SnapshotWindows(panes)
 
 

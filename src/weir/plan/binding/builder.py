@@ -19,7 +19,7 @@ from weir.events.types import type_name
 from weir.plan.binding.aggregates import has_aggregate
 from weir.plan.binding.binder import Scope, bind, lookup, schema_scope, unknown
 from weir.plan.binding.coercion import coerce, common_type_of
-from weir.plan.binding.joins import Side
+from weir.plan.binding.joins import JoinInput
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import check_name, keep_only, passed, project, with_columns
 from weir.plan.binding.query import (
@@ -76,7 +76,7 @@ def _select(
     order: Sequence[Expr] = (),
 ) -> SelectBuilder:
     first = _relation(select.relation, streams, functions)
-    joins: list[tuple[JoinClause, Side]] = []
+    joins: list[tuple[JoinClause, JoinInput]] = []
     for join in select.joins:
         if len(joins) == MOST_JOINS:
             raise PlanError(
@@ -88,16 +88,18 @@ def _select(
     return SelectBuilder(select, first, joins, functions, order)
 
 
-def _relation(relation: Relation, streams: Mapping[str, Node], functions: UserFunctions) -> Side:
+def _relation(
+    relation: Relation, streams: Mapping[str, Node], functions: UserFunctions
+) -> JoinInput:
     match relation:
         case NamedRelation():
             if relation.stream not in streams:
                 raise unknown("stream", relation.stream, streams, relation.position)
             alias = relation.alias or relation.stream
-            return Side(streams[relation.stream], alias, relation.position)
+            return JoinInput(streams[relation.stream], alias, relation.position)
         case SubqueryRelation():
             node = build_query(relation.query, streams, functions)
-            return Side(node, relation.alias, relation.position)
+            return JoinInput(node, relation.alias, relation.position)
 
 
 def _finished(builder: SelectBuilder) -> Node:

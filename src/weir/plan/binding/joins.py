@@ -30,7 +30,7 @@ class PlanWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class JoinInput:
     """An input of a join under the name it has in the query."""
 
     node: Node
@@ -54,7 +54,9 @@ class Joined:
 
 
 def build_joins(
-    first: Side, clauses: Sequence[tuple[JoinClause, Side]], functions: UserFunctions = NO_FUNCTIONS
+    first: JoinInput,
+    clauses: Sequence[tuple[JoinClause, JoinInput]],
+    functions: UserFunctions = NO_FUNCTIONS,
 ) -> Joined:
     """All joins of a FROM clause, left to right."""
     joined = _qualified(first)
@@ -63,7 +65,7 @@ def build_joins(
     return joined
 
 
-def _qualified(side: Side, taken: tuple[str, ...] = ()) -> Joined:
+def _qualified(side: JoinInput, taken: tuple[str, ...] = ()) -> Joined:
     if side.alias is None:
         raise PlanError("a sub-select in a join needs a name", position=side.position, hint="AS x")
     if side.alias in taken:

@@ -28,7 +28,7 @@ from weir.plan.lifetime_changes import (
     Shift,
 )
 from weir.plan.operators import AlterLifetime, Chop, Node, Stitch, schema
-from weir.plan.windows import CountWindow, Hopping, Session, Snapshot, Window
+from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow, Window
 
 BoundChange: TypeAlias = LifetimeChange | ChopChange | StitchChange
 
@@ -59,7 +59,7 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
             free = {type(clause).__name__.upper(): clause.ticks}
         case SetLifetime():
             free = {"shift": clause.shift}
-        case Snapshot() | Point() | PointAtEnd() | StitchChange() | LifetimeClause():
+        case SnapshotWindow() | Point() | PointAtEnd() | StitchChange() | LifetimeClause():
             pass  # they have no parameter, or it is bound first
         case never:
             assert_never(never)

@@ -25,7 +25,7 @@ from weir.plan.binding.binder import (
     unknown,
 )
 from weir.plan.binding.coercion import type_of
-from weir.plan.binding.joins import Side, build_joins
+from weir.plan.binding.joins import JoinInput, build_joins
 from weir.plan.binding.lifetimes import (
     BoundChange,
     as_window,
@@ -49,7 +49,7 @@ from weir.plan.lifetime_changes import SetLifetime
 from weir.plan.limits import check_vertices
 from weir.plan.operators import Distinct, Explode, Filter, Node, Partition, schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
-from weir.plan.windows import Snapshot, Window
+from weir.plan.windows import SnapshotWindow, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class SelectBuilder:
     def __init__(
         self,
         select: Select,
-        first: Side,
-        joins: Sequence[tuple[JoinClause, Side]] = (),
+        first: JoinInput,
+        joins: Sequence[tuple[JoinClause, JoinInput]] = (),
         functions: UserFunctions = NO_FUNCTIONS,
         order: Sequence[Expr] = (),
     ) -> None:
@@ -142,7 +142,7 @@ class SelectBuilder:
                 hint="nest one query in the other",
             )
         keys = [self._group_key(e) for e in select.group_by]
-        return Aggregator(self._node, self._inside, keys, window or Snapshot())
+        return Aggregator(self._node, self._inside, keys, window or SnapshotWindow())
 
     def _is_aggregated(self, order: Sequence[Expr]) -> bool:
         exprs = [i.expr for i in self.select.items if not isinstance(i.expr, Star)]
@@ -208,14 +208,17 @@ class SelectBuilder:
 
 
 def _inputs(
-    select: Select, first: Side, joins: Sequence[tuple[JoinClause, Side]], functions: UserFunctions
+    select: Select,
+    first: JoinInput,
+    joins: Sequence[tuple[JoinClause, JoinInput]],
+    functions: UserFunctions,
 ) -> tuple[Node, Scope]:
     """FROM, PARTITION BY, joins and WHERE: the rows that the select list reads."""
     node, alias = first.node, first.alias
     if select.partition is not None:
         node = partition(node, select.partition, alias)
     if joins:
-        joined = build_joins(Side(node, alias, first.position), joins, functions)
+        joined = build_joins(JoinInput(node, alias, first.position), joins, functions)
         node, scope = joined.node, joined.scope(functions)
     else:
         scope = schema_scope(schema(node), alias, functions)

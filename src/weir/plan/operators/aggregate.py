@@ -26,7 +26,7 @@ from weir.plan.operators.facts import (
 from weir.plan.operators.grouping import Grouping
 from weir.plan.operators.node_class import node_class
 from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
-from weir.plan.windows import CountWindow, Hopping, Session, Snapshot, Window
+from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow, Window
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node
@@ -54,7 +54,7 @@ class Aggregate(Grouping):
                 return Span(0, size)
             case Session():
                 return LONGEST_LIFETIME
-            case Snapshot() | CountWindow():  # inside an event's lifetime, or equal to one
+            case SnapshotWindow() | CountWindow():  # inside an event's lifetime, or equal to one
                 return lives[0]
         assert_never(self.window)
 
@@ -64,7 +64,7 @@ class Aggregate(Grouping):
                 return Span(0, size)
             case Session():
                 return UNBOUNDED
-            case Snapshot():
+            case SnapshotWindow():
                 return lives[0]
             case CountWindow():
                 return NONE
@@ -77,7 +77,7 @@ class Aggregate(Grouping):
                 return bounded(
                     "HOPPING", life, lambda ticks: HorizonStep(last_instant(ticks), size)
                 )
-            case Snapshot():
+            case SnapshotWindow():
                 return bounded("SNAPSHOT", life, lambda ticks: HorizonStep(ticks, ticks))
             case Session():
                 return endless(
@@ -118,7 +118,7 @@ class Aggregate(Grouping):
             case Session():
                 of_key = " for each key" if self.keys else ""
                 return f"open sessions: one row of sums{of_key}{values}"
-            case Snapshot():
+            case SnapshotWindow():
                 return f"live events: one row of sums for {each} lifetime{values}"
             case CountWindow():
                 counter = "a counter for every key, for good" if self.keys else "a counter"

@@ -9,7 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from weir.events.batch import Batch
-from weir.files.chunks import CHUNK_ROWS, Chunk, Partition
+from weir.files.chunks import CHUNK_ROWS, Chunk, SourcePartition
 from weir.files.sinks import json_values
 from weir.files.writers import OutputForm
 from weir.ingress.connectors.registry import source_start
@@ -38,7 +38,7 @@ class LiveJob:
     plan: StagedPlan
     topology: Topology
     strategies: Mapping[str, Strategy]
-    partitions: Mapping[str, tuple[Partition, ...]]
+    partitions: Mapping[str, tuple[SourcePartition, ...]]
     store: str
     manager: str
     address: str
@@ -100,7 +100,7 @@ def vertex_titles(
     program: Program,
     plan: StagedPlan,
     topology: Topology,
-    partitions: Mapping[str, tuple[Partition, ...]],
+    partitions: Mapping[str, tuple[SourcePartition, ...]],
 ) -> dict[str, str]:
     """What each vertex does, for messages."""
     titles: dict[str, str] = {}

@@ -24,7 +24,7 @@ from pyspark.sql.utils import is_remote
 from weir.errors import PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.printable import printable
-from weir.files.chunks import Partition
+from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore
 from weir.files.sinks import DIRECT
 from weir.job.committed import write_outputs
@@ -68,7 +68,7 @@ class LiveRun:
     plan: StagedPlan
     topology: Topology
     strategies: Mapping[str, Strategy]
-    partitions: Mapping[str, tuple[Partition, ...]]
+    partitions: Mapping[str, tuple[SourcePartition, ...]]
     objects: ObjectStore
     ledger: Ledger
     cut: int | None
@@ -192,7 +192,7 @@ def make_live(
     program: Program,
     directory: str | Path,
     plan: StagedPlan,
-    partitions: Mapping[str, tuple[Partition, ...]],
+    partitions: Mapping[str, tuple[SourcePartition, ...]],
     objects: ObjectStore,
     ledger: Ledger,
     cut: int | None,

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from weir.errors import InputError, PlanError, RunError
-from weir.files.chunks import Partition
+from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore, folder_of
 from weir.files.sinks import DIRECT
 from weir.ingress.connectors.registry import has_end, has_log
@@ -41,7 +41,7 @@ from weir.spark.live.settings import LiveSettings
 from weir.spark.offline.frames import all_partitions, frame_sources
 from weir.spark.sampling import remembering, repeating, rows_share_keys
 
-Partitions = Mapping[str, Sequence[Partition]]
+Partitions = Mapping[str, Sequence[SourcePartition]]
 
 
 def prepare_live(
@@ -188,8 +188,8 @@ def _changed_strategies(begun: Ledger, now: dict[str, str]) -> tuple[str, ...]:
 
 
 def _same_partitions(
-    names: Sequence[str], partitions: Sequence[Partition]
-) -> tuple[Partition, ...]:
+    names: Sequence[str], partitions: Sequence[SourcePartition]
+) -> tuple[SourcePartition, ...]:
     found = {p.name: p for p in partitions}
     for name in names:
         if name not in found:

@@ -22,8 +22,8 @@ from pyspark.sql import types as t
 
 from weir.errors import PlanError
 from weir.events.batch import times
-from weir.files.chunks import Partition
-from weir.files.columnar import Records
+from weir.files.chunks import SourcePartition
+from weir.files.columnar import ArrivingBatches
 from weir.files.writers import OutputForm
 from weir.ingress.connectors.registry import rooted
 from weir.plan.durations import parse_duration
@@ -113,7 +113,7 @@ def to_spark(
     return rows.where(f.col("partition") == COLLECTED).mapInArrow(_Decoding(shape), types)
 
 
-def all_partitions(program: Program, directory: str | Path) -> dict[str, list[Partition]]:
+def all_partitions(program: Program, directory: str | Path) -> dict[str, list[SourcePartition]]:
     """The files and DataFrames of a program's sources, for workers that run in other folders."""
     here = os.getcwd()
     files = {
@@ -124,7 +124,7 @@ def all_partitions(program: Program, directory: str | Path) -> dict[str, list[Pa
     for source in frame_sources(program):
         needed = needed_columns(slim, source)
         columns = [column for column in source.declared if column[0] in needed]
-        files[source.name] = [Records(f"DataFrame {source.name}", columns)]
+        files[source.name] = [ArrivingBatches(f"DataFrame {source.name}", columns)]
     return files
 
 
@@ -135,7 +135,7 @@ def frame_sources(program: Program) -> list[Source]:
 
 
 def frames_of(
-    program: Program, partitions: Mapping[str, Sequence[Partition]]
+    program: Program, partitions: Mapping[str, Sequence[SourcePartition]]
 ) -> dict[str, DataFrame]:
     """A program's DataFrames, by their sources' paths: the columns that their partitions have,
     the rows by time."""
@@ -146,7 +146,7 @@ def frames_of(
             raise PlanError(f"the DataFrame of {source.name} belongs to another process")
         # By place from here on: PySpark takes a dot in a column's name for a path.
         (partition,) = partitions[source.name]
-        assert isinstance(partition, Records)
+        assert isinstance(partition, ArrivingBatches)
         names = [name for name, _ in partition.columns]
         columns = [_column(name).alias(f"c{i}") for i, name in enumerate(names)]
         rows = source.data.frame.select(*columns)

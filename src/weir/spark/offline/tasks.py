@@ -19,8 +19,8 @@ from pyspark import TaskContext
 
 from weir.errors import WeirError
 from weir.events.batch import Batch
-from weir.files.chunks import CHUNK_ROWS, Partition
-from weir.files.columnar import Records
+from weir.files.chunks import CHUNK_ROWS, SourcePartition
+from weir.files.columnar import ArrivingBatches
 from weir.plan.stages import stage_schema
 from weir.runtime.process import keep_freed_memory
 from weir.runtime.source_vertex import PartitionReader
@@ -67,7 +67,7 @@ class FrameTask:
         assert context is not None
         group = replace(self.group, task=context.partitionId())
         known = partition_of(self.job, group)
-        assert isinstance(known, Records)
+        assert isinstance(known, ArrivingBatches)
         names = [name for name, _ in known.columns]
         named = (record.rename_columns(names) for record in records)
         partition = replace(known, batches=named)
@@ -82,13 +82,13 @@ def frame_path(job: Job, group: Group) -> str:
     return source_of(job.pieces[group.piece].plan, job.spec(group)).path
 
 
-def partition_of(job: Job, group: Group) -> Partition:
+def partition_of(job: Job, group: Group) -> SourcePartition:
     """The partition that a group reads."""
     piece, spec = job.pieces[group.piece], job.spec(group)
     return piece.partitions[source_of(piece.plan, spec).name][spec.index]
 
 
-def _read(job: Job, group: Group, partition: Partition, progress: TaskProgress) -> Rows:
+def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProgress) -> Rows:
     """A partition from its beginning to its end, through the vertices that it feeds."""
     out = Blocks()
     run, plan = GroupRun(job, group, out), job.pieces[group.piece].plan

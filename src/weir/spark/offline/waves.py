@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from weir.files.chunks import Partition
+from weir.files.chunks import SourcePartition
 from weir.plan.operators import Source
 from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite
@@ -38,7 +38,7 @@ class Piece:
 
     plan: StagedPlan
     topology: Topology
-    partitions: Mapping[str, Sequence[Partition]]
+    partitions: Mapping[str, Sequence[SourcePartition]]
     targets: tuple[Target, ...]
     open_stages: frozenset[int]
     """The stages whose vertex several tasks run; see rule 5."""
@@ -99,7 +99,7 @@ class _Drafted:
 
 def make_piece(
     program: Program,
-    partitions: Mapping[str, Sequence[Partition]],
+    partitions: Mapping[str, Sequence[SourcePartition]],
     targets: Sequence[Target],
     parallelism: int,
     pays: Pays | None = None,
