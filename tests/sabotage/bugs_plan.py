@@ -20,8 +20,8 @@ BUGS = (
         "== UNBOUNDED:", "is None:", _UNBOUNDED),
     Bug("allow_unbounded is read by nobody", "plan/unbounded.py",
         'if dict(program.settings).get("allow_unbounded"):', "if not program.outputs:", _UNBOUNDED),
-    Bug("generated rows have an end", "ingress/sources.py",
-        "return partition.rows is None", "return False", _UNBOUNDED),
-    Bug("followed sources have an end", "ingress/sources.py",
-        "return isinstance(partition, Endless)", "return False", _UNBOUNDED),
+    Bug("generated rows have an end", "ingress/connectors/rate.py",
+        "return self.rows is not None", "return True", _UNBOUNDED),
+    Bug("followed sources have an end", "ingress/connectors/connector.py",
+        "has_end = False", "has_end = True", _UNBOUNDED),
 )  # fmt: skip

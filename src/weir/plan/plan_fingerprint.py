@@ -26,7 +26,7 @@ import pyarrow as pa
 from weir.events.types import type_name
 from weir.plan.code_fingerprint import UserFunction, value_text
 from weir.plan.explain import operator_text
-from weir.plan.operators import Node, Partition
+from weir.plan.operators import Node, Recovery
 from weir.plan.stages import Branch, Link, Sink, Stage, StagedPlan
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 _CODE = frozenset(("function", "implementation"))
 """The fields of the user's functions that hold code."""
-_NOT_COUNTING = frozenset(("strategy",))
-"""Rule 2."""
 _MOST_WORDS = 300
 
 
@@ -106,7 +104,7 @@ def _parts(plan: StagedPlan) -> Iterator[PlanPart]:
 
 def _only_recovers(operator: Node | Branch) -> bool:
     """Rule 2: it says how its stage recovers, and does nothing."""
-    return isinstance(operator, Partition) and not operator.keys
+    return isinstance(operator, Recovery)
 
 
 def _stage_words(stage: Stage) -> str:
@@ -158,7 +156,7 @@ def _is_weirs(value: object) -> bool:
 
 def _counting(value: DataclassInstance) -> list[str]:
     """The fields of one of Weir's values that count."""
-    without = _CODE if isinstance(value, UserFunction) else _NOT_COUNTING
+    without = _CODE if isinstance(value, UserFunction) else ()
     return [
         f.name
         for f in fields(value)
