@@ -24,6 +24,7 @@ from weir.reliable.keys import (
     part_key,
     segment_key,
 )
+from weir.reliable.strategies import CheckpointStrategy
 from weir.runtime.topology import OutletSpec, StreamSpec, Topology, VertexSpec, make_topology, wire
 from weir.script.program import parse_program
 
@@ -129,7 +130,7 @@ def test_a_back_edge_closes_a_cycle() -> None:
 
 def test_the_ledger_walks_a_cycle_once() -> None:
     made = wire(LOOP, back=("2.0/1.0",))
-    found = restarts(made, Ledger())
+    found = restarts(made, {v.id: CheckpointStrategy() for v in made.order}, Ledger())
     assert set(found.checkpoint) == set(made.vertices)
     assert set(found.needed) == set(made.streams)
     assert collect(made, Ledger()) == ()
