@@ -236,7 +236,7 @@ def _output() -> OutputRecord:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"weir store, format 3\n" + b"x" * 40, "is in format 3"),
+        (b"weir store, format 2\n" + b"x" * 40, "is in format 2"),
         (b"\x00" * 16 + b'{"plan": ""}', "has no format that this version knows"),
         (b"", "has no format that this version knows"),
         (b"\xff\n", "has no format that this version knows"),

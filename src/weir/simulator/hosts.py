@@ -34,7 +34,7 @@ STEP, IDLE = 0.002, 0.02
 REPORT_EVERY = 0.05
 
 
-class Hosts:
+class SimulatedHosts:
     """All hosts that live; see the module's docstring."""
 
     def __init__(self, world: World) -> None:

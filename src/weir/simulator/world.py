@@ -14,7 +14,7 @@ from weir.job.records import last_record, sweep
 from weir.job.signals import Ended
 from weir.reliable.keys import is_ephemeral
 from weir.simulator.faults import Faults
-from weir.simulator.hosts import Hosts
+from weir.simulator.hosts import SimulatedHosts
 from weir.simulator.managers import Managers
 from weir.simulator.network import Network
 from weir.simulator.processes import Process, SimulatedHost, SimulatedJob
@@ -37,7 +37,7 @@ class World:
         self.disk.flips = faults.flips
         self.store = StoreAnswers(self, self.disk)
         self.network = Network(self)
-        self.hosts = Hosts(self)
+        self.hosts = SimulatedHosts(self)
         self.managers = Managers(self)
         self.sources = Sources(self)
         self.ended: Ended | None = None
@@ -62,7 +62,7 @@ class World:
             time.after(self.stop_at, self.managers.ask_to_stop)
         time.pass_time(limit, lambda: self.ended is not None)
         assert self.ended is not None
-        # Hosts that were cut off or stood still hear of it later; writes under way arrive.
+        # SimulatedHosts that were cut off or stood still hear of it later; writes under way arrive.
         time.pass_time(time.now + CLOSING, lambda: not self.hosts.alive)
         self.over = True
         # Nothing begins anew from here on; a chunk that some source takes long for may be left.
