@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from weir.simulator.simulate import SeedResult, Wish, run_seed
+from weir.simulator.workloads import make_workload
 
 SEEDS = int(os.environ.get("WEIR_HARM_SEEDS", "100"))
 CHUNK = 20
@@ -26,7 +27,13 @@ def test_harm_gives_the_same_answer_or_a_clear_end(first: int) -> None:
     assert done.keys() == {"lose", "flip", "truncate", "swap", "copy", "stray"}
 
 
-@pytest.mark.parametrize("seed", [32, 223, 227, 339, 418, 423, 441, 517])
-def test_a_seed_that_failed_once(seed: int) -> None:
-    result = run_seed(seed, wish=Wish(harm=2.0))
+@pytest.mark.parametrize(
+    ("seed", "name"),
+    [
+        (32, "semi_join"), (223, "stitch"), (227, "select"), (339, "turned_away"),
+        (418, "diamond"), (423, "asof_join"), (441, "partitioned"), (517, "select"),
+    ],
+)  # fmt: skip
+def test_a_seed_that_failed_once(seed: int, name: str) -> None:
+    result = run_seed(seed, lambda s: make_workload(name, s), Wish(harm=2.0))
     assert result.passed, told(result)

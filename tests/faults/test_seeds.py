@@ -6,6 +6,7 @@ import pytest
 
 from weir.simulator.faults import Faults
 from weir.simulator.simulate import SeedResult, Wish, run_seed
+from weir.simulator.workloads import make_workload
 
 SEEDS = int(os.environ.get("WEIR_SEEDS", "500"))
 CHUNK = 25
@@ -29,7 +30,10 @@ def test_a_calm_world_gives_the_same_answer() -> None:
         assert result.passed, told(result)
 
 
-@pytest.mark.parametrize("seed", [88, 1128, 1248, 6626])
-def test_a_seed_that_failed_once(seed: int) -> None:
-    result = run_seed(seed)
+@pytest.mark.parametrize(
+    ("seed", "name"),
+    [(88, "top"), (1128, "pipeline"), (1248, "user_aggregate"), (6626, "left_asof_join")],
+)
+def test_a_seed_that_failed_once(seed: int, name: str) -> None:
+    result = run_seed(seed, lambda s: make_workload(name, s))
     assert result.passed, told(result)

@@ -60,12 +60,15 @@ class Driven:
     """A machine with its log in a store of its own; what it asks of the connector is asserted."""
 
     def __init__(self, of: Source, *, disk: SimulatedDisk | None = None, writer: str = "w",
-                 offset: int = 0, resume: bytes | None = None) -> None:  # fmt: skip
+                 offset: int = 0, resume: bytes | None = None,
+                 incarnation: int | None = None) -> None:  # fmt: skip
         self.disk = disk or SimulatedDisk(np.random.default_rng(0))
         if disk is None:
             self.disk.put(FIRST.key, encode_record(FIRST.key, IngressRecord(0, writer="job")))
         log = IngressLog("0.0", log_record(resume) or FIRST, writer=writer)
-        self.machine = SourceMachine(of, "a.jsonl", SourceStart(offset, resume, log), 10)
+        owns = incarnation is not None
+        start = SourceStart(offset, resume, log, incarnation or 0, owns)
+        self.machine = SourceMachine(of, "a.jsonl", start, 10)
         self.now = 0.0
 
     def next(self, signal: SourceSignal | None = None, *, passes: float = 0.0) -> SourceCommand:
@@ -276,3 +279,50 @@ def test_a_reference_is_needed_to_find_the_record_again() -> None:
     driven.disk.put(key, other)
     with pytest.raises(LogCollected, match="record 1 "):
         Driven(source(), disk=driven.disk, writer="x", offset=1, resume=chunk.resume).next()
+
+
+# --- owners ------------------------------------------------------------------------------------
+
+
+def owner(incarnation: int, disk: SimulatedDisk | None = None) -> Driven:
+    """A source whose rows come without records, with the log taken over."""
+    of = source(", idle = 2s")
+    driven = Driven(of, disk=disk, writer=f"of {incarnation}", incarnation=incarnation)
+    command = driven.opened()
+    while isinstance(command, Accept):
+        command = driven.next(Accepted(0, b""))
+    assert command == Poll(10)
+    return driven
+
+
+def test_an_instance_takes_the_log_over_before_it_polls() -> None:
+    first = owner(7)
+    assert [r.owner for r in first.records()] == [7]
+    owner(8, first.disk)
+    assert [r.owner for r in first.records()] == [7, 8]
+    with pytest.raises(LogCollected, match="incarnation 7 has taken over"):
+        owner(5, first.disk)
+
+
+def test_one_who_was_overtaken_cannot_claim() -> None:
+    zombie = owner(7)
+    owner(8, zombie.disk)
+    with pytest.raises(LogCollected, match="incarnation 8 has taken over"):
+        zombie.next(Quiet(0, 0.1), passes=3.0)
+
+
+def test_one_who_was_overtaken_gives_no_rows_that_came_after() -> None:
+    """A later owner claims two seconds after it took over; the first must have stopped by then."""
+    zombie = owner(7)
+    given(zombie.next(Rows(rows(0, 2)), passes=0.9))
+    assert zombie.next() == Poll(10)
+    owner(8, zombie.disk)
+    with pytest.raises(LogCollected, match="incarnation 8 has taken over"):
+        zombie.next(Rows(rows(2, 3)), passes=0.2)
+
+
+def test_an_owner_claims_no_sooner_than_idle_after_it_took_over() -> None:
+    driven = owner(7)
+    assert driven.next(Quiet(0, 0.1), passes=1.9) == Wait(0.1)
+    assert driven.next() == Poll(10)
+    assert isinstance(driven.next(Quiet(0, 0.1), passes=0.2), Accept)

@@ -51,6 +51,7 @@ OPTIONS = {
     "--since": NUMBERS, "--to": PLACES, "--seeds": NUMBERS, "--first": NUMBERS,
     "--seed": ["x", "-1"],
     "--faults": ["none", "lose,crash", "x", "", EVIL], "--until": NUMBERS, "--nonsense": WORDS,
+    "--workloads": ["followed_*", "top,select", "x", "", EVIL],
     f"--{EVIL}": WORDS,
 }  # fmt: skip
 FLAGS = ["--json", "--json", "--debug", "--resume", "--check", "--help", "--version"]
@@ -67,7 +68,7 @@ COMMANDS: dict[str, tuple[list[list[str]], list[str]]] = {
     "story": ([STORES, WORDS], []),
     "store": ([STORES], []),
     "read": ([STORES, WORDS], ["--kind", "--since", "--to"]),
-    "simulate": ([], ["--seeds", "--first", "--seed", "--faults", "--until"]),
+    "simulate": ([], ["--seeds", "--first", "--seed", "--faults", "--until", "--workloads"]),
 }
 WRITING = {"run", "read"}
 

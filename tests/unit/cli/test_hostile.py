@@ -54,6 +54,7 @@ HUMAN = [
     ["run", "p.weir", EVIL],
     ["run", "p.weir", "--param", EVIL],
     ["simulate", "--faults", EVIL],
+    ["simulate", "--workloads", EVIL],
 ]
 MACHINE = [
     ["explain", "p.weir", "--format", "dot"],

@@ -650,6 +650,52 @@ def test_a_line_beyond_the_limit_is_one_bad_row_however_it_comes(tmp_path: Path,
     ]
 
 
+@pytest.mark.parametrize("acks", [False, True])
+def test_rows_that_another_instance_logged_first_are_not_logged_twice(acks: bool) -> None:
+    """Who is told what is durable sends them again; else they are what only this one has."""
+    of = source(f"tcp://127.0.0.1:1{'?acks=yes' if acks else ''}")
+    made: list[Told] = []
+
+    def connect(_host: str, _port: int) -> Told:
+        made.append(Told(lines(0, 3)))
+        return made[-1]
+
+    reading = open_reading(SocketLines(of, of.path, connect), None, 0)
+    assert reading.poll(100, None, 0.0) == Offer(IngressRecord(0, lines(0, 3)))
+    reading.accept(Accept(IngressRecord(0, lines(0, 2))))
+    rows = reading.poll(100, None, 0.0)
+    assert isinstance(rows, Rows) and rows.chunk.stop == 2
+    assert reading.poll(100, None, 0.0) == Offer(IngressRecord(2, lines(0, 3)))
+    assert [c.told for c in made] == ([[b"0\n"], [b"2\n"]] if acks else [[]])
+
+
+class Told:
+    """A connection that gives these bytes at once, and hears how many rows are durable."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.told: list[bytes] = []
+
+    def recv(self, _most: int) -> bytes:
+        return self._data
+
+    def sendall(self, data: bytes) -> None:
+        self.told.append(data)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_file_that_is_not_there_yet_claims_too(tmp_path: Path) -> None:
+    of = source("tail://a.jsonl", ", idle = 20ms")
+    chunks = follow(of, tmp_path)
+    claims = list(islice(chunks, 2))
+    assert [(c.stop, len(c.cti_times)) for c in claims] == [(0, 1), (0, 1)]
+    (tmp_path / "a.jsonl").write_bytes(lines(0, 3))
+    Path(tmp_path / "a.jsonl.end").touch()
+    assert offsets(chunks) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("kind", ["pipe", "folder", "name"])
 def test_what_is_no_file_in_a_folder_is_named(tmp_path: Path, kind: str) -> None:
     """A pipe would be waited for without end."""
