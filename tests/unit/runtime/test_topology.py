@@ -130,10 +130,11 @@ def test_a_back_edge_closes_a_cycle() -> None:
 
 def test_the_ledger_walks_a_cycle_once() -> None:
     made = wire(LOOP, back=("2.0/1.0",))
-    found = restarts(made, {v.id: CheckpointStrategy() for v in made.order}, Ledger())
+    strategies = {v.id: CheckpointStrategy() for v in made.order}
+    found = restarts(made, strategies, Ledger())
     assert set(found.checkpoint) == set(made.vertices)
     assert set(found.needed) == set(made.streams)
-    assert collect(made, Ledger()) == ()
+    assert collect(made, strategies, Ledger()) == ()
 
 
 def test_another_process_gets_the_same_topology() -> None:
