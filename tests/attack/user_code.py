@@ -146,7 +146,7 @@ class Hidden:
 def found_by_check(folder: Path, queries: tuple[str, ...], *options: str) -> str:
     for query in queries:
         written(folder, DEPENDS, query)
-        told = refused(folder, 1, "a second run gave other rows", options=("--check", *options))
+        told = refused(folder, 1, "in a second run it is", options=("--check", *options))
     written(folder, DEPENDS, "SELECT steady(k) AS v FROM A")
     finished(weir_run(folder, "p.weir", "--check", *options))
     return told

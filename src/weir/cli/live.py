@@ -61,6 +61,7 @@ def run_to_end(
     accept_code_changes: bool,
     hosts: int | None,
     grace: str | None,
+    check: bool = False,
     tls: tuple[Path, Path, Path | None] | None = None,
 ) -> RunReport:
     """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
@@ -85,7 +86,7 @@ def run_to_end(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume, accept_code_changes=accept_code_changes,
         settings=LiveSettings(
-            hosts=hosts, manager=ManagerSettings(stop_limit=grace_seconds(grace)),
+            hosts=hosts, manager=ManagerSettings(stop_limit=grace_seconds(grace)), check=check,
             tls=None if tls is None else read_tls(*tls),
         ),
     )  # fmt: skip

@@ -126,7 +126,7 @@ def run(
         Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
     ] = Path(),
     check: Annotated[
-        bool, typer.Option("--check", help="Run twice, and fail where any stream differs.")
+        bool, typer.Option("--check", help="Run again, and fail where any row differs.")
     ] = False,
     as_json: RunJsonOption = False,
     debug: DebugOption = False,
@@ -153,8 +153,6 @@ def run(
             raise Usage("--accept-code-changes belongs to --resume")
         if (tls_cert is None) != (tls_key is None) or (tls_ca and tls_cert is None):
             raise Usage("TLS needs both --tls-cert and --tls-key")
-        if runner is Runner.live and check:
-            raise Usage("--check belongs to --runner local or offline")
         checked = _program(program, param, said)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is Runner.local:
@@ -174,7 +172,7 @@ def run(
             report = run_to_end(
                 checked, store, meter, master=master, settings=settings, directory=directory,
                 cut=cut, parallelism=parallelism, resume=resume, hosts=hosts,
-                accept_code_changes=accept_code_changes, grace=grace,
+                accept_code_changes=accept_code_changes, grace=grace, check=check,
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
             )  # fmt: skip
         else:

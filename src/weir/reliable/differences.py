@@ -13,6 +13,10 @@ from weir.kernels.expressions.evaluation import shown_value
 from weir.reliable.digest import row_hashes
 
 NO_ROW = "no row"
+SUSPICION = (
+    "is a user function not deterministic? It must not depend on hash(), the order of a set, calls "
+    "before, state that it does not declare, the clock, the time zone"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,4 @@ def violation_among(stream: str, first: int, end: int, by: WrittenBy) -> Determi
 def _violation(stream: str, by: WrittenBy, what: str) -> DeterminismViolation:
     runs = f" ({by.operators})" if by.operators else ""
     who = f", written by vertex {by.vertex}{runs}" if by.vertex else ""
-    return DeterminismViolation(
-        f"stream {stream}{who}: {what}; is a user function not deterministic? It must not depend "
-        "on hash(), the order of a set, calls before, state that it does not declare, the clock, "
-        "the time zone"
-    )
+    return DeterminismViolation(f"stream {stream}{who}: {what}; {SUSPICION}")

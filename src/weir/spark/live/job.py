@@ -47,6 +47,7 @@ from weir.runtime.reports import RunReport, SinkTotal, SourceTotal, run_report
 from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
 from weir.runtime.vertices import source_of
+from weir.spark.live.check import check_answer
 from weir.spark.live.flight import ChannelErrors, Client, Security
 from weir.spark.live.host_job import LiveJob, vertex_titles
 from weir.spark.live.hosts import Hosts, Setting, check_spark
@@ -73,6 +74,7 @@ class LiveRun:
     ledger: Ledger
     cut: int | None
     settings: LiveSettings
+    parallelism: int = 1
     log_token: str = ""
     notes: tuple[str, ...] = ()
     """What the story says of the job before it begins."""
@@ -93,16 +95,20 @@ class LiveRun:
         callbacks_of = _of_kind(self.program, "callback:")
         emits = {n: _guarded(o.name, given[o.name]) for n, o in callbacks_of.items()}
         if self.ledger.finished:
-            report = self._report(self.ledger, ())
-            self.objects.delete(sweep(self.objects, self.ledger))
-            return report
+            return self._finished(self.ledger, ())
         ended, machine = self.drive(spark, emits, watch, stop)
         if ended.error:
             raise RunError(ended.error)
         if ended.stopped:
             return None
-        report = self._report(machine.ledger, machine.placements)
-        self.objects.delete(sweep(self.objects, machine.ledger))
+        return self._finished(machine.ledger, machine.placements)
+
+    def _finished(self, ledger: Ledger, placements: Sequence[Placement]) -> RunReport:
+        """Check the answer, if that was asked for, and put the outputs in their places."""
+        if self.settings.check:
+            check_answer(self.program, self.objects, self.directory, self.cut, self.parallelism)
+        report = self._report(ledger, placements)
+        self.objects.delete(sweep(self.objects, ledger))
         return report
 
     def drive(
@@ -201,7 +207,7 @@ def make_live(
     """A run over partitions that are there, in a store that is its own. What the program says of
     hosts counts before `settings`."""
     given = settings or LiveSettings()
-    host = host_settings(program, given.host)
+    host = host_settings(program, replace(given.host, check=given.host.check or given.check))
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
     return LiveRun(
         program, directory, plan, topology, strategies(plan, topology, default_strategy(program)),

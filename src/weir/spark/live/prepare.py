@@ -36,6 +36,7 @@ from weir.reliable.keys import JOB
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.vertices import source_of
+from weir.spark.live.check import refuse_endless
 from weir.spark.live.job import LiveRun, make_live
 from weir.spark.live.settings import LiveSettings
 from weir.spark.offline.frames import all_partitions, frame_sources
@@ -65,6 +66,8 @@ def prepare_live(
     objects = ObjectStore(place, make=not resume)
     found = all_partitions(program, directory)
     refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
+    if settings is not None and settings.check:
+        refuse_endless(found)
     code = program_code(program)
     if resume:
         job, plan = _resumed(objects, program, parallelism)
@@ -88,7 +91,7 @@ def prepare_live(
         # Nobody has begun. Later these may have been collected, and must not be made anew.
         for vertex in _logged(live):
             begin_log(objects, vertex, job.token)
-    return replace(live, log_token=job.token, notes=notes)
+    return replace(live, parallelism=job.decisions.parallelism, log_token=job.token, notes=notes)
 
 
 def _begun(

@@ -56,6 +56,7 @@ def run_live(
     stop: Callable[[], bool] | None = None,
     tls: tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str | Path] | None = None,
     grace: str = GRACE,
+    check: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> RunReport | None:
     """Run a program continuously until its inputs end: a text, a `Path` to one, a checked program,
@@ -73,7 +74,9 @@ def run_live(
     a `LiveProgress`. `tls` has the files of a certificate, its key and, unless it signs itself,
     the authority. `settings` count before what the program SETs: `{"flush_interval": "100ms"}`.
     `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; a job that is resumed
-    keeps its parallelism.
+    keeps its parallelism. With `check` the program runs twice more over the same inputs, which must
+    end by themselves, before the outputs are put in their places; other rows are a
+    DeterminismViolation.
     """
     checked = as_program(program, params=params, directory=directory)
     checked = with_settings(checked, settings or {})
@@ -82,6 +85,7 @@ def run_live(
     how = LiveSettings(
         hosts=hosts,
         manager=ManagerSettings(stop_limit=grace_seconds(grace)),
+        check=check,
         tls=None if tls is None else read_tls(*tls),
     )
     live = prepare_live(

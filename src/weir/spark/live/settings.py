@@ -38,5 +38,7 @@ class LiveSettings:
     address: str | None = None
     """Where hosts and manager listen; by default, on a local master, at sockets in a folder of
     this user's own, or at the loopback address where that cannot be (with TLS, say)."""
+    check: bool = False
+    """Compare the answer with that of two more runs (`check.py`)."""
     tls: Tls | None = None
     """Channels are encrypted with it; see `tls.py`."""
