@@ -396,6 +396,19 @@ def test_a_file_of_a_folder_that_is_needed_and_gone_is_an_error(tmp_path: Path) 
         drained(follow(of, tmp_path, start=6))
 
 
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_file_of_a_folder_that_grew_is_not_read_on(tmp_path: Path, size: int) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for first, name in ((0, "a"), (3, "b")):
+        (folder / f"{name}.jsonl").write_bytes(lines(first, first + 3))
+    (folder / ".end").touch()
+    assert len(values(follow(source("in/"), tmp_path))) == 6
+    (folder / "a.jsonl").write_bytes(lines(0, 5))
+    with pytest.raises(InputError, match=r"a\.jsonl: it has other rows now, and 3 rows"):
+        drained(follow(source("in/"), tmp_path, size=size))
+
+
 @pytest.mark.parametrize("rows", [0, 3])
 def test_a_finite_file_that_became_shorter_is_not_at_its_end(tmp_path: Path, rows: int) -> None:
     path = tmp_path / "a.jsonl"
