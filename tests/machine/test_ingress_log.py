@@ -1,5 +1,7 @@
 """Many instances of one source at its log, and a collector: all that is believed is one story."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -146,3 +148,51 @@ def test_a_record_that_is_another_is_found_by_the_one_behind_it() -> None:
     disk.put(third.key, encode_record(third.key, other))
     with pytest.raises(SnapshotCorrupt, match=f"{end.key} does not follow"):
         replayed(disk, begin, end)
+
+
+# --- zombies -------------------------------------------------------------------------------------
+
+NAMES = map("writer {}".format, count())
+
+
+def written(log: SyncLog, records: int) -> list[ObjectRef]:
+    made = [log.append(offset) for offset in range(records)]
+    return [ref for ref in made if ref is not None]
+
+
+def test_a_zombie_cannot_write_where_a_record_was_collected() -> None:
+    store = SimulatedDisk(np.random.default_rng(0))
+    begin = begin_log(store, "0.0", "job")
+    zombie = SyncLog(store, begin, name=next(NAMES))
+    (first,) = written(zombie, 1)
+    late = SyncLog(store, first, name=next(NAMES))
+    assert late.read() is not None
+    ahead = SyncLog(store, begin, name=next(NAMES))
+    assert ahead.read() is not None
+    *_, last = written(ahead, 5)
+    store.delete(ingress_key("0.0", number) for number in range(number_of(last.key)))
+    with pytest.raises(LogCollected, match="record 1 "):
+        zombie.append(1)  # makes record 2 anew
+    with pytest.raises(LogCollected, match="record 1 "):
+        late.read()  # and nobody believes it
+    with pytest.raises(LogCollected, match="record 0 "):
+        SyncLog(store, begin, name=next(NAMES))
+    after = SyncLog(store, last, name=next(NAMES))
+    assert after.read() is not None and after.read() is None
+    assert after.append(6) and not ahead.append(6)
+    assert ahead.read() is not None
+
+
+def test_a_record_made_anew_is_not_the_one_that_was_there() -> None:
+    store = SimulatedDisk(np.random.default_rng(0))
+    begin = begin_log(store, "0.0", "job")
+    one, other = SyncLog(store, begin, name=next(NAMES)), SyncLog(store, begin, name=next(NAMES))
+    (first,) = written(one, 1)
+    assert other.read() is not None
+    written(other, 3)
+    store.delete(ingress_key("0.0", number) for number in range(4))
+    store.put(ingress_key("0.0", 1), store.get(ingress_key("0.0", 4)) or b"")
+    with pytest.raises(LogCollected):
+        one.append(9)
+    with pytest.raises(LogCollected):
+        SyncLog(store, first, name=next(NAMES))

@@ -194,6 +194,19 @@ def test_a_record_behind_the_end_means_that_rows_are_gone() -> None:
         again.next(Finished())
 
 
+def test_a_claim_before_the_start_was_said_before() -> None:
+    of = source(", idle = 1s")
+    driven = Driven(of)
+    driven.opened()
+    given(driven.next(Rows(rows(0, 2))))
+    driven.next()
+    driven.next(Quiet(2, 0.1), passes=3.0)
+    again = Driven(of, disk=driven.disk, writer="another", offset=4)
+    assert again.opened() == Poll(10, until=2)
+    assert isinstance(again.next(Quiet(2, 0.1)), Accept)
+    assert again.next(Accepted(2, b"")) == Poll(10)
+
+
 def test_offsets_may_have_gaps() -> None:
     of = source(", idle = 1s")
     driven = Driven(of)

@@ -34,7 +34,7 @@ BUGS = (
     Bug("a claim before rows that were given is believed", _MACHINE,
         "if record.offset < self._offset and not again:", "if False:", _SOURCE),
     Bug("a source that goes on says old claims again", _MACHINE,
-        "if record.offset >= self._start:", "if True:", _FOLLOWED),
+        "if record.offset >= self._start:", "if True:", _SOURCE),
     Bug("a chunk names the first record of its log for ever", _MACHINE,
         "        self._record = found.ref\n", "", _SOURCE),
     Bug("a store that fails is asked for ever", _MACHINE,

@@ -115,7 +115,7 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
     with opened(chosen) as (followed, feeds):
         job = make_job(followed, parallelism, rng, wish.strategy)
         truth = truth_of(chosen, parallelism) if chosen.feeds is None else None
-        witness = Witness(truth, job.topology)
+        witness = Witness(truth, job.topology, forgets=faults.harm > 0)
         hosts = wish.hosts if wish.hosts is not None else job.hosts
 
         def watched(job: SimulatedJob) -> SimulatedJob:

@@ -52,15 +52,19 @@ def _row_words(rows: Batch) -> np.ndarray:
 
 class Witness:
     """See the module's docstring. Without a truth (there is none before the log of a followed
-    source is whole) what was read first is what all must read; `unlike` compares it in the end."""
+    source is whole) what was read first is what all must read; `unlike` compares it in the end.
 
-    def __init__(self, truth: Truth | None, topology: Topology) -> None:
+    Where an adversary takes records of a log away that nothing refers to, they were never written,
+    and what was read of them does not count: then (`forgets`) only the outputs can be judged."""
+
+    def __init__(self, truth: Truth | None, topology: Topology, *, forgets: bool = False) -> None:
         self._truth, self._topology = truth, topology
+        self._forgets = truth is None and forgets
         self._first: dict[str, np.ndarray] = {}
         self._read: dict[tuple[str, str], int] = {}
 
     def watch(self, instance: Instance) -> Instance:
-        for cursor in instance.cursors:
+        for cursor in instance.cursors if not self._forgets else ():
             if self._truth is None or cursor.stream in self._truth.streams:
                 cursor.on_read = self._saw
         return instance

@@ -29,14 +29,13 @@ from weir.ingress.connectors.registry import (
     source_start,
 )
 from weir.ingress.connectors.tcp import SocketLines
-from weir.ingress.ingress_log import IngressLog, LogCollected, begin_log, first_record
-from weir.ingress.source_driver import driven_chunks, talked
+from weir.ingress.ingress_log import begin_log, first_record
+from weir.ingress.source_driver import driven_chunks
 from weir.ingress.source_machine import SourceMachine, log_record
 from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Rows
 from weir.ingress.unchanged import FileMark, check_not_shorter, marked_chunks
 from weir.plan.operators import Source
 from weir.reliable.keys import ingress_key, number_of
-from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Store
 from weir.script.program import parse_program
 
@@ -243,68 +242,6 @@ def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
     assert [c.cti_times.tolist() for c in again] == [last.cti_times.tolist()]
 
 
-# --- the log itself ------------------------------------------------------------------------------
-
-
-class SyncLog:
-    """A log and its store, without a source."""
-
-    def __init__(self, store: Store, start: ObjectRef) -> None:
-        self._store = store
-        self._log = IngressLog("0.0", start, writer=uuid4().hex)
-        talked(self._log.begin(), store)
-
-    def read(self) -> IngressRecord | None:
-        found = talked(self._log.read(), self._store)
-        return None if found is None else found.record
-
-    def append(self, offset: int) -> ObjectRef | None:
-        return talked(self._log.append(IngressRecord(offset)), self._store)
-
-
-def written(log: SyncLog, count: int) -> list[ObjectRef]:
-    made = [log.append(offset) for offset in range(count)]
-    return [ref for ref in made if ref is not None]
-
-
-def test_a_zombie_cannot_write_where_a_record_was_collected(tmp_path: Path) -> None:
-    store = ObjectStore(str(tmp_path))
-    begin = begin_log(store, "0.0", "job")
-    zombie = SyncLog(store, begin)
-    (first,) = written(zombie, 1)
-    late = SyncLog(store, first)
-    assert late.read() is not None
-    ahead = SyncLog(store, begin)
-    assert ahead.read() is not None
-    *_, last = written(ahead, 5)
-    store.delete(ingress_key("0.0", number) for number in range(number_of(last.key)))
-    with pytest.raises(LogCollected, match="record 1 "):
-        zombie.append(1)  # makes record 2 anew
-    with pytest.raises(LogCollected, match="record 1 "):
-        late.read()  # and nobody believes it
-    with pytest.raises(LogCollected, match="record 0 "):
-        SyncLog(store, begin)
-    after = SyncLog(store, last)
-    assert after.read() is not None and after.read() is None
-    assert after.append(6) and not ahead.append(6)
-    assert ahead.read() is not None
-
-
-def test_a_record_made_anew_is_not_the_one_that_was_there(tmp_path: Path) -> None:
-    store = ObjectStore(str(tmp_path))
-    begin = begin_log(store, "0.0", "job")
-    one, other = SyncLog(store, begin), SyncLog(store, begin)
-    (first,) = written(one, 1)
-    assert other.read() is not None
-    written(other, 3)
-    store.delete(ingress_key("0.0", number) for number in range(4))
-    store.put(ingress_key("0.0", 1), store.get(ingress_key("0.0", 4)) or b"")
-    with pytest.raises(LogCollected):
-        one.append(9)
-    with pytest.raises(LogCollected):
-        SyncLog(store, first)
-
-
 def test_what_has_no_end_is_for_live_runs(tmp_path: Path) -> None:
     (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
     with pytest.raises(PlanError, match="has no end"):
@@ -396,6 +333,19 @@ def test_a_file_of_a_folder_that_is_needed_and_gone_is_an_error(tmp_path: Path) 
         drained(follow(of, tmp_path, start=4))
     with pytest.raises(InputError, match=r"b\.jsonl: it has fewer rows now"):
         drained(follow(of, tmp_path, start=6))
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_file_of_a_folder_that_grew_is_not_read_on(tmp_path: Path, size: int) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for first, name in ((0, "a"), (3, "b")):
+        (folder / f"{name}.jsonl").write_bytes(lines(first, first + 3))
+    (folder / ".end").touch()
+    assert len(values(follow(source("in/"), tmp_path))) == 6
+    (folder / "a.jsonl").write_bytes(lines(0, 5))
+    with pytest.raises(InputError, match=r"a\.jsonl: it has other rows now, and 3 rows"):
+        drained(follow(source("in/"), tmp_path, size=size))
 
 
 @pytest.mark.parametrize("rows", [0, 3])
