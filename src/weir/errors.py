@@ -20,7 +20,7 @@ from typing import TypeAlias
 from weir.events.printable import visible
 
 SHOWN_BEFORE = 100
-"""Characters of a line that are shown before the place of an error, and about as many behind."""
+"""Characters of a line that are shown before the position of an error, and about as many behind."""
 Position: TypeAlias = tuple[int, int]
 """Line and column in a script, both from 1."""
 
@@ -61,7 +61,7 @@ class ScriptError(WeirError):
     def _render(self) -> str:
         text = f"line {self.line}, column {self.column}: {visible(self.message)}"
         if self.source_line:
-            # Of a very long line, what stands around the place.
+            # Of a very long line, what stands around the position.
             start = max(0, self.column - 1 - SHOWN_BEFORE)
             end = start + 2 * SHOWN_BEFORE
             before = visible(self.source_line[start : self.column - 1])
@@ -97,7 +97,7 @@ class InputError(WeirError):
         self, message: str, *, file: str = "", line: int | None = None, column: str = ""
     ) -> None:
         self.message, self.file, self.line, self.column = message, file, line, column
-        place = ", ".join(
+        where = ", ".join(
             part
             for part in (
                 file,
@@ -106,7 +106,7 @@ class InputError(WeirError):
             )
             if part
         )
-        super().__init__(f"{place}: {message}" if place else message)
+        super().__init__(f"{where}: {message}" if where else message)
 
 
 class RunError(WeirError):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from weir.plan.program import Program
     from weir.runtime.reports import RunReport
 
-StorePlace = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
+StoreLocation = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
 
 FOLLOW_EVERY = 0.2
 
@@ -113,7 +113,7 @@ def _told_warnings() -> Iterator[None]:
         yield
 
 
-def status(store: StorePlace, as_json: JsonOption = False, debug: DebugOption = False) -> None:
+def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption = False) -> None:
     """Show how a live job is: its vertices, hosts, rates, lag and positions; or how it ended.
 
     Example: [bold]weir status /var/weir/clicks --json[/bold]
@@ -184,7 +184,7 @@ def _show_table(table: Table) -> None:
 
 
 def story(
-    store: StorePlace,
+    store: StoreLocation,
     vertex: Annotated[
         str | None, typer.Argument(metavar="[VERTEX]", help="As in `weir status`; all without it.")
     ] = None,
@@ -215,7 +215,7 @@ def story(
 
 
 def store(
-    place: StorePlace,
+    location: StoreLocation,
     verify: Annotated[
         bool, typer.Option("--verify", help="Read everything, and say what is lost or changed.")
     ] = False,
@@ -233,14 +233,14 @@ def store(
         from weir.job.kept import kept_objects
 
         if verify:
-            _verify(place, as_json)
+            _verify(location, as_json)
             return
-        found = kept_objects(_opened(place))
+        found = kept_objects(_opened(location))
         if as_json:
             put_json([msgspec.to_builtins(k) for k in found])
             return
         if not found:
-            raise Usage(f"there is no live job in '{place}'")
+            raise Usage(f"there is no live job in '{location}'")
         table = Table("kind", "of", "objects", "bytes", "why", box=None)
         for kept in found:
             cells = (kept.kind, kept.of, f"{kept.objects:,}", f"{kept.bytes:,}", kept.why)
@@ -249,11 +249,11 @@ def store(
         say(f"{sum(k.bytes for k in found):,} bytes in all")
 
 
-def _verify(place: str, as_json: bool) -> None:
+def _verify(location: str, as_json: bool) -> None:
     from weir.job.verifying import verify_store
 
     with counting("objects checked", quiet=as_json) as progress:
-        found = verify_store(_opened(place), progress)
+        found = verify_store(_opened(location), progress)
     if as_json:
         put_json(msgspec.to_builtins(found))
     else:
@@ -277,7 +277,7 @@ class Kind(StrEnum):
 
 
 def read(
-    place: StorePlace,
+    location: StoreLocation,
     output: Annotated[
         str | None, typer.Argument(metavar="[OUTPUT]", help="The output; all are listed without.")
     ] = None,
@@ -306,7 +306,7 @@ def read(
     with clean_errors(debug):
         from weir.job.committed import OutputReader, manifests
 
-        store = _opened(place)
+        store = _opened(location)
         if output is None:
             if follow or to or since:
                 raise Usage("--follow, --since and --to want an OUTPUT")
@@ -350,11 +350,11 @@ def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
     say(f"weir: {since} commits", err=True)
 
 
-def _opened(place: str) -> ObjectStore:
+def _opened(location: str) -> ObjectStore:
     from weir.files.object_store import existing_store
 
     try:
-        return existing_store(place)
+        return existing_store(location)
     except RunError as error:
         raise Usage(str(error)) from error
 

@@ -299,12 +299,12 @@ def _judge(case: ConformanceCase, trial: Trial, outcome: Outcome) -> str:
 
 
 def _judge_error(case: ConformanceCase, message: str, where: str = "") -> str:
-    place = f"({where}) " if where else ""
+    setting = f"({where}) " if where else ""
     told = " ".join(message.split())
     if case.error is None:
-        return f"{place}wanted {len(case.expected or ())} rows, came an error: {told}"
+        return f"{setting}wanted {len(case.expected or ())} rows, came an error: {told}"
     if case.error.lower() not in message.lower():
-        return f"{place}wanted an error with {case.error!r}, came: {told}"
+        return f"{setting}wanted an error with {case.error!r}, came: {told}"
     return ""
 
 

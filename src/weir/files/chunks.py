@@ -53,7 +53,7 @@ class Chunk:
     """Some rows of a partition.
 
     `rows` has the columns that are needed; `offsets` and `lines` (None for files without lines)
-    are theirs. CTI number i stands before row `cti_places[i]` of the chunk. `stop` is the offset
+    are theirs. CTI number i stands before row `cti_indexes[i]` of the chunk. `stop` is the offset
     of the first row behind the chunk, `read` how much of the partition's `size` is behind us.
     """
 
@@ -62,7 +62,7 @@ class Chunk:
     stop: int
     lines: Int64s | None = None
     cti_times: Int64s = field(default_factory=lambda: NO_TIMES)
-    cti_places: Int64s = field(default_factory=lambda: NO_TIMES)
+    cti_indexes: Int64s = field(default_factory=lambda: NO_TIMES)
     bad: tuple[BadRow, ...] = ()
     read: int = 0
     resume: bytes | None = None

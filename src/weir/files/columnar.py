@@ -76,8 +76,8 @@ class ArrowFile(DataFile):
             with _names_the_file(self.name):
                 found = _ipc(source, self.name, None).schema
                 columns = _columns_to_read(found, self)
-                places = [found.get_field_index(name) for name, _ in columns]
-            reader = _ipc(source, self.name, places if len(places) < len(found) else None)
+                indexes = [found.get_field_index(name) for name, _ in columns]
+            reader = _ipc(source, self.name, indexes if len(indexes) < len(found) else None)
             yield from _chunks(self, self._batches(source, reader), columns, size, start)
 
     def _batches(self, source: Bytes, reader: IpcReader) -> Batches:
@@ -179,8 +179,8 @@ def _opened(data: DataFile) -> pq.ParquetFile:
         )
 
 
-def _ipc(source: Bytes, name: str, places: list[int] | None) -> IpcReader:
-    options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
+def _ipc(source: Bytes, name: str, indexes: list[int] | None) -> IpcReader:
+    options = pa.ipc.IpcReadOptions(included_fields=indexes, use_threads=False)
     source.seek(0)
     is_file = source.read(len(_ARROW_FILE)) == _ARROW_FILE
     source.seek(0)
@@ -213,11 +213,11 @@ def _always_fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _check(found: pa.Schema, columns: Columns, file: str) -> None:
     for name, dtype in columns:
-        places = found.get_all_field_indices(name)
-        if len(places) != 1:
-            message = f"the file has this column {len(places)} times, not once"
+        indexes = found.get_all_field_indices(name)
+        if len(indexes) != 1:
+            message = f"the file has this column {len(indexes)} times, not once"
             raise InputError(message, file=file, column=name)
-        kind = found.field(places[0]).type
+        kind = found.field(indexes[0]).type
         if not _widens(kind, dtype):
             message = f"wanted {type_name(dtype)}, the file has {type_name(kind)}"
             raise InputError(message, file=file, column=name)

@@ -184,8 +184,8 @@ class _Collected:
 
     def take(self, rows: Batch, often: Int64s) -> None:
         self._count += int(often.sum())
-        places = np.repeat(np.arange(len(rows)), np.minimum(often, SHOWN_ROWS))
-        record = self._form.record(rows.take(places[: SHOWN_ROWS - len(self._rows)]))
+        indexes = np.repeat(np.arange(len(rows)), np.minimum(often, SHOWN_ROWS))
+        record = self._form.record(rows.take(indexes[: SHOWN_ROWS - len(self._rows)]))
         columns: Sequence[list[object]] = [json_values(c) for c in record.columns]
         names = record.schema.names
         self._rows += [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -56,7 +56,7 @@ class Block:
         return (
             self.lines[kept].tolist(),
             [texts[i][: limit + 1] if i in too_long else texts[i] for i in kept],
-            frozenset(place for place, i in enumerate(kept) if i in too_long),
+            frozenset(index for index, i in enumerate(kept) if i in too_long),
         )
 
     def between(self, first: int, stop: int) -> Block:
@@ -65,8 +65,8 @@ class Block:
             return self
         begin, ends = int(self.ends[first - 1]) if first else 0, self.ends[first:stop]
         end = int(ends[-1])
-        place = self.stop - (len(self.data) - end)
-        return Block(self.data[begin:end], ends - begin, self.lines[first:stop], place)
+        position = self.stop - (len(self.data) - end)
+        return Block(self.data[begin:end], ends - begin, self.lines[first:stop], position)
 
     def parts(self, size: int) -> Iterator[Block]:
         """At most `size` records at a time."""

@@ -53,7 +53,7 @@ class LineScanner:
         self._ends = np.cumsum([len(name) for name in names])
         kinds = (*(KINDS[dtype] for _, dtype in columns), *(REFUSED for _ in refused))
         self._kinds = np.array(kinds, dtype=np.int64)
-        self._places = {name: i for i, (name, _) in enumerate(columns) if name in wanted}
+        self._column_indexes = {name: i for i, (name, _) in enumerate(columns) if name in wanted}
 
     def texts(self, data: bytes, lines: int) -> dict[str, pa.Array] | None:
         """The columns of so many lines; None if they are not as the contract says."""
@@ -64,13 +64,13 @@ class LineScanner:
         if not scan_lines(characters, self._names, self._ends, self._kinds, WORDS, begins, ends):
             return None
         return {
-            name: _gathered(characters, begins[place], ends[place])
-            for name, place in self._places.items()
+            name: _gathered(characters, begins[index], ends[index])
+            for name, index in self._column_indexes.items()
         }
 
 
 def _gathered(characters: npt.NDArray[np.uint8], begins: Int64s, ends: Int64s) -> pa.Array:
-    """The texts between these places; NULL where one begins at 0, as none can."""
+    """Gather the texts between these positions; NULL where one begins at 0, as none can."""
     offsets = np.zeros(len(begins) + 1, dtype=np.int64)
     np.cumsum(ends - begins, out=offsets[1:])
     data = np.empty(offsets[-1], dtype=np.uint8)

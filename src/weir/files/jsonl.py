@@ -136,11 +136,10 @@ class JsonLines(DataFile):
         records, ctis = _one_by_one(decoder, block, self.max_record, self.columns)
         skipped = min(max(start - first, 0), len(records))
         kept = [(time, at - skipped) for time, at in ctis if first + at >= start]
-        times = np.array(kept, dtype=np.int64).reshape(-1, 2)
+        times, indexes = np.array(kept, dtype=np.int64).reshape(-1, 2).T
         records = records.since(skipped)
         typed = self._typed(records.readable())
-        places = (times[:, 0], times[:, 1])
-        return exact_chunk(self, records, typed, first + skipped, places, block.stop)
+        return exact_chunk(self, records, typed, first + skipped, (times, indexes), block.stop)
 
     def _typed(self, rows: Sequence[msgspec.Struct]) -> Typed:
         return {
@@ -184,10 +183,10 @@ def _one_by_one(
     faults: dict[int, tuple[str, str]] = {}
     ctis: Ctis = []
     nothing = decoder.decode(b"{}")
-    for place, (number, line) in enumerate(zip(numbers, lines, strict=True)):
+    for index, (number, line) in enumerate(zip(numbers, lines, strict=True)):
         row = nothing
-        if place in long_faults:
-            faults[len(data)] = long_faults[place]
+        if index in long_faults:
+            faults[len(data)] = long_faults[index]
         elif is_too_deep(line):
             faults[len(data)] = ("", f"nested deeper than {MAX_NESTING} levels")
         else:
@@ -275,8 +274,8 @@ def _value_form(dtype: pa.DataType) -> Any:
     return _FORMS[dtype]
 
 
-def _field(rows: Sequence[msgspec.Struct | None], place: int) -> list[object]:
-    name = f"f{place}"
+def _field(rows: Sequence[msgspec.Struct | None], index: int) -> list[object]:
+    name = f"f{index}"
     return [None if row is None else getattr(row, name) for row in rows]
 
 

@@ -37,27 +37,30 @@ _NO_KEY = re.compile(r"(^|/)(\.{0,2})(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class ObjectStore:
-    """See the module's docstring. `place` is a folder or a URL; a folder is made if there is none,
-    unless somebody only reads."""
+    """A store of objects in a folder or a bucket, by the contract of `reliable/store.py`.
 
-    def __init__(self, place: str, *, make: bool = True) -> None:
-        self.place = place
-        self._folder = folder_of(place)
+    `location` is a folder or a URL. A folder that is not there is made, unless `make` is False
+    (for those who only read).
+    """
+
+    def __init__(self, location: str, *, make: bool = True) -> None:
+        self.location = location
+        self._folder = folder_of(location)
         self._own: OwnFolder | None = None
         self._lock = threading.Lock()
         self._swept_at = 0.0
         try:
             if self._folder is None:
-                self._store = from_url(place)
+                self._store = from_url(location)
                 return
             if make:
                 self._folder.parent.mkdir(parents=True, exist_ok=True)
                 self._folder.mkdir(0o700, exist_ok=True)
             elif not self._folder.is_dir():
-                raise RunError(f"there is no store '{place}'")
+                raise RunError(f"there is no store '{location}'")
             self._store = LocalStore(self._folder)
         except (BaseError, OSError, ValueError) as error:
-            raise RunError(f"cannot use '{place}' as a store: {_why(error)}") from error
+            raise RunError(f"cannot use '{location}' as a store: {_why(error)}") from error
 
     def put(self, key: str, body: Body, *, new: bool = False) -> None:
         _check(key)
@@ -70,7 +73,9 @@ class ObjectStore:
         except AlreadyExistsError as error:
             raise ObjectExists(key) from error
         except (BaseError, OSError) as error:
-            raise RunError(f"{key} cannot be written to '{self.place}': {_why(error)}") from error
+            raise RunError(
+                f"{key} cannot be written to '{self.location}': {_why(error)}"
+            ) from error
 
     def _put_durably(self, folder: Path, key: str, body: Body, *, new: bool) -> None:
         written = os.path.join(self._own_folder(folder), uuid4().hex)
@@ -120,7 +125,7 @@ class ObjectStore:
         except (NotFoundError, FileNotFoundError):
             return None
         except (BaseError, OSError) as error:
-            raise RunError(f"{key} cannot be read from '{self.place}': {_why(error)}") from error
+            raise RunError(f"{key} cannot be read from '{self.location}': {_why(error)}") from error
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
@@ -131,7 +136,7 @@ class ObjectStore:
                 continue
             except (BaseError, OSError) as error:
                 why = _why(error)
-                raise RunError(f"{key} cannot be deleted in '{self.place}': {why}") from error
+                raise RunError(f"{key} cannot be deleted in '{self.location}': {why}") from error
 
     def list(self, prefix: str = "") -> list[str]:
         return [key for key, _ in self.sizes(prefix)]
@@ -149,29 +154,29 @@ class ObjectStore:
                     for meta in page
                 ]
         except (BaseError, OSError) as error:
-            raise RunError(f"'{self.place}' cannot be listed: {_why(error)}") from error
+            raise RunError(f"'{self.location}' cannot be listed: {_why(error)}") from error
         return sorted((k, s) for k, s in found if k.startswith(prefix))
 
 
-def existing_store(place: str) -> ObjectStore:
+def existing_store(location: str) -> ObjectStore:
     """A store that is there already: who only reads makes no folder."""
-    return ObjectStore(place, make=False)
+    return ObjectStore(location, make=False)
 
 
-def folder_of(place: str) -> Path | None:
+def folder_of(location: str) -> Path | None:
     """The folder that a store lies in, absolute; None for a bucket.
 
     >>> folder_of("s3://bucket/job"), folder_of("file:///var/job")
     (None, PosixPath('/var/job'))
     """
-    url = _URL.match(place)
+    url = _URL.match(location)
     if url is not None and url[0].lower() != "file://":
         return None
-    if "\0" in place or not place:
-        raise RunError(f"cannot use '{place}' as a store: that is no path")
-    folder = Path(place[len(url[0]) if url else 0 :]).absolute()
+    if "\0" in location or not location:
+        raise RunError(f"cannot use '{location}' as a store: that is no path")
+    folder = Path(location[len(url[0]) if url else 0 :]).absolute()
     if len(folder.parts) > DEEPEST:
-        raise RunError(f"cannot use '{place}' as a store: its path has too many parts")
+        raise RunError(f"cannot use '{location}' as a store: its path has too many parts")
     return folder
 
 

@@ -158,5 +158,5 @@ def _final_rows(owners: Int64s, open_runs: Sequence[int]) -> int:
     if not open_runs:
         return len(owners)
     last = np.full(int(max(owners.max(), max(open_runs))) + 1, -1, dtype=np.int64)
-    last[owners] = np.arange(len(owners))  # of several writes to one place the last one stays
+    last[owners] = np.arange(len(owners))  # of several writes to one index the last one stays
     return int(last[list(open_runs)].min()) + 1

@@ -1,7 +1,7 @@
 """Text files: lines to records to chunks, for all formats that are made of lines.
 
 A record is what becomes one data row. Each format says how lines become records and records
-columns; numbering, places and bad rows are the same for all, and here.
+columns; offsets, line numbers and bad rows are the same for all, and are made here.
 
 A format reads a block of records in one of two ways. The *plain* way is vectorised and gives up
 (None) at anything out of the ordinary: a bad row, a CTI, a blank line. The *exact* way takes one
@@ -153,14 +153,14 @@ def exact_chunk(
                 fits[row] = False
     kept = readable[fits]
     rows = _rows(file, typed)
-    times, places = ctis
+    times, indexes = ctis
     return Chunk(
         rows if fits.all() else rows.filter(pa.array(fits)),
         kept + first,
         first + count,
         np.array(records.lines, dtype=np.int64)[kept],
         times,
-        np.searchsorted(kept, places).astype(np.int64),
+        np.searchsorted(kept, indexes).astype(np.int64),
         tuple(sorted(bad, key=lambda b: b.offset)),
         read,
     )

@@ -51,8 +51,8 @@ def late_schema(source: Source) -> Schema:
     """The LATE stream: the rows with the lifetimes they came with, their places, and the time
     that the partition had reached."""
     below = schema(source)
-    place = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("now", below.time))
-    return Schema((*below.columns, *place), below.time)
+    origin = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("now", below.time))
+    return Schema((*below.columns, *origin), below.time)
 
 
 def bad_schema(source: Source) -> Schema:
@@ -61,8 +61,8 @@ def bad_schema(source: Source) -> Schema:
     They have no lifetime of their own: as events they are points at their offset, and outputs
     leave that out.
     """
-    place = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("column", STRING))
-    return Schema((*place, ("row", STRING), ("reason", STRING)), BIGINT)
+    origin = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("column", STRING))
+    return Schema((*origin, ("row", STRING), ("reason", STRING)), BIGINT)
 
 
 class Ingress:
@@ -120,7 +120,7 @@ class Ingress:
     def _all_good(self, chunk: Chunk) -> Admitted | None:
         """The common case in one pass: every row is an event, on time. None where it is not so."""
         options = self.source.options
-        if chunk.bad or len(chunk.cti_places):
+        if chunk.bad or len(chunk.cti_indexes):
             return None
         vs = ticks(chunk.rows.column(options.vs))
         lifetime = 1 if options.lifetime is None else options.lifetime
@@ -167,8 +167,8 @@ class Ingress:
             reason = f"the end {values[column]} is not behind the start {values[options.vs]}"
         else:
             column, reason = options.vs, f"no time is left behind the start {values[options.vs]}"
-        place = int(chunk.offsets[row]), chunk.line(row)
-        return BadRow(*place, column, shown(repr(values)), reason)
+        offset, line = int(chunk.offsets[row]), chunk.line(row)
+        return BadRow(offset, line, column, shown(repr(values)), reason)
 
     def _now_before(self, chunk: Chunk, vs: Int64s, bad: Bools) -> Int64s:
         """`now` before each row, and behind the last one."""
@@ -178,7 +178,7 @@ class Ingress:
         # vs − delay, but not below the smallest time
         reached = np.where(bad, START, np.maximum(vs, START + delay) - delay)
         now[1:] = reached
-        np.maximum.at(now, chunk.cti_places, chunk.cti_times)
+        np.maximum.at(now, chunk.cti_indexes, chunk.cti_times)
         return np.maximum.accumulate(now)
 
     def _raise_first(
@@ -218,8 +218,8 @@ class Ingress:
 
     def _batch(self, chunk: Chunk, vs: Int64s, ve: Int64s) -> Batch:
         columns = self._payload(chunk)
-        place = (self.source.index << PARTITION_BITS) | self.partition
-        origin = (np.full(len(vs), place, dtype=np.int64), chunk.offsets)
+        partition = (self.source.index << PARTITION_BITS) | self.partition
+        origin = (np.full(len(vs), partition, dtype=np.int64), chunk.offsets)
         return Batch(vs, ve, columns, origin)
 
     def _payload(self, chunk: Chunk) -> tuple[pa.Array, ...]:
@@ -237,13 +237,13 @@ class Ingress:
             return self._no_late
         rows = np.flatnonzero(dropped)
         payload = (column.take(pa.array(rows)) for column in self._payload(chunk))
-        place = (
+        origin = (
             pa.repeat(self.file, len(rows)),
             pa.array(chunk.offsets[rows]),
             pa.array([chunk.line(int(row)) for row in rows], BIGINT),
             times(before[rows], schema(self.source).time),
         )
-        return Batch(vs[rows], ve[rows], (*payload, *place))
+        return Batch(vs[rows], ve[rows], (*payload, *origin))
 
     def _bad_batch(self, bad: Sequence[BadRow]) -> Batch:
         if not bad:

@@ -52,7 +52,7 @@ class MemoryPartition:
                 np.arange(start, stop),
                 stop,
                 cti_times=self._cti_times[inside],
-                cti_places=self._cti_places[inside] - start,
+                cti_indexes=self._cti_places[inside] - start,
                 read=stop,
             )
             if is_last:

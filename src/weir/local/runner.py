@@ -83,7 +83,7 @@ class LocalRun:
         self._size = cut or CHUNK_ROWS
         self._keep = keep
         self.topology = make_topology(self.plan, self.plan.vertex_counts(self._partition_count))
-        # What there is to do: the inputs of each vertex, by its place in the order, that have
+        # What there is to do: the inputs of each vertex, by its index in the order, that have
         # something new, and the streams that were written.
         self._ready: dict[int, set[int]] = {}
         self._written: set[MemoryStream] = set()
@@ -124,10 +124,10 @@ class LocalRun:
     def _watch_streams(self) -> None:
         for stream in self.streams.values():
             stream.watch(partial(self._written.add, stream))
-        for place, spec in enumerate(self.topology.order):
+        for index, spec in enumerate(self.topology.order):
             if spec.kind != "sink":
                 for number, name in enumerate(spec.inputs):
-                    self.streams[name].watch(partial(self._note, place, number))
+                    self.streams[name].watch(partial(self._note, index, number))
 
     def make(self, spec: VertexSpec) -> Vertex | SourceVertex:
         """A fresh instance of a vertex, at the beginning of its inputs."""
@@ -190,9 +190,9 @@ class LocalRun:
     def work_off(self) -> None:
         """Let the vertices work until nothing is left to read, in order."""
         while self._ready:
-            place = min(self._ready)
-            numbers = sorted(self._ready.pop(place))
-            vertex = self.vertices[self.topology.order[place].id]
+            index = min(self._ready)
+            numbers = sorted(self._ready.pop(index))
+            vertex = self.vertices[self.topology.order[index].id]
             assert isinstance(vertex, Vertex)
             while vertex.execute(numbers):
                 pass
@@ -204,8 +204,8 @@ class LocalRun:
             for stream in written:
                 stream.collect_read()
 
-    def _note(self, place: int, number: int) -> None:
-        self._ready.setdefault(place, set()).add(number)
+    def _note(self, index: int, number: int) -> None:
+        self._ready.setdefault(index, set()).add(number)
 
     @property
     def state_rows(self) -> int:

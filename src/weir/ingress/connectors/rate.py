@@ -67,20 +67,20 @@ class GeneratedRows:
     def chunk(self, first: int, stop: int) -> Chunk:
         numbers = np.arange(first, stop)
         columns = {
-            name: self._column(name, dtype, place, numbers)
-            for place, (name, dtype) in enumerate(self.source.declared)
+            name: self._column(name, dtype, index, numbers)
+            for index, (name, dtype) in enumerate(self.source.declared)
         }
         rows = pa.RecordBatch.from_pydict(columns)
         return Chunk(rows, numbers, stop, read=stop)
 
-    def _column(self, name: str, dtype: pa.DataType, place: int, numbers: Int64s) -> pa.Array:
+    def _column(self, name: str, dtype: pa.DataType, index: int, numbers: Int64s) -> pa.Array:
         if name == self.source.options.vs:
             ticks = self.start + (numbers * (1e6 / self.per_second)).astype(np.int64)
             return times(ticks, dtype)
         if name == "value":
             return pa.array(numbers).cast(dtype)
         word, _ = hash_rows(
-            [pa.array(numbers), pa.array(np.full(len(numbers), place))], len(numbers)
+            [pa.array(numbers), pa.array(np.full(len(numbers), index))], len(numbers)
         )
         spread = pa.array((word % np.uint64(self.keys)).astype(np.int64))
         match dtype:

@@ -93,11 +93,11 @@ def rows_of(record: pa.RecordBatch) -> Iterator[BlockRow]:
     """The rows of an exchange that Spark hands over."""
     numbers = [record.column(i).to_pylist() for i in range(3)]
     blocks = record.column(3)
-    for row, (partition, place, first_vs) in enumerate(zip(*numbers, strict=True)):
+    for row, (partition, input_index, first_vs) in enumerate(zip(*numbers, strict=True)):
         block = blocks[row].as_buffer()
         # NumPy wants numbers aligned. A block's size is a multiple of 8, so all are where one is.
         yield BlockRow(
-            partition, place, first_vs, block.to_pybytes() if block.address % 8 else block
+            partition, input_index, first_vs, block.to_pybytes() if block.address % 8 else block
         )
 
 
@@ -110,9 +110,9 @@ class Blocks:
         self._block_bytes, self._held_bytes = block_bytes, held_bytes
         self._held = 0
 
-    def stream(self, partition: int, place: int) -> BlockStream:
+    def stream(self, partition: int, input_index: int) -> BlockStream:
         """A stream to one input of a vertex."""
-        made = BlockStream(self, partition, place, self._block_bytes)
+        made = BlockStream(self, partition, input_index, self._block_bytes)
         self._streams.append(made)
         return made
 
@@ -144,8 +144,8 @@ class BlockStream:
     CTIs are not written: the order of blocks by `first_vs` says as much.
     """
 
-    def __init__(self, out: Blocks, partition: int, place: int, block_bytes: int) -> None:
-        self._out, self._partition, self._place = out, partition, place
+    def __init__(self, out: Blocks, partition: int, input_index: int, block_bytes: int) -> None:
+        self._out, self._partition, self._input = out, partition, input_index
         self._block_bytes = block_bytes
         self._waiting: list[Batch] = []
         self.held_bytes = 0
@@ -168,7 +168,7 @@ class BlockStream:
         size, self._waiting, self.held_bytes = self.held_bytes, [], 0
         for piece in _pieces(rows, self._block_bytes):
             first = int(np.min(piece.vs))
-            self._out.add(BlockRow(self._partition, self._place, first, encode(piece)))
+            self._out.add(BlockRow(self._partition, self._input, first, encode(piece)))
         self._out.hold(-size)
 
 

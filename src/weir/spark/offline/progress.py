@@ -155,9 +155,9 @@ def job_progress(job: Job, size: int, news: Sequence[News]) -> Progress:
     now = [n for n in news if n.wave + n.is_source == wave]
     running = [n.reached for n in now if not n.ended]
     done = _share(sum(n.read for n in news if n.is_source), size)
-    for number, places in enumerate(job.waves, 1):
+    for number, groups in enumerate(job.waves, 1):
         ended = sum(n.ended for n in news if n.wave == number and not n.is_source)
-        done += _share(ended, len(places))
+        done += _share(ended, len(groups))
     steps = len(job.waves) + 1
     events = sum(n.events for n in news if n.is_source)
     parts = 1_000_000
