@@ -93,7 +93,8 @@ class ArrowFile(DataFile):
 
 @contextmanager
 def _names_the_file(name: str) -> Iterator[None]:
-    """Around calls of Arrow alone: what it says of a file is an InputError that names it."""
+    """Turn what Arrow raises about a file into an InputError that names it. Only calls of Arrow
+    stand inside."""
     try:
         yield
     except WeirError:
@@ -113,7 +114,8 @@ def _damaged(error: Exception, name: str) -> InputError:
 
 
 def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
-    """The batches, of which each is whole; InputError at the first that is not."""
+    """Give the batches one by one after checking that each is whole; raise InputError at the first
+    that is not."""
     batches = iter(batches)
     while True:
         with _names_the_file(name):
@@ -126,7 +128,7 @@ def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordB
 
 @dataclass(frozen=True, slots=True)
 class ArrivingBatches(DataFile):
-    """Record batches of unknown number that come from elsewhere, as a partition read once."""
+    """Reads record batches that come from elsewhere, their number unknown, once as a partition."""
 
     batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
 
@@ -143,7 +145,7 @@ class ArrivingBatches(DataFile):
 
 
 def stored_schema(file: str) -> pa.Schema:
-    """The columns that a Parquet or Arrow file says it has."""
+    """Return the columns that a Parquet or Arrow file says it has."""
     if file.lower().endswith(".parquet"):
         with closing(_opened(ParquetFile(file, ()))) as opened, _names_the_file(file):
             return opened.schema_arrow
@@ -152,9 +154,9 @@ def stored_schema(file: str) -> pa.Schema:
 
 
 def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[str]) -> int:
-    """At most `size` rows, fewer where so many would be larger than the limit by what the file
-    says of itself. Values of which each is stored once, however often it comes, are larger when
-    they are read: `_chunks` sees to them."""
+    """Return `size`, or fewer rows where so many would be larger than the limit by what the file
+    says of itself. Values that are stored once and come often are larger when they are read:
+    `_chunks` sees to those."""
     for i in range(found.num_row_groups):
         group = found.row_group(i)
         if group.total_byte_size * size <= limit * group.num_rows:
@@ -193,8 +195,8 @@ def _ipc(source: Bytes, name: str, indexes: list[int] | None) -> IpcReader:
 
 
 def _columns_to_read(found: pa.Schema, file: DataFile) -> Columns:
-    """The needed columns, and those in which a value may not fit; InputError if one is not
-    there or has another type, needed or not."""
+    """Return the needed columns and those in which a value may not fit. Raise InputError if a
+    declared column is missing or has another type, needed or not."""
     _check(found, file.columns, file.name)
     return [
         (name, dtype)
@@ -280,7 +282,7 @@ def _chunks(
 
 
 def _bytes(batch: pa.RecordBatch) -> int:
-    """About how large the rows are once every value stands for itself."""
+    """Estimate how large the rows are once every value stands for itself."""
     total = 0
     for column in batch.columns:
         if pa.types.is_dictionary(column.type):

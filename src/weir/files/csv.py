@@ -45,7 +45,7 @@ _BESIDE_QUOTES[list(b',\r\n"')] = True
 
 
 class CsvFile(DataFile):
-    """A `.csv` file as a partition."""
+    """Reads a `.csv` file as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with open(self.path, "rb") as file:
@@ -64,7 +64,7 @@ class CsvFile(DataFile):
                     yield chunk
 
     def _looked_at(self, names: Fields) -> dict[str, int]:
-        """Where the columns stand that are read or could misfit; a text never does."""
+        """Return the index of each column that is read or could misfit; a text never misfits."""
         indexes = _column_indexes(names, self.columns, self.name)
         return {n: indexes[n] for n, dtype in self.columns if self.needs(n) or dtype != STRING}
 
@@ -93,7 +93,8 @@ class CsvFile(DataFile):
 
 
 def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
-    """The names in the first record that is not blank, and how many lines were read."""
+    """Read the names in the first record that is not blank; return them and how many lines were
+    read."""
     parts: list[bytes] = []
     size = quotes = lines = 0
     while line := file.readline(limit + 2 - size):
@@ -117,7 +118,7 @@ def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
 
 
 def _split(text: str) -> Fields | None:
-    """The fields of a record, or None when its quotes are wrong."""
+    """Split a record into its fields; return None when its quotes are wrong."""
     line = text.rstrip("\r\n")
     if '"' not in line:
         return [field or None for field in line.split(",")]
@@ -177,7 +178,8 @@ def _column_indexes(names: Fields, columns: Columns, file: str) -> dict[str, int
 def _plain_texts(
     block: Block, indexes: Mapping[str, int], width: int
 ) -> dict[str, pa.Array] | None:
-    """The fields of a block in which Arrow sees the very records that `_split` sees."""
+    """Return the fields of a block by column, if Arrow sees the very records that `_split` sees;
+    else None."""
     data = block.data
     # Arrow skips a byte order mark, takes a lone \r for a line end and any quotes; in one column
     # a line of blanks is a row to it.
@@ -215,7 +217,7 @@ def _plain_texts(
 
 
 def _quotes_fit(data: bytes) -> bool:
-    """Whether quotes stand around fields only, or doubled inside of quoted ones."""
+    """Say whether quotes stand around fields only, or doubled inside of quoted ones."""
     characters = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
     quotes = np.flatnonzero(characters == ord('"'))
     beside = np.concatenate((quotes[::2] - 1, quotes[1::2] + 1))
