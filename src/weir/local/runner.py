@@ -1,4 +1,4 @@
-"""The local runner: a staged plan in one process, one vertex at a time, without threads.
+"""The local runner runs a staged plan in one process, one vertex at a time, without threads.
 
 A debugger can step through it: `LocalRun.step` reads one chunk of the source that is furthest
 behind and lets every vertex work off what that made available, in the topology's order. Which
@@ -39,7 +39,7 @@ Emit = Callable[[int, Batch], None]
 
 
 class Egress:
-    """The reader of an output: hands rows on and keeps the digest."""
+    """Reads the streams of an output: hands rows on and keeps the digest."""
 
     def __init__(self, output: Output, streams: Sequence[MemoryStream], emit: Emit) -> None:
         self.output = output
@@ -60,7 +60,7 @@ class Egress:
 
 
 class LocalRun:
-    """A run that can be stepped; see the module's docstring."""
+    """Runs a program step by step, as the module says."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class LocalRun:
         optimise: bool = True,
         keep: bool = False,
     ) -> None:
-        """`partitions` of every source by name, one `emit` for each output. `check` keeps ordered
-        checksums of all streams, and compares rows that are written again; `traces` see all rows;
-        `keep` never collects what was read."""
+        """Make the vertices and streams. `partitions` has those of every source by name, `emits`
+        one function for each output. `check` keeps ordered checksums of all streams, and compares
+        rows that are written again; `traces` see all rows; `keep` never collects what was read."""
         self.plan: StagedPlan = cut_stages(rewrite(program) if optimise else program, parallelism)
         self._partitions = partitions
         self._size = cut or CHUNK_ROWS
@@ -130,7 +130,7 @@ class LocalRun:
                     self.streams[name].watch(partial(self._note, index, number))
 
     def make(self, spec: VertexSpec) -> Vertex | SourceVertex:
-        """A fresh instance of a vertex, at the beginning of its inputs."""
+        """Make a fresh instance of a vertex, at the beginning of its inputs."""
         if spec.kind == "source":
             name = self._partition(spec).name
             return make_source_vertex(self.plan, spec, name, self.streams)
@@ -156,6 +156,7 @@ class LocalRun:
     # --- running -----------------------------------------------------------------------------
 
     def run(self, progress: OnProgress | None = None) -> None:
+        """Step until all inputs have ended; tell `progress` after each step."""
         while self.step():
             if progress is not None:
                 progress(self.progress)
@@ -213,7 +214,7 @@ class LocalRun:
 
     @property
     def checksums(self) -> dict[StreamId, str]:
-        """The ordered checksum of every stream."""
+        """The ordered checksums of all streams, by name."""
         return {stream.name: stream.ordered_checksum for stream in self.streams.values()}
 
     @property

@@ -1,4 +1,4 @@
-"""`rate://N?rows=M&start=T&keys=K`: N generated rows a second, for trials and demonstrations.
+"""`rate://N?rows=M&start=T&keys=K` gives N generated rows a second, for trials and demonstrations.
 
 Row i is a function of i: its time is T + i / N seconds (from the epoch unless T ticks are given), a
 column called `value` holds i, other numbers are spread over K values, texts are made of such
@@ -30,7 +30,7 @@ _STEP = 0.001
 
 @dataclass(frozen=True, slots=True)
 class GeneratedRows:
-    """Rows that are a function of their number; without `rows` they have no end."""
+    """Makes rows that are a function of their number; without `rows` they have no end."""
 
     source: Source
     name: str
@@ -97,7 +97,7 @@ class GeneratedRows:
 
 
 class RateReading:
-    """One reading: rows become due as the clock goes, from the first poll on."""
+    """Gives rows as they become due by the clock, from the first poll on."""
 
     def __init__(self, of: GeneratedRows, start: int) -> None:
         self._of, self._start = of, start
@@ -125,7 +125,7 @@ class RateReading:
 
 
 def open_rate(source: Source) -> GeneratedRows:
-    """The partition of a rate:// URL."""
+    """Make the partition of a rate:// URL."""
     url = urlsplit(source.path)
     try:
         per_second = float(url.netloc)

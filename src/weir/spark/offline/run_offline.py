@@ -1,7 +1,7 @@
 """The offline runner: a program from files to files as one Spark job.
 
 The contract is that of `weir.local.files`: outputs are checked before anything runs, all of them
-are put in their places when all are whole, and a run that fails leaves what stood there before.
+are renamed to their paths when all are whole, and a run that fails leaves what stood there before.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run_offline(
     Without `spark`, the active session runs it, or one made for it on all cores of this machine.
     `params` override DECLAREs; relative paths start at `directory`, which all workers must see.
     What is written is what `weir.run` writes. `check` runs a second job, cut elsewhere and in
-    other workers, before outputs are put in their places: if any stream then has other rows, a
+    other workers, before outputs are renamed to their paths: if any stream then has other rows, a
     DeterminismViolation says which.
     """
     checked = as_program(program, params=params, directory=directory)
