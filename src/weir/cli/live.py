@@ -1,4 +1,4 @@
-"""Live jobs: running one, and looking at its store (`weir status`, `story`, `store`, `read`)."""
+"""Runs a live job, and looks at its store (`weir status`, `story`, `store`, `read`)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def run_to_end(
 
 @contextmanager
 def _told_warnings() -> Iterator[None]:
-    """Warnings at once, as the command line tells them."""
+    """Tell warnings at once, as the command line tells them."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", RuntimeWarning)
         warnings.showwarning = lambda message, *_: say(f"weir: warning: {message}", err=True)
@@ -157,7 +157,8 @@ def _show_status(found: JobStatus) -> None:
 
 
 def _vertex_cells(v: VertexStatus, *, over: bool) -> dict[str, str]:
-    """Columns and their texts; those that a job has while it runs are left out when it is over."""
+    """Return the columns and their texts; those that a job has only while it runs are left out when
+    it is over."""
     lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
     cells = {
         "vertex": v.id, "host": v.host or "", "state": v.status,
@@ -171,12 +172,12 @@ def _vertex_cells(v: VertexStatus, *, over: bool) -> dict[str, str]:
 
 
 def _cell(text: str) -> Text:
-    """A foreign text as a cell: no markup, nothing that moves the cursor."""
+    """Return a foreign text as a cell: no markup, nothing that moves the cursor."""
     return Text(in_one_line(text))
 
 
 def _show_table(table: Table) -> None:
-    """A table as plain text, as wide as the terminal, or as it needs where there is none."""
+    """Print a table as plain text, as wide as the terminal, or as it needs where there is none."""
     console = Console(no_color=True, force_terminal=False, highlight=False)
     with console.capture() as captured:
         console.print(table)
