@@ -97,7 +97,7 @@ class IngressLog:
         self._last, self._before = start, ""
         """The last record that was read or written, and the seal of the one before it."""
         self._number = self._free = number_of(start.key) + 1
-        """Those of the next record to read and, when there is none, to write."""
+        """The number of the next record to read and, when there is none, to write."""
 
     def begin(self) -> LogTalk[None]:
         """Check that the record that it starts with is there."""

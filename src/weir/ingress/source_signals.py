@@ -34,7 +34,7 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The seal of the record before it."""
     read: int = 0
     digest: str = ""
-    """Of a file that grows: its first `read` bytes have this digest, and must keep it."""
+    """The digest of the first `read` bytes of a file that grows, which it must keep."""
     owner: int = 0
     """The incarnation of the source that alone may claim from here on."""
 
