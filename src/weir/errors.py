@@ -1,4 +1,4 @@
-"""Every error Weir raises, in one tree.
+"""Holds every error that Weir raises, in one tree.
 
 A message says where, what was wanted, what came and what to do. Foreign exceptions
 are mapped to these once, at the border. All of them pickle: they cross processes.
@@ -10,7 +10,7 @@ are mapped to these once, at the border. All of them pickle: they cross processe
       RunError               a run failed
         OperatorFailed       the user's own code failed (function, line, event, cause)
         DeterminismViolation other rows under the same sequence numbers
-        SnapshotCorrupt      a snapshot that does not load
+        SnapshotCorrupt      a stored object is missing, damaged or another one
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TypeAlias
 from weir.events.printable import visible
 
 SHOWN_BEFORE = 100
-"""Characters of a line that are shown before the place of an error, and about as many behind."""
+"""Characters of a line that are shown before the position of an error, and about as many behind."""
 Position: TypeAlias = tuple[int, int]
 """Line and column in a script, both from 1."""
 
@@ -30,7 +30,7 @@ LONGEST_EVENT = 4000
 
 
 class WeirError(Exception):
-    """The root: catch this to catch everything Weir raises on purpose."""
+    """This is the root: catch it to catch everything that Weir raises on purpose."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # Subclasses take keyword arguments that Exception's own pickling would lose.
@@ -47,7 +47,7 @@ def _rebuild(
 
 
 class ScriptError(WeirError):
-    """The text of a program is wrong; nothing ran."""
+    """Says that the text of a program is wrong; nothing ran."""
 
     def __init__(
         self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
@@ -61,7 +61,7 @@ class ScriptError(WeirError):
     def _render(self) -> str:
         text = f"line {self.line}, column {self.column}: {visible(self.message)}"
         if self.source_line:
-            # Of a very long line, what stands around the place.
+            # Of a very long line, what stands around the position.
             start = max(0, self.column - 1 - SHOWN_BEFORE)
             end = start + 2 * SHOWN_BEFORE
             before = visible(self.source_line[start : self.column - 1])
@@ -83,7 +83,7 @@ def _shortened(text: str) -> str:
 
 
 class PlanError(WeirError):
-    """A program that parses but cannot be planned; `position` where a script is the source."""
+    """Says that a program parses but cannot be planned; `position` where a script is the source."""
 
     def __init__(self, message: str, *, position: Position | None = None, hint: str = "") -> None:
         self.message, self.position, self.hint = message, position, hint
@@ -91,13 +91,13 @@ class PlanError(WeirError):
 
 
 class InputError(WeirError):
-    """A source's data is wrong: which file, line and column, and what stood there."""
+    """Says that a source's data is wrong: which file, line and column, and what stood there."""
 
     def __init__(
         self, message: str, *, file: str = "", line: int | None = None, column: str = ""
     ) -> None:
         self.message, self.file, self.line, self.column = message, file, line, column
-        place = ", ".join(
+        where = ", ".join(
             part
             for part in (
                 file,
@@ -106,15 +106,15 @@ class InputError(WeirError):
             )
             if part
         )
-        super().__init__(f"{place}: {message}" if place else message)
+        super().__init__(f"{where}: {message}" if where else message)
 
 
 class RunError(WeirError):
-    """A run failed after it began."""
+    """Says that a run failed after it began."""
 
 
 class OperatorFailed(RunError):
-    """The user's function raised: which one, where in its file, on which event, and why.
+    """Says that the user's function raised: which one, where in its file, on which event, and why.
 
     `event` is a text where it was called for something else, as in "window [0, 10) of k = 'a'".
     """
@@ -128,8 +128,9 @@ class OperatorFailed(RunError):
 
 
 class DeterminismViolation(RunError):
-    """A stream was written other rows under numbers it already had."""
+    """Says that a stream was written other rows under numbers that it already had."""
 
 
 class SnapshotCorrupt(RunError):
-    """A snapshot lacks a table or does not fit the operator that loads it."""
+    """Says that a stored object is missing, damaged or not what was written, or does not fit who
+    loads it."""

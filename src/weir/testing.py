@@ -1,4 +1,4 @@
-"""Run programs on rows in memory: for the tests of Weir and of programs written for it.
+"""Runs programs on rows in memory: for the tests of Weir and of programs written for it.
 
 >>> text = '''
 ...     STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';
@@ -29,8 +29,8 @@ Items = Sequence[Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came out of one stream: rows in order, digest, the ordered checksums of all streams
-    of the run, and the most rows that were held at once."""
+    """Holds what came out of one stream: rows in order, digest, the ordered checksums of all
+    streams of the run, and the most rows that were held at once."""
 
     rows: list[dict[str, object]]
     digest: str
@@ -63,7 +63,7 @@ def run(
 
 
 def with_output(program: Program, stream: str) -> Program:
-    """The program with this stream as its only output."""
+    """Return the program with this stream as its only output."""
     named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
     if stream not in named:
         raise PlanError(f"the program has no stream `{stream}`")
@@ -81,7 +81,7 @@ def run_program(
     optimise: bool = True,
     check: bool = True,
 ) -> Result:
-    """The same for a program that is parsed already and has one output."""
+    """Run a program that is parsed already and has one output; the options are those of `run`."""
     partitions = {
         s.name: [
             MemoryPartition(f"{s.name}[{i}]", items, s.declared)
@@ -128,7 +128,7 @@ def write_again(streams: Iterable[MemoryStream], chance: random.Random) -> None:
 
 
 def batch_rows(batch: Batch, shape: Schema) -> list[dict[str, object]]:
-    """Events as plain dicts: vs, ve (None while open), payload."""
+    """Return events as plain dicts: vs, ve (None while open), payload."""
     columns = {n: c.to_pylist() for n, c in zip(shape.names, batch.columns, strict=True)}
     rows = []
     for i, (vs, ve) in enumerate(zip(batch.vs.tolist(), batch.ve.tolist(), strict=True)):

@@ -36,7 +36,7 @@ def said_by(chunks: Iterable[Chunk]) -> list[Said]:
             ("row", offset, line, *(row[name] for name, _ in COLUMNS))
             for offset, line, row in zip(*places, values, strict=True)
         ]
-        ctis = list(zip(chunk.cti_places.tolist(), chunk.cti_times.tolist(), strict=True))
+        ctis = list(zip(chunk.cti_indexes.tolist(), chunk.cti_times.tolist(), strict=True))
         for place in range(len(rows) + 1):
             said += [("cti", time) for at, time in ctis if at == place]
             said += rows[place : place + 1]

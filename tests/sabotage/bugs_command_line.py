@@ -29,7 +29,7 @@ BUGS = (
         "os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)", "os.O_WRONLY | os.O_CREAT | os.O_EXCL)",
         _STORES),
     Bug("who only reads makes the folder", _STORE,
-        "return ObjectStore(place, make=False)", "return ObjectStore(place)", _STORES),
+        "return ObjectStore(location, make=False)", "return ObjectStore(location)", _STORES),
     Bug("a second SIGTERM is waited with", "spark/signals.py",
         "        came.append(number)\n        if len(came) > 1:\n            known",
         "        came.append(number)\n        if len(came) > 9:\n            known", _SIGNALS),

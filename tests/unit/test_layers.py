@@ -20,7 +20,6 @@ LAYERS = (
     "events",
     "plan",
     "script",
-    "handlers",
     "kernels",
     "reliable",
     "files",
@@ -33,8 +32,8 @@ LAYERS = (
     "spark",
 )
 EVERYWHERE = {"errors"}
-# Three ways into and out of the plan, which know nothing of each other.
-NOT_SIDEWAYS = {"script", "handlers", "kernels"}
+# The ways into and out of the plan, which know nothing of each other.
+NOT_SIDEWAYS = {"script", "kernels"}
 # Only the command line and what users import may reach for anything.
 TOP = {"__init__", "cli", "testing", "errors"}
 

@@ -1,5 +1,5 @@
-"""The command line: `weir run`, `explain`, `conform`, `verify`, `diff`, `status`, `story`, `store`,
-`read`, `simulate`.
+"""The command line has `weir run`, `explain`, `conform`, `verify`, `diff`, `status`, `story`,
+`store`, `read` and `simulate`.
 
 Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
 line is wrong, nothing ran; 130 interrupted, 143 terminated; 141 nobody reads stdout any more.
@@ -37,7 +37,7 @@ from weir.cli.simulate import simulate
 
 
 class Commands(TyperGroup):
-    """All commands. What is wrong with a command line is told as other errors are."""
+    """Holds all commands. What is wrong with a command line is told as other errors are."""
 
     def main(
         self,
@@ -105,7 +105,7 @@ for command in (run, explain, conform, verify, diff, status, story, store, read,
 
 
 def main() -> None:
-    """The `weir` command."""
+    """Run the `weir` command."""
     settle_process()
     try:
         app(prog_name="weir")

@@ -1,4 +1,4 @@
-"""`python -m weir.cli`."""
+"""Runs the command line: `python -m weir.cli`."""
 
 from weir.cli import main
 

@@ -1,4 +1,5 @@
-"""What all commands share: exit codes, options, what is said, and errors as one clean message.
+"""Holds what all commands share: exit codes, options, what is said, and errors as one clean
+message.
 
 All text for people goes through `say`, and all of it is made printable there: names, paths and
 values are foreign. What is for programs (`--json`, rows) goes through `put`, as it is, unless it
@@ -70,27 +71,28 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback o
 
 
 class Usage(Exception):
-    """The command line is wrong."""
+    """Says that the command line is wrong."""
 
 
 class NotRead(Exception):
-    """Nobody reads stdout any more."""
+    """Says that nobody reads stdout any more."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: a run ends as it does by Ctrl-C."""
+    """Says that SIGTERM came: a run ends as it does by Ctrl-C."""
 
 
 # --- what is said ----------------------------------------------------------------------------
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """A line for people."""
+    """Print a line for people."""
     put(f"{printable(text)}\n", err=err)
 
 
 def put(text: str | bytes, *, err: bool = False) -> None:
-    """Text for programs, as it is; on a terminal it is made printable, and JSON stays JSON."""
+    """Print text for programs, as it is; on a terminal it is made printable, and JSON stays
+    JSON."""
     stream = sys.stderr if err else sys.stdout
     if stream is None:
         return  # it was closed from the start: nobody wants it
@@ -110,7 +112,7 @@ def put(text: str | bytes, *, err: bool = False) -> None:
 
 
 def put_json(value: object) -> None:
-    """One JSON value on stdout."""
+    """Print one JSON value on stdout."""
     put(f"{json.dumps(value)}\n")
 
 
@@ -119,7 +121,7 @@ def put_json(value: object) -> None:
 
 @contextmanager
 def clean_errors(debug: bool) -> Iterator[None]:
-    """Errors as one clean message and an exit code."""
+    """Turn errors into one clean message and an exit code."""
     try:
         yield
     except (Usage, ScriptError, PlanError) as error:
@@ -139,7 +141,7 @@ def clean_errors(debug: bool) -> Iterator[None]:
 
 
 def ended_by(interrupt: KeyboardInterrupt) -> tuple[str, int]:
-    """How an interrupt is told, and its exit code."""
+    """Return how an interrupt is told, and its exit code."""
     if isinstance(interrupt, Terminated):
         signal.setitimer(signal.ITIMER_REAL, 0)
         return "terminated", TERMINATED
@@ -156,7 +158,7 @@ def _unexpected(error: Exception) -> Exception:
 
 @contextmanager
 def prints_aside() -> Iterator[None]:
-    """What the user's code prints meanwhile, in whatever way, goes to stderr: stdout is for
+    """Send what the user's code prints meanwhile, in whatever way, to stderr: stdout is for
     results."""
     if sys.stdout is not None:  # it may be closed from the start
         sys.stdout.flush()
@@ -206,8 +208,8 @@ def _clipped(text: str) -> str:
 
 
 def settle_process() -> None:
-    """What holds for a process that is the command: SIGTERM ends it as Ctrl-C does, and it may
-    have as many files open as it is allowed to ask for."""
+    """Set up a process that is the command: SIGTERM ends it as Ctrl-C does, and it may have as many
+    files open as it is allowed to ask for."""
     if sys.platform != "win32":
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
@@ -230,7 +232,7 @@ def settle_process() -> None:
 
 
 def leave_stdout() -> None:
-    """What is still to be written is not, if nobody can take it: Python would complain."""
+    """Drop what is still to be written if nobody can take it: Python would complain."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -248,14 +250,14 @@ def spark_settings(
     master: str | None = None,
     setting: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """Spark's settings that were given; options that do not fit the runner are refused."""
+    """Return Spark's settings that were given; refuse options that do not fit the runner."""
     if runner is Runner.local and (master is not None or setting):
         raise Usage("--master and --conf belong to --runner offline or live")
     return pairs(setting, "--conf")
 
 
 def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    """NAME=VALUE texts as a mapping."""
+    """Return NAME=VALUE texts as a mapping."""
     pairs = {}
     for text in given or ():
         name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""`weir verify` and `weir diff`: outputs, or runs, compared."""
+"""`weir verify` and `weir diff` compare outputs, or runs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def diff(
 
 @contextmanager
 def _reading() -> Iterator[Callable[[int], None]]:
-    """Counts the rows read on a terminal; what cannot be read is a wrong command line."""
+    """Count the rows read on a terminal; what cannot be read is a wrong command line."""
     total = 0
     try:
         with Console(stderr=True).status("") as status:

@@ -1,4 +1,4 @@
-"""`weir conform`: programs with known answers."""
+"""`weir conform` runs programs with known answers."""
 
 from __future__ import annotations
 

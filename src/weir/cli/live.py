@@ -1,4 +1,4 @@
-"""Live jobs: running one, and looking at its store (`weir status`, `story`, `store`, `read`)."""
+"""Runs a live job, and looks at its store (`weir status`, `story`, `store`, `read`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from weir.plan.program import Program
     from weir.runtime.reports import RunReport
 
-StorePlace = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
+StoreLocation = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
 
 FOLLOW_EVERY = 0.2
 
@@ -107,14 +107,14 @@ def run_to_end(
 
 @contextmanager
 def _told_warnings() -> Iterator[None]:
-    """Warnings at once, as the command line tells them."""
+    """Tell warnings at once, as the command line tells them."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", RuntimeWarning)
         warnings.showwarning = lambda message, *_: say(f"weir: warning: {message}", err=True)
         yield
 
 
-def status(store: StorePlace, as_json: JsonOption = False, debug: DebugOption = False) -> None:
+def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption = False) -> None:
     """Show how a live job is: its vertices, hosts, rates, lag and positions; or how it ended.
 
     Example: [bold]weir status /var/weir/clicks --json[/bold]
@@ -158,7 +158,8 @@ def _show_status(found: JobStatus) -> None:
 
 
 def _vertex_cells(v: VertexStatus, *, over: bool) -> dict[str, str]:
-    """Columns and their texts; those that a job has while it runs are left out when it is over."""
+    """Return the columns and their texts; those that a job has only while it runs are left out when
+    it is over."""
     lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
     cells = {
         "vertex": v.id, "host": v.host or "", "state": v.status,
@@ -172,12 +173,12 @@ def _vertex_cells(v: VertexStatus, *, over: bool) -> dict[str, str]:
 
 
 def _cell(text: str) -> Text:
-    """A foreign text as a cell: no markup, nothing that moves the cursor."""
+    """Return a foreign text as a cell: no markup, nothing that moves the cursor."""
     return Text(in_one_line(text))
 
 
 def _show_table(table: Table) -> None:
-    """A table as plain text, as wide as the terminal, or as it needs where there is none."""
+    """Print a table as plain text, as wide as the terminal, or as it needs where there is none."""
     console = Console(no_color=True, force_terminal=False, highlight=False)
     with console.capture() as captured:
         console.print(table)
@@ -185,7 +186,7 @@ def _show_table(table: Table) -> None:
 
 
 def story(
-    store: StorePlace,
+    store: StoreLocation,
     vertex: Annotated[
         str | None, typer.Argument(metavar="[VERTEX]", help="As in `weir status`; all without it.")
     ] = None,
@@ -216,7 +217,7 @@ def story(
 
 
 def store(
-    place: StorePlace,
+    location: StoreLocation,
     verify: Annotated[
         bool, typer.Option("--verify", help="Read everything, and say what is lost or changed.")
     ] = False,
@@ -234,14 +235,14 @@ def store(
         from weir.job.kept import kept_objects
 
         if verify:
-            _verify(place, as_json)
+            _verify(location, as_json)
             return
-        found = kept_objects(_opened(place))
+        found = kept_objects(_opened(location))
         if as_json:
             put_json([msgspec.to_builtins(k) for k in found])
             return
         if not found:
-            raise Usage(f"there is no live job in '{place}'")
+            raise Usage(f"there is no live job in '{location}'")
         table = Table("kind", "of", "objects", "bytes", "why", box=None)
         for kept in found:
             cells = (kept.kind, kept.of, f"{kept.objects:,}", f"{kept.bytes:,}", kept.why)
@@ -250,11 +251,11 @@ def store(
         say(f"{sum(k.bytes for k in found):,} bytes in all")
 
 
-def _verify(place: str, as_json: bool) -> None:
+def _verify(location: str, as_json: bool) -> None:
     from weir.job.verifying import verify_store
 
     with counting("objects checked", quiet=as_json) as progress:
-        found = verify_store(_opened(place), progress)
+        found = verify_store(_opened(location), progress)
     if as_json:
         put_json(msgspec.to_builtins(found))
     else:
@@ -278,7 +279,7 @@ class Kind(StrEnum):
 
 
 def read(
-    place: StorePlace,
+    location: StoreLocation,
     output: Annotated[
         str | None, typer.Argument(metavar="[OUTPUT]", help="The output; all are listed without.")
     ] = None,
@@ -307,7 +308,7 @@ def read(
     with clean_errors(debug):
         from weir.job.committed import OutputReader, manifests
 
-        store = _opened(place)
+        store = _opened(location)
         if output is None:
             if follow or to or since:
                 raise Usage("--follow, --since and --to want an OUTPUT")
@@ -351,11 +352,11 @@ def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
     say(f"weir: {since} commits", err=True)
 
 
-def _opened(place: str) -> ObjectStore:
+def _opened(location: str) -> ObjectStore:
     from weir.files.object_store import existing_store
 
     try:
-        return existing_store(place)
+        return existing_store(location)
     except RunError as error:
         raise Usage(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""`weir run` and `weir explain`: what takes a program's file."""
+"""`weir run` and `weir explain` take a program's file."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def explain(
 
 
 def _program(path: Path, given: Sequence[str] | None, said: Sequence[str] | None) -> Program:
-    """The checked program; warnings are printed."""
+    """Return the checked program, and print its warnings."""
     from weir.plan.settings import with_settings
     from weir.script.program import parse_program
 
@@ -236,7 +236,7 @@ def _program(path: Path, given: Sequence[str] | None, said: Sequence[str] | None
 
 
 def _with_outputs(program: Program) -> Program:
-    """The program; without an OUTPUT, every stream that no other reads counts as one."""
+    """Return the program; without an OUTPUT, every stream that no other reads counts as one."""
     from weir.plan.program import Output
     from weir.plan.traversal import ordered_nodes
 

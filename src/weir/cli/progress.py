@@ -1,4 +1,4 @@
-"""How far a run is, as people and programs see it: events, events per second, the event time
+"""Shows how far a run is, to people and programs: events, events per second, the event time
 reached, the time left if the rest of the inputs goes as fast.
 
 Nothing is said in the first seconds: a short run prints its results alone.
@@ -35,8 +35,9 @@ ENDLESS = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a run is, as `--json` says it. What is not known is None: `event_time` (a text, or
-    ticks) before any and after all, `done` (a share) and `seconds_left` without an end in sight."""
+    """Says how far a run is, as `--json` has it. What is not known is None: `event_time` (a
+    text, or ticks) before any and after all, `done` (a share) and `seconds_left` without an end
+    in sight."""
 
     stage: str | None
     events: int
@@ -79,7 +80,7 @@ class Meter:
 
     @property
     def _changes(self) -> bool:
-        """Whether one line changes, or line follows line."""
+        """Whether one line changes on a terminal; else line follows line."""
         return self._console.is_terminal and not self._as_json
 
     def __enter__(self) -> None:
@@ -91,7 +92,7 @@ class Meter:
         self._live.stop()
 
     def __rich__(self) -> Text:
-        """What stands on the terminal now; `Live` asks for it again and again."""
+        """Return what stands on the terminal now; `Live` asks for it again and again."""
         if self.elapsed < QUIET_SECONDS:
             return Text()
         if self._latest is None:
@@ -101,6 +102,7 @@ class Meter:
         )
 
     def take(self, progress: Progress) -> None:
+        """Take in how far the run is, and print a line where it is time for one."""
         self._latest = progress
         if self._first is None and abs(progress.reached) < ENDLESS:
             self._first = progress.reached
@@ -137,7 +139,7 @@ class Meter:
 
 @contextmanager
 def counting(what: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """Says on stderr how many of something were worked off, when it takes longer than a moment."""
+    """Tell on stderr how many of something were worked off, when it takes longer than a moment."""
     console = Console(stderr=True, quiet=quiet)
     said = time.monotonic() + QUIET_SECONDS - LINE_SECONDS
 

@@ -1,4 +1,5 @@
-"""`weir simulate`: the live runtime under seeds of faults, and small stories of those that fail."""
+"""`weir simulate` runs the live runtime under seeds of faults, and tells small stories of those
+that fail."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def simulate(
 
 
 def _names(patterns: str) -> tuple[str, ...]:
-    """The workloads whose names match one of these."""
+    """Return the workloads whose names match one of these."""
     from weir.simulator.workloads import workload_names
 
     known = workload_names()
@@ -151,7 +152,8 @@ def _results(
 
 
 def _made_small(result: SeedResult, names: tuple[str, ...], wish: Wish) -> tuple[str, SeedResult]:
-    """The command that repeats a failure with as few faults as will do, and what comes of it."""
+    """Find the command that repeats a failure with as few faults as will do; return it and what
+    comes of it."""
     from weir.simulator.simulate import built_in, minimise
 
     small, shown = minimise(result, partial(built_in, names=names), wish)

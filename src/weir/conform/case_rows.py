@@ -1,4 +1,4 @@
-"""Rows of conformance cases: their types from the values, and when two of them are equal.
+"""Types the rows of conformance cases by their values, and says when two of them are equal.
 
 Values have the form that a .jsonl output gives them and compare by what they say: 1 equals 1.0,
 "NaN" is NaN and equals itself, "0.10" in a DECIMAL column equals 0.1. True is not 1.
@@ -29,7 +29,7 @@ _SCALARS = {bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING}
 
 
 def column_types(rows: Iterable[Item]) -> dict[str, pa.DataType]:
-    """The payload columns of some events, in order of first appearance.
+    """Return the payload columns of some events, in order of first appearance.
 
     >>> column_types([{"vs": 1, "k": "x", "v": 1}, {"vs": 2, "k": None, "v": 2.5}])
     {'k': DataType(string), 'v': DataType(double)}
@@ -43,7 +43,7 @@ def column_types(rows: Iterable[Item]) -> dict[str, pa.DataType]:
 
 
 def type_of(values: Sequence[object], column: str = "") -> pa.DataType:
-    """One type for all values; NULL where there are none but nulls.
+    """Return one type for all values; NULL where there are none but nulls.
 
     >>> type_of([1, None, 2.0]), type_of([[], [1]]), type_of([None])
     (DataType(double), ListType(list<item: int64>), DataType(null))
@@ -75,7 +75,7 @@ def _struct_type(values: Sequence[Mapping[str, object]], column: str) -> pa.Data
 
 
 def typed_rows(items: Sequence[Item], types: Mapping[str, pa.DataType]) -> list[dict[str, object]]:
-    """The events with the special doubles as numbers; CTIs as they are."""
+    """Return the events with the special doubles as numbers; CTIs stay as they are."""
     doubles = [n for n, t in types.items() if _has_doubles(t)]
     if not doubles:
         return [dict(item) for item in items]
@@ -111,7 +111,7 @@ Row = tuple[Hashable, ...]
 
 
 def wanted_rows(items: Iterable[Item], shape: Schema) -> Counter[Row]:
-    """Expected rows as a multiset. A row with other columns than the output has is equal to
+    """Return expected rows as a multiset. A row with other columns than the output has is equal to
     none that can come out."""
     names, types = ("vs", "ve", *shape.names), (BIGINT, BIGINT, *shape.types)
     rows: Counter[Row] = Counter()
@@ -124,7 +124,7 @@ def wanted_rows(items: Iterable[Item], shape: Schema) -> Counter[Row]:
 
 
 def came_rows(batches: Iterable[Batch], shape: Schema) -> Counter[Row]:
-    """The rows of an output as a multiset."""
+    """Return the rows of an output as a multiset."""
     rows: Counter[Row] = Counter()
     for batch in batches:
         columns = [
@@ -140,7 +140,7 @@ def came_rows(batches: Iterable[Batch], shape: Schema) -> Counter[Row]:
 
 
 def meaning(value: object, dtype: pa.DataType) -> Hashable:
-    """A JSON value such that those that say the same are equal in Python.
+    """Turn a JSON value into one that is equal in Python to all that say the same.
 
     >>> meaning("NaN", DOUBLE) == meaning(math.nan, DOUBLE), meaning(1, BIGINT) == 1.0
     (True, True)
@@ -173,7 +173,7 @@ def _decimal(value: float | str) -> Hashable:
 
 
 def shown_rows(rows: Counter[Row], names: Sequence[str], most: int = 3) -> str:
-    """Rows for a message, on one line."""
+    """Return rows for a message, on one line."""
     texts = []
     for row in list(rows.elements())[:most]:
         values = dict(zip(("vs", "ve", *names), row, strict=False))

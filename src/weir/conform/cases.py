@@ -1,4 +1,4 @@
-"""Conformance cases: programs with known answers, run under every cut and parallelism asked for.
+"""Runs conformance cases, programs with known answers, under every cut and parallelism asked for.
 
 A case is one line of JSON (docs/reference/cli.md, conform). It passes when, in every run,
 1. the rows of `Out` are the expected ones as a multiset, or the expected error came;
@@ -40,7 +40,7 @@ COMPARED = "Out"
 
 @dataclass(frozen=True, slots=True)
 class ConformanceCase:
-    """One case as it was read; an input is a list of partitions."""
+    """Holds one case as it was read; an input is a list of partitions."""
 
     id: str
     program: str
@@ -52,7 +52,7 @@ class ConformanceCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
-    """What came of a case; `reason` is empty when it passed."""
+    """Says what came of a case; `reason` is empty when it passed."""
 
     id: str
     reason: str = ""
@@ -66,7 +66,7 @@ class CaseVerdict:
 
 
 def read_cases(path: str | Path) -> Iterator[ConformanceCase]:
-    """The cases of a file; InputError for a line that is none."""
+    """Read the cases of a file; raise InputError for a line that is none."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -125,7 +125,7 @@ def _partitions(given: object) -> list[list[Item]]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run of a case: its program and inputs, under a cut and a parallelism."""
+    """Describes one run of a case: its program and inputs, under a cut and a parallelism."""
 
     program: Program
     partitions: Mapping[str, Sequence[MemoryPartition]]
@@ -139,7 +139,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a trial: rows and fingerprints, or an error."""
+    """Holds what came of a trial: rows and fingerprints, or an error."""
 
     batches: Sequence[Batch] = ()
     digest: str = ""
@@ -169,7 +169,7 @@ def check_cases(
 
 
 def run_locally(trials: Sequence[Trial]) -> Iterator[Outcome]:
-    """One trial after the other, in this process."""
+    """Run one trial after the other, in this process."""
     for trial in trials:
         batches: list[Batch] = []
         try:
@@ -191,7 +191,7 @@ def _keep_in(batches: list[Batch]) -> Emit:
 def _trials(
     case: ConformanceCase, cuts: Sequence[int | None], parallelisms: Sequence[int]
 ) -> list[Trial] | CaseVerdict:
-    """The runs of a case, or the verdict on a program that cannot run."""
+    """Return the runs of a case, or the verdict on a program that cannot run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a theta join is allowed here too
@@ -217,7 +217,7 @@ def _verdict(
 
 
 def case_program(case: ConformanceCase) -> Program:
-    """The checked program with `Out` as its only output."""
+    """Make the checked program, with `Out` as its only output."""
     sources = [_source(case, name, index) for index, name in enumerate(case.inputs)]
     program = parse_program(case.program, sources=sources)
     named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
@@ -227,7 +227,7 @@ def case_program(case: ConformanceCase) -> Program:
 
 
 def _source(case: ConformanceCase, name: str, index: int) -> Source:
-    """The input's declaration: columns from its rows, options as a script reads them."""
+    """Declare an input: columns from its rows, options as a script reads them."""
     rows = _events(case.inputs[name])
     times = {"vs": BIGINT, **({"ve": BIGINT} if _has_ends(rows) else {})}
     columns = {**times, **column_types(rows)}
@@ -244,7 +244,7 @@ def _events(partitions: Iterable[Sequence[Item]]) -> list[Item]:
 
 
 def _has_ends(rows: Iterable[Item]) -> bool:
-    """Whether any row says its end; where none does, all are points or have a `lifetime`."""
+    """Say whether any row gives its end; where none does, all are points or have a `lifetime`."""
     return any("ve" in row for row in rows)
 
 
@@ -268,7 +268,7 @@ def case_partitions(case: ConformanceCase, program: Program) -> dict[str, list[M
 
 
 def _explicit(items: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    """Rows that say no end are points, also among rows that do."""
+    """Make points of rows that give no end, also among rows that do."""
     return [_as_point(i) if CTI_KEY not in i and "ve" not in i else i for i in items]
 
 
@@ -299,19 +299,19 @@ def _judge(case: ConformanceCase, trial: Trial, outcome: Outcome) -> str:
 
 
 def _judge_error(case: ConformanceCase, message: str, where: str = "") -> str:
-    place = f"({where}) " if where else ""
+    setting = f"({where}) " if where else ""
     told = " ".join(message.split())
     if case.error is None:
-        return f"{place}wanted {len(case.expected or ())} rows, came an error: {told}"
+        return f"{setting}wanted {len(case.expected or ())} rows, came an error: {told}"
     if case.error.lower() not in message.lower():
-        return f"{place}wanted an error with {case.error!r}, came: {told}"
+        return f"{setting}wanted an error with {case.error!r}, came: {told}"
     return ""
 
 
 def _compare(
     first: tuple[Trial, Outcome], of_parallelism: tuple[Trial, Outcome], now: tuple[Trial, Outcome]
 ) -> str:
-    """The fingerprints across runs."""
+    """Compare the fingerprints across runs."""
     if now[1].digest != first[1].digest:
         return f"digest {first[1].digest} ({first[0].where}), but {now[1].digest} ({now[0].where})"
     before, after = of_parallelism[1].checksums, now[1].checksums

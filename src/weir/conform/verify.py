@@ -1,4 +1,4 @@
-"""Comparing outputs, or whole runs, by their digests.
+"""Compares outputs, or whole runs, by their digests.
 
 Rules
 1. Of outputs the digest is made again from the rows that are there. One that is not the digest
@@ -27,7 +27,7 @@ from weir.runtime.reports import OutputReport
 
 @dataclass(frozen=True, slots=True)
 class ComparedOutput:
-    """What one side has."""
+    """Says what one side of a comparison has."""
 
     path: str
     rows: int
@@ -40,7 +40,7 @@ class ComparedOutput:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of one comparison. `output` is which one of a run, `columns` what is different
+    """Says what came of one comparison. `output` is which one of a run, `columns` what is different
     about them. The sides of something corrupt are what is there and what it carries."""
 
     status: Literal["equal", "different", "corrupt"]
@@ -77,7 +77,7 @@ def verify(paths: Sequence[str], tell: Tell) -> list[Comparison]:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How two outputs differ: in their columns, else in the rows of a first event time."""
+    """Says how two outputs differ: in their columns, else in the rows of a first event time."""
 
     columns: tuple[str, ...] = ()
     first: Difference | None = None
@@ -100,7 +100,7 @@ class Differences:
 
 
 def diff(a: str, b: str, tell: Tell) -> Differences:
-    """How two outputs differ."""
+    """Find how two outputs differ."""
     for path in (a, b):
         if _is_run(path):
             raise InputError("a run has no rows; diff compares outputs", file=path)
@@ -140,7 +140,7 @@ def _side(path: str, digest: Digest) -> ComparedOutput:
 
 
 def _corrupt(output: SavedOutput, side: ComparedOutput) -> Comparison | None:
-    """The verdict on an output that is not what it carries the digest of."""
+    """Return the verdict on an output that is not what it carries the digest of."""
     carried = output.sidecar
     if carried is None:
         return None
@@ -181,8 +181,8 @@ _decoder = msgspec.json.Decoder(_ReportedRun)
 
 
 def _read_run(path: str) -> dict[str, ComparedOutput]:
-    """The outputs of a run by name and kind. Of a stream that went to two places one is taken:
-    both have its rows."""
+    """Return the outputs of a run by name and kind. Of a stream that went to two paths one is
+    taken: both have its rows."""
     try:
         run = _decoder.decode(Path(path).read_bytes())
     except OSError as error:

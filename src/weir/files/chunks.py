@@ -1,9 +1,10 @@
-"""What readers hand to the ingress: rows of one partition in order, with their places.
+"""Chunks are what readers hand to the ingress: rows of one partition in order, with their offsets
+and line numbers.
 
 Contract
 1. A partition is one file. Its data rows are numbered from 0 (the *offset*), bad ones
    included; explicit CTIs have no number. Offsets depend on the file alone, never on chunks.
-   Of what is no file they grow, and may have gaps.
+   In a partition that is no file they grow, and may have gaps.
 2. A reader judges form only (is this line a row of these columns?). It never raises for a bad
    row: it lists it, and the ingress decides, in offset order.
 3. `chunks(size, start)` gives the rows from offset `start` on; a CTI that stands right before
@@ -39,7 +40,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that does not fit: where it stood, what stood there, what was wrong."""
+    """Says of a row that does not fit where it stood, what stood there, and what was wrong."""
 
     offset: int
     line: int | None
@@ -50,10 +51,10 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows of a partition.
+    """Holds some rows of a partition, in order.
 
     `rows` has the columns that are needed; `offsets` and `lines` (None for files without lines)
-    are theirs. CTI number i stands before row `cti_places[i]` of the chunk. `stop` is the offset
+    are theirs. CTI number i stands before row `cti_indexes[i]` of the chunk. `stop` is the offset
     of the first row behind the chunk, `read` how much of the partition's `size` is behind us.
     """
 
@@ -62,7 +63,7 @@ class Chunk:
     stop: int
     lines: Int64s | None = None
     cti_times: Int64s = field(default_factory=lambda: NO_TIMES)
-    cti_places: Int64s = field(default_factory=lambda: NO_TIMES)
+    cti_indexes: Int64s = field(default_factory=lambda: NO_TIMES)
     bad: tuple[BadRow, ...] = ()
     read: int = 0
     resume: bytes | None = None
@@ -73,7 +74,8 @@ class Chunk:
 
 
 class SourcePartition(Protocol):
-    """One file of a source, or rows in memory. `size` is in bytes, in memory in rows."""
+    """A partition is one file of a source, or rows in memory. `size` is in bytes, in memory in
+    rows."""
 
     @property
     def name(self) -> str: ...
@@ -86,7 +88,7 @@ class SourcePartition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file with its declared columns, and those of them that are needed (None: all).
+    """Names a file with its declared columns, and those of them that are needed (None: all).
 
     `name` is what errors and LATE rows show; a relative one starts at `root`, for processes that
     work in another folder.
@@ -112,5 +114,5 @@ class DataFile:
 
 
 def shown(text: str) -> str:
-    """A row's text as messages show it, cut when it is long."""
+    """Return a row's text as messages show it, cut when it is long."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -76,8 +76,8 @@ class ArrowFile(DataFile):
             with _names_the_file(self.name):
                 found = _ipc(source, self.name, None).schema
                 columns = _columns_to_read(found, self)
-                places = [found.get_field_index(name) for name, _ in columns]
-            reader = _ipc(source, self.name, places if len(places) < len(found) else None)
+                indexes = [found.get_field_index(name) for name, _ in columns]
+            reader = _ipc(source, self.name, indexes if len(indexes) < len(found) else None)
             yield from _chunks(self, self._batches(source, reader), columns, size, start)
 
     def _batches(self, source: Bytes, reader: IpcReader) -> Batches:
@@ -93,7 +93,8 @@ class ArrowFile(DataFile):
 
 @contextmanager
 def _names_the_file(name: str) -> Iterator[None]:
-    """Around calls of Arrow alone: what it says of a file is an InputError that names it."""
+    """Turn what Arrow raises about a file into an InputError that names it. Only calls of Arrow
+    stand inside."""
     try:
         yield
     except WeirError:
@@ -113,7 +114,8 @@ def _damaged(error: Exception, name: str) -> InputError:
 
 
 def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
-    """The batches, of which each is whole; InputError at the first that is not."""
+    """Give the batches one by one after checking that each is whole; raise InputError at the first
+    that is not."""
     batches = iter(batches)
     while True:
         with _names_the_file(name):
@@ -126,7 +128,7 @@ def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordB
 
 @dataclass(frozen=True, slots=True)
 class ArrivingBatches(DataFile):
-    """Record batches of unknown number that come from elsewhere, as a partition read once."""
+    """Reads record batches that come from elsewhere, their number unknown, once as a partition."""
 
     batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
 
@@ -143,7 +145,7 @@ class ArrivingBatches(DataFile):
 
 
 def stored_schema(file: str) -> pa.Schema:
-    """The columns that a Parquet or Arrow file says it has."""
+    """Return the columns that a Parquet or Arrow file says it has."""
     if file.lower().endswith(".parquet"):
         with closing(_opened(ParquetFile(file, ()))) as opened, _names_the_file(file):
             return opened.schema_arrow
@@ -152,9 +154,9 @@ def stored_schema(file: str) -> pa.Schema:
 
 
 def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[str]) -> int:
-    """At most `size` rows, fewer where so many would be larger than the limit by what the file
-    says of itself. Values of which each is stored once, however often it comes, are larger when
-    they are read: `_chunks` sees to them."""
+    """Return `size`, or fewer rows where so many would be larger than the limit by what the file
+    says of itself. Values that are stored once and come often are larger when they are read:
+    `_chunks` sees to those."""
     for i in range(found.num_row_groups):
         group = found.row_group(i)
         if group.total_byte_size * size <= limit * group.num_rows:
@@ -179,8 +181,8 @@ def _opened(data: DataFile) -> pq.ParquetFile:
         )
 
 
-def _ipc(source: Bytes, name: str, places: list[int] | None) -> IpcReader:
-    options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
+def _ipc(source: Bytes, name: str, indexes: list[int] | None) -> IpcReader:
+    options = pa.ipc.IpcReadOptions(included_fields=indexes, use_threads=False)
     source.seek(0)
     is_file = source.read(len(_ARROW_FILE)) == _ARROW_FILE
     source.seek(0)
@@ -193,8 +195,8 @@ def _ipc(source: Bytes, name: str, places: list[int] | None) -> IpcReader:
 
 
 def _columns_to_read(found: pa.Schema, file: DataFile) -> Columns:
-    """The needed columns, and those in which a value may not fit; InputError if one is not
-    there or has another type, needed or not."""
+    """Return the needed columns and those in which a value may not fit. Raise InputError if a
+    declared column is missing or has another type, needed or not."""
     _check(found, file.columns, file.name)
     return [
         (name, dtype)
@@ -213,11 +215,11 @@ def _always_fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _check(found: pa.Schema, columns: Columns, file: str) -> None:
     for name, dtype in columns:
-        places = found.get_all_field_indices(name)
-        if len(places) != 1:
-            message = f"the file has this column {len(places)} times, not once"
+        indexes = found.get_all_field_indices(name)
+        if len(indexes) != 1:
+            message = f"the file has this column {len(indexes)} times, not once"
             raise InputError(message, file=file, column=name)
-        kind = found.field(places[0]).type
+        kind = found.field(indexes[0]).type
         if not _widens(kind, dtype):
             message = f"wanted {type_name(dtype)}, the file has {type_name(kind)}"
             raise InputError(message, file=file, column=name)
@@ -280,7 +282,7 @@ def _chunks(
 
 
 def _bytes(batch: pa.RecordBatch) -> int:
-    """About how large the rows are once every value stands for itself."""
+    """Estimate how large the rows are once every value stands for itself."""
     total = 0
     for column in batch.columns:
         if pa.types.is_dictionary(column.type):

@@ -45,43 +45,43 @@ _BESIDE_QUOTES[list(b',\r\n"')] = True
 
 
 class CsvFile(DataFile):
-    """A `.csv` file as a partition."""
+    """Reads a `.csv` file as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with open(self.path, "rb") as file:
             skip_byte_order_mark(file)
             names, lines = _header(file, self.name, self.max_record)
-            places = self._looked_at(names)
+            indexes = self._looked_at(names)
             seen = 0
             for block in read_blocks(file, size, self.max_record, line=lines + 1, quoted=True):
                 chunk = None
                 if block.fits(self.max_record):
-                    chunk = self._plain(block, places, len(names), seen, start)
+                    chunk = self._plain(block, indexes, len(names), seen, start)
                 if chunk is None:
-                    chunk = self._exact(block, places, len(names), seen, start)
+                    chunk = self._exact(block, indexes, len(names), seen, start)
                 seen = chunk.stop
                 if len(chunk.offsets) or chunk.bad:
                     yield chunk
 
     def _looked_at(self, names: Fields) -> dict[str, int]:
-        """Where the columns stand that are read or could misfit; a text never does."""
-        places = _places(names, self.columns, self.name)
-        return {n: places[n] for n, dtype in self.columns if self.needs(n) or dtype != STRING}
+        """Return the index of each column that is read or could misfit; a text never misfits."""
+        indexes = _column_indexes(names, self.columns, self.name)
+        return {n: indexes[n] for n, dtype in self.columns if self.needs(n) or dtype != STRING}
 
     def _plain(
-        self, block: Block, places: Mapping[str, int], width: int, first: int, start: int
+        self, block: Block, indexes: Mapping[str, int], width: int, first: int, start: int
     ) -> Chunk | None:
-        texts = _plain_texts(block, places, width)
+        texts = _plain_texts(block, indexes, width)
         return None if texts is None else plain_chunk(self, self._typed(texts), block, first, start)
 
     def _exact(
-        self, block: Block, places: Mapping[str, int], width: int, first: int, start: int
+        self, block: Block, indexes: Mapping[str, int], width: int, first: int, start: int
     ) -> Chunk:
         records = _records(block, self.max_record, width)
         skipped = min(max(start - first, 0), len(records))
         records = records.since(skipped)
         rows = records.readable()
-        texts = {n: pa.array([row[at] for row in rows], STRING) for n, at in places.items()}
+        texts = {n: pa.array([row[at] for row in rows], STRING) for n, at in indexes.items()}
         typed = self._typed(texts)
         return exact_chunk(self, records, typed, first + skipped, (NO_TIMES, NO_TIMES), block.stop)
 
@@ -93,7 +93,8 @@ class CsvFile(DataFile):
 
 
 def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
-    """The names in the first record that is not blank, and how many lines were read."""
+    """Read the names in the first record that is not blank; return them and how many lines were
+    read."""
     parts: list[bytes] = []
     size = quotes = lines = 0
     while line := file.readline(limit + 2 - size):
@@ -117,19 +118,19 @@ def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
 
 
 def _split(text: str) -> Fields | None:
-    """The fields of a record, or None when its quotes are wrong."""
+    """Split a record into its fields; return None when its quotes are wrong."""
     line = text.rstrip("\r\n")
     if '"' not in line:
         return [field or None for field in line.split(",")]
     fields: Fields = []
-    place = 0
+    position = 0
     while True:
-        match = _FIELD.match(line, place)
+        match = _FIELD.match(line, position)
         if match is None:
             return None
         quoted, bare, comma = match.groups()
         fields.append(quoted.replace('""', '"') if quoted is not None else bare or None)
-        place = match.end()
+        position = match.end()
         if not comma:
             return fields
 
@@ -160,22 +161,25 @@ def _misshape(fields: Fields | None, width: int) -> str:
     return "" if len(fields) == width else f"wanted {width} fields, came {len(fields)}"
 
 
-def _places(names: Fields, columns: Columns, file: str) -> dict[str, int]:
-    places = {}
+def _column_indexes(names: Fields, columns: Columns, file: str) -> dict[str, int]:
+    indexes = {}
     for name, _ in columns:
         count = names.count(name)
         if count != 1:
             message = f"the header has this name {count} times, not once"
             raise InputError(message, file=file, line=1, column=name)
-        places[name] = names.index(name)
-    return places
+        indexes[name] = names.index(name)
+    return indexes
 
 
 # --- plain blocks --------------------------------------------------------------------------
 
 
-def _plain_texts(block: Block, places: Mapping[str, int], width: int) -> dict[str, pa.Array] | None:
-    """The fields of a block in which Arrow sees the very records that `_split` sees."""
+def _plain_texts(
+    block: Block, indexes: Mapping[str, int], width: int
+) -> dict[str, pa.Array] | None:
+    """Return the fields of a block by column, if Arrow sees the very records that `_split` sees;
+    else None."""
     data = block.data
     # Arrow skips a byte order mark, takes a lone \r for a line end and any quotes; in one column
     # a line of blanks is a row to it.
@@ -185,7 +189,7 @@ def _plain_texts(block: Block, places: Mapping[str, int], width: int) -> dict[st
         return None
     if b'"' in data and not _quotes_fit(data):
         return None
-    names = [str(place) for place in places.values()]
+    names = [str(index) for index in indexes.values()]
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
@@ -209,11 +213,11 @@ def _plain_texts(block: Block, places: Mapping[str, int], width: int) -> dict[st
     if table.num_rows != len(block):
         return None
     [batch] = table.combine_chunks().to_batches()
-    return dict(zip(places, batch.columns, strict=True))
+    return dict(zip(indexes, batch.columns, strict=True))
 
 
 def _quotes_fit(data: bytes) -> bool:
-    """Whether quotes stand around fields only, or doubled inside of quoted ones."""
+    """Say whether quotes stand around fields only, or doubled inside of quoted ones."""
     characters = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
     quotes = np.flatnonzero(characters == ord('"'))
     beside = np.concatenate((quotes[::2] - 1, quotes[1::2] + 1))

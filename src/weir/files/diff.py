@@ -1,4 +1,5 @@
-"""The first event time at which two outputs differ, and the rows there that one side alone has.
+"""Finds the first event time at which two outputs differ, and the rows there that one side alone
+has.
 
 How
 1. A first pass over both sums up their digests: if they are equal there is no difference. It
@@ -37,8 +38,8 @@ Tell = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class OnlyHere:
-    """Rows of one time that one side alone has: the first of them as JSON has them, and how
-    many more there are."""
+    """Holds the rows of one time that one side alone has: the first of them as JSON has them, and
+    how many more there are."""
 
     rows: tuple[dict[str, object], ...]
     more: int
@@ -46,7 +47,7 @@ class OnlyHere:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first event time at which two outputs differ, as JSON has it, and how."""
+    """Says at which event time two outputs differ first, as JSON has it, and how."""
 
     time: object
     only_a: OnlyHere
@@ -54,14 +55,14 @@ class Difference:
 
 
 def total_digest(output: SavedOutput, tell: Tell) -> Digest:
-    """The digest of the rows that are there."""
+    """Compute the digest of the rows that are there."""
     return _scan(output, tell, lambda file, batch: None)
 
 
 def first_difference(
     a: SavedOutput, b: SavedOutput, tell: Tell, *, memory: int = SORT_MEMORY
 ) -> Difference | None:
-    """Where two outputs with the same columns differ first; None if nowhere."""
+    """Find where two outputs with the same columns differ first; None if nowhere."""
     orders = [_OrderCheck(), _OrderCheck()]
     totals = [_scan(o, tell, order.see) for o, order in zip((a, b), orders, strict=True)]
     if totals[0] == totals[1]:
@@ -109,7 +110,7 @@ class _OrderCheck:
 def _in_order(
     output: SavedOutput, broken: set[str], sorter: SortedRuns, memory: int
 ) -> list[Iterator[Batch]]:
-    """Runs that together are the output."""
+    """Return runs that together are the output, each in its order."""
     for file in sorted(broken):
         for batch in output.batches(file):
             sorter.add(batch)
@@ -151,8 +152,8 @@ def _first_unequal(merged: Iterator[Batch], form: OutputForm) -> Difference | No
 
 
 def _surpluses(merged: Iterator[Batch]) -> Iterator[tuple[Batch, Int64s, int]]:
-    """Rows that one side has more often, each once, with how much more often A has them; and
-    the time that was reached. Equal rows may go on in the next batch: the last ones wait."""
+    """Give the rows that one side has more often, each once, with how much more often A has them,
+    and the time that was reached. Equal rows may go on in the next batch, so the last ones wait."""
     waiting, count = Batch(np.empty(0, np.int64), np.empty(0, np.int64), ()), 0
     words: tuple[int, int] | None = None
     for batch in merged:
@@ -175,7 +176,7 @@ def _surpluses(merged: Iterator[Batch]) -> Iterator[tuple[Batch, Int64s, int]]:
 
 
 class _Collected:
-    """The first rows as JSON has them, and the number of all."""
+    """Keeps the first rows as JSON has them, and counts all."""
 
     def __init__(self, form: OutputForm) -> None:
         self._form = form
@@ -184,8 +185,8 @@ class _Collected:
 
     def take(self, rows: Batch, often: Int64s) -> None:
         self._count += int(often.sum())
-        places = np.repeat(np.arange(len(rows)), np.minimum(often, SHOWN_ROWS))
-        record = self._form.record(rows.take(places[: SHOWN_ROWS - len(self._rows)]))
+        indexes = np.repeat(np.arange(len(rows)), np.minimum(often, SHOWN_ROWS))
+        record = self._form.record(rows.take(indexes[: SHOWN_ROWS - len(self._rows)]))
         columns: Sequence[list[object]] = [json_values(c) for c in record.columns]
         names = record.schema.names
         self._rows += [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -29,7 +29,7 @@ _BEYOND = 2
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole records as they stand in the file, blank ones too."""
+    """Holds whole records as they stand in the file, blank ones too."""
 
     data: bytes
     ends: Int64s
@@ -43,12 +43,13 @@ class Block:
         return len(self.ends)
 
     def fits(self, limit: int) -> bool:
-        """Whether no record is longer than the limit, at a first look."""
+        """Say, after a quick look, whether no record is longer than the limit."""
         return len(self.data) <= limit or int(np.diff(self.ends, prepend=0).max()) <= limit
 
     def records(self, limit: int) -> tuple[list[int], list[bytes], frozenset[int]]:
-        """Numbers of lines and texts of the records that are not blank, and which of them are
-        longer than the limit: those are cut to the same bytes wherever they came from."""
+        """Return the line numbers and texts of the records that are not blank, and the indexes of
+        those that are longer than the limit. Those are cut to the same bytes wherever they came
+        from."""
         starts = [0, *self.ends[:-1].tolist()]
         texts = [self.data[a:b] for a, b in zip(starts, self.ends.tolist(), strict=True)]
         too_long = {i for i, text in enumerate(texts) if len(text.removesuffix(b"\n")) > limit}
@@ -56,26 +57,26 @@ class Block:
         return (
             self.lines[kept].tolist(),
             [texts[i][: limit + 1] if i in too_long else texts[i] for i in kept],
-            frozenset(place for place, i in enumerate(kept) if i in too_long),
+            frozenset(index for index, i in enumerate(kept) if i in too_long),
         )
 
     def between(self, first: int, stop: int) -> Block:
-        """Some of the records."""
+        """Return the records from `first` up to `stop` as a block."""
         if first == 0 and stop >= len(self):
             return self
         begin, ends = int(self.ends[first - 1]) if first else 0, self.ends[first:stop]
         end = int(ends[-1])
-        place = self.stop - (len(self.data) - end)
-        return Block(self.data[begin:end], ends - begin, self.lines[first:stop], place)
+        position = self.stop - (len(self.data) - end)
+        return Block(self.data[begin:end], ends - begin, self.lines[first:stop], position)
 
     def parts(self, size: int) -> Iterator[Block]:
-        """At most `size` records at a time."""
+        """Give the records in blocks of at most `size`."""
         for first in range(0, len(self), size):
             yield self.between(first, first + size)
 
 
 class Framer:
-    """Cuts bytes that come piece by piece into records; see the module's contract."""
+    """Cuts bytes that come piece by piece into records, by the module's contract."""
 
     def __init__(
         self, limit: int, *, quoted: bool = False, line: int = 1, position: int = 0
@@ -93,11 +94,11 @@ class Framer:
         """1 behind a quote that is not closed."""
 
     def skip(self, count: int) -> None:
-        """So many bytes of the file were left out before the next piece."""
+        """Note that so many bytes of the file were left out before the next piece."""
         self._position += count
 
     def feed(self, data: bytes) -> list[Block]:
-        """The records that are whole with these bytes, in one block or none."""
+        """Return the records that these bytes complete, in one block or none."""
         characters = np.frombuffer(data, dtype=np.uint8)
         breaks = np.flatnonzero(characters == _NEWLINE) + 1
         last_lines = self._last_lines(characters, breaks)
@@ -115,7 +116,8 @@ class Framer:
         return [block]
 
     def end(self) -> list[Block]:
-        """The record behind the last line end, if there is one: nothing more will come."""
+        """Return the record behind the last line end, if there is one, when nothing more will
+        come."""
         if not self._held_bytes:
             return []
         text, stop = bytes(self._held), self._position + self._held_bytes
@@ -124,7 +126,7 @@ class Framer:
         return [block]
 
     def _last_lines(self, characters: npt.NDArray[np.uint8], breaks: Int64s) -> Int64s:
-        """Which lines end a record: those that leave no quote open."""
+        """Find the lines that end a record: those that leave no quote open."""
         if not self._quoted:
             return np.arange(len(breaks))
         quotes = np.flatnonzero(characters == _QUOTE)
@@ -144,7 +146,7 @@ class Framer:
 
 
 def skip_byte_order_mark(file: BinaryIO) -> None:
-    """Some editors begin UTF-8 text with a mark, which is no part of it."""
+    """Skip the mark with which some editors begin UTF-8 text; it is no part of the text."""
     if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
         file.seek(0)
 
@@ -152,7 +154,8 @@ def skip_byte_order_mark(file: BinaryIO) -> None:
 def read_blocks(
     file: BinaryIO, size: int, limit: int, *, line: int = 1, quoted: bool = False
 ) -> Iterator[Block]:
-    """The rest of a file, at most `size` records at a time; the first line has a number."""
+    """Read the rest of a file, at most `size` records at a time; `line` is the number of the first
+    line."""
     framer = Framer(limit, quoted=quoted, line=line, position=file.tell())
     while data := file.read(BLOCK_BYTES):
         for block in framer.feed(data):

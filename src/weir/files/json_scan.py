@@ -1,4 +1,4 @@
-"""Lines of flat JSON objects to columns of texts, without an object for each value.
+"""Scans lines of flat JSON objects into columns of texts, without making an object for each value.
 
 Contract
 1. `LineScanner.texts` takes UTF-8 lines of which each is an object of plain values, and gives the
@@ -45,7 +45,8 @@ KINDS = {
 
 
 class LineScanner:
-    """Reads lines of these columns (of types in `KINDS`), for the values of those `wanted`."""
+    """Reads lines of these columns (of types in `KINDS`), and keeps the values of those
+    `wanted`."""
 
     def __init__(self, columns: Columns, wanted: Collection[str], refused: Sequence[str]) -> None:
         names = [name.encode() for name in (*(n for n, _ in columns), *refused)]
@@ -53,10 +54,10 @@ class LineScanner:
         self._ends = np.cumsum([len(name) for name in names])
         kinds = (*(KINDS[dtype] for _, dtype in columns), *(REFUSED for _ in refused))
         self._kinds = np.array(kinds, dtype=np.int64)
-        self._places = {name: i for i, (name, _) in enumerate(columns) if name in wanted}
+        self._column_indexes = {name: i for i, (name, _) in enumerate(columns) if name in wanted}
 
     def texts(self, data: bytes, lines: int) -> dict[str, pa.Array] | None:
-        """The columns of so many lines; None if they are not as the contract says."""
+        """Return the columns of so many lines; None if they are not as the contract says."""
         whole = data if data.endswith(b"\n") else data + b"\n"
         characters = np.frombuffer(whole, dtype=np.uint8)
         begins = np.zeros((len(self._kinds), lines), dtype=np.int64)
@@ -64,13 +65,13 @@ class LineScanner:
         if not scan_lines(characters, self._names, self._ends, self._kinds, WORDS, begins, ends):
             return None
         return {
-            name: _gathered(characters, begins[place], ends[place])
-            for name, place in self._places.items()
+            name: _gathered(characters, begins[index], ends[index])
+            for name, index in self._column_indexes.items()
         }
 
 
 def _gathered(characters: npt.NDArray[np.uint8], begins: Int64s, ends: Int64s) -> pa.Array:
-    """The texts between these places; NULL where one begins at 0, as none can."""
+    """Gather the texts between these positions; NULL where one begins at 0, as no text can."""
     offsets = np.zeros(len(begins) + 1, dtype=np.int64)
     np.cumsum(ends - begins, out=offsets[1:])
     data = np.empty(offsets[-1], dtype=np.uint8)

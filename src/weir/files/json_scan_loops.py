@@ -1,6 +1,6 @@
 """The compiled scan of flat JSON lines (see `json_scan.py` for its contract).
 
-Places are of `data`; −1 is no place: something is not as the contract says.
+Positions are indexes of bytes in `data`; −1 says that something is not as the contract says.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WORDS = np.frombuffer(b"truefalsenull", dtype=np.uint8)
 
 @in_place
 def copy_texts(characters, begins, ends, out):
-    """Write the texts between these places end to end."""
+    """Write the texts between these positions end to end."""
     at = 0
     for row in range(len(begins)):
         for place in range(begins[row], ends[row]):

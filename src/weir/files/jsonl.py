@@ -78,7 +78,7 @@ _FORMS: dict[pa.DataType, object] = {
 
 
 class JsonLines(DataFile):
-    """A `.jsonl` file as a partition."""
+    """Reads a `.jsonl` file as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         read = self.block_reader()
@@ -92,8 +92,8 @@ class JsonLines(DataFile):
                     yield chunk
 
     def block_reader(self) -> Callable[[Block, int, int], Chunk]:
-        """Makes chunks of blocks: of its rows, of which the first has an offset, those from
-        offset `start` on."""
+        """Return a function that makes a chunk of a block whose first row has this offset; rows
+        before `start` are left out."""
         decoder = msgspec.json.Decoder(_form(self.columns, cti=True))
         scanner = self._scanner()
 
@@ -136,11 +136,10 @@ class JsonLines(DataFile):
         records, ctis = _one_by_one(decoder, block, self.max_record, self.columns)
         skipped = min(max(start - first, 0), len(records))
         kept = [(time, at - skipped) for time, at in ctis if first + at >= start]
-        times = np.array(kept, dtype=np.int64).reshape(-1, 2)
+        times, indexes = np.array(kept, dtype=np.int64).reshape(-1, 2).T
         records = records.since(skipped)
         typed = self._typed(records.readable())
-        places = (times[:, 0], times[:, 1])
-        return exact_chunk(self, records, typed, first + skipped, places, block.stop)
+        return exact_chunk(self, records, typed, first + skipped, (times, indexes), block.stop)
 
     def _typed(self, rows: Sequence[msgspec.Struct]) -> Typed:
         return {
@@ -157,7 +156,8 @@ Ctis = list[tuple[int, int]]
 
 
 def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
-    """The rows of a block of which each line is one object of the columns, and no CTI."""
+    """Decode a block in which each line is one object of the columns and none is a CTI; None for
+    any other block."""
     data = block.data
     # Behind a `}` no `{` can follow inside of a value. So all line ends are between values, and
     # with as many values as lines there is one in each.
@@ -184,10 +184,10 @@ def _one_by_one(
     faults: dict[int, tuple[str, str]] = {}
     ctis: Ctis = []
     nothing = decoder.decode(b"{}")
-    for place, (number, line) in enumerate(zip(numbers, lines, strict=True)):
+    for index, (number, line) in enumerate(zip(numbers, lines, strict=True)):
         row = nothing
-        if place in long_faults:
-            faults[len(data)] = long_faults[place]
+        if index in long_faults:
+            faults[len(data)] = long_faults[index]
         elif is_too_deep(line):
             faults[len(data)] = ("", f"nested deeper than {MAX_NESTING} levels")
         else:
@@ -213,7 +213,7 @@ def _one_by_one(
 
 
 def _fault(error: Exception, columns: Columns) -> tuple[str, str]:
-    """The column and the reason of a line that could not be decoded."""
+    """Return the column and the reason of a line that could not be decoded."""
     message = str(error)
     found = _PLACE.search(message)
     path = found[1] if found else ""
@@ -239,7 +239,7 @@ def _cti_time(value: object) -> int | None:
 
 
 def _form(columns: Columns, *, cti: bool = False) -> type[msgspec.Struct]:
-    """A struct with the fields f0, f1, … for the columns, whatever they are called."""
+    """Make a struct with the fields f0, f1, … for the columns, whatever they are called."""
     fields: list[tuple[str, object, object]] = [
         (f"f{i}", _value_form(dtype) | None, None) for i, (_, dtype) in enumerate(columns)
     ]
@@ -258,12 +258,12 @@ def _form(columns: Columns, *, cti: bool = False) -> type[msgspec.Struct]:
 
 
 def value_decoder(dtype: pa.DataType) -> msgspec.json.Decoder[object]:
-    """A decoder of single values, for `values_as`."""
+    """Make a decoder of single values, for `values_as`."""
     return msgspec.json.Decoder(_value_form(dtype))
 
 
 def _value_form(dtype: pa.DataType) -> Any:
-    """The Python type that a value is decoded as."""
+    """Return the Python type that a value is decoded as."""
     if pa.types.is_decimal(dtype):
         return Decimal
     if pa.types.is_list(dtype):
@@ -275,13 +275,13 @@ def _value_form(dtype: pa.DataType) -> Any:
     return _FORMS[dtype]
 
 
-def _field(rows: Sequence[msgspec.Struct | None], place: int) -> list[object]:
-    name = f"f{place}"
+def _field(rows: Sequence[msgspec.Struct | None], index: int) -> list[object]:
+    name = f"f{index}"
     return [None if row is None else getattr(row, name) for row in rows]
 
 
 def values_as(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
-    """Decoded values as a column; the rows whose texts are none of the type are misfits."""
+    """Make a column of decoded values; rows whose text is no value of the type are misfits."""
     if dtype in (TIMESTAMP, DATE):
         return cast_texts(pa.array(values, STRING), dtype)
     if pa.types.is_decimal(dtype):

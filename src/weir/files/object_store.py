@@ -1,10 +1,11 @@
-"""The store of a live job in a folder, or in a bucket (`s3://`, `gs://`, `az://`), by obstore.
+"""Keeps the store of a live job in a folder, or in a bucket (`s3://`, `gs://`, `az://`), by
+obstore.
 
 In a folder an object is written under another name, brought to the disk, and only then given its
-own: so it is whole or not there, whatever happens (contract of `reliable/store.py`). What has no
-name yet lies in a folder of this process's own, below `.writing`: it goes when a write fails, and
-if the process is killed, when another one looks, which each does at its first write and once a
-minute (`own_folder.py`). Buckets do all that by themselves.
+own name: so it is whole or not there, whatever happens (contract of `reliable/store.py`). What has
+no name yet lies in a folder of this process's own, below `.writing`. It is removed when the write
+fails. If the process is killed, another process removes it: each looks at its first write and once
+a minute (`own_folder.py`). Buckets do all that by themselves.
 
 Everything that is made here is for its owner alone: folders have mode 0700, files 0600.
 """
@@ -37,29 +38,33 @@ _NO_KEY = re.compile(r"(^|/)(\.{0,2})(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class ObjectStore:
-    """See the module's docstring. `place` is a folder or a URL; a folder is made if there is none,
-    unless somebody only reads."""
+    """A store of objects in a folder or a bucket, by the contract of `reliable/store.py`.
 
-    def __init__(self, place: str, *, make: bool = True) -> None:
-        self.place = place
-        self._folder = folder_of(place)
+    `location` is a folder or a URL. A folder that is not there is made, unless `make` is False
+    (for those who only read).
+    """
+
+    def __init__(self, location: str, *, make: bool = True) -> None:
+        self.location = location
+        self._folder = folder_of(location)
         self._own: OwnFolder | None = None
         self._lock = threading.Lock()
         self._swept_at = 0.0
         try:
             if self._folder is None:
-                self._store = from_url(place)
+                self._store = from_url(location)
                 return
             if make:
                 self._folder.parent.mkdir(parents=True, exist_ok=True)
                 self._folder.mkdir(0o700, exist_ok=True)
             elif not self._folder.is_dir():
-                raise RunError(f"there is no store '{place}'")
+                raise RunError(f"there is no store '{location}'")
             self._store = LocalStore(self._folder)
         except (BaseError, OSError, ValueError) as error:
-            raise RunError(f"cannot use '{place}' as a store: {_why(error)}") from error
+            raise RunError(f"cannot use '{location}' as a store: {_why(error)}") from error
 
     def put(self, key: str, body: Body, *, new: bool = False) -> None:
+        """Write an object; with `new`, raise ObjectExists if there is one of that key."""
         _check(key)
         mode = "create" if new else "overwrite"
         try:
@@ -70,7 +75,9 @@ class ObjectStore:
         except AlreadyExistsError as error:
             raise ObjectExists(key) from error
         except (BaseError, OSError) as error:
-            raise RunError(f"{key} cannot be written to '{self.place}': {_why(error)}") from error
+            raise RunError(
+                f"{key} cannot be written to '{self.location}': {_why(error)}"
+            ) from error
 
     def _put_durably(self, folder: Path, key: str, body: Body, *, new: bool) -> None:
         written = os.path.join(self._own_folder(folder), uuid4().hex)
@@ -89,7 +96,8 @@ class ObjectStore:
         _to_disk((folder / key).parent)
 
     def _own_folder(self, folder: Path) -> str:
-        """A folder for what this process is writing; what others left behind is swept."""
+        """Return the folder for what this process is writing; sweep what others left behind when it
+        is time."""
         with self._lock:  # several threads write
             if self._own is None or not os.path.isdir(self._own.path):
                 self._leave()
@@ -102,7 +110,7 @@ class ObjectStore:
             return self._own.path
 
     def close(self) -> None:
-        """What this process was writing is forgotten, and what others left behind is swept."""
+        """Remove what this process was writing, and sweep what others left behind."""
         with self._lock, suppress(OSError):  # the next process does what cannot be done here
             if self._own is not None:
                 remove_left_over(os.path.dirname(self._own.path), file_time(self._own.path))
@@ -114,15 +122,17 @@ class ObjectStore:
         self._own = None
 
     def get(self, key: str) -> bytes | None:
+        """Return the bytes of an object; None if there is none."""
         _check(key)
         try:
             return bytes(obstore.get(self._store, key).bytes())
         except (NotFoundError, FileNotFoundError):
             return None
         except (BaseError, OSError) as error:
-            raise RunError(f"{key} cannot be read from '{self.place}': {_why(error)}") from error
+            raise RunError(f"{key} cannot be read from '{self.location}': {_why(error)}") from error
 
     def delete(self, keys: Iterable[str]) -> None:
+        """Delete the objects of these keys that are there."""
         for key in keys:
             _check(key)
             try:
@@ -131,13 +141,14 @@ class ObjectStore:
                 continue
             except (BaseError, OSError) as error:
                 why = _why(error)
-                raise RunError(f"{key} cannot be deleted in '{self.place}': {why}") from error
+                raise RunError(f"{key} cannot be deleted in '{self.location}': {why}") from error
 
     def list(self, prefix: str = "") -> list[str]:
+        """List the keys that begin with the prefix."""
         return [key for key, _ in self.sizes(prefix)]
 
     def sizes(self, prefix: str = "") -> Sequence[tuple[str, int]]:
-        """The objects whose names begin so, with their sizes."""
+        """List the objects whose keys begin with the prefix, with their sizes."""
         within = prefix.rsplit("/", 1)[0] if "/" in prefix else ""
         try:
             if self._folder is not None:
@@ -149,55 +160,56 @@ class ObjectStore:
                     for meta in page
                 ]
         except (BaseError, OSError) as error:
-            raise RunError(f"'{self.place}' cannot be listed: {_why(error)}") from error
+            raise RunError(f"'{self.location}' cannot be listed: {_why(error)}") from error
         return sorted((k, s) for k, s in found if k.startswith(prefix))
 
 
-def existing_store(place: str) -> ObjectStore:
-    """A store that is there already: who only reads makes no folder."""
-    return ObjectStore(place, make=False)
+def existing_store(location: str) -> ObjectStore:
+    """Open a store that is there already; nothing is made if it is not."""
+    return ObjectStore(location, make=False)
 
 
-def folder_of(place: str) -> Path | None:
-    """The folder that a store lies in, absolute; None for a bucket.
+def folder_of(location: str) -> Path | None:
+    """Return the absolute path of the folder that a store lies in; None for a bucket.
 
     >>> folder_of("s3://bucket/job"), folder_of("file:///var/job")
     (None, PosixPath('/var/job'))
     """
-    url = _URL.match(place)
+    url = _URL.match(location)
     if url is not None and url[0].lower() != "file://":
         return None
-    if "\0" in place or not place:
-        raise RunError(f"cannot use '{place}' as a store: that is no path")
-    folder = Path(place[len(url[0]) if url else 0 :]).absolute()
+    if "\0" in location or not location:
+        raise RunError(f"cannot use '{location}' as a store: that is no path")
+    folder = Path(location[len(url[0]) if url else 0 :]).absolute()
     if len(folder.parts) > DEEPEST:
-        raise RunError(f"cannot use '{place}' as a store: its path has too many parts")
+        raise RunError(f"cannot use '{location}' as a store: its path has too many parts")
     return folder
 
 
 def _check(key: str) -> None:
-    """Names come from the store itself too: none leads out of it."""
+    """Refuse a key that would lead out of the store: keys come from the store itself too."""
     if _NO_KEY.search(key):
         raise RunError(f"'{key}' is no name of an object in a store")
 
 
 def _why(error: Exception) -> str:
-    """What went wrong, without obstore's own view of it."""
+    """Say what went wrong, without obstore's own view of it."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).split("\n\nDebug source", 1)[0].strip()
 
 
 def _make_folders(folder: Path, key: str) -> None:
-    """The folders in which an object lies. A store that is gone is not made anew."""
+    """Make the folders in which an object lies. A store that is gone is not made anew."""
     for part in key.split("/")[:-1]:
         folder /= part
         folder.mkdir(0o700, exist_ok=True)
 
 
 def _files(folder: Path, within: str) -> Iterator[tuple[str, int]]:
-    """The files below a folder's folder. obstore would refuse the whole for one of a strange name,
-    which somebody may have left there; such a name has what is no text in it escaped."""
+    """Give the files below a folder of the store, with their sizes. obstore would refuse to list
+    anything beside a file of a strange name, which somebody may have left there; here what is no
+    text in such a name is escaped."""
     for path, folders, files in os.walk(folder / within, onerror=_unless_gone):
         if _WRITING in folders and Path(path) == folder:
             folders.remove(_WRITING)
@@ -209,7 +221,8 @@ def _files(folder: Path, within: str) -> Iterator[tuple[str, int]]:
 
 
 def _unless_gone(error: OSError) -> None:
-    """A folder that is gone holds nothing, and one that may not be read is a stranger's."""
+    """Raise the error unless the folder is gone, and holds nothing, or may not be read, and is a
+    stranger's."""
     if not isinstance(error, FileNotFoundError | PermissionError):
         raise error
 

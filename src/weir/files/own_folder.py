@@ -1,4 +1,5 @@
-"""Folders of a process's own, for what is being made, and what becomes of them when it is killed.
+"""Makes folders of a process's own, for what is being made, and removes those of processes that
+were killed.
 
 Rules
 1. In each lies a file, `owner`, on which the process that made it holds a lock (`flock`). The
@@ -9,10 +10,10 @@ Rules
    before it was started anew). Such a folder, and one where locks do not work or whose owner was
    not written yet, is left over when in addition nothing in it has changed for `LONG` seconds, by
    the clock of its own file system.
-4. What is left over is removed by whoever makes such a folder beside it next.
+4. Whoever makes such a folder next removes those beside it that are left over.
 
-Who is robbed of a folder by rule 3 (it slept for a day on another machine) finds its files gone
-and fails; nothing is ever put in its place by halves.
+A process that loses its folder by rule 3 (it slept for a day on another machine) finds its files
+gone and fails; no output ever stands under its path by halves.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ENDING, GONE = ".weir", ".weir.gone"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Who made a folder, and for what. `kernel` is empty where the system does not tell."""
+    """Says who made a folder, and for what. `kernel` is empty where the system does not tell."""
 
     kernel: str = ""
     machine: str = ""
@@ -50,7 +51,7 @@ _decoder = msgspec.json.Decoder(Owner)
 
 
 class OwnFolder:
-    """A new folder in `parent`, only for its owner's eyes; see the module's rules."""
+    """Makes a new folder in `parent` that only its owner can read, by the module's rules."""
 
     def __init__(self, parent: str, prefix: str = "", purpose: str = "") -> None:
         self.path = tempfile.mkdtemp(ENDING, prefix, parent)
@@ -64,7 +65,7 @@ class OwnFolder:
 
     def remove(self) -> None:
         """Remove the folder with all that is in it, if it is still there. What cannot be removed
-        now the next one removes, by rule 4."""
+        now, the next process removes by rule 4."""
         if self._lock < 0:
             return
         os.close(self._lock)
@@ -91,12 +92,12 @@ def remove_left_over(
 
 
 def file_time(path: str) -> float:
-    """When a file or a folder was changed, by the clock of its file system."""
+    """Return when a file or a folder was changed, by the clock of its file system."""
     return os.stat(path).st_mtime
 
 
 def _owner_if_gone(folder: str, now: float) -> Owner | None:
-    """Who made a folder, if it is left over."""
+    """Return who made a folder, if it is left over."""
     if folder.endswith(GONE):
         return Owner()
     path = os.path.join(folder, OWNER)
@@ -120,7 +121,7 @@ def _owner_if_gone(folder: str, now: float) -> Owner | None:
 
 
 def _is_ours(folder: str) -> bool:
-    """Whether a folder without an owner is one that was just being made."""
+    """Say whether a folder without an owner is one that was just being made."""
     return set(os.listdir(folder)) <= {f"{OWNER}.new"}
 
 
@@ -130,7 +131,7 @@ def _untouched(folder: str, now: float) -> bool:
 
 
 def _take(handle: int) -> bool | None:
-    """Take the lock of a file: whether it was free; None where there are no locks."""
+    """Try to take the lock of a file; return whether it was free, None where there are no locks."""
     if sys.platform == "win32":
         return None
     try:
@@ -143,7 +144,7 @@ def _take(handle: int) -> bool | None:
 
 
 def _kernel() -> str:
-    """What is another one each time that a machine starts."""
+    """Return an id that is another one each time that a machine starts."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Paths of a program: files only, and none that is read is written.
+"""Checks the paths of a program: only files are read and written, and none that is read is written.
 
 An output replaces what stands under its path, so a path that a STREAM of the same program reads,
 by name or by a glob, is refused before anything is touched.
@@ -19,7 +19,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def check_scheme(path: str) -> None:
-    """PlanError for what is no path, and for a URL that nothing is behind."""
+    """Raise PlanError for what is no path, and for a URL whose scheme nothing reads."""
     _check_path(path)
     if scheme := _SCHEME.match(path):
         hint = "write the path of a file"
@@ -27,7 +27,8 @@ def check_scheme(path: str) -> None:
 
 
 def check_not_read(program: Program, directory: str | Path) -> None:
-    """PlanError for an output whose path a STREAM reads; relative paths start at `directory`."""
+    """Raise PlanError for an output whose path a STREAM reads; relative paths start at
+    `directory`."""
     for output in program.outputs:
         folder = output.path.endswith("/")
         for source in program.sources:
@@ -40,7 +41,7 @@ def check_not_read(program: Program, directory: str | Path) -> None:
 
 
 def check_apart(program: Program, directory: str | Path) -> None:
-    """PlanError for an output that another would write over, or whose folder it lies in."""
+    """Raise PlanError for an output that another would write over, or whose folder it lies in."""
     seen: list[tuple[Output, tuple[str, ...]]] = []
     for output in program.outputs:
         here = _parts(output.path, directory)
@@ -70,7 +71,7 @@ def _parts(path: str, directory: str | Path) -> tuple[str, ...]:
 
 
 def _reads(pattern: tuple[str, ...], path: tuple[str, ...], folder: bool) -> bool:
-    """Whether a glob matches the path, or if it is a `folder`, may match something in it."""
+    """Say whether a glob matches the path or, of a `folder`, may match something in it."""
     if not path:
         return folder or all(part == "**" for part in pattern)
     if not pattern:

@@ -1,4 +1,4 @@
-"""Sources: which files a declared input has, and how each is read.
+"""Finds the files of a declared input, and the reader of each.
 
 A path may be a glob; every matched file is one partition, in the order of names (by UTF-8
 bytes of the whole path, so that no locale changes it). The ending says the format.
@@ -30,7 +30,7 @@ FORMATS: Mapping[str, type[JsonLines | CsvFile | ParquetFile | ArrowFile]] = {
 def open_source(
     source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
 ) -> list[SourcePartition]:
-    """The partitions of a source in order; relative paths start at `directory`."""
+    """Return the partitions of a source in order; relative paths start at `directory`."""
     files = source_files(source.path, directory)
     return [open_partition(source, file, needed=needed) for file in files]
 
@@ -38,10 +38,10 @@ def open_source(
 def open_partition(
     source: Source, file: str, *, needed: Collection[str] | None = None, root: str = ""
 ) -> SourcePartition:
-    """One file of a source. Its chunks go to an `Ingress`; one at a time is in memory.
+    """Open one file of a source. Its chunks go to an `Ingress`; one at a time is in memory.
 
-    `needed` are the columns that are read (`plan.pruning.needed_columns`), None for all; the
-    ingress puts NULLs in the place of others. A relative file starts at `root`.
+    `needed` are the columns that are read (`plan/rewrites/pruning.py`), None for all; the ingress
+    gives NULLs for the others. A relative file starts at `root`.
     """
     ending = os.path.splitext(file)[1].lower()
     if ending not in FORMATS:
@@ -52,7 +52,7 @@ def open_partition(
 
 
 def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
-    """The files that a path names, in order; InputError when there are none."""
+    """Return the files that a path names, in order; raise InputError when there are none."""
     check_scheme(path)
     full = os.path.join(directory, path)
     matched = [full] if os.path.isfile(full) else glob.glob(full, recursive=True)

@@ -1,4 +1,4 @@
-"""Sorting more rows than memory holds: sorted runs, merged in bounded memory.
+"""Sorts more rows than memory holds: as sorted runs, which are merged in bounded memory.
 
 Contract
 1. Rows go in as batches in any order and come out sorted by (vs, ve, payload), equal but not
@@ -29,7 +29,7 @@ MOST_RUNS = 128
 
 
 class SortedRuns:
-    """The rows of one output, or of one part of it."""
+    """Sorts the rows of one output, or of one part of it."""
 
     def __init__(self, folder: str, name: str, types: Sequence[pa.DataType]) -> None:
         self._folder, self._name = folder, name
@@ -58,7 +58,7 @@ class SortedRuns:
         self._held, self.held_bytes = [], 0
 
     def run_iterators(self) -> list[Iterator[Batch]]:
-        """One iterator of sorted batches for each run; the held rows are one."""
+        """Return one iterator of sorted batches for each run; the held rows are one run."""
         runs = [_read_run(path) for path in self._files]
         rows = self._sorted_rows()
         return runs if rows is None else [*runs, _blocks(rows)]
@@ -86,8 +86,8 @@ def _blocks(rows: Batch) -> Iterator[Batch]:
 
 
 def merge_runs(runs: Sequence[Iterator[Batch]], folder: str) -> Iterator[Batch]:
-    """All rows of the sorted runs, sorted. A run opens its file when its first block is asked
-    for."""
+    """Merge sorted runs into one sequence of sorted batches. A run opens its file when its first
+    block is asked for."""
     while len(runs) > MOST_RUNS:
         groups = [runs[start : start + MOST_RUNS] for start in range(0, len(runs), MOST_RUNS)]
         runs = [_stored(group, folder) for group in groups]
@@ -95,7 +95,7 @@ def merge_runs(runs: Sequence[Iterator[Batch]], folder: str) -> Iterator[Batch]:
 
 
 def _stored(runs: Sequence[Iterator[Batch]], folder: str) -> Iterator[Batch]:
-    """The runs as one, which lies in a file."""
+    """Merge runs into one that lies in a file."""
     merged = (block for batch in _merged(runs) for block in _blocks(batch))
     first = next(merged, None)
     if first is None:
@@ -135,7 +135,7 @@ def _merged(runs: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
 def _refilled(
     open_runs: dict[int, Iterator[Batch]], pool: Batch | None, owners: Int64s
 ) -> tuple[Batch | None, Int64s]:
-    """The pool with a new block of every run that has less than half of one in it."""
+    """Return the pool with a new block of every run that has less than half of one in it."""
     batches = [] if pool is None else [pool]
     numbers = [owners]
     have = np.bincount(owners, minlength=max(open_runs, default=0) + 1)
@@ -154,9 +154,9 @@ def _refilled(
 
 
 def _final_rows(owners: Int64s, open_runs: Sequence[int]) -> int:
-    """How many rows of the sorted pool nothing still unread can precede."""
+    """Count the first rows of the sorted pool that no unread row can precede."""
     if not open_runs:
         return len(owners)
     last = np.full(int(max(owners.max(), max(open_runs))) + 1, -1, dtype=np.int64)
-    last[owners] = np.arange(len(owners))  # of several writes to one place the last one stays
+    last[owners] = np.arange(len(owners))  # of several writes to one index the last one stays
     return int(last[list(open_runs)].min()) + 1

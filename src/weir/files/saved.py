@@ -1,4 +1,4 @@
-"""Outputs read back: the files of one, its columns, its rows as batches.
+"""Reads outputs back: the files of an output, its columns, its rows as batches.
 
 Contract
 1. An output is a file, or a folder in which every file is a part, but for names that begin
@@ -48,7 +48,8 @@ _TIMES = ("vs", "ve")
 
 @dataclass(frozen=True, slots=True)
 class SavedOutput:
-    """An output that was written: where, in which form, and what it carries."""
+    """Says of an output that was written where it lies, in which form, and what digest it
+    carries."""
 
     path: str
     files: tuple[str, ...]
@@ -56,7 +57,7 @@ class SavedOutput:
     sidecar: Sidecar | None
 
     def batches(self, file: str, size: int = CHUNK_ROWS) -> Iterator[Batch]:
-        """The rows of one of the files."""
+        """Give the rows of one of the files."""
         columns = [(name, self._read_as(dtype)) for name, dtype in self.form.columns]
         partition = FORMATS[self.form.ending](file, columns, max_record=LARGEST_RECORD)
         try:
@@ -95,7 +96,7 @@ def _as_null(rows: pa.RecordBatch, name: str, file: str) -> pa.Array:
 
 
 def open_outputs(paths: Sequence[str]) -> list[SavedOutput]:
-    """The outputs at these paths, which are to be compared."""
+    """Open the outputs at these paths, which are to be compared."""
     files = [_files(path) for path in paths]
     sidecars = [read_sidecar(path) for path in paths]
     forms = [_own_form(*found) for found in zip(paths, files, sidecars, strict=True)]
@@ -112,7 +113,7 @@ def open_outputs(paths: Sequence[str]) -> list[SavedOutput]:
 def column_differences(
     a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]], names: tuple[str, str]
 ) -> tuple[str, ...]:
-    """What is different about columns (names and types), in words.
+    """Say in words what is different about columns (names and types).
 
     >>> column_differences([("k", "INT"), ("v", "INT")], [("k", "BIGINT")], ("A", "B"))
     ('k is INT in A, BIGINT in B', 'v INT is in A only')
@@ -132,7 +133,7 @@ def column_differences(
 
 
 def typed_names(form: OutputForm) -> list[tuple[str, str]]:
-    """All columns of an output with their types as a script writes them."""
+    """Return all columns of an output with their types as a script writes them."""
     return [(name, type_name(dtype)) for name, dtype in form.columns]
 
 
@@ -159,7 +160,7 @@ def _ending(file: str) -> str:
 
 
 def _own_form(path: str, files: Sequence[str], sidecar: Sidecar | None) -> OutputForm | None:
-    """The form of an output as far as it knows itself."""
+    """Return the form of an output as far as it is known without another one."""
     if _ending(files[0]) in _TEXTS:
         if sidecar is None:
             return None
@@ -173,7 +174,7 @@ def _own_form(path: str, files: Sequence[str], sidecar: Sidecar | None) -> Outpu
 
 
 def _text_form(files: Sequence[str], lender: OutputForm) -> OutputForm:
-    """The columns that the files name, in the lender's types and order; a name that it does
+    """Return the columns that the files name, in the lender's types and order; a name that it does
     not have counts as STRING."""
     ending = _ending(files[0])
     named = list(dict.fromkeys(name for file in files for name in _text_names(file)))
@@ -188,7 +189,7 @@ _decoder = msgspec.json.Decoder(dict[str, object])
 
 
 def _text_names(file: str) -> list[str]:
-    """The names in the header, or in the first row."""
+    """Return the names in the header, or in the first row."""
     try:
         if _ending(file) == ".csv":
             with open(file, encoding="utf-8-sig", newline="") as lines:
@@ -219,7 +220,7 @@ def _stored_schema(file: str) -> pa.Schema:
 
 
 def _weir_type(found: pa.DataType, file: str, column: str) -> pa.DataType:
-    """The type of the language that holds all values of one that others write."""
+    """Return the type of the language that holds all values of a type that others write."""
     is_a = pa.types
     if is_a.is_dictionary(found):
         return _weir_type(found.value_type, file, column)

@@ -1,10 +1,10 @@
-"""The digest that every output carries, in a small JSON file of its own.
+"""Writes and reads the digest that every output carries, in a small JSON file of its own.
 
 Contract
 1. For a file it stands beside it (`counts.parquet.digest`), for a folder in it (`_digest`).
 2. It says the digest, the rows, and the columns with the types by which text files are read
    back; the same output gives the same bytes.
-3. It is put in its place with the output. If that is interrupted an output may lack it; the
+3. It is renamed to its path with the output. If that is interrupted an output may lack it; the
    digest of an older output never stands beside a newer one.
 """
 
@@ -40,7 +40,7 @@ def make_sidecar(digest: Digest, schema: Schema, lifetime: bool) -> Sidecar:
 
 
 def sidecar_path(output: str) -> str:
-    """Where the digest of an output stands; a folder must be there."""
+    """Return where the digest of an output stands; a folder must be there."""
     return os.path.join(output, DIGEST_NAME) if os.path.isdir(output) else f"{output}.digest"
 
 
@@ -52,7 +52,8 @@ _decoder = msgspec.json.Decoder(Sidecar)
 
 
 def read_sidecar(output: str) -> Sidecar | None:
-    """What an output carries; None if nothing, InputError if it cannot be understood."""
+    """Read what an output carries; None if it carries nothing. Raise InputError if it cannot be
+    understood."""
     path = sidecar_path(output)
     try:
         return _decoder.decode(Path(path).read_bytes())
@@ -63,7 +64,7 @@ def read_sidecar(output: str) -> Sidecar | None:
 
 
 def sidecar_schema(output: str, sidecar: Sidecar) -> Schema:
-    """The columns as Arrow types."""
+    """Return the columns as Arrow types."""
     try:
         columns = tuple(
             (name, NULL if written == "NULL" else parse_type(written))

@@ -1,4 +1,4 @@
-"""File formats of outputs: each takes record batches in order and writes one file.
+"""Holds the file formats of outputs: each takes record batches in order and writes one file.
 
 The same batches give the same bytes. Text forms are those the readers take back: an open end
 and every NULL is null (JSON) or an empty field (CSV); see `jsonl.py` and `csv.py`.
@@ -32,7 +32,7 @@ DIRECT = ("console:", "callback:")
 
 
 class FileWriter(Protocol):
-    """A file being written."""
+    """Writes one file, batch by batch."""
 
     def write(self, batch: pa.RecordBatch) -> None: ...
 
@@ -40,7 +40,7 @@ class FileWriter(Protocol):
 
 
 def sink_format(path: str) -> str:
-    """The ending that says the format; a folder of parts is Parquet."""
+    """Return the ending that says the format; a folder of parts is Parquet."""
     check_scheme(path)
     if path in DIRECT:
         raise PlanError(f"'{path}' is for live runs", hint="--runner live, or write to a file")
@@ -109,7 +109,7 @@ class JsonSink:
 
 
 class JsonLinesForm:
-    """Rows of these columns as JSON lines."""
+    """Writes rows of these columns as JSON lines."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         names = {f"f{i}": name for i, name in enumerate(columns)}
@@ -152,7 +152,7 @@ SINKS: Mapping[str, Callable[[str, pa.Schema], FileWriter]] = {
 
 
 def json_values(column: pa.Array) -> list[object]:
-    """The values of a column as JSON has them."""
+    """Return the values of a column as JSON has them."""
     dtype = column.type
     if dtype == DOUBLE:
         values: list[object] = column.to_pylist()
@@ -205,7 +205,7 @@ def _json_text(value: object) -> str:
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
-    """Texts with quotes where they need them; the empty text does: without them it is NULL."""
+    """Put quotes around the texts that need them. The empty text does: without them it is NULL."""
     special = pc.match_substring_regex(texts, r'[,"\r\n]|^$')
     if not pc.any(special).as_py():
         return texts

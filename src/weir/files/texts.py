@@ -1,7 +1,7 @@
-"""Text files: lines to records to chunks, for all formats that are made of lines.
+"""Makes chunks of text files: lines to records to rows, for all formats that are made of lines.
 
 A record is what becomes one data row. Each format says how lines become records and records
-columns; numbering, places and bad rows are the same for all, and here.
+columns; offsets, line numbers and bad rows are the same for all, and are made here.
 
 A format reads a block of records in one of two ways. The *plain* way is vectorised and gives up
 (None) at anything out of the ordinary: a bad row, a CTI, a blank line. The *exact* way takes one
@@ -49,7 +49,7 @@ _ARROW_ONLY = {INT: b"xX", BIGINT: b"xX", DOUBLE: b"("}
 
 
 def cast_texts(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
-    """Texts as values of a type."""
+    """Cast texts to values of a type; texts that are no value of it are misfits."""
     column = cast_plain(texts, dtype)
     if column is not None:
         return column, {}
@@ -64,7 +64,7 @@ def cast_texts(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
 
 
 def cast_plain(texts: pa.Array, dtype: pa.DataType) -> pa.Array | None:
-    """Texts that all are values of a type; None when it takes a closer look to say."""
+    """Cast texts that all are values of a type; None when it takes a closer look to say."""
     if dtype == STRING:
         return texts
     data = texts.buffers()[2]
@@ -81,7 +81,7 @@ def cast_plain(texts: pa.Array, dtype: pa.DataType) -> pa.Array | None:
 
 
 def too_long_faults(rows: Collection[int], limit: int) -> dict[int, tuple[str, str]]:
-    """What is wrong with records that are longer than the limit."""
+    """Say what is wrong with records that are longer than the limit."""
     return dict.fromkeys(rows, ("", f"longer than {limit} bytes, which is `max_record`"))
 
 
@@ -103,7 +103,7 @@ class UntypedRows(Generic[Row]):
         return len(self.texts)
 
     def since(self, start: int) -> UntypedRows[Row]:
-        """Without the first `start` rows."""
+        """Return the rows without the first `start`."""
         if not start:
             return self
         faults = {i - start: fault for i, fault in self.faults.items() if i >= start}
@@ -120,7 +120,8 @@ Typed = Mapping[str, tuple[pa.Array, Misfits]]
 
 
 def plain_chunk(file: DataFile, typed: Typed, block: Block, first: int, start: int) -> Chunk | None:
-    """A chunk of all records of a block, or those from offset `start` on; None if one misfits."""
+    """Make a chunk of all records of a block, or of those from offset `start` on; None if one
+    misfits."""
     if any(misfits for _, misfits in typed.values()):
         return None
     skipped = min(max(start - first, 0), len(block))
@@ -138,8 +139,8 @@ def exact_chunk(
     ctis: tuple[Int64s, Int64s],
     read: int,
 ) -> Chunk:
-    """A chunk of the records (the first has offset `first`); `typed` is of the readable ones,
-    and CTI places count all records."""
+    """Make a chunk of the records (the first has offset `first`). `typed` is of the readable ones;
+    the indexes of CTIs count all records."""
     count = len(records)
     was_read = np.ones(count, dtype=np.bool_)
     was_read[list(records.faults)] = False
@@ -153,14 +154,14 @@ def exact_chunk(
                 fits[row] = False
     kept = readable[fits]
     rows = _rows(file, typed)
-    times, places = ctis
+    times, indexes = ctis
     return Chunk(
         rows if fits.all() else rows.filter(pa.array(fits)),
         kept + first,
         first + count,
         np.array(records.lines, dtype=np.int64)[kept],
         times,
-        np.searchsorted(kept, places).astype(np.int64),
+        np.searchsorted(kept, indexes).astype(np.int64),
         tuple(sorted(bad, key=lambda b: b.offset)),
         read,
     )

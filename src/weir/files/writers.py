@@ -1,4 +1,5 @@
-"""Outputs of finite runs: sorted files that are byte-identical when their rows are equal.
+"""Writes the outputs of finite runs: sorted files that are byte-identical when their rows are
+equal.
 
 Contract
 1. Rows are `vs`, `ve`, then the payload columns, sorted by (vs, ve, payload left to right); an
@@ -42,7 +43,7 @@ _ASIDE = "old"
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """How an output's files look: the format by its ending, and the columns.
+    """Says how an output's files look: the format by its ending, and the columns.
 
     `lifetime=False` leaves vs and ve out (the BAD stream's rows have none).
     """
@@ -52,7 +53,7 @@ class OutputForm:
     lifetime: bool = True
 
     def write(self, path: str, batches: Iterator[Batch]) -> None:
-        """A file of these rows, which come in the order of the file."""
+        """Write a file of these rows, which come in the order of the file."""
         sink = SINKS[self.ending](path, pa.schema(self.columns))
         try:
             for group in _groups(batches):
@@ -62,13 +63,13 @@ class OutputForm:
 
     @property
     def columns(self) -> Sequence[tuple[str, pa.DataType]]:
-        """All columns of the file."""
+        """Return all columns of the file."""
         time = self.schema.time
         lifetime = [("vs", time), ("ve", time)] if self.lifetime else []
         return [*lifetime, *self.schema.columns]
 
     def record(self, rows: Batch) -> pa.RecordBatch:
-        """Rows as the file has them."""
+        """Return rows as the file has them."""
         time = self.schema.time
         lifetime = [times(rows.vs, time), times(rows.ve, time)] if self.lifetime else []
         return pa.RecordBatch.from_arrays(
@@ -76,12 +77,13 @@ class OutputForm:
         )
 
     def sidecar(self, digest: Digest) -> Sidecar:
-        """What an output of this form carries."""
+        """Return what an output of this form carries."""
         return make_sidecar(digest, self.schema, self.lifetime)
 
 
 class Staging:
-    """A folder beside an output's path where the output is made, and its way to its place."""
+    """Holds a folder beside an output's path where the output is made, and renames the output to
+    its path."""
 
     def __init__(self, path: str | Path) -> None:
         self._given = str(path)
@@ -96,7 +98,8 @@ class Staging:
             remove_left_over(parent, file_time(self.folder), _bring_back)
 
     def check_what_is_there(self) -> None:
-        """A folder is replaced only if it holds nothing but what an output has."""
+        """Raise RunError if a folder under the path holds anything but what an output has: only
+        such a folder is replaced."""
         if not os.path.isdir(self._path):
             return
         if not self._given.endswith("/"):
@@ -110,7 +113,8 @@ class Staging:
 
     @contextmanager
     def naming(self) -> Iterator[None]:
-        """What the system refuses, as an error with the output's path: the user knows no other."""
+        """Turn what the system refuses into an error with the output's path: the user knows no
+        other."""
         try:
             yield
         except OSError as error:
@@ -122,17 +126,17 @@ class Staging:
 
     @property
     def shown(self) -> str:
-        """The path as the user wrote it."""
+        """Return the path as the user wrote it."""
         return self._given
 
     def finish(self, made: str, sidecar: Sidecar) -> None:
-        """This file or folder is whole; it gets what it carries."""
+        """Note that this file or folder is whole, and write the digest file that goes with it."""
         with self.naming():
             write_sidecar(made, sidecar)
         self._made = made
 
     def put_in_place(self) -> None:
-        """What was finished takes the output's name; the staging folder goes."""
+        """Rename what was finished to the output's path, and remove the staging folder."""
         made = self._made
         with self.naming():
             if os.path.isdir(made):
@@ -145,8 +149,8 @@ class Staging:
             self.remove()
 
     def _replace_folder(self, made: str) -> None:
-        """A folder cannot be replaced in one step: the old one steps aside first, and comes back
-        if the new one cannot take its place."""
+        """Replace a folder, which cannot be done in one step: the old one steps aside first, and
+        comes back if the new one cannot be renamed."""
         aside = os.path.join(self.folder, _ASIDE)
         if not os.path.isdir(self._path):
             os.replace(made, self._path)
@@ -159,12 +163,12 @@ class Staging:
             raise
 
     def remove(self) -> None:
-        """Forget what is here, if anything still is."""
+        """Remove what is still here, if anything is."""
         self._own.remove()
 
 
 def _bring_back(folder: str, owner: Owner) -> None:
-    """An output that had just stepped aside when its run was killed takes its place again."""
+    """Rename an output back that had just stepped aside when its run was killed."""
     path = os.path.join(os.fsencode(os.path.dirname(folder)), unquote_to_bytes(owner.purpose))
     aside = os.path.join(folder, _ASIDE)
     if os.path.isdir(aside) and owner.purpose and not os.path.lexists(path):
@@ -172,7 +176,7 @@ def _bring_back(folder: str, owner: Owner) -> None:
 
 
 def put_all_in_place(outputs: Sequence[Staging]) -> None:
-    """Finished outputs take their names, after a last look at all of the places. No file system
+    """Rename finished outputs to their paths, after a last look at all of these. No file system
     renames several at once: if one fails, those before it are in place, and the error says so."""
     for output in outputs:
         output.check_what_is_there()
@@ -189,7 +193,7 @@ def put_all_in_place(outputs: Sequence[Staging]) -> None:
 
 
 class OutputWriter:
-    """One OUTPUT; every vertex of its stage writes its rows, in any order."""
+    """Writes one OUTPUT; every vertex of its stage writes its rows, in any order."""
 
     def __init__(
         self,
@@ -215,12 +219,12 @@ class OutputWriter:
                 max(self._runs, key=lambda runs: runs.held_bytes).spill()
 
     def close(self, digest: Digest) -> None:
-        """Finish and put the output in its place."""
+        """Finish the output and put it in place."""
         put_all_in_place([self.finish(digest)])
 
     def finish(self, digest: Digest) -> Staging:
-        """Sort and write; `digest` is that of all rows. What is returned has then only to be put
-        in its place."""
+        """Sort and write the rows; `digest` is that of all rows. What is returned has only to be
+        put in place."""
         made = os.path.join(self._staging.folder, "output")
         with self._staging.naming():
             if self._is_folder:
@@ -246,12 +250,12 @@ def _is_of_output(name: str) -> bool:
 
 
 def part_name(number: int) -> str:
-    """The file of a part in a folder."""
+    """Return the name of a part's file in its folder."""
     return f"part-{number:05}.parquet"
 
 
 def _groups(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same rows in batches of `GROUP_ROWS`; the last may be smaller."""
+    """Give the same rows in batches of `GROUP_ROWS`; the last may be smaller."""
     held: list[Batch] = []
     count = 0
     for batch in batches:

@@ -1,6 +1,6 @@
-"""Ingress: rows become events, CTIs are born, lateness is judged.
+"""The ingress turns rows into events, judges which are late or bad, and makes the partition's CTIs.
 
-Rules (semantics §6), for one partition, in offset order
+Rules (docs/reference/semantics.md, Ingress), for one partition, in offset order
 1. `now` = the larger of (largest vs so far − delay) and the explicit CTIs so far; it only
    grows. An event with vs < the `now` of what stood before it is late.
 2. `late`: fail is an InputError; drop counts it; adjust moves vs to `now`, keeps the end, and
@@ -39,7 +39,7 @@ PARTITION_BITS = 40
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What came of a chunk: the events, the CTI behind them, and what was turned away."""
+    """Holds what came of a chunk: the events, the CTI behind them, and what was turned away."""
 
     batch: Batch
     cti: int
@@ -48,32 +48,36 @@ class Admitted:
 
 
 def late_schema(source: Source) -> Schema:
-    """The LATE stream: the rows with the lifetimes they came with, their places, and the time
-    that the partition had reached."""
+    """Return the columns of the LATE stream: those of the rows, with the lifetimes they came with;
+    where each row stood; and the time that the partition had reached."""
     below = schema(source)
-    place = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("now", below.time))
-    return Schema((*below.columns, *place), below.time)
+    origin = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("now", below.time))
+    return Schema((*below.columns, *origin), below.time)
 
 
 def bad_schema(source: Source) -> Schema:
-    """The BAD stream: the text of rows, their places, what was wrong.
+    """Return the columns of the BAD stream: where each row stood, its text, and what was wrong.
 
     They have no lifetime of their own: as events they are points at their offset, and outputs
     leave that out.
     """
-    place = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("column", STRING))
-    return Schema((*place, ("row", STRING), ("reason", STRING)), BIGINT)
+    origin = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("column", STRING))
+    return Schema((*origin, ("row", STRING), ("reason", STRING)), BIGINT)
 
 
 class Ingress:
-    """The ingress of one partition; see the module's rules."""
+    """Admits the rows of one partition, by the module's rules."""
 
     def __init__(self, source: Source, partition: int, file: str, *, now: int = START) -> None:
         self.source, self.partition, self.file = source, partition, file
         self.now = now
+        """The event time that the partition has reached; see rule 1."""
         self.next_offset = 0
+        """The offset of the first row that was not fed yet."""
         self.late_count = 0
+        """How many rows were dropped as late."""
         self.bad_count = 0
+        """How many rows were bad."""
         self._no_late = empty_batch(late_schema(source).types)
         self._no_bad = empty_batch(bad_schema(source).types)
 
@@ -101,11 +105,12 @@ class Ingress:
         )
 
     def end(self) -> int:
-        """The partition is finished: nothing will come."""
+        """Note that the partition is finished, and return its last CTI."""
         self.now = OPEN
         return self.now
 
     def snapshot(self) -> dict[str, int]:
+        """Return where the ingress stands, by name; `load` takes it back."""
         return {
             "now": self.now,
             "next_offset": self.next_offset,
@@ -118,9 +123,10 @@ class Ingress:
         self.late_count, self.bad_count = state["late_count"], state["bad_count"]
 
     def _all_good(self, chunk: Chunk) -> Admitted | None:
-        """The common case in one pass: every row is an event, on time. None where it is not so."""
+        """Admit a chunk in one pass if every row is an event on time, as is common; return None
+        where it is not so."""
         options = self.source.options
-        if chunk.bad or len(chunk.cti_places):
+        if chunk.bad or len(chunk.cti_indexes):
             return None
         vs = ticks(chunk.rows.column(options.vs))
         lifetime = 1 if options.lifetime is None else options.lifetime
@@ -135,7 +141,7 @@ class Ingress:
     # --- steps of feed ---------------------------------------------------------------------
 
     def _lifetimes(self, chunk: Chunk) -> tuple[Int64s, Int64s, _Bad]:
-        """Starts and ends, and which rows are bad."""
+        """Return starts and ends, and which rows are bad."""
         options = self.source.options
         vs = ticks(chunk.rows.column(options.vs))
         if options.ve is not None:
@@ -167,18 +173,18 @@ class Ingress:
             reason = f"the end {values[column]} is not behind the start {values[options.vs]}"
         else:
             column, reason = options.vs, f"no time is left behind the start {values[options.vs]}"
-        place = int(chunk.offsets[row]), chunk.line(row)
-        return BadRow(*place, column, shown(repr(values)), reason)
+        offset, line = int(chunk.offsets[row]), chunk.line(row)
+        return BadRow(offset, line, column, shown(repr(values)), reason)
 
     def _now_before(self, chunk: Chunk, vs: Int64s, bad: Bools) -> Int64s:
-        """`now` before each row, and behind the last one."""
+        """Return `now` before each row, and behind the last one."""
         delay = self.source.options.delay
         now = np.full(len(vs) + 1, START, dtype=np.int64)
         now[0] = self.now
         # vs − delay, but not below the smallest time
         reached = np.where(bad, START, np.maximum(vs, START + delay) - delay)
         now[1:] = reached
-        np.maximum.at(now, chunk.cti_places, chunk.cti_times)
+        np.maximum.at(now, chunk.cti_indexes, chunk.cti_times)
         return np.maximum.accumulate(now)
 
     def _raise_first(
@@ -208,7 +214,7 @@ class Ingress:
     def _late_rows(
         self, vs: Int64s, ve: Int64s, late: Bools, before: Int64s
     ) -> tuple[Int64s, Bools]:
-        """The starts that events get, and the late rows that are dropped."""
+        """Return the starts that events get, and which late rows are dropped."""
         if self.source.options.late == "drop" or not late.any():
             return vs, late
         adjusted = np.where(late, before[:-1], vs)
@@ -218,12 +224,13 @@ class Ingress:
 
     def _batch(self, chunk: Chunk, vs: Int64s, ve: Int64s) -> Batch:
         columns = self._payload(chunk)
-        place = (self.source.index << PARTITION_BITS) | self.partition
-        origin = (np.full(len(vs), place, dtype=np.int64), chunk.offsets)
+        partition = (self.source.index << PARTITION_BITS) | self.partition
+        origin = (np.full(len(vs), partition, dtype=np.int64), chunk.offsets)
         return Batch(vs, ve, columns, origin)
 
     def _payload(self, chunk: Chunk) -> tuple[pa.Array, ...]:
-        """The declared columns without those of the time; NULLs for one that nobody needs."""
+        """Return the declared columns without those of the time; NULLs for one that nobody
+        needs."""
         rows, read = chunk.rows, frozenset(chunk.rows.schema.names)
         return tuple(
             rows.column(name) if name in read else pa.nulls(rows.num_rows, dtype)
@@ -237,13 +244,13 @@ class Ingress:
             return self._no_late
         rows = np.flatnonzero(dropped)
         payload = (column.take(pa.array(rows)) for column in self._payload(chunk))
-        place = (
+        origin = (
             pa.repeat(self.file, len(rows)),
             pa.array(chunk.offsets[rows]),
             pa.array([chunk.line(int(row)) for row in rows], BIGINT),
             times(before[rows], schema(self.source).time),
         )
-        return Batch(vs[rows], ve[rows], (*payload, *place))
+        return Batch(vs[rows], ve[rows], (*payload, *origin))
 
     def _bad_batch(self, bad: Sequence[BadRow]) -> Batch:
         if not bad:
@@ -262,7 +269,8 @@ class Ingress:
 
 @dataclass(frozen=True, slots=True)
 class _Bad:
-    """Bad rows of a chunk: a mask of those that were read, and all of them in offset order."""
+    """Holds the bad rows of a chunk: a mask of those that were read, and all of them in offset
+    order."""
 
     mask: Bools
     rows: Sequence[BadRow]

@@ -1,4 +1,5 @@
-"""The log of what a live source decided or cannot read again (architecture §3.5, §3.6).
+"""The log of a live source records what it decided and what it cannot read again
+(docs/design/0014-sources-as-machines.md).
 
 Rules
 1. A record says what happened at an offset of the partition: rows that came (their text), a claim
@@ -52,19 +53,19 @@ _LOST = (
 
 
 class LogCollected(RunError):
-    """Records that an instance still needs are gone: it has fallen behind."""
+    """Says that records which an instance still needs are gone: it has fallen behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A record as it lies in the store."""
+    """Holds a record with the reference to its object in the store."""
 
     record: IngressRecord
     ref: ObjectRef
 
 
 def begin_log(store: Store, name: str, token: str) -> ObjectRef:
-    """Make the first record of a log, if it is not there; where a source begins."""
+    """Make the first record of a log, if it is not there, and return its reference."""
     key, body = _first_record(name, token)
     with suppress(ObjectExists):  # whoever tried to begin this job before has made it
         store.put(key, body, new=True)
@@ -72,7 +73,7 @@ def begin_log(store: Store, name: str, token: str) -> ObjectRef:
 
 
 def first_record(name: str, token: str) -> ObjectRef:
-    """The first record of the log of a job's source."""
+    """Return the reference to the first record of the log of a job's source."""
     return ObjectRef.of(*_first_record(name, token))
 
 
@@ -82,12 +83,13 @@ def _first_record(name: str, token: str) -> tuple[str, bytes]:
 
 
 class IngressLog:
-    """The log of one partition, from a record on; see the module's rules."""
+    """Reads and writes the log of one partition from a record on, by the module's rules."""
 
     def __init__(
         self, name: str, start: ObjectRef, end: ObjectRef | None = None, *, writer: str
     ) -> None:
-        """`end` is the last record that the job has heard of; `writer` is nobody else's name."""
+        """Begin at the record `start`. `end` is the last record that the job has heard of; `writer`
+        is a name that nobody else has."""
         self._name, self._writer = name, writer
         self._start, self._end = start, end
         self._replayed: IngressRecord | None = None
@@ -95,10 +97,10 @@ class IngressLog:
         self._last, self._before = start, ""
         """The last record that was read or written, and the seal of the one before it."""
         self._number = self._free = number_of(start.key) + 1
-        """Those of the next record to read and, when there is none, to write."""
+        """The number of the next record to read and, when there is none, to write."""
 
     def begin(self) -> LogTalk[None]:
-        """Look whether the record that it starts with is there."""
+        """Check that the record that it starts with is there."""
         body = yield from self._get(self._start.key)
         number = number_of(self._start.key)
         try:
@@ -108,7 +110,7 @@ class IngressLog:
         self._replayed = found if number > 0 else None
 
     def read(self) -> LogTalk[Logged | None]:
-        """The next record that is there."""
+        """Read the next record; None when there is none."""
         if self._replayed is not None:
             first, self._replayed = Logged(self._replayed, self._start), None
             return first
@@ -142,8 +144,9 @@ class IngressLog:
             return ref
 
     def _next(self) -> LogTalk[Logged | None]:
-        """The next record, if there is one; an error when there must have been one. Damaged ones
-        are passed over: whoever finds that nothing refers to one writes behind it (rule 6)."""
+        """Read the next record; None if there is none, an error when there must have been one.
+        Damaged records are passed over: whoever finds that nothing refers to one writes behind it
+        (rule 6)."""
         number, why = self._number, ""
         while True:
             key = ingress_key(self._name, number)
@@ -173,7 +176,7 @@ class IngressLog:
         )
 
     def _later(self, number: int) -> LogTalk[str]:
-        """A record behind this number that is there; empty when there is none."""
+        """Find a record that is there behind this number; empty when there is none."""
         listed = yield ListRecords(f"ingress/{self._name}/")
         assert isinstance(listed, RecordsListed)
         for key in sorted(listed.keys):
@@ -185,13 +188,13 @@ class IngressLog:
         return ""
 
     def _check_last(self) -> LogTalk[None]:
-        """Rule 4: the last record that was read or written must be there as it was."""
+        """Check by rule 4 that the last record that was read or written is there as it was."""
         body = yield from self._get(self._last.key)
         if body is None or ObjectRef.of(self._last.key, body) != self._last:
             raise self._gone(self._last.key)
 
     def _step(self, ref: ObjectRef) -> LogTalk[None]:
-        """A record was read or written; rule 4 says whether it counts."""
+        """Go on behind a record that was read or written, if it counts by rule 4."""
         yield from self._check_last()
         self._before, self._last = self._last.seal, ref
         self._number = number_of(ref.key) + 1

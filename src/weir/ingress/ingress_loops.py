@@ -1,4 +1,4 @@
-"""The compiled loop that judges the rows of a chunk which has nothing special about it."""
+"""A compiled loop judges the rows of a chunk that has nothing special about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions and outputs in memory: what tests and `weir conform` read and write."""
+"""Partitions in memory are what tests and `weir conform` read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CTI_KEY = "$cti"
 
 
 class MemoryPartition:
-    """Rows as dicts in the order of their offsets; `{"$cti": T}` is an explicit CTI."""
+    """Reads rows given as dicts in the order of their offsets; `{"$cti": T}` is an explicit CTI."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class MemoryPartition:
                 np.arange(start, stop),
                 stop,
                 cti_times=self._cti_times[inside],
-                cti_places=self._cti_places[inside] - start,
+                cti_indexes=self._cti_places[inside] - start,
                 read=stop,
             )
             if is_last:

@@ -1,4 +1,4 @@
-"""Drives a source's machine in a thread of its own, with a store, a connector and a real clock."""
+"""A thread drives a source's machine, with a store, a connector and a real clock."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 def driven_chunks(
     machine: SourceMachine, partition: SourcePartition, store: Store, stopped: Callable[[], bool]
 ) -> Iterator[Chunk]:
-    """The chunks of a source, until its partition ends or somebody stops it."""
+    """Give the chunks of a source, until its partition ends or `stopped` says so."""
     reading: Reading | None = None
     signal: SourceSignal | None = None
     try:
@@ -92,7 +92,7 @@ def store_answer(command: LogCommand, store: Store) -> LogAnswer:
 
 
 def talked(talk: LogTalk[_T], store: Store) -> _T:
-    """What comes of a log's conversation with a store."""
+    """Hold a log's conversation with a store to its end, and return what came of it."""
     try:
         command = next(talk)
         while True:

@@ -1,4 +1,4 @@
-"""A source as a machine: what is read, logged, claimed and given, in which order.
+"""A source is a machine that decides what is read, logged, claimed and given, and in which order.
 
 Rules
 1. A source with a log first goes through the records that are there, from the one that it resumes
@@ -6,8 +6,9 @@ Rules
    before the record takes effect. So it says again what was said before.
 2. At the end of the log it polls its connector. Rows that can be read again are given at once.
    What the connector offers is appended, accepted when it is durable, and takes effect then.
-3. When somebody else's record stands where its own should, its own is not written: it goes through
-   the records that are there, and polls again. The connector offers again what still has to be.
+3. When somebody else's record stands under the number of its own, its own is not written. It goes
+   through the records that are there, and polls again. The connector then offers again what still
+   has to be logged.
 4. A partition that has been silent for `idle` claims the clock's time less `idle`: a record, which
    takes effect like any other. One that is not there yet is silent too, so its time starts, when
    it appears, where its claims have brought it.
@@ -75,7 +76,7 @@ _Steps: TypeAlias = Generator[SourceCommand, SourceSignal | None, _T]
 
 
 class Resume(msgspec.Struct, frozen=True, array_like=True):
-    """Where a source goes on: at this record of its log, with this state of its connector."""
+    """Says where a source goes on: at this record of its log, with this state of its connector."""
 
     record: ObjectRef | None
     state: bytes | None
@@ -85,47 +86,55 @@ _decoder = msgspec.msgpack.Decoder(Resume)
 
 
 def log_record(resume: bytes | None) -> ObjectRef | None:
-    """The first record of its log that a source needs which resumes here; None: it has no log, or
-    stands before its first record."""
+    """Return the first record of its log that a source needs when it resumes here. None: it has no
+    log, or stands before its first record."""
     return None if resume is None else _decoder.decode(resume).record
 
 
 @dataclass(frozen=True, slots=True)
 class SourceStart:
-    """Where a source starts."""
+    """Says where a source starts."""
 
     offset: int = 0
-    """That of the first row which is given."""
+    """The offset of the first row that is given."""
     resume: bytes | None = None
-    """What the last chunk before it carried."""
+    """The resume state that the last chunk before it carried."""
     log: IngressLog | None = None
-    """From the record on that `resume` names, or the first; None: the source has no log."""
+    """The log, from the record on that `resume` names, or the first; None: there is none."""
     incarnation: int = 0
+    """The number of the instance, by which it owns the log; see rule 6."""
     owns_log: bool = False
     """Whether its connector has rows that no record stands before; see rule 6."""
 
 
 class SourceMachine:
-    """See the module's rules. `next` takes the answer to its last command and gives another."""
+    """Runs one source by the module's rules: `next` takes the answer to its last command and gives
+    the next."""
 
     def __init__(self, source: Source, partition: str, start: SourceStart, size: int) -> None:
         self._source, self._partition, self._size = source, partition, size
         resume = Resume(None, None) if start.resume is None else _decoder.decode(start.resume)
         self._start, self._log = start.offset, start.log
+        """The offset of the first row that is given, and the log, if there is one."""
         self._record, self._state = resume.record, resume.state
         """The last record that took effect, and the connector's state that goes with it."""
         self._offset = 0
-        """That of the next row."""
+        """The offset of the next row."""
         idle = source.options.idle
         self._idle = None if idle is None or self._log is None else idle / 1e6
+        """Seconds of silence before a claim; None: the source never claims."""
         self._heard = 0.0
         """When something came last, or was claimed."""
         self._owns_log = start.owns_log and self._idle is not None
+        """Whether rule 6 holds for this source."""
         self._incarnation, self._is_owner = start.incarnation, False
+        """The number of this instance, and whether its own record made it the owner."""
         self._looked = 0.0
         """When it was last known that nobody else has written to the log."""
         self._now, self._clock = 0.0, 0
+        """The seconds and the clock's ticks at the last call of `next`."""
         self._over = False
+        """Whether the partition has ended."""
         self._steps = self._run()
 
     def next(self, signal: SourceSignal | None, now: float, clock: int) -> SourceCommand:
@@ -150,7 +159,7 @@ class SourceMachine:
     # --- rows --------------------------------------------------------------------------------
 
     def _go_on(self) -> _Steps[None]:
-        """Rule 2, until somebody else's record is there, or the end."""
+        """Poll the connector by rule 2, until somebody else's record is there, or the end."""
         while not self._over:
             match (yield from self._poll()):
                 case Offer(record):
@@ -201,7 +210,7 @@ class SourceMachine:
     # --- the log -----------------------------------------------------------------------------
 
     def _replay(self) -> _Steps[None]:
-        """Rule 1."""
+        """Go through the records that are there, by rule 1."""
         found = yield from self._read()
         while found is not None and not self._over:
             following = yield from self._read()
@@ -214,7 +223,7 @@ class SourceMachine:
         return None if self._log is None else (yield from self._talk(self._log.read()))
 
     def _append(self, record: IngressRecord) -> _Steps[bool]:
-        """Whether it was written; rule 3."""
+        """Append a record by rule 3; return whether it was written."""
         assert self._log is not None
         self._heard = self._looked = self._now
         ref = yield from self._talk(self._log.append(record))
@@ -223,7 +232,7 @@ class SourceMachine:
         return ref is not None
 
     def _take(self, found: Logged, *, own: bool = False, stop: int | None = None) -> _Steps[None]:
-        """A record takes effect."""
+        """Let a record take effect."""
         record, again = found.record, found.ref == self._record
         if self._owns_log and record.owner > self._incarnation:
             raise self._overtaken(record.owner)
@@ -239,7 +248,8 @@ class SourceMachine:
         self._offset, self._state = accepted.offset, accepted.state
 
     def _own(self) -> _Steps[bool]:
-        """Rule 6a: whether this instance may go on at the end of the log."""
+        """Take the log over by rule 6a; return whether this instance may go on at the end of the
+        log."""
         if not self._owns_log or self._is_owner:
             return True
         record = IngressRecord(self._offset, owner=self._incarnation)
@@ -248,7 +258,7 @@ class SourceMachine:
         return self._is_owner
 
     def _look(self) -> _Steps[None]:
-        """Rule 6b."""
+        """Look into the log by rule 6b."""
         if not self._owns_log or self._idle is None or self._now - self._looked < self._idle / 2:
             return
         looked = self._now
@@ -261,13 +271,13 @@ class SourceMachine:
         return LogCollected(f"incarnation {by} has taken over the log of {self._partition}")
 
     def _due_claim(self) -> int | None:
-        """Rule 4: the time to claim now, if any."""
+        """Return the time to claim now by rule 4, if any."""
         if self._idle is None or self._now - self._heard < self._idle:
             return None
         return self._clock - int(self._idle * 1e6)
 
     def _claiming(self, claim: int, state: bytes | None) -> Chunk:
-        """A chunk without rows that claims a time."""
+        """Make a chunk without rows that claims a time."""
         none, zero = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
         rows = pa.RecordBatch.from_pylist([], schema=pa.schema(list(self._source.declared)))
         return Chunk(rows, none, self._offset, none, np.array([claim]), zero, resume=state)
@@ -275,7 +285,7 @@ class SourceMachine:
     # --- the store ---------------------------------------------------------------------------
 
     def _talk(self, talk: LogTalk[_T]) -> _Steps[_T]:
-        """Let the log talk with the store; what fails is asked again."""
+        """Let the log talk with the store; ask again for what fails."""
         try:
             command = next(talk)
             while True:

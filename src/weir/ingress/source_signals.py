@@ -1,4 +1,4 @@
-"""What goes into a source's machine and what it asks for, one command at a time.
+"""Signals go into a source's machine and commands come out, one command at a time.
 
 A driver carries a command out and answers it: commands for the log with a store, the others with
 the connector's reading and a clock. Drivers keep no rule.
@@ -16,9 +16,10 @@ from weir.files.chunks import Chunk
 
 
 class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A record of a source's log: what happened at an offset of its partition.
+    """Says what happened at an offset of a source's partition: one record of its log.
 
-    `offset` is that of the next row when the record was written."""
+    `offset` is that of the next row when the record was written.
+    """
 
     offset: int
     lines: bytes = b""
@@ -33,7 +34,7 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The seal of the record before it."""
     read: int = 0
     digest: str = ""
-    """Of a file that grows: its first `read` bytes have this digest, and must keep it."""
+    """The digest of the first `read` bytes of a file that grows, which it must keep."""
     owner: int = 0
     """The incarnation of the source that alone may claim from here on."""
 
@@ -65,28 +66,29 @@ class ListRecords:
 
 @dataclass(frozen=True, slots=True)
 class RecordRead:
-    """What an object holds; None: there is none."""
+    """Brings what an object holds; None: there is none."""
 
     body: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The record is durable, or (not `stored`) an object of that name was there before."""
+    """Says that the record is durable, or (not `stored`) that an object of that name was there
+    before."""
 
     stored: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RecordsListed:
-    """The names of objects, as they were some time ago."""
+    """Brings the names of objects, as they were some time ago."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """The store did not do what it was asked, or did it and could not say so."""
+    """Says that the store did not do what it was asked, or did it and could not say so."""
 
     why: str
 
@@ -116,10 +118,11 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """A record of the log counts from here on; answered by `Accepted`.
+    """Take in a record of the log, which counts from here on; answered by `Accepted`.
 
     `own`: it is what this connector offered. `stop` is the offset of the record behind it, if
-    there is one: what this record brought ended there."""
+    there is one: what this record brought ended there.
+    """
 
     record: IngressRecord
     own: bool = False
@@ -128,28 +131,30 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The connector is open; the next row that it reads has this offset."""
+    """Says that the connector is open; the next row that it reads has this offset."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that can be read again at the same offsets; `chunk.resume` is the connector's state."""
+    """Brings rows that can be read again at the same offsets; `chunk.resume` is the connector's
+    state."""
 
     chunk: Chunk
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Something that must be in the log before it counts; it is offered again until it is."""
+    """Brings something that must be in the log before it counts; it is offered again until it is
+    there."""
 
     record: IngressRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """There is nothing to give now; look again in so many seconds."""
+    """Says that there is nothing to give now; look again in so many seconds."""
 
     offset: int
     """The offset of the next row; it moves past rows that are left out."""
@@ -160,12 +165,13 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The partition has ended, as everybody can see who reads it."""
+    """Says that the partition has ended, which everybody who reads it can see."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The record is taken in; whoever resumes from it opens the connector with this state."""
+    """Says that the record is taken in; a source that resumes from it opens the connector with this
+    state."""
 
     offset: int
     state: bytes | None

@@ -1,4 +1,4 @@
-"""What was read of a file is still there: hashes of what stands before a position.
+"""Checks that what was read of a file is still there, by hashes of what stands before a position.
 
 A live source that goes on in a file goes on behind rows that were read before, maybe in another
 process. They must be the same rows still, else what follows belongs to another file.
@@ -31,7 +31,7 @@ _EDGE = 1 << 16
 
 
 def gone(what: str, file: str, rows: int) -> InputError:
-    """Rows that are needed again, or that came unseen, cannot be had."""
+    """Make the error that rows which are needed again, or came unseen, cannot be had."""
     count = "1 row" if rows == 1 else f"{rows} rows"
     return InputError(
         f"it {what}, and {count} of it were read; put the whole file back and run again with "
@@ -41,14 +41,14 @@ def gone(what: str, file: str, rows: int) -> InputError:
 
 
 def check_not_shorter(partition: SourcePartition, start: int) -> None:
-    """A partition that gave no row from `start` on has at least those before it."""
+    """Check that a partition that gave no row from `start` on still has the rows before it."""
     before = next(iter(partition.chunks(1, start - 1)), None) if start else None
     if start and (before is None or before.stop < start):
         raise gone("has fewer rows now", partition.name, start)
 
 
 class Prefix:
-    """A running hash of the first bytes of a file; `position` says how many."""
+    """Keeps a running hash of the first bytes of a file; `position` says how many."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -73,14 +73,14 @@ class Prefix:
 
 
 class FileMark(msgspec.Struct, frozen=True, array_like=True):
-    """What was read of a file: so many bytes, with this digest."""
+    """Says what was read of a file: so many bytes, with this digest."""
 
     read: int = 0
     digest: str = ""
 
 
 def prefix_of(file: BinaryIO, name: str, mark: FileMark, rows: int) -> Prefix:
-    """The prefix that a mark was made of; InputError when it is another now."""
+    """Return the prefix that a mark was made of; raise InputError when it is another now."""
     prefix = Prefix()
     prefix.advance(file, mark.read)
     if prefix.position < mark.read:
@@ -93,8 +93,8 @@ def prefix_of(file: BinaryIO, name: str, mark: FileMark, rows: int) -> Prefix:
 def marked_chunks(
     partition: SourcePartition, size: int, start: int, mark: FileMark
 ) -> Iterator[tuple[Chunk, FileMark | None]]:
-    """The chunks of a file from `start` on, each with the mark of what was read of it then (None
-    for rows that are in no file); `mark` is that of the row before `start`."""
+    """Give the chunks of a file from `start` on, each with the mark of what was read of it by then
+    (None for rows that are in no file). `mark` is that of the row before `start`."""
     match partition:
         case JsonLines() | CsvFile():
             yield from _text_chunks(partition, size, start, mark)
@@ -125,7 +125,7 @@ def _whole_chunks(
 
 
 def _edges(file: DataFile) -> FileMark:
-    """The size of a file, and a hash of its first and last bytes."""
+    """Return the size of a file, and a hash of its first and last bytes."""
     with open(file.path, "rb") as opened:
         size = os.fstat(opened.fileno()).st_size
         ends = opened.read(_EDGE), os.pread(opened.fileno(), _EDGE, max(0, size - _EDGE))

@@ -1,11 +1,11 @@
-"""A program run from files to files.
+"""Runs a program from files to files.
 
 Contract
 1. Every output is checked before a file is touched: a path without a known format or one that
    a STREAM reads, or a program without an OUTPUT, is a PlanError.
-2. All or nothing: outputs are put in their places when all of them are whole, by renames one
-   right after the other. A run that fails leaves what stood there before; if one of the renames
-   fails (the disk is gone), the error says which outputs are in place.
+2. All or nothing: outputs are renamed to their paths when all of them are whole, one right after
+   the other. A run that fails leaves what stood there before; if one of the renames fails (the
+   disk is gone), the error says which outputs are in place.
 3. Inputs that no output needs are not opened; columns that none needs are not read.
 """
 
@@ -37,8 +37,8 @@ def run_files(
 ) -> RunReport:
     """Run a program on the files it names; relative paths start at `directory`.
 
-    `check` runs it a second time before the outputs are put in their places, cut elsewhere and in
-    another process (`second_run.py`): if any stream then has other rows, a DeterminismViolation
+    `check` runs it a second time before the outputs are renamed to their paths, cut elsewhere and
+    in another process (`second_run.py`): if any stream then has other rows, a DeterminismViolation
     names the first of them.
     """
     check_outputs(program, directory)

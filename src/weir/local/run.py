@@ -1,4 +1,4 @@
-"""`weir.run` and `weir.collect`: programs and streams run from Python.
+"""`weir.run` and `weir.collect` run programs and streams from Python.
 
 >>> import weir
 >>> a = weir.stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -64,7 +64,7 @@ def collect(
     parallelism: int = 1,
     check: bool = False,
 ) -> pa.Table:
-    """The rows of a stream as a table, in the order in which a file would have them.
+    """Return the rows of a stream as a table, in the order in which a file would have them.
 
     Sources read their files, or the rows that `inputs` has under their names (a row
     `{"$cti": T}` is an explicit CTI). The columns are vs, ve, then the payload.

@@ -1,4 +1,4 @@
-"""The local runner: a staged plan in one process, one vertex at a time, without threads.
+"""The local runner runs a staged plan in one process, one vertex at a time, without threads.
 
 A debugger can step through it: `LocalRun.step` reads one chunk of the source that is furthest
 behind and lets every vertex work off what that made available, in the topology's order. Which
@@ -39,7 +39,7 @@ Emit = Callable[[int, Batch], None]
 
 
 class Egress:
-    """The reader of an output: hands rows on and keeps the digest."""
+    """Reads the streams of an output: hands rows on and keeps the digest."""
 
     def __init__(self, output: Output, streams: Sequence[MemoryStream], emit: Emit) -> None:
         self.output = output
@@ -60,7 +60,7 @@ class Egress:
 
 
 class LocalRun:
-    """A run that can be stepped; see the module's docstring."""
+    """Runs a program step by step, as the module says."""
 
     def __init__(
         self,
@@ -75,15 +75,15 @@ class LocalRun:
         optimise: bool = True,
         keep: bool = False,
     ) -> None:
-        """`partitions` of every source by name, one `emit` for each output. `check` keeps ordered
-        checksums of all streams, and compares rows that are written again; `traces` see all rows;
-        `keep` never collects what was read."""
+        """Make the vertices and streams. `partitions` has those of every source by name, `emits`
+        one function for each output. `check` keeps ordered checksums of all streams, and compares
+        rows that are written again; `traces` see all rows; `keep` never collects what was read."""
         self.plan: StagedPlan = cut_stages(rewrite(program) if optimise else program, parallelism)
         self._partitions = partitions
         self._size = cut or CHUNK_ROWS
         self._keep = keep
         self.topology = make_topology(self.plan, self.plan.vertex_counts(self._partition_count))
-        # What there is to do: the inputs of each vertex, by its place in the order, that have
+        # What there is to do: the inputs of each vertex, by its index in the order, that have
         # something new, and the streams that were written.
         self._ready: dict[int, set[int]] = {}
         self._written: set[MemoryStream] = set()
@@ -124,13 +124,13 @@ class LocalRun:
     def _watch_streams(self) -> None:
         for stream in self.streams.values():
             stream.watch(partial(self._written.add, stream))
-        for place, spec in enumerate(self.topology.order):
+        for index, spec in enumerate(self.topology.order):
             if spec.kind != "sink":
                 for number, name in enumerate(spec.inputs):
-                    self.streams[name].watch(partial(self._note, place, number))
+                    self.streams[name].watch(partial(self._note, index, number))
 
     def make(self, spec: VertexSpec) -> Vertex | SourceVertex:
-        """A fresh instance of a vertex, at the beginning of its inputs."""
+        """Make a fresh instance of a vertex, at the beginning of its inputs."""
         if spec.kind == "source":
             name = self._partition(spec).name
             return make_source_vertex(self.plan, spec, name, self.streams)
@@ -156,6 +156,7 @@ class LocalRun:
     # --- running -----------------------------------------------------------------------------
 
     def run(self, progress: OnProgress | None = None) -> None:
+        """Step until all inputs have ended; tell `progress` after each step."""
         while self.step():
             if progress is not None:
                 progress(self.progress)
@@ -190,9 +191,9 @@ class LocalRun:
     def work_off(self) -> None:
         """Let the vertices work until nothing is left to read, in order."""
         while self._ready:
-            place = min(self._ready)
-            numbers = sorted(self._ready.pop(place))
-            vertex = self.vertices[self.topology.order[place].id]
+            index = min(self._ready)
+            numbers = sorted(self._ready.pop(index))
+            vertex = self.vertices[self.topology.order[index].id]
             assert isinstance(vertex, Vertex)
             while vertex.execute(numbers):
                 pass
@@ -204,8 +205,8 @@ class LocalRun:
             for stream in written:
                 stream.collect_read()
 
-    def _note(self, place: int, number: int) -> None:
-        self._ready.setdefault(place, set()).add(number)
+    def _note(self, index: int, number: int) -> None:
+        self._ready.setdefault(index, set()).add(number)
 
     @property
     def state_rows(self) -> int:
@@ -213,7 +214,7 @@ class LocalRun:
 
     @property
     def checksums(self) -> dict[StreamId, str]:
-        """The ordered checksum of every stream."""
+        """The ordered checksums of all streams, by name."""
         return {stream.name: stream.ordered_checksum for stream in self.streams.values()}
 
     @property

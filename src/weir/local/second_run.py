@@ -1,4 +1,4 @@
-"""The second run of `--check`: in a process that is unlike this one.
+"""`--check` runs a program a second time, in a process that is unlike this one.
 
 Rules
 1. A program that was parsed from a text is parsed again there, so its IMPORTs run again. One that
@@ -43,7 +43,7 @@ _COMMAND = "import sys; from weir.local.second_run import main; main(*sys.argv[1
 
 @dataclass(frozen=True, slots=True)
 class _RunRequest:
-    """What the other process runs. `plan` is what it must have made of the text."""
+    """Says what the other process shall run. `plan` is what it must make of the text."""
 
     text: ProgramText
     outputs: tuple[tuple[str, str, str], ...]
@@ -56,19 +56,19 @@ class _RunRequest:
 
 @contextmanager
 def kept_traces() -> Iterator[Traces]:
-    """Traces of a first run, in a folder of their own that goes in the end."""
+    """Keep the traces of a first run in a folder of their own, which is removed in the end."""
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
         yield Traces(folder)
 
 
 def other_cut(cut: int | None, events: int | None = None) -> int:
-    """The cut of a second run; if the first read few events, one that cuts them still."""
+    """Return the cut of a second run; if the first read few events, one that still cuts them."""
     smaller = max(1, (cut or CHUNK_ROWS) // 3)
     return smaller if events is None else min(smaller, max(1, events // 5))
 
 
 def other_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What another process has in its environment that this one has not."""
+    """Return what the other process has in its environment that this one has not."""
     return {
         "PYTHONHASHSEED": "1" if environment.get("PYTHONHASHSEED") != "1" else "2",
         "TZ": "WEIR-10:37",  # east of Greenwich, by an offset that nobody has
@@ -80,7 +80,8 @@ def other_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def second_differences(
     program: Program, directory: str | Path, traces: str, *, cut: int, parallelism: int
 ) -> list[RowDifference]:
-    """How a run in another process differs from the one that left these traces."""
+    """Run the program in another process; return how it differs from the run that left these
+    traces."""
     if program.text is not None:
         outputs = tuple((o.name, o.path, o.kind) for o in program.outputs)
         plan = _fingerprint(program, parallelism)
@@ -95,7 +96,8 @@ def second_differences(
 def differences_here(
     program: Program, partitions: Partitions, traces: str, cut: int, parallelism: int
 ) -> list[RowDifference]:
-    """How a run in this process, with more calls, differs from the one that left these traces."""
+    """Run the program in this process, with more calls; return how it differs from the run that
+    left these traces."""
     nowhere: list[Emit] = [lambda vertex, rows: None for _ in program.outputs]
     compared = Traces(traces, compare=True)
     with _more_calls():
@@ -130,7 +132,8 @@ def _fingerprint(program: Program, parallelism: int) -> PlanFingerprint:
 
 
 def _asked(request: _RunRequest) -> list[RowDifference] | None:
-    """What the other process answers; None when the text is another program by now."""
+    """Ask the other process, and return its answer; None when the text is another program by
+    now."""
     environment = os.environ | other_environment(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path)
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:

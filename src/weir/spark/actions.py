@@ -1,4 +1,4 @@
-"""A Spark action that can be ended before its time.
+"""Runs a Spark action that can be ended before its time.
 
 The action runs in a thread of its own. So Ctrl-C, or the news that a task has failed for good,
 finds the calling thread between two looks and never inside a call to Spark: such a call cannot be
@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 
 def run_action(spark: SparkSession, action: Callable[[], T], look: Callable[[], None]) -> T:
-    """What the action gives. `look` is called now and then meanwhile, and at the end; what it
-    raises, or Ctrl-C, ends the action's jobs and is raised here."""
+    """Run the action and return its result. `look` is called now and then meanwhile, and at the
+    end; what it raises, or Ctrl-C, ends the action's jobs and is raised here."""
     tag = f"weir-{secrets.token_hex(8)}"
     over = threading.Event()
     results: list[T] = []

@@ -1,4 +1,5 @@
-"""Spark's classes in a file, as a JVM has them once they are loaded: it starts in half the time.
+"""Keeps Spark's classes in a file, as a JVM has them once they are loaded: it then starts in half
+the time.
 
     python -m weir.spark.class_archive
 
@@ -47,7 +48,7 @@ spark.stop()
 
 
 def archive_option() -> str:
-    """What tells a JVM to use the archive; nothing where there is none."""
+    """Return the option that tells a JVM to use the archive; empty where there is none."""
     path = archive_path()
     # Spark would take a space for the end of the option.
     usable = path is not None and path.is_file() and " " not in str(path)
@@ -55,8 +56,8 @@ def archive_option() -> str:
 
 
 def archive_path() -> Path | None:
-    """Where the archive for this Java and this Spark is or would be; None: no Java was found that
-    says what it is."""
+    """Return where the archive for this Java and this Spark is or would be; None: no Java was found
+    that says its version."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     release = Path(java).resolve().parents[1] / "release" if java else None

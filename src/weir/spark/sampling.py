@@ -1,4 +1,4 @@
-"""Whether to aggregate before the shuffle: a look at the first rows.
+"""Decides by a look at the first rows whether to aggregate before rows travel.
 
 The values do not depend on it, only the cost: where many rows of a window share a key, adding
 them up in the source's task leaves little to shuffle; where few do, it is work done twice.
@@ -31,7 +31,7 @@ LEFT_OVER = 0.25
 
 
 def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[SourcePartition]]) -> bool:
-    """Whether the first rows of the aggregate's source fall into few groups and panes.
+    """Say whether the first rows of the aggregate's source fall into few groups and panes.
 
     False where it reads more than one source through stateless operators, or no files, or where
     the user's functions stand between: those run in tasks only.
@@ -84,7 +84,7 @@ def _calls_user_code(node: Node) -> bool:
 
 
 def _first_rows(node: Aggregate, source: Source, partition: SourcePartition) -> Batch:
-    """What the first rows of the partition become on their way to the aggregate."""
+    """Return what the first rows of the partition become on their way to the aggregate."""
     found: list[Batch] = []
     program = Program((source,), (), (Output("Sample", node.input, ""),))
     run = LocalRun(

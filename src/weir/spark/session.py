@@ -1,5 +1,6 @@
-"""The one place that makes or takes a SparkSession.
+"""Makes or takes the SparkSession, for all of Weir.
 
+Rules
 1. An active session (a notebook's, spark-submit's) is taken as it is.
 2. Else one is made for `master`: by default all cores of this machine, with tasks tried again
    after a failure, which plain `local[*]` does not do. Spark's Python is the running one.
@@ -8,9 +9,9 @@
 4. The JVM of a session that was made here is in a process group of its own: a signal to the
    command's whole group does not end it under a job that wants to stop well. It ends with this
    process, however that ends, since its stdin does.
-5. Ctrl-C stays with whoever handled it before a session was made here. Spark's own handler calls
-   Spark, which fails in the midst of another call; and Py4J tells every call that is interrupted
-   with a traceback, which nobody sees while `session` lasts.
+5. Ctrl-C stays with whoever handled it before a session was made here. Spark's own handler would
+   call Spark in the midst of another call, and fail. Py4J logs a traceback for every call that is
+   interrupted; `session` keeps that out of the log while it lasts.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ _NOISE = re.compile(
 def session(
     master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session for some runs; see the module's rules."""
+    """Take the active session, or make one for the block and stop it behind; see the module's
+    rules."""
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
@@ -108,7 +110,7 @@ def session(
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    """Whether the record is something else than Py4J's of an interrupted call."""
+    """Say whether the record is anything but Py4J's word of an interrupted call."""
     return record.msg != "KeyboardInterrupt while sending command."
 
 
@@ -121,7 +123,7 @@ def _stop(spark: SparkSession) -> None:
 
 
 def jvm_is_gone() -> bool:
-    """Whether the JVM that was started here has ended; then nothing of Spark works any more."""
+    """Say whether the JVM that was started here has ended; then nothing of Spark works any more."""
     process = getattr(SparkContext._gateway, "proc", None)
     return process is not None and process.poll() is not None
 
@@ -129,8 +131,8 @@ def jvm_is_gone() -> bool:
 def make_session(
     master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A new session. `sc://…` (or SPARK_REMOTE) is a server of Spark Connect; under spark-submit
-    its master and settings stand unless others are given."""
+    """Make a new session. `sc://…` (or SPARK_REMOTE) is a server of Spark Connect; under
+    spark-submit its master and settings stand unless others are given."""
     remote = master if (master or "").startswith("sc://") else os.environ.get("SPARK_REMOTE")
     chosen = dict(settings or {})
     builder = SparkSession.builder
@@ -165,7 +167,7 @@ def check_files() -> None:
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:
-    """Start a JVM as Spark would do, but see rule 4; one that runs is taken."""
+    """Start a JVM as Spark would do, but by rule 4; take one that runs."""
     with SparkContext._lock:
         if SparkContext._gateway is None:
             conf = SparkConf(loadDefaults=False)
@@ -176,7 +178,7 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
 
 
 def _start_context(settings: Mapping[str, str]) -> None:
-    """Start Spark in that JVM as its builder of sessions would do, but see rule 5."""
+    """Start Spark in that JVM as its builder of sessions would do, but by rule 5."""
     conf = SparkConf()
     for key, value in settings.items():
         conf.set(key, value)
@@ -185,7 +187,8 @@ def _start_context(settings: Mapping[str, str]) -> None:
 
 
 def _own_settings(url: str) -> dict[str, str]:
-    """The settings, and the environment, of a session that starts its own Spark."""
+    """Return the settings of a session that starts its own Spark, and set up the environment for
+    it."""
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
@@ -201,7 +204,8 @@ def _own_settings(url: str) -> dict[str, str]:
 
 
 def own_java_options() -> str:
-    """The options of a driver's JVM that is started here, but for the archive of its classes."""
+    """Return the options of a driver's JVM that is started here, but for the archive of its
+    classes."""
     path = files("weir.spark") / "log4j2.properties"
     return f"-Dlog4j2.configurationFile=file:{path} {_JVM_OPTION}"
 
@@ -217,7 +221,8 @@ def _clear_start() -> Iterator[None]:
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """How many vertices a keyed stage has unless the user says: as many as Spark runs at once."""
+    """Return how many vertices a keyed stage has unless the user says: as many as Spark runs at
+    once."""
     if not is_remote():
         return int(spark.sparkContext.defaultParallelism)
     # Spark Connect does not tell, but splits a range into as many parts.
@@ -227,7 +232,7 @@ def default_parallelism(spark: SparkSession) -> int:
 
 @contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Processes started meanwhile write to a filter that leaves their greetings out.
+    """Let processes that are started meanwhile write to a filter that leaves their greetings out.
 
     The JVM keeps its end for as long as it lives, so the thread goes on until it is gone.
     """
@@ -261,7 +266,7 @@ def _filter(reading: int, writing: int) -> None:
 
 
 def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Lines one by one, but a traceback as one."""
+    """Give lines one by one, but a traceback as one."""
     traceback: list[bytes] = []
     for line in lines:
         if traceback:

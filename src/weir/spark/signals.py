@@ -1,11 +1,12 @@
-"""Ctrl-C and SIGTERM while Spark is at work.
+"""Handles Ctrl-C and SIGTERM while Spark is at work.
 
 Rules
-1. While Spark starts or stops they wait: a Spark that is half started would stay behind.
-2. While a live job runs the first one asks for a last checkpoint; the second ends it at once.
-3. SIGTERM is waited with only where somebody handles it, as the command line does; a process that
-   does not is ended by it, and its Spark with it. A live job always handles both.
-4. Python tells signals to the main thread alone: elsewhere nothing is done.
+1. While Spark starts or stops, signals wait: a Spark that is half started would stay behind.
+2. While a live job runs, the first signal asks for a last checkpoint; the second ends the job at
+   once.
+3. SIGTERM waits only where somebody handles it, as the command line does. A process that does not
+   handle it is ended by it, and its Spark with it. A live job always handles both signals.
+4. Python tells signals to the main thread alone: in other threads nothing is done here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _asking: tuple[list[int], Handler] | None = None
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Signals take effect at the end, a second one at once; see rule 1."""
+    """Let signals take effect at the end of the block, a second one at once; see rule 1."""
     before = {s: h for s in SIGNALS if callable(h := signal.getsignal(s))}
     if not _in_main_thread() or not before:
         yield
@@ -50,7 +51,7 @@ def signals_wait() -> Iterator[None]:
 
 @contextmanager
 def handlers_kept() -> Iterator[None]:
-    """What a library makes the handler of a signal meanwhile does not stay."""
+    """Put back, at the end of the block, the handlers of signals that a library has replaced."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         yield
@@ -62,8 +63,8 @@ def handlers_kept() -> Iterator[None]:
 
 @contextmanager
 def signals_ask() -> Iterator[Callable[[], int]]:
-    """What is yielded says which signal has asked for an end, if any, else 0; see rule 2. Inside
-    another such block it is the same as there."""
+    """Yield a function that says which signal has asked for an end, 0 if none has; see rule 2.
+    Inside another such block it is the function of that block."""
     global _asking
     if not _in_main_thread():
         yield lambda: 0

@@ -1,4 +1,4 @@
-"""Column types of Spark and of Weir, each in terms of the other."""
+"""Translates column types between Spark and Weir."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _THEIRS: dict[pa.DataType, t.DataType] = {
 
 
 def weir_type(dtype: t.DataType, column: str) -> pa.DataType:
-    """Our type of a DataFrame's column; PlanError when there is none."""
+    """Return our type of a DataFrame's column; raise PlanError when there is none."""
     match dtype:
         case t.DecimalType():
             return pa.decimal128(dtype.precision, dtype.scale)
@@ -64,7 +64,7 @@ def weir_type(dtype: t.DataType, column: str) -> pa.DataType:
 
 
 def spark_type(dtype: pa.DataType) -> t.DataType:
-    """Spark's type of our column; a TIMESTAMP is an instant."""
+    """Return Spark's type of our column; a TIMESTAMP is an instant."""
     if pa.types.is_decimal(dtype):
         return t.DecimalType(dtype.precision, dtype.scale)
     if pa.types.is_list(dtype):
@@ -75,7 +75,7 @@ def spark_type(dtype: pa.DataType) -> t.DataType:
 
 
 def arrow_type(dtype: pa.DataType) -> pa.DataType:
-    """The Arrow type in which Spark takes our column: its instants have a zone."""
+    """Return the Arrow type in which Spark takes our column: its instants have a zone."""
     if dtype == TIMESTAMP:
         return pa.timestamp("us", "UTC")
     if pa.types.is_list(dtype):

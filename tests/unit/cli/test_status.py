@@ -30,7 +30,7 @@ def store_with(folder: Path, body: bytes, *, finished: bool = False) -> str:
     store = ObjectStore(str(folder / "store"))
     store.put(STATUS, body)
     store.put(record_key(0), Ledger(number=0, finished=finished).encode())
-    return store.place
+    return store.location
 
 
 def told(status: JobStatus) -> bytes:

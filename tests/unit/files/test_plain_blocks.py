@@ -52,7 +52,7 @@ def contents(file, size, start=0):
         rows += zip(chunk.offsets.tolist(), chunk.lines.tolist(), values, strict=True)
         bad += chunk.bad
         offsets = [*chunk.offsets.tolist(), chunk.stop]
-        places = (offsets[place] for place in chunk.cti_places)
+        places = (offsets[place] for place in chunk.cti_indexes)
         ctis += zip(chunk.cti_times.tolist(), places, strict=True)
         reads.append(chunk.read)
     assert reads == sorted(reads) and reads[-1] <= file.size

@@ -36,7 +36,7 @@ def read(path, size=65536, start=0, **columns):
         lines = [None] * len(offsets) if chunk.lines is None else chunk.lines.tolist()
         rows += zip(offsets, lines, chunk.rows.to_pylist(), strict=True)
         bad += chunk.bad
-        for time, place in zip(chunk.cti_times.tolist(), chunk.cti_places.tolist(), strict=True):
+        for time, place in zip(chunk.cti_times.tolist(), chunk.cti_indexes.tolist(), strict=True):
             ctis.append((time, offsets[place] if place < len(offsets) else chunk.stop))
     return rows, bad, ctis
 

@@ -106,7 +106,7 @@ def test_who_follows_an_output_lists_its_commits_once(job: Job) -> None:
             return super().list(prefix)
 
     job.commit(rows(1))
-    reader = OutputReader(Watched(job.store.place), "B")
+    reader = OutputReader(Watched(job.store.location), "B")
     assert reader.look().end == 1
     assert any(prefix.startswith("commits/") for prefix in listed)
     listed.clear()
@@ -121,32 +121,32 @@ def test_who_follows_an_output_lists_its_commits_once(job: Job) -> None:
 
 
 def test_only_committed_rows_are_seen(job: Job) -> None:
-    found = weir.read_committed(job.store.place, "B")
+    found = weir.read_committed(job.store.location, "B")
     assert (found.table.num_rows, found.commits, found.finished) == (0, 0, False)
     assert found.table.schema.names == ["vs", "ve", "v"]
     job.write_part(rows(7, 3))
-    assert weir.read_committed(job.store.place, "B").table.num_rows == 0
+    assert weir.read_committed(job.store.location, "B").table.num_rows == 0
     job.commit(rows(7, 3))
     job.commit(rows(5))
     job.write_part(rows(9))
-    found = weir.read_committed(job.store.place, "B")
+    found = weir.read_committed(job.store.location, "B")
     assert found.table.column("v").to_pylist() == [3, 5, 7]
     assert (found.commits, found.rows, found.digest) == (2, 3, str(digest(rows(3, 5, 7))))
     job.finish()
-    assert weir.read_committed(job.store.place, "B").finished
+    assert weir.read_committed(job.store.location, "B").finished
 
 
 def test_a_reader_goes_on_where_it_was(job: Job) -> None:
     job.commit(rows(1))
-    first = weir.read_committed(job.store.place, "B")
-    again = weir.read_committed(job.store.place, "B", since=first.commits)
+    first = weir.read_committed(job.store.location, "B")
+    again = weir.read_committed(job.store.location, "B", since=first.commits)
     assert (again.table.num_rows, again.commits, again.digest) == (0, 1, first.digest)
     job.commit(rows(2))
-    more = weir.read_committed(job.store.place, "B", since=first.commits)
+    more = weir.read_committed(job.store.location, "B", since=first.commits)
     assert more.table.column("v").to_pylist() == [2]
     assert (more.commits, more.rows) == (2, 2)
     with pytest.raises(RunError, match="no commit 6 yet"):
-        weir.read_committed(job.store.place, "B", since=7)
+        weir.read_committed(job.store.location, "B", since=7)
 
 
 def test_a_part_that_is_gone_or_torn_is_an_error_and_not_a_gap(job: Job) -> None:
@@ -154,18 +154,18 @@ def test_a_part_that_is_gone_or_torn_is_an_error_and_not_a_gap(job: Job) -> None
     part = part_key("sink.0", 1, 0)
     job.store.put(part, (job.store.get(part) or b"")[:-1])
     with pytest.raises(SnapshotCorrupt):
-        weir.read_committed(job.store.place, "B")
+        weir.read_committed(job.store.location, "B")
     job.store.delete([part])
     with pytest.raises(SnapshotCorrupt, match="is not in the store"):
-        weir.read_committed(job.store.place, "B")
+        weir.read_committed(job.store.location, "B")
 
 
 def test_outputs_that_are_not_there(job: Job, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no output 'C'; those that are kept: B, bad rows of A"):
-        weir.read_committed(job.store.place, "C")
+        weir.read_committed(job.store.location, "C")
     with pytest.raises(RunError, match="go to 'console:'"):
-        weir.read_committed(job.store.place, "A")
-    assert weir.read_committed(job.store.place, "A", kind="bad").rows == 0
+        weir.read_committed(job.store.location, "A")
+    assert weir.read_committed(job.store.location, "A", kind="bad").rows == 0
     with pytest.raises(RunError, match="there is no store"):
         weir.read_committed(str(tmp_path / "nowhere"), "B")
     assert not (tmp_path / "nowhere").exists()
@@ -186,7 +186,7 @@ def test_what_is_kept_of_a_log_and_why(job: Job) -> None:
 
 
 def read(job: Job, *args: str) -> str:
-    done = CliRunner().invoke(app, ["read", job.store.place, *args])
+    done = CliRunner().invoke(app, ["read", job.store.location, *args])
     assert done.exit_code == 0, done.output
     return done.stdout
 

@@ -1,4 +1,4 @@
-"""What a live source reads through: one small interface for every scheme.
+"""A connector is what a live source reads through: one small interface for every scheme.
 
 Contract
 1. A connector is what a path names: one partition, as a value that travels to the hosts. `open`
@@ -27,15 +27,15 @@ from weir.plan.operators import Source
 
 
 class Reading(Protocol):
-    """One reading of a partition; see the module's contract."""
+    """Reads a partition once, from a resume state on, by the module's contract."""
 
     @property
     def offset(self) -> int:
-        """That of the next row that is given."""
+        """The offset of the next row that is given."""
         ...
 
     def poll(self, most: int, until: int | None, now: float) -> Finding:
-        """What is new; `now` is in seconds from anywhere."""
+        """Look for what is new; `now` is in seconds from any start."""
         ...
 
     def accept(self, accept: Accept) -> Accepted: ...
@@ -45,7 +45,8 @@ class Reading(Protocol):
 
 @runtime_checkable
 class Connector(Protocol):
-    """A partition that a live run follows; see the module's contract."""
+    """Names a partition that a live run follows, and opens readings of it, by the module's
+    contract."""
 
     @property
     def name(self) -> str: ...
@@ -74,7 +75,7 @@ class Connector(Protocol):
 
 
 class Endless:
-    """What connectors share that are followed for as long as the job runs, with a log."""
+    """Holds what connectors share that are followed for as long as the job runs, with a log."""
 
     __slots__ = ()
     name: str
@@ -89,7 +90,8 @@ class Endless:
 
 
 class Lines:
-    """Text to chunks, with offsets and line numbers that go on."""
+    """Turns text into chunks, with offsets and line numbers that go on from one text to the
+    next."""
 
     def __init__(
         self, source: Source, name: str, start: int, *, offset: int = 0, line: int = 1
@@ -100,11 +102,12 @@ class Lines:
         self.offset, self.line = offset, line
 
     def blocks(self, data: bytes, size: int) -> Iterator[Block]:
-        """Whole lines, at most `size` at a time."""
+        """Give whole lines, at most `size` at a time."""
         return read_blocks(io.BytesIO(data), size, self._limit, line=self.line)
 
     def chunk(self, block: Block) -> Chunk | None:
-        """The chunk of a block, if it has one; rows before the start are counted and left out."""
+        """Make the chunk of a block; None if it has no rows to give. Rows before the start are
+        counted and left out."""
         chunk = self._read(block, self.offset, self._start)
         self.offset = chunk.stop
         self.line = int(block.lines[-1]) + 1

@@ -1,4 +1,5 @@
-"""`PATH/`: a folder in which files appear, each whole; one partition, in the order found.
+"""`PATH/` is a folder in which whole files appear: one partition, in the order in which they are
+found.
 
 Rules
 1. Which file comes next is a choice: it is offered for the log, and read when it is accepted. Names
@@ -28,7 +29,7 @@ POLL = 0.05
 
 
 class FolderState(msgspec.Struct, frozen=True, array_like=True):
-    """Where a reading of a folder stands: in the file whose first row has this offset."""
+    """Says where a reading of a folder stands: in the file whose first row has this offset."""
 
     offset: int = 0
     mark: FileMark = FileMark()
@@ -42,7 +43,7 @@ _decoder = msgspec.msgpack.Decoder(FolderState)
 
 @dataclass(frozen=True, slots=True)
 class GrowingFolder(Endless):
-    """A folder in which whole files appear (are renamed to); one partition."""
+    """Names a folder into which whole files are renamed; it is one partition."""
 
     source: Source
     name: str
@@ -55,7 +56,7 @@ class GrowingFolder(Endless):
 
 
 class FolderReading:
-    """One reading of the folder; see the module's rules."""
+    """Reads the folder once, by the module's rules."""
 
     def __init__(self, of: GrowingFolder, at: FolderState, start: int) -> None:
         self._of, self._start = of, start
@@ -71,6 +72,7 @@ class FolderReading:
         self._chunks: Iterator[tuple[Chunk, FileMark | None]] | None = None
         """What is left of it."""
         self._gave = False
+        """Whether any rows of the file were given."""
 
     def poll(self, most: int, until: int | None, now: float) -> Finding:
         found = self._read(most, until) if self._file else None
@@ -98,7 +100,7 @@ class FolderReading:
         self._chunks = None
 
     def _read(self, most: int, until: int | None) -> Rows | None:
-        """The next rows of the file; None at its end."""
+        """Read the next rows of the file; None at its end."""
         path, base = self._path(self._file), self._at.offset
         rest = max(self._start - base, 0)
         if self._chunks is None:
@@ -137,7 +139,7 @@ class FolderReading:
         return os.path.join(self._of.name, file)
 
     def _look(self) -> IngressRecord | None:
-        """The next choice, if there is one."""
+        """Return the next choice, if there is one."""
         found = sorted(os.listdir(os.path.join(self._of.root, self._of.name)), key=os.fsencode)
         new = next((n for n in found if n not in self._seen and n[0] not in "._"), None)
         if new is not None:
@@ -146,7 +148,8 @@ class FolderReading:
         return IngressRecord(self.offset, ends=True) if ".end" in found else None
 
     def _check_file(self, name: str) -> None:
-        """What has appeared can be logged and read to an end: a pipe or a device cannot."""
+        """Raise InputError for what cannot be logged and read to an end, such as a pipe or a
+        device."""
         path = self._path(name)
         if not os.path.isfile(os.path.join(self._of.root, path)):
             raise InputError("it is no file; take it out of the folder", file=path)
@@ -158,6 +161,6 @@ class FolderReading:
 
 
 def _shifted(chunk: Chunk, base: int) -> Chunk:
-    """The chunk with offsets that go on behind the files before."""
+    """Return the chunk with offsets that go on behind the files before."""
     bad = tuple(replace(row, offset=row.offset + base) for row in chunk.bad)
     return replace(chunk, offsets=chunk.offsets + base, stop=chunk.stop + base, bad=bad)

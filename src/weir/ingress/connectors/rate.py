@@ -1,4 +1,4 @@
-"""`rate://N?rows=M&start=T&keys=K`: N generated rows a second, for trials and demonstrations.
+"""`rate://N?rows=M&start=T&keys=K` gives N generated rows a second, for trials and demonstrations.
 
 Row i is a function of i: its time is T + i / N seconds (from the epoch unless T ticks are given), a
 column called `value` holds i, other numbers are spread over K values, texts are made of such
@@ -30,7 +30,7 @@ _STEP = 0.001
 
 @dataclass(frozen=True, slots=True)
 class GeneratedRows:
-    """Rows that are a function of their number; without `rows` they have no end."""
+    """Makes rows that are a function of their number; without `rows` they have no end."""
 
     source: Source
     name: str
@@ -67,20 +67,20 @@ class GeneratedRows:
     def chunk(self, first: int, stop: int) -> Chunk:
         numbers = np.arange(first, stop)
         columns = {
-            name: self._column(name, dtype, place, numbers)
-            for place, (name, dtype) in enumerate(self.source.declared)
+            name: self._column(name, dtype, index, numbers)
+            for index, (name, dtype) in enumerate(self.source.declared)
         }
         rows = pa.RecordBatch.from_pydict(columns)
         return Chunk(rows, numbers, stop, read=stop)
 
-    def _column(self, name: str, dtype: pa.DataType, place: int, numbers: Int64s) -> pa.Array:
+    def _column(self, name: str, dtype: pa.DataType, index: int, numbers: Int64s) -> pa.Array:
         if name == self.source.options.vs:
             ticks = self.start + (numbers * (1e6 / self.per_second)).astype(np.int64)
             return times(ticks, dtype)
         if name == "value":
             return pa.array(numbers).cast(dtype)
         word, _ = hash_rows(
-            [pa.array(numbers), pa.array(np.full(len(numbers), place))], len(numbers)
+            [pa.array(numbers), pa.array(np.full(len(numbers), index))], len(numbers)
         )
         spread = pa.array((word % np.uint64(self.keys)).astype(np.int64))
         match dtype:
@@ -97,7 +97,7 @@ class GeneratedRows:
 
 
 class RateReading:
-    """One reading: rows become due as the clock goes, from the first poll on."""
+    """Gives rows as they become due by the clock, from the first poll on."""
 
     def __init__(self, of: GeneratedRows, start: int) -> None:
         self._of, self._start = of, start
@@ -125,7 +125,7 @@ class RateReading:
 
 
 def open_rate(source: Source) -> GeneratedRows:
-    """The partition of a rate:// URL."""
+    """Make the partition of a rate:// URL."""
     url = urlsplit(source.path)
     try:
         per_second = float(url.netloc)

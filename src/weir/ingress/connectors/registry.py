@@ -1,4 +1,4 @@
-"""Which connector reads a path, by its scheme.
+"""The registry knows which connector reads a path, by its scheme.
 
     tail://PATH      a file of JSON lines that grows; it ends when a file PATH.end is there
     PATH/            a folder in which files appear, each whole; one partition, in the order found;
@@ -44,7 +44,7 @@ SCHEMES: Mapping[str, Callable[[Source, str], Connector]] = {
 
 
 def open_connector(source: Source, directory: str) -> Connector | None:
-    """The connector of a path; None for files."""
+    """Return the connector of a path; None for files."""
     scheme, separator, _ = source.path.partition("://")
     if separator and scheme in SCHEMES:
         return SCHEMES[scheme](source, directory)
@@ -56,18 +56,18 @@ def open_connector(source: Source, directory: str) -> Connector | None:
 def open_any(
     source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
 ) -> list[SourcePartition]:
-    """The partitions of a source; relative paths start at `directory`."""
+    """Return the partitions of a source; relative paths start at `directory`."""
     connector = open_connector(source, str(directory))
     return open_source(source, directory, needed=needed) if connector is None else [connector]
 
 
 def has_end(partition: SourcePartition) -> bool:
-    """Whether a partition is known to end by itself."""
+    """Say whether a partition is known to end by itself."""
     return partition.has_end if isinstance(partition, Connector) else True
 
 
 def has_log(partition: SourcePartition) -> bool:
-    """Whether a live source of it keeps a log."""
+    """Say whether a live source of it keeps a log."""
     return isinstance(partition, Connector) and partition.has_log
 
 
@@ -82,9 +82,10 @@ def source_start(
     incarnation: int = 0,
     writer: str,
 ) -> SourceStart:
-    """Where the source of a vertex starts: behind `resume`, or at the first record of its log.
+    """Say where the source of a vertex starts: behind `resume`, or at the first record of its log.
 
-    `log_end` is the last record that the job has heard of, `writer` a name that is used once."""
+    `log_end` is the last record that the job has heard of, `writer` a name that is used once.
+    """
     if not isinstance(partition, Connector) or not partition.has_log:
         return SourceStart(offset, resume)
     log = IngressLog(vertex, log_record(resume) or first, log_end, writer=writer)
@@ -92,14 +93,15 @@ def source_start(
 
 
 def open_reading(partition: SourcePartition, state: bytes | None, start: int) -> Reading:
-    """A reading of any partition, from a resume state on."""
+    """Open a reading of any partition, from a resume state on."""
     if isinstance(partition, Connector):
         return partition.open(state, start)
     return WholeReading(partition, state, start)
 
 
 def rooted(partition: SourcePartition, root: str) -> SourcePartition:
-    """The partition for processes that work in another folder: a relative name starts at `root`."""
+    """Return the partition for processes that work in another folder: a relative name starts at
+    `root`."""
     if isinstance(partition, DataFile | TailedFile | GrowingFolder):
         return replace(partition, root=root)
     return partition

@@ -1,12 +1,13 @@
-"""`tail://PATH`: a file of JSON lines that grows, until a file `PATH.end` is there.
+"""`tail://PATH` is a file of JSON lines that grows, until a file `PATH.end` is there.
 
 Rules
 1. What stands behind the last line end is a row, or a torn one, once the end is declared; before
    that it is a line that somebody still writes.
-2. The file only grows. At each look that finds more, and at the end, the last `_WINDOW` bytes
-   before it are what was read; and whoever starts again first holds all that was read against its
-   hash (`unchanged.py`), without a checkpoint at least its beginning, which is offered for the log
-   before the first row is given. Else the job ends: rows may have come and gone unseen.
+2. The file must only grow, and the job ends if it did not: rows may have come and gone unseen.
+   Each look that finds more, and the last one, compares the `_WINDOW` bytes before it with those
+   that were read. A reading that starts again first compares all that was read with its hash
+   (`unchanged.py`). Where there is no checkpoint yet it compares the beginning of the file, which
+   is offered for the log before the first row is given.
 3. A file that is not there yet is silent.
 """
 
@@ -42,7 +43,7 @@ _BEGINNING = 1 << 16
 
 
 class TailState(msgspec.Struct, frozen=True, array_like=True):
-    """Where a reading of a growing file stands: behind so many rows, lines and bytes."""
+    """Says where a reading of a growing file stands: behind so many rows, lines and bytes."""
 
     offset: int = 0
     line: int = 1
@@ -54,7 +55,7 @@ _decoder = msgspec.msgpack.Decoder(TailState)
 
 @dataclass(frozen=True, slots=True)
 class TailedFile(Endless):
-    """A file of JSON lines that grows."""
+    """Names a file of JSON lines that grows."""
 
     source: Source
     name: str
@@ -73,16 +74,16 @@ class TailedFile(Endless):
 
 
 class TailReading:
-    """One reading of the file; see the module's rules."""
+    """Reads the file once, by the module's rules."""
 
     def __init__(self, of: TailedFile, at: TailState, start: int) -> None:
         self._of, self._at, self._start = of, at, start
         self._file: io.FileIO | None = None
         self._prefix = Prefix()
         self._window = b""
-        """What stands right before the position."""
+        """The bytes right before the position in the file, `_WINDOW` at most."""
         self.offset = at.offset
-        """That of the next row; rows that wait do not count."""
+        """The offset of the next row; rows that wait do not count."""
         self._lines = Lines(of.source, of.name, start, offset=at.offset, line=at.line)
         self._framer = Framer(of.source.options.max_record, line=at.line, position=at.mark.read)
         self._block: Block | None = None
@@ -93,6 +94,7 @@ class TailReading:
         self._is_begun = at.mark.read > 0
         """Whether it is known how the file begins: a restart then sees whether it still does."""
         self._grew = -SOON
+        """When a look last found more."""
 
     def poll(self, most: int, until: int | None, now: float) -> Finding:
         if self._held is not None:
@@ -181,7 +183,7 @@ class TailReading:
     # --- the file ----------------------------------------------------------------------------
 
     def _opened(self) -> io.FileIO | None:
-        """The file, at the position where it is read on; None while it is not there."""
+        """Return the file, at the position where it is read on; None while it is not there."""
         if self._file is not None:
             return self._file
         try:
@@ -198,7 +200,7 @@ class TailReading:
         return self._file
 
     def _more(self, file: io.FileIO) -> bytes:
-        """What has come, if anything has."""
+        """Read what has come; empty if nothing has."""
         begin, size = file.tell(), os.fstat(file.fileno()).st_size
         if begin == 0:
             if size < len(BYTE_ORDER_MARK) and not self._of.is_ended():
@@ -218,7 +220,8 @@ class TailReading:
             raise self._gone("does not hold any more what was read of it: it was truncated")
 
     def _check_still_there(self, file: io.FileIO) -> None:
-        """All is read that is there: is it the file that was read, and not less of it?"""
+        """Check, when all is read, that the path still names the file that was read, and that it is
+        no shorter."""
         opened = os.fstat(file.fileno())
         if opened.st_size < file.tell() or self._lines.offset < self._start:
             raise self._gone("was truncated")
@@ -233,5 +236,5 @@ class TailReading:
         return gone(what, self._of.name, max(self._lines.offset, self._start))
 
     def _at_end(self, file: io.FileIO) -> bool:
-        """Whether all is read: what was written before the end was declared is there by now."""
+        """Say whether all is read: what was written before the end was declared is there by now."""
         return file.tell() == os.fstat(file.fileno()).st_size

@@ -1,4 +1,4 @@
-"""`tcp://HOST:PORT`: JSON lines from a socket that this side connects to.
+"""`tcp://HOST:PORT` brings JSON lines from a socket that this side connects to.
 
 Rules
 1. Lines that came are offered for the log; rows of them are given when they are accepted.
@@ -33,7 +33,7 @@ RECONNECT = 0.2
 
 
 class LineSocket(Protocol):
-    """What is used of a socket; `recv` raises TimeoutError when nothing comes."""
+    """Says what is used of a socket; `recv` raises TimeoutError when nothing comes."""
 
     def recv(self, most: int, /) -> bytes: ...
 
@@ -43,12 +43,12 @@ class LineSocket(Protocol):
 
 
 def connect(host: str, port: int) -> LineSocket:
-    """A connection to the other side; OSError when nobody listens."""
+    """Connect to the other side; raise OSError when nobody listens."""
     return socket.create_connection((host, port), timeout=RECONNECT)
 
 
 class SocketState(msgspec.Struct, frozen=True, array_like=True):
-    """Where a reading of a socket stands: before the row and the line of these numbers."""
+    """Says where a reading of a socket stands: before the row and the line of these numbers."""
 
     offset: int = 0
     line: int = 1
@@ -59,7 +59,7 @@ _decoder = msgspec.msgpack.Decoder(SocketState)
 
 @dataclass(frozen=True, slots=True)
 class SocketLines(Endless):
-    """JSON lines from a socket."""
+    """Names a socket that brings JSON lines."""
 
     source: Source
     name: str
@@ -72,7 +72,7 @@ class SocketLines(Endless):
 
 
 class SocketReading:
-    """One reading of the socket; see the module's rules."""
+    """Reads the socket once, by the module's rules."""
 
     def __init__(self, of: SocketLines, at: SocketState, start: int) -> None:
         url = urlsplit(of.name)
@@ -128,7 +128,7 @@ class SocketReading:
             self._conn = None
 
     def _rows(self, most: int) -> Rows | None:
-        """The next rows of what was accepted, if any are left."""
+        """Give the next rows of what was accepted, if any are left."""
         if self._logged:
             self._blocks, self._logged = self._lines.blocks(self._logged, most), b""
         for block in self._blocks:
@@ -140,7 +140,7 @@ class SocketReading:
     # --- the connection ----------------------------------------------------------------------
 
     def _receive(self) -> float:
-        """Take in what comes; the seconds after which to look again."""
+        """Take in what comes; return the seconds after which to look again."""
         try:
             conn = self._connected()
             self._tell_durable(conn)
@@ -169,14 +169,15 @@ class SocketReading:
             conn.sendall(f"{self._told}\n".encode())
 
     def _closed(self) -> list[Block]:
-        """The other side has closed; what is left, unless it is told that it was not logged."""
+        """Return what is left when the other side has closed; nothing with `acks`, as the other
+        side then knows that it was not logged."""
         self.close()
         left = [] if self._acks else self._framer.end()
         return [replace(block, data=block.data + b"\n") for block in left]
 
 
 def _received(conn: LineSocket) -> bytes | None:
-    """What has come; empty when the other side has closed, None when nothing came."""
+    """Return what has come; empty when the other side has closed, None when nothing came."""
     try:
         return conn.recv(1 << 20)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Partitions that are there from beginning to end: files, and rows in memory."""
+"""Reads partitions that are there from beginning to end: files, and rows in memory."""
 
 from __future__ import annotations
 

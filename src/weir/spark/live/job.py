@@ -148,7 +148,7 @@ class LiveRun:
         driver = ManagerDriver(machine, self.objects, address, security, _show)
         _check_channel(driver, address, security)
         job = LiveJob(
-            self.plan, self.topology, self.strategies, self.partitions, self.objects.place,
+            self.plan, self.topology, self.strategies, self.partitions, self.objects.location,
             driver.url, address, security, self.settings.host, dict(emits),
             _of_kind(self.program, "console:"), self.cut, self.log_token,
         )  # fmt: skip

@@ -84,7 +84,7 @@ def prepare_live(
     if ledger is not None:
         check_commits(objects, ledger)
     begun = ledger or Ledger(token=job.token)
-    notes = _changed_code(objects.place, job, begun, code, accept_code_changes)
+    notes = _changed_code(objects.location, job, begun, code, accept_code_changes)
     notes += _changed_strategies(begun, recovering)
     live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
     if ledger is None:
@@ -118,7 +118,7 @@ def _take_store(objects: ObjectStore, job: JobRecord) -> None:
         objects.put(JOB, encode_job(job), new=True)
     except ObjectExists:
         raise RunError(
-            f"the store '{objects.place}' holds a job already; go on with it by --resume, or "
+            f"the store '{objects.location}' holds a job already; go on with it by --resume, or "
             "give a folder of its own"
         ) from None
 
@@ -129,16 +129,16 @@ def _resumed(
     """See that the store is this job's; what was decided for it, and its plan."""
     job = read_job(objects)
     if job is None:
-        raise RunError(f"the store '{objects.place}' holds no job to resume")
+        raise RunError(f"the store '{objects.location}' holds no job to resume")
     known = job.decisions
     if parallelism not in (None, known.parallelism):
         raise PlanError(
-            f"the job in '{objects.place}' was begun with --parallelism {known.parallelism}, not "
-            f"{parallelism}",
+            f"the job in '{objects.location}' was begun with --parallelism {known.parallelism}, "
+            f"not {parallelism}",
             hint="go on with that one: it decides which vertices there are",
         )
     plan = cut_stages(rewrite(program, repeating(known.two_phase)), known.parallelism)
-    _check_plan(objects.place, job.plan, plan_fingerprint(plan))
+    _check_plan(objects.location, job.plan, plan_fingerprint(plan))
     return job, plan
 
 

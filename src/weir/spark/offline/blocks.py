@@ -1,4 +1,4 @@
-"""Blocks: what Spark's shuffle carries.
+"""Blocks are what Spark's shuffle carries.
 
 Contract
 1. A row of an exchange is (partition, input, first_vs, block): for which vertex of the job, for
@@ -49,7 +49,7 @@ ROWS = (
 
 
 class BlockRow(NamedTuple):
-    """One row of an exchange."""
+    """A block row is one row of an exchange; see rule 1."""
 
     partition: int
     input: int
@@ -58,7 +58,8 @@ class BlockRow(NamedTuple):
 
 
 def encode(rows: Batch) -> pa.Buffer:
-    """Rows as an Arrow stream: starts, how long they last, origins, payload; numbers narrowed."""
+    """Encode rows as an Arrow stream: starts, how long they last, origins, payload; numbers
+    narrowed."""
     lengths = rows.ve - rows.vs  # modulo 2⁶⁴: an open end comes back too
     times = [pa.array(a) for a in (rows.vs, lengths, *rows.origin)]
     columns = [narrowed(c, f"c{i}") for i, c in enumerate((*times, *rows.columns))]
@@ -71,7 +72,7 @@ def encode(rows: Batch) -> pa.Buffer:
 
 
 def decode(block: bytes | pa.Buffer, payload: int) -> Batch:
-    """The rows of a block that has `payload` columns."""
+    """Decode the rows of a block that has `payload` columns."""
     with pa.ipc.open_stream(block) as reader:
         record = reader.read_next_batch()
     columns = [widened(c, f) for c, f in zip(record.columns, record.schema, strict=True)]
@@ -81,7 +82,7 @@ def decode(block: bytes | pa.Buffer, payload: int) -> Batch:
 
 
 def record_of(row: BlockRow) -> pa.RecordBatch:
-    """A row of an exchange as Spark takes it; the block is not copied."""
+    """Return a row of an exchange as Spark takes it; the block is not copied."""
     numbers = [pa.array([n], f.type) for n, f in zip(row[:3], _FIELDS, strict=False)]
     block = pa.py_buffer(row.block)
     ends = pa.py_buffer(np.array([0, block.size], dtype=np.int32))
@@ -90,19 +91,19 @@ def record_of(row: BlockRow) -> pa.RecordBatch:
 
 
 def rows_of(record: pa.RecordBatch) -> Iterator[BlockRow]:
-    """The rows of an exchange that Spark hands over."""
+    """Give the rows of an exchange that Spark hands over."""
     numbers = [record.column(i).to_pylist() for i in range(3)]
     blocks = record.column(3)
-    for row, (partition, place, first_vs) in enumerate(zip(*numbers, strict=True)):
+    for row, (partition, input_index, first_vs) in enumerate(zip(*numbers, strict=True)):
         block = blocks[row].as_buffer()
         # NumPy wants numbers aligned. A block's size is a multiple of 8, so all are where one is.
         yield BlockRow(
-            partition, place, first_vs, block.to_pybytes() if block.address % 8 else block
+            partition, input_index, first_vs, block.to_pybytes() if block.address % 8 else block
         )
 
 
 class Blocks:
-    """The blocks that a task writes: filled by its streams, drained by the task."""
+    """Collects the blocks that a task writes: its streams fill it, the task drains it."""
 
     def __init__(self, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> None:
         self._ready: list[BlockRow] = []
@@ -110,9 +111,9 @@ class Blocks:
         self._block_bytes, self._held_bytes = block_bytes, held_bytes
         self._held = 0
 
-    def stream(self, partition: int, place: int) -> BlockStream:
-        """A stream to one input of a vertex."""
-        made = BlockStream(self, partition, place, self._block_bytes)
+    def stream(self, partition: int, input_index: int) -> BlockStream:
+        """Make a stream to one input of a vertex."""
+        made = BlockStream(self, partition, input_index, self._block_bytes)
         self._streams.append(made)
         return made
 
@@ -120,32 +121,32 @@ class Blocks:
         self._ready.append(row)
 
     def hold(self, count: int) -> None:
-        """So many bytes more (or less) wait for their block to fill."""
+        """Note that so many bytes more (or less) wait for their block to fill."""
         self._held += count
         while self._held > self._held_bytes:
             max(self._streams, key=lambda s: s.held_bytes).flush()
 
     def flush(self) -> None:
-        """All that waits becomes blocks; the streams end here."""
+        """Make blocks of all that waits; the streams end here."""
         for stream in self._streams:
             stream.flush()
         self._streams = []
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """What is ready, a record batch for each block."""
+        """Give what is ready, a record batch for each block."""
         ready, self._ready = self._ready, []
         for row in ready:
             yield record_of(row)
 
 
 class BlockStream:
-    """The writing end of a stream whose rows go through Spark's shuffle.
+    """A block stream is the writing end of a stream whose rows go through Spark's shuffle.
 
     CTIs are not written: the order of blocks by `first_vs` says as much.
     """
 
-    def __init__(self, out: Blocks, partition: int, place: int, block_bytes: int) -> None:
-        self._out, self._partition, self._place = out, partition, place
+    def __init__(self, out: Blocks, partition: int, input_index: int, block_bytes: int) -> None:
+        self._out, self._partition, self._input = out, partition, input_index
         self._block_bytes = block_bytes
         self._waiting: list[Batch] = []
         self.held_bytes = 0
@@ -168,12 +169,13 @@ class BlockStream:
         size, self._waiting, self.held_bytes = self.held_bytes, [], 0
         for piece in _pieces(rows, self._block_bytes):
             first = int(np.min(piece.vs))
-            self._out.add(BlockRow(self._partition, self._place, first, encode(piece)))
+            self._out.add(BlockRow(self._partition, self._input, first, encode(piece)))
         self._out.hold(-size)
 
 
 def _without_rest(rows: Batch, size: int) -> Batch:
-    """The rows alone: a few of a large batch would keep all of it in memory while they wait."""
+    """Return the rows alone: a few of a large batch would keep all of it in memory while they
+    wait."""
     kept: int = sum(c.get_total_buffer_size() for c in rows.columns)
     return rows.take(np.arange(len(rows))) if kept > 4 * size else rows
 

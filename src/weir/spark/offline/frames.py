@@ -1,4 +1,4 @@
-"""DataFrames in and out: `weir.from_spark(df, …)`, `stream.to_spark(spark)`.
+"""Brings DataFrames in and out: `weir.from_spark(df, …)`, `stream.to_spark(spark)`.
 
 1. The rows of a DataFrame have no origin: at equal times they are ordered by (ve, payload). So
    where Spark's tasks put them means nothing, and `delay` and `late`, which speak of the order of
@@ -67,8 +67,8 @@ def from_spark(
     lifetime: Ticks | None = None,
     name: str | None = None,
 ) -> Stream:
-    """A DataFrame with a time column as a stream; `name` is its name in joins, which must be its
-    own (`DataFrame1`, `DataFrame2`, … by default).
+    """Make a stream of a DataFrame with a time column; `name` is its name in joins, which must be
+    its own (`DataFrame1`, `DataFrame2`, … by default).
 
     `vs` is a column of timestamps or of ticks; `ve` one of ends (NULL: open), or `lifetime` a
     duration for all; with neither, events are points.
@@ -92,7 +92,7 @@ def to_spark(
     directory: str | Path = ".",
     parallelism: int | None = None,
 ) -> DataFrame:
-    """The rows of a stream as a DataFrame; see the module's rules."""
+    """Return the rows of a stream as a DataFrame; see the module's rules."""
     program = program_of([stream.to("", name="Out")])
     partitions = all_partitions(program, directory)
     shape = stream.schema
@@ -114,7 +114,8 @@ def to_spark(
 
 
 def all_partitions(program: Program, directory: str | Path) -> dict[str, list[SourcePartition]]:
-    """The files and DataFrames of a program's sources, for workers that run in other folders."""
+    """Return the files and DataFrames of a program's sources, for workers that run in other
+    folders."""
     here = os.getcwd()
     files = {
         name: [rooted(p, here) for p in partitions]
@@ -129,6 +130,7 @@ def all_partitions(program: Program, directory: str | Path) -> dict[str, list[So
 
 
 def frame_sources(program: Program) -> list[Source]:
+    """Return the sources of a program that are DataFrames."""
     nodes = (n for output in program.outputs for n in ordered_nodes([output.node]))
     found = dict.fromkeys(n for n in nodes if isinstance(n, Source) and not n.has_origins)
     return list(found)
@@ -137,14 +139,14 @@ def frame_sources(program: Program) -> list[Source]:
 def frames_of(
     program: Program, partitions: Mapping[str, Sequence[SourcePartition]]
 ) -> dict[str, DataFrame]:
-    """A program's DataFrames, by their sources' paths: the columns that their partitions have,
-    the rows by time."""
+    """Return a program's DataFrames, by their sources' paths: the columns that their partitions
+    have, the rows by time."""
     found = {}
     for source in frame_sources(program):
         assert isinstance(source.data, FrameHandle)
         if source.data.frame is None:
             raise PlanError(f"the DataFrame of {source.name} belongs to another process")
-        # By place from here on: PySpark takes a dot in a column's name for a path.
+        # By index from here on: PySpark takes a dot in a column's name for a path.
         (partition,) = partitions[source.name]
         assert isinstance(partition, ArrivingBatches)
         names = [name for name, _ in partition.columns]
@@ -161,7 +163,7 @@ def _column(name: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class _Decoding:
-    """From blocks to plain rows."""
+    """Turns blocks into plain rows, in a task."""
 
     shape: Schema
 

@@ -1,8 +1,9 @@
-"""One task's vertices: one that reads an exchange or a source, and those that follow it directly.
+"""Runs the vertices of one task: one that reads an exchange or a source, and those that follow it
+directly.
 
-The topology says which streams they write and who reads those. In a task, a reader of the same
-group reads over a stream in memory, one that is placed elsewhere through blocks, and a sink that is
-placed nowhere is written here, a part for each of its streams.
+The topology says which streams they write and who reads those. A reader of the same group reads
+over a stream in memory. A reader in another task gets the rows through blocks. A sink without a
+task of its own is written here, a part for each of its streams.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from weir.spark.offline.waves import Group, Job, group_of
 
 
 class GroupRun:
-    """The streams of a group, and the vertices that follow its first. `out` takes what leaves the
-    task."""
+    """Holds the streams of a group, and runs the vertices that follow its first. `out` takes what
+    leaves the task."""
 
     def __init__(self, job: Job, group: Group, out: Blocks) -> None:
         self._job, self._group, self._out = job, group, out
@@ -96,7 +97,7 @@ class GroupRun:
         return CarriedStream(carriers, OrderedChecksum() if self._job.check else None, trace)
 
     def _carrier(self, name: StreamId, reader: VertexId, number: int) -> StreamWriter:
-        """What brings a stream's rows to one of the inputs that read it."""
+        """Return what brings a stream's rows to one of the inputs that read it."""
         spec = self._piece.topology.vertices[reader]
         if spec.kind == "sink":
             self._sinks.append(SinkStream(spec.stage, self._to_sink(spec, number)))
@@ -121,7 +122,7 @@ class GroupRun:
 
 
 class CarriedStream:
-    """The writing end of a stream: hands rows to what carries them to each of its readers."""
+    """The writing end of a stream hands rows to what carries them to each of its readers."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class CarriedStream:
 
 
 class ExchangeReader:
-    """The vertex of a group that reads an exchange.
+    """Feeds the first vertex of a group from an exchange.
 
     Spark brings the rows of all streams of a port by time, so each port is one input. A block at
     time t says for every port that nothing below t follows.
@@ -155,11 +156,11 @@ class ExchangeReader:
         self._vertex = make_vertex(plan, by_port, self._arrived, writers)
 
     def take(self, port: int, rows: Batch, first_vs: int) -> None:
-        """Rows of a block for one port; no port has anything below `first_vs` to come."""
+        """Take rows of a block for one port; no port has anything below `first_vs` to come."""
         self._advance({port: rows}, first_vs)
 
     def end(self) -> None:
-        """The exchange has ended."""
+        """Tell the vertex that the exchange has ended."""
         self._advance({}, OPEN)
 
     def _advance(self, rows: Mapping[int, Batch], cti: int) -> None:

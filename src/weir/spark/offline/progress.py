@@ -1,4 +1,4 @@
-"""How far a job is, told through small files: tasks write them, the driver reads them.
+"""Tells how far a job is through small files: tasks write them, the driver reads them.
 
 Spark Connect has no accumulators, and Spark's own task counts say nothing of events. A task
 writes its file at most every half second, under a name of its own, whole or not at all; one that
@@ -27,7 +27,7 @@ _FAILED = "failed."
 
 
 class News(msgspec.Struct, frozen=True):
-    """What a task has done so far. Source tasks of wave w feed wave w + 1."""
+    """Says what a task has done so far. Source tasks of wave w feed wave w + 1."""
 
     wave: int
     is_source: bool
@@ -38,7 +38,7 @@ class News(msgspec.Struct, frozen=True):
 
 
 class TaskProgress:
-    """A task's side."""
+    """Writes the news of one task."""
 
     def __init__(self, folder: str | None, wave: int, name: str) -> None:
         self._folder = folder if folder is not None and os.path.isdir(folder) else None
@@ -47,7 +47,8 @@ class TaskProgress:
         self._reached = self._read = 0
 
     def tell(self, events: int, reached: int, read: int = 0) -> None:
-        """So many events are through, up to this event time; `read` bytes of the source."""
+        """Note that so many events are through, up to this event time; `read` bytes of the
+        source."""
         self._reached, self._read = reached, read
         now = time.monotonic()
         if self._folder is not None and now - self._last >= INTERVAL_SECONDS:
@@ -55,6 +56,7 @@ class TaskProgress:
             self._write(events, ended=False)
 
     def end(self, events: int) -> None:
+        """Say that the task has ended."""
         if self._folder is not None:
             self._write(events, ended=True)
 
@@ -67,14 +69,14 @@ class TaskProgress:
 
 
 def tell_failure(folder: str | None, wave: int, error: WeirError) -> None:
-    """A task of a wave has met an error that would come again. What runs behind it has too few
-    rows, and may meet others: of several errors that of the first wave is the one."""
+    """Say that a task of a wave has met an error that would come again. What runs behind it has too
+    few rows, and may meet others: of several errors that of the first wave counts."""
     if folder is not None and os.path.isdir(folder):
         _put(f"{folder}/{_FAILED}{wave:05}.{uuid.uuid4().hex}", packed(error).encode())
 
 
 def _put(path: str, content: bytes) -> None:
-    """A file, whole or not at all."""
+    """Write a file, whole or not at all."""
     folder, name = os.path.split(path)
     unfinished = os.path.join(folder, f".{name}.{os.getpid()}")
     # News are worth no failure: a full disk, or a job that is over and has cleaned up.
@@ -95,6 +97,7 @@ class Watch:
         self._size = 0 if tell is None else input_size(job)
 
     def look(self) -> None:
+        """Read the news; raise the error of a task that failed for good, else tell the progress."""
         failures = sorted(n for n in os.listdir(self._folder) if n.startswith(_FAILED))
         if failures:
             with open(os.path.join(self._folder, failures[0]), encoding="ascii") as file:
@@ -105,15 +108,15 @@ class Watch:
 
 
 class JobsProgress:
-    """One progress of several jobs, one after the other. `in_time=False` leaves event times out:
-    those of many programs together mean nothing."""
+    """Tells one progress of several jobs, one after the other. `in_time=False` leaves event times
+    out: those of many programs together mean nothing."""
 
     def __init__(self, tell: OnProgress | None, count: int, *, in_time: bool) -> None:
         self._tell, self._count, self._in_time = tell, count, in_time
         self._begun = self._events_before = self._events = 0
 
     def begin(self, name: str) -> OnProgress | None:
-        """The progress of the next job."""
+        """Return what takes the progress of the next job."""
         if self._tell is None:
             return None
         over, whole = self._begun, self._tell
@@ -134,7 +137,7 @@ _decoder = msgspec.json.Decoder(News)
 
 
 def read_news(folder: str) -> Iterator[News]:
-    """The newest word of every task."""
+    """Return the newest news of every task."""
     for name in os.listdir(folder):
         if "." not in name:
             with open(os.path.join(folder, name), "rb") as file:
@@ -142,22 +145,22 @@ def read_news(folder: str) -> Iterator[News]:
 
 
 def input_size(job: Job) -> int:
-    """The bytes of all that a job reads."""
+    """Return the bytes of all that a job reads."""
     return sum(p.size for piece in job.pieces for of in piece.partitions.values() for p in of)
 
 
 def job_progress(job: Job, size: int, news: Sequence[News]) -> Progress:
-    """How far a job is that reads `size` bytes. Waves count alike; within one, by bytes read or
-    vertices that ended."""
+    """Say how far a job is that reads `size` bytes. All waves count alike; within one, bytes read
+    or groups that ended count."""
     if not news:
         return Progress(0, OPEN)
     wave = max(n.wave + n.is_source for n in news)
     now = [n for n in news if n.wave + n.is_source == wave]
     running = [n.reached for n in now if not n.ended]
     done = _share(sum(n.read for n in news if n.is_source), size)
-    for number, places in enumerate(job.waves, 1):
+    for number, groups in enumerate(job.waves, 1):
         ended = sum(n.ended for n in news if n.wave == number and not n.is_source)
-        done += _share(ended, len(places))
+        done += _share(ended, len(groups))
     steps = len(job.waves) + 1
     events = sum(n.events for n in news if n.is_source)
     parts = 1_000_000

@@ -1,6 +1,6 @@
-"""A job as one Spark query: waves of tasks with exchanges between them.
+"""Makes one Spark query of a job: waves of tasks with exchanges between them.
 
-Public DataFrame operations only, those that Spark Connect has too.
+It uses public DataFrame operations only, those that Spark Connect has too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def job_frame(
     tasks: int | None = None,
     frames: Mapping[str, DataFrame] | None = None,
 ) -> DataFrame:
-    """The query of a job: its rows are reports, and rows of outputs asked for in memory.
+    """Make the query of a job: its rows are reports, and rows of outputs asked for in memory.
 
     `cores` are those that Spark has. `tasks` is the most tasks that a wave may have; else each
     vertex is one. `frames` are the DataFrames that it reads, by their sources' paths.
@@ -59,7 +59,8 @@ def job_frame(
 
 
 def _source_tasks(job: Job, wave: int, cores: int) -> int:
-    """Small files share a task, since to begin one takes longer than to read them."""
+    """Return how many tasks read a wave's sources. Small files share one, since to begin a task
+    takes longer than to read them."""
     read = job.sources[wave]
     size = sum(partition_of(job, group).size for group in read)
     return min(len(read), cores * max(1, -(-size // (cores * TASK_BYTES))))
@@ -71,8 +72,8 @@ def _tasks(vertices: int, most: int | None) -> int:
 
 @contextmanager
 def job_settings(spark: SparkSession, job: Job) -> Iterator[None]:
-    """Spark runs as suits the job meanwhile: it hands batches of the right size to tasks, and does
-    not plan anew behind each wave, unless the job reads DataFrames, whose own plans may gain."""
+    """Set Spark up for the job meanwhile: it hands batches of the right size to tasks, and does not
+    plan anew behind each wave, unless the job reads DataFrames, whose own plans may gain."""
     wanted = ARROW_BATCHES if any(job.frames) else ARROW_BATCHES | PLANNED_ONCE
     before = {key: spark.conf.get(key) for key in wanted}  # Spark has a default for each
     for key, value in wanted.items():
@@ -86,7 +87,7 @@ def job_settings(spark: SparkSession, job: Job) -> Iterator[None]:
 
 @contextmanager
 def clean_failures() -> Iterator[None]:
-    """Failures of Spark in one line."""
+    """Turn failures of Spark into errors of one line."""
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
@@ -99,11 +100,12 @@ def clean_failures() -> Iterator[None]:
 def collected(
     spark: SparkSession, query: Callable[[], DataFrame], look: Callable[[], None]
 ) -> list[BlockRow]:
-    """Run the query of a job: its rows, which are few. See `run_action` for `look`."""
+    """Run the query of a job and return its rows, which are few. See `run_action` for `look`."""
     with clean_failures():
         rows = run_action(spark, lambda: query().collect(), look)
     return [BlockRow(r.partition, r.input, r.first_vs, bytes(r.block)) for r in rows]
 
 
 def is_output(row: BlockRow) -> bool:
+    """Say whether a row carries rows of an output that were asked for in memory."""
     return row.partition == COLLECTED

@@ -1,4 +1,5 @@
-"""What tasks tell the driver: small typed records among the rows of the last exchange."""
+"""Tasks tell the driver what they did by small typed records among the rows of the last
+exchange."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ from weir.spark.offline.waves import Piece
 
 
 class SourceReport(msgspec.Struct, tag="source", frozen=True):
-    """A partition was read."""
+    """Says that a partition was read."""
 
     piece: int
     total: SourceTotal
 
 
 class DigestReport(msgspec.Struct, tag="digest", frozen=True):
-    """Rows of an output went by: the digest of them."""
+    """Says that rows of an output went by, with their digest."""
 
     piece: int
     sink: int
@@ -40,8 +41,8 @@ class DigestReport(msgspec.Struct, tag="digest", frozen=True):
 
 
 class FileReport(msgspec.Struct, tag="file", frozen=True):
-    """A file of an output is whole: which of the sink's streams is in it (`part`; 0 where all
-    are), which task wrote it, and where it lies."""
+    """Says that a file of an output is whole: which of the sink's streams is in it (`part`; 0 where
+    all are), which task wrote it, and where it lies."""
 
     piece: int
     sink: int
@@ -51,7 +52,7 @@ class FileReport(msgspec.Struct, tag="file", frozen=True):
 
 
 class ChecksumReport(msgspec.Struct, tag="checksum", frozen=True):
-    """The ordered checksum of a stream."""
+    """Tells the ordered checksum of a stream."""
 
     piece: int
     stream: str
@@ -59,14 +60,15 @@ class ChecksumReport(msgspec.Struct, tag="checksum", frozen=True):
 
 
 class DifferenceReport(msgspec.Struct, tag="difference", frozen=True):
-    """A stream has another row than in the first run."""
+    """Says that a stream has another row than in the first run."""
 
     piece: int
     found: RowDifference
 
 
 class ErrorReport(msgspec.Struct, tag="error", frozen=True):
-    """A program failed in a task of a wave. Later waves got too few rows, and may fail too."""
+    """Says that a program failed in a task of a wave. Later waves got too few rows, and may fail
+    too."""
 
     piece: int
     wave: int
@@ -90,7 +92,7 @@ def read_report(block: bytes | pa.Buffer) -> Report:
 
 
 def output_digest(reports: Iterable[Report], piece: int, sink: int) -> Digest:
-    """The digest of a whole output."""
+    """Add up the digest of a whole output."""
     mine = (
         r.digest
         for r in reports
@@ -100,17 +102,18 @@ def output_digest(reports: Iterable[Report], piece: int, sink: int) -> Digest:
 
 
 def checksums(reports: Iterable[Report]) -> dict[str, str]:
-    """The ordered checksums of a program's streams, by their names."""
+    """Return the ordered checksums of a program's streams, by their names."""
     return {r.stream: r.checksum for r in reports if isinstance(r, ChecksumReport)}
 
 
 def differences(reports: Iterable[Report]) -> list[RowDifference]:
-    """The first row of each stream that is another one than in the first run."""
+    """Return, for each stream that differs, the first row that is another one than in the first
+    run."""
     return [r.found for r in reports if isinstance(r, DifferenceReport)]
 
 
 def source_totals(piece: Piece, reports: Iterable[Report]) -> list[SourceTotal]:
-    """What was read of each source, in the topology's order; nothing where no task ran."""
+    """Return what was read of each source, in the topology's order; nothing where no task ran."""
     nothing = [
         SourceTotal(spec.id, source_of(piece.plan, spec).name, 0, 0, 0)
         for spec in piece.topology.sources
@@ -119,7 +122,7 @@ def source_totals(piece: Piece, reports: Iterable[Report]) -> list[SourceTotal]:
 
 
 def first_error(reports: Iterable[Report]) -> WeirError | None:
-    """The error that was reported, if one was; of several that of the first wave."""
+    """Return the error that was reported, if one was; of several that of the first wave."""
     errors = sorted((r for r in reports if isinstance(r, ErrorReport)), key=lambda r: r.wave)
     return unpacked(errors[0].error) if errors else None
 

@@ -1,7 +1,7 @@
-"""The offline runner: a program from files to files as one Spark job.
+"""The offline runner runs a program from files to files as one Spark job.
 
 The contract is that of `weir.local.files`: outputs are checked before anything runs, all of them
-are put in their places when all are whole, and a run that fails leaves what stood there before.
+are renamed to their paths when all are whole, and a run that fails leaves what stood there before.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from weir.spark.session import default_parallelism, session
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """An output being made: its target and its staging folder."""
+    """Holds an output that is being made: its target and its staging folder."""
 
     target: Target
     staging: Staging
@@ -72,7 +72,7 @@ def run_offline(
     Without `spark`, the active session runs it, or one made for it on all cores of this machine.
     `params` override DECLAREs; relative paths start at `directory`, which all workers must see.
     What is written is what `weir.run` writes. `check` runs a second job, cut elsewhere and in
-    other workers, before outputs are put in their places: if any stream then has other rows, a
+    other workers, before outputs are renamed to their paths: if any stream then has other rows, a
     DeterminismViolation says which.
     """
     checked = as_program(program, params=params, directory=directory)
@@ -94,7 +94,8 @@ def run_programs(
     check: bool = False,
     progress: OnProgress | None = None,
 ) -> list[RunReport]:
-    """Several programs in one job of at most `tasks` tasks a wave; all succeed, or none does."""
+    """Run several programs in one job of at most `tasks` tasks a wave; all succeed, or none
+    does."""
     for program in programs:
         check_outputs(program, directory)
     start = os.path.abspath(directory)  # workers have other working directories
@@ -157,8 +158,8 @@ def run_programs(
 
 @contextmanager
 def _other_workers(spark: SparkSession) -> Iterator[None]:
-    """Python workers meanwhile are new ones, with another environment. A server of Spark Connect
-    has its own say in that."""
+    """Let Spark start new Python workers meanwhile, with another environment. A server of Spark
+    Connect has its own say in that."""
     if is_remote():
         yield
         return
@@ -175,7 +176,7 @@ def _other_workers(spark: SparkSession) -> Iterator[None]:
 def _run_job(
     spark: SparkSession, job: Job, query: Callable[[], DataFrame], progress: OnProgress | None
 ) -> list[list[Report]]:
-    """The reports of a job, of each of its programs."""
+    """Run a job; return the reports of each of its programs."""
     assert job.progress is not None
     with job_settings(spark, job):
         rows = collected(spark, query, Watch(job, job.progress, progress).look)
@@ -199,7 +200,8 @@ def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
 
 
 def _finished(sink: VertexSpec, made: _Made, piece: Piece, reports: Sequence[Report]) -> str:
-    """The output's file, or its folder of parts, whole; what no task wrote is empty."""
+    """Return the path of the output's file, or of its folder of parts, whole; what no task wrote is
+    empty."""
     found = [r for r in reports if isinstance(r, FileReport) and r.sink == sink.stage]
     if made.target.kind == "file":
         return found[0].path if found else _empty(made.target)

@@ -1,4 +1,4 @@
-"""Where the rows of an output go, inside the tasks.
+"""Takes the rows of an output to where they go, inside the tasks.
 
 A `file` has one writer: a vertex of its own, which gets all rows by time. In a `folder` every
 vertex that makes rows writes its part. `rows` go to the driver, or into a DataFrame. Files
@@ -28,8 +28,8 @@ from weir.reliable.stream import Entry, StreamWriter
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An output of a job. `number` marks rows that are asked for in memory; `staging` is the
-    folder where files are made."""
+    """Says where an output of a job goes. `number` marks rows that are asked for in memory;
+    `staging` is the folder where files are made."""
 
     kind: Literal["file", "folder", "rows"]
     number: int
@@ -45,7 +45,7 @@ class Target:
 
 
 class SinkStream:
-    """Rows of an output on their way: keeps their digest, drops their origins."""
+    """Carries rows of an output on: keeps their digest, drops their origins."""
 
     def __init__(self, sink: int, inner: StreamWriter) -> None:
         self.sink, self.digest = sink, Digest()
@@ -59,7 +59,7 @@ class SinkStream:
 
 
 class PartStream:
-    """The part of a folder that one vertex writes: sorted runs, merged at the end."""
+    """Writes the part of a folder that one vertex makes: sorted runs, merged at the end."""
 
     def __init__(self, target: Target, memory: int = DEFAULT_MEMORY) -> None:
         self._target, self._memory = target, memory
@@ -72,7 +72,7 @@ class PartStream:
             self._runs.spill()
 
     def close(self) -> str:
-        """The path of the finished part."""
+        """Write the part, and return its path."""
         path = self._target.new_path()
         self._target.form.write(path, merge_runs(self._runs.run_iterators(), self._beside))
         shutil.rmtree(self._beside)
@@ -80,7 +80,7 @@ class PartStream:
 
 
 def sorted_slices(blocks: Iterable[tuple[Batch, int]], form: OutputForm) -> Iterator[Batch]:
-    """Rows in the order of an output's file, out of blocks that come by their first start.
+    """Give rows in the order of an output's file, out of blocks that come by their first start.
 
     Memory is bounded by how much the blocks overlap in time.
     """

@@ -1,4 +1,4 @@
-"""What runs inside Spark's Python workers: reading a source, running a vertex, writing a file.
+"""Runs inside Spark's Python workers: reads a source, runs vertices, writes a file.
 
 A task is a function from the record batches that Spark hands over to those it takes back; both
 are rows of an exchange (`blocks.py`), or, at a source, rows that only say which partitions to
@@ -55,7 +55,7 @@ class SourceTask:
 
 @dataclass(frozen=True, slots=True)
 class FrameTask:
-    """Reads what a task of Spark has of a DataFrame, by time."""
+    """Reads, by time, the part of a DataFrame that a task of Spark has."""
 
     job: Job
     wave: int
@@ -78,18 +78,18 @@ class FrameTask:
 
 
 def frame_path(job: Job, group: Group) -> str:
-    """The path of the source whose DataFrame a group reads."""
+    """Return the path of the source whose DataFrame a group reads."""
     return source_of(job.pieces[group.piece].plan, job.spec(group)).path
 
 
 def partition_of(job: Job, group: Group) -> SourcePartition:
-    """The partition that a group reads."""
+    """Return the partition that a group reads."""
     piece, spec = job.pieces[group.piece], job.spec(group)
     return piece.partitions[source_of(piece.plan, spec).name][spec.index]
 
 
 def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProgress) -> Rows:
-    """A partition from its beginning to its end, through the vertices that it feeds."""
+    """Read a partition from its beginning to its end, through the vertices that it feeds."""
     out = Blocks()
     run, plan = GroupRun(job, group, out), job.pieces[group.piece].plan
     vertex = make_source_vertex(plan, job.spec(group), partition.name, run.streams)
@@ -107,7 +107,7 @@ def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProg
 
 @dataclass(frozen=True, slots=True)
 class WaveTask:
-    """Runs the vertices of a wave whose blocks come; what is for others passes through."""
+    """Runs the groups of a wave whose blocks come; blocks for later waves pass through."""
 
     job: Job
     wave: int
@@ -178,7 +178,7 @@ def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
 
 
 def _guarded(job: Job, wave: int, piece: int, records: Rows) -> Rows:
-    """The records; an error of Weir, which would come again, does what the job says."""
+    """Give the records; with an error of Weir, which would come again, do what the job says."""
     try:
         yield from records
     except WeirError as error:
@@ -193,7 +193,7 @@ def _guarded(job: Job, wave: int, piece: int, records: Rows) -> Rows:
 
 @lru_cache(maxsize=1)
 def settle_worker(job: str | None, wave: int) -> None:
-    """What a worker does before its first task of a wave of a job.
+    """Set a worker up before its first task of a wave of a job.
 
     Kernels have one thread: parallelism is vertices. What is loaded by now is not garbage: Spark
     looks for garbage behind every task, while the next one waits, and would go through all of it.

@@ -1,4 +1,4 @@
-"""Conformance cases on Spark: many small programs in one job, a job for each cut."""
+"""Runs conformance cases on Spark: many small programs in one job, a job for each cut."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TASKS_A_CORE = 4
 def run_trials(
     spark: SparkSession, trials: Sequence[Trial], progress: OnProgress | None = None
 ) -> list[Outcome]:
-    """The outcomes of trials, in their order."""
+    """Run trials; return their outcomes in the same order."""
     outcomes: dict[int, Outcome] = {}
     cuts = list(dict.fromkeys(trial.cut for trial in trials))
     jobs = JobsProgress(progress, len(cuts), in_time=False)

@@ -1,7 +1,7 @@
-"""A job cut into waves: which vertices run when, and in which partition of the exchanges.
+"""Cuts a job into waves: which vertices run when, and in which partition of the exchanges.
 
 The topology of each program says which vertices there are and which streams they write and read;
-here they are placed.
+here they are assigned to tasks.
 
 Rules (docs/design/0007-offline-on-spark.md)
 1. A *group* is a vertex and all that follow it by `forward` links: one task runs them.
@@ -33,7 +33,7 @@ from weir.spark.offline.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One program of a job: its plan and topology, the data of its sources, where its outputs
+    """Holds one program of a job: its plan and topology, the data of its sources, where its outputs
     go."""
 
     plan: StagedPlan
@@ -46,7 +46,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The vertices that one task runs, by the first of them; see rule 1."""
+    """Names the vertices that one task runs, by the first of them; see rule 1."""
 
     piece: int
     vertex: VertexId
@@ -61,7 +61,7 @@ or become a report, and the rest goes on; or that, and the driver ends the job a
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """All that tasks must know."""
+    """Holds all that tasks must know."""
 
     pieces: tuple[Piece, ...]
     waves: tuple[Mapping[int, Group], ...]
@@ -84,13 +84,13 @@ class Job:
     """Whether the traces are there already, to be compared with."""
 
     def spec(self, group: Group) -> VertexSpec:
-        """The first vertex of a group."""
+        """Return the first vertex of a group."""
         return self.pieces[group.piece].topology.vertices[group.vertex]
 
 
 @dataclass(slots=True)
 class _Drafted:
-    """The waves in the making."""
+    """Holds the waves in the making."""
 
     exchanged: dict[int, list[Group]] = field(default_factory=dict)
     sources: dict[int, list[Group]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ def make_piece(
     parallelism: int,
     pays: Pays | None = None,
 ) -> Piece:
-    """A program rewritten, cut into stages, and laid out in vertices."""
+    """Rewrite a program, cut it into stages, and lay it out in vertices."""
     plan = cut_stages(rewrite(program, pays), parallelism)
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
     return Piece(plan, topology, partitions, tuple(targets), _open_stages(plan))
@@ -120,7 +120,7 @@ def make_job(
     traces: str | None = None,
     compare: bool = False,
 ) -> Job:
-    """Place the vertices of all pieces by the module's rules."""
+    """Assign the vertices of all pieces to waves and partitions, by the module's rules."""
     drafted = _Drafted()
     for number, piece in enumerate(pieces):
         _draft(number, piece, drafted)
@@ -142,7 +142,8 @@ def make_job(
 
 
 def group_of(piece: Piece, vertex: VertexId) -> list[VertexSpec]:
-    """The vertices that run in one task with this one, itself first, writers before readers."""
+    """Return the vertices that run in one task with this one, itself first, writers before
+    readers."""
     topology = piece.topology
     group = {vertex: topology.vertices[vertex]}
     waiting = [vertex]
@@ -157,7 +158,7 @@ def group_of(piece: Piece, vertex: VertexId) -> list[VertexSpec]:
 
 
 def _follows(plan: StagedPlan, spec: VertexSpec) -> bool:
-    """Whether a vertex runs in the task of the one that it reads."""
+    """Say whether a vertex runs in the task of the one that it reads."""
     return spec.kind == "inner" and _forward(plan.stages[spec.stage]) is not None
 
 
@@ -195,7 +196,7 @@ def _draft(number: int, piece: Piece, drafted: _Drafted) -> None:
 
 
 def _waves(stages: Sequence[Stage]) -> list[int]:
-    """The wave of each stage; see rule 2."""
+    """Return the wave of each stage; see rule 2."""
     wave = [0] * len(stages)
     readers: dict[int, list[int]] = {}
     root = list(range(len(stages)))
