@@ -69,12 +69,12 @@ def decode_commit(key: str, body: bytes) -> Commit:
 def encode_part(key: str, taken: Sequence[tuple[int, Batch]]) -> Body:
     """Rows of a commit as a part: one sorted run for each of the sink's inputs."""
     runs: dict[int, list[Batch]] = {}
-    for place, rows in taken:
-        runs.setdefault(place, []).append(Batch(rows.vs, rows.ve, rows.columns))
+    for input, rows in taken:
+        runs.setdefault(input, []).append(Batch(rows.vs, rows.ve, rows.columns))
     entries = []
-    for place, batches in sorted(runs.items()):
+    for input, batches in sorted(runs.items()):
         rows = concat_batches(batches)
-        entries.append(Entry(place, in_order(rows), 0))
+        entries.append(Entry(input, in_order(rows), 0))
     return encode_entries(key, entries)
 
 

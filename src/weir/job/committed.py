@@ -122,8 +122,8 @@ class OutputReader:
         with ExitStack() as aborting:
             aborting.callback(writer.abort)
             for commit in look.commits:
-                for place, rows in read_part(self._store, commit):
-                    writer.write(place, rows)
+                for input, rows in read_part(self._store, commit):
+                    writer.write(input, rows)
             writer.close(look.digest)
         return look.digest
 
@@ -199,8 +199,8 @@ def write_outputs(
             digest = Digest()
             for link in commits(store, f"sink.{number}", ledger):
                 digest = link.commit.digest
-                for place, rows in read_part(store, link):
-                    writer.write(place, rows)
+                for input, rows in read_part(store, link):
+                    writer.write(input, rows)
             digests.append(digest)
         put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])
     return digests

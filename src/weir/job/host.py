@@ -94,15 +94,15 @@ class Host:
         match signal:
             case OrdersArrived(orders):
                 self._obey(orders, now)
-            case Arrived(vertex, place, connection, entry):
-                cursor = self._cursor(vertex, place, connection)
+            case Arrived(vertex, input, connection, entry):
+                cursor = self._cursor(vertex, input, connection)
                 if cursor is not None and not cursor.arrive(entry):
-                    self._break(vertex, place, now)
-            case Lost(vertex, place, connection):
-                if self._cursor(vertex, place, connection) is not None:
-                    self._break(vertex, place, now)
-            case Misled(vertex, place, connection, why):
-                cursor = self._cursor(vertex, place, connection)
+                    self._break(vertex, input, now)
+            case Lost(vertex, input, connection):
+                if self._cursor(vertex, input, connection) is not None:
+                    self._break(vertex, input, now)
+            case Misled(vertex, input, connection, why):
+                cursor = self._cursor(vertex, input, connection)
                 if cursor is not None:
                     self._running[vertex].fail(f"stream {cursor.stream}: {why}")
             case Subscribed(subscription, stream, seq):
@@ -211,9 +211,9 @@ class Host:
         running = self._running.pop(vertex)
         if running.instance is None:
             return
-        for place, cursor in enumerate(running.instance.cursors):
+        for input, cursor in enumerate(running.instance.cursors):
             cursor.detach()
-            self._out += self._links.drop(vertex, place)
+            self._out += self._links.drop(vertex, input)
         for name in running.instance.streams:
             del self._streams[name]
             for other in self._running.values():
@@ -229,34 +229,34 @@ class Host:
         for vertex, running in self._running.items():
             if running.instance is None or running.status != "running":
                 continue
-            for place, cursor in enumerate(running.instance.cursors):
-                self._link_input(vertex, place, cursor, running.order, now)
+            for input, cursor in enumerate(running.instance.cursors):
+                self._link_input(vertex, input, cursor, running.order, now)
 
     def _link_input(
-        self, vertex: str, place: int, cursor: Cursor, order: VertexOrder, now: float
+        self, vertex: str, input: int, cursor: Cursor, order: VertexOrder, now: float
     ) -> None:
         near = self._streams.get(cursor.stream)
         if near is None:
-            self._out += self._links.connect(vertex, place, cursor, order, now)
+            self._out += self._links.connect(vertex, input, cursor, order, now)
             return
-        attached, commands = self._links.attach(vertex, place, cursor, near)
+        attached, commands = self._links.attach(vertex, input, cursor, near)
         self._out += commands
         if not attached:
             self._running[vertex].status = "behind"
 
-    def _cursor(self, vertex: str, place: int, connection: int) -> Cursor | None:
+    def _cursor(self, vertex: str, input: int, connection: int) -> Cursor | None:
         """The cursor, if this is its present connection."""
         running = self._running.get(vertex)
         if running is None or running.instance is None:
             return None
-        cursor = running.instance.cursors[place]
+        cursor = running.instance.cursors[input]
         return cursor if cursor.connection == connection and cursor.near is None else None
 
-    def _break(self, vertex: str, place: int, now: float) -> None:
+    def _break(self, vertex: str, input: int, now: float) -> None:
         running = self._running[vertex]
         assert running.instance is not None
-        cursor = running.instance.cursors[place]
-        self._out += self._links.break_off(vertex, place, cursor, running.order, now)
+        cursor = running.instance.cursors[input]
+        self._out += self._links.break_off(vertex, input, cursor, running.order, now)
 
     # --- work --------------------------------------------------------------------------------
 
@@ -283,10 +283,10 @@ class Host:
         progressed = running.noted("step", instance.work, None)
         if progressed is None:
             return False
-        for place, cursor in enumerate(instance.cursors):
-            taken = before[place] - cursor.queued_bytes
+        for input, cursor in enumerate(instance.cursors):
+            taken = before[input] - cursor.queued_bytes
             if taken > 0:
-                consumed = Consumed(instance.spec.id, place, cursor.connection, taken)
+                consumed = Consumed(instance.spec.id, input, cursor.connection, taken)
                 self._out.append(consumed)
         return progressed
 

@@ -98,8 +98,8 @@ def restarts(topology: Topology, strategies: Mapping[str, Strategy], ledger: Led
         ]
         usable = strategies[spec.id].usable(ledger.checkpoints.get(spec.id, ()), durable)
         checkpoint[spec.id] = usable
-        for place, stream in enumerate(spec.inputs):
-            start = usable.needs[place] if usable is not None else 0
+        for input, stream in enumerate(spec.inputs):
+            start = usable.needs[input] if usable is not None else 0
             needed[stream] = min(needed.get(stream, UNREAD), start)
     return Restarts(checkpoint, needed)
 
@@ -171,9 +171,9 @@ def forget(ledger: Ledger, keys: Iterable[str]) -> None:
         for vertex, checkpoints in ledger.checkpoints.items():
             ledger.checkpoints[vertex] = tuple(c for c in checkpoints if c.key != key)
         for stream, segments in ledger.segments.items():
-            place = next((i for i, s in enumerate(segments) if s.key == key), None)
-            if place is not None:
-                ledger.segments[stream] = segments[:place]
+            index = next((i for i, s in enumerate(segments) if s.key == key), None)
+            if index is not None:
+                ledger.segments[stream] = segments[:index]
 
 
 def without(ledger: Ledger, keys: Iterable[str]) -> Ledger:

@@ -96,7 +96,7 @@ class Pulse(msgspec.Struct, frozen=True):
     step: Step
 
 
-class Place(msgspec.Struct, frozen=True):
+class ServedBy(msgspec.Struct, frozen=True):
     """Where an instance that writes a stream can be reached."""
 
     session: str
@@ -116,7 +116,7 @@ class VertexOrder(msgspec.Struct, frozen=True):
     """The durable part of its output streams."""
     collect: dict[str, int]
     """For each of them, the number below which nobody will ask."""
-    inputs: dict[str, tuple[Place, ...]]
+    inputs: dict[str, tuple[ServedBy, ...]]
     """For each input stream who serves it, the best first."""
     floors: dict[str, int]
     """For each input stream the number below which rows are gone: a copy that still needs some

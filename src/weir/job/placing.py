@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from weir.job.ledger import Ledger
-from weir.job.messages import Checkpoint, Place, VertexOrder, VertexReport
+from weir.job.messages import Checkpoint, ServedBy, VertexOrder, VertexReport
 from weir.job.poison import pieces_for
 from weir.job.sweeping import EPOCH_BITS
 from weir.job.watching import HostState
@@ -156,15 +156,15 @@ class Placements:
             takes_checkpoints=placement is copies[-1],
             segments={s: ledger.segments.get(s, ()) for s in spec.outputs},
             collect={s: collected.get(s, 0) for s in spec.outputs},
-            inputs={s: self._places(s, hosts) for s in spec.inputs},
+            inputs={s: self._served_by(s, hosts) for s in spec.inputs},
             floors={s: collected.get(s, 0) for s in spec.inputs},
             log_end=ledger.logs.get(placement.vertex),
             pieces=pieces_for(ledger.suspects.get(placement.vertex, ())),
         )
 
-    def _places(self, stream: str, hosts: Mapping[str, HostState]) -> tuple[Place, ...]:
+    def _served_by(self, stream: str, hosts: Mapping[str, HostState]) -> tuple[ServedBy, ...]:
         return tuple(
-            Place(p.session, hosts[p.session].report.address, p.incarnation)
+            ServedBy(p.session, hosts[p.session].report.address, p.incarnation)
             for p in self._copies[self._topology.writer_of(stream).id]
             if p.session is not None and p.session in hosts
         )
@@ -181,8 +181,8 @@ def host_for(
 
 def gap_before(vertex: str, restart: Checkpoint | None, topology: Topology, ledger: Ledger) -> str:
     """Why this vertex cannot go on from there; empty if it can."""
-    for place, stream in enumerate(topology.vertices[vertex].inputs):
-        start = restart.needs[place] if restart is not None else 0
+    for input, stream in enumerate(topology.vertices[vertex].inputs):
+        start = restart.needs[input] if restart is not None else 0
         kept = ledger.collected.get(stream, 0)
         if start < kept:
             return (

@@ -12,7 +12,7 @@ Rules
 3. Steps are cut otherwise each time, and large: three kills from outside may well hit the same
    large step. So the vertex is run again in smaller pieces (`pieces_for`), down to a single row,
    or to one event time of rows that waited for a claim. Only deaths in pieces of one count, and
-   only with those at the same row or time (`same_place`).
+   only with those at the same row or time (`at_same_rows`).
 4. With the `deaths`-th at one place the job ends. So it does when a vertex died `RELAPSES` times
    and got no further, whatever rows it was at.
 5. A vertex is cleared of a death when it has stored a checkpoint from behind the place; or several
@@ -46,7 +46,8 @@ class Step(msgspec.Struct, frozen=True):
 
     vertex: str
     phase: Phase = "step"
-    place: int = 0
+    input: int = msgspec.field(default=0, name="place")
+    """As in its `RowSpan`; stored records call it `place`."""
     first: int = 0
     end: int = 0
     claims: bool = False
@@ -78,9 +79,9 @@ class Step(msgspec.Struct, frozen=True):
         if not self.has_rows:
             return "in a step that had no rows yet"
         if self.end - self.first > 1:
-            return f"at rows {self.first} to {self.end - 1} of input {self.place}"
+            return f"at rows {self.first} to {self.end - 1} of input {self.input}"
         if self.end > self.first:
-            return f"at row {self.first} of input {self.place}"
+            return f"at row {self.first} of input {self.input}"
         if self.until == OPEN:
             return "with the rows that waited for the end of its inputs"
         return f"with the rows that waited for event time {self.until}"
@@ -124,7 +125,7 @@ class MemoryNotes:
         assert self.step is not None
         shown = sample(rows) if self.step.pieces == 1 else ""
         self.step = Step(
-            self.step.vertex, "step", span.place, span.first, span.end, span.claims,
+            self.step.vertex, "step", span.input, span.first, span.end, span.claims,
             span.since, span.until, self.step.pieces, shown,
         )  # fmt: skip
 
@@ -143,19 +144,19 @@ def sample(rows: Batch) -> str:
 # --- which deaths belong together ----------------------------------------------------------------
 
 
-def same_place(one: Step, other: Step) -> bool:
+def at_same_rows(one: Step, other: Step) -> bool:
     """Whether two deaths in pieces of one were at the same: a row, or (in another order of the
     inputs it may be another one's claim) an event time that rows waited for.
 
     >>> row = Step("1.0", first=6, end=7)
-    >>> same_place(row, row), same_place(row, Step("1.0", first=7, end=8))
+    >>> at_same_rows(row, row), at_same_rows(row, Step("1.0", first=7, end=8))
     (True, False)
     """
     if one.phase != "step" or other.phase != "step":
         return one.phase == other.phase
     if one.claims and other.claims and one.since < one.until and other.since < other.until:
         return max(one.since, other.since) < min(one.until, other.until)
-    mine, others = ((s.place, s.first, s.end, s.claims) for s in (one, other))
+    mine, others = ((s.input, s.first, s.end, s.claims) for s in (one, other))
     return mine == others
 
 
@@ -189,9 +190,9 @@ def cleared(
 
 def _is_behind(one: Suspect, inputs: Sequence[int]) -> bool:
     step = one.death.step
-    if step is None or step.phase != "step" or step.place >= len(inputs):
+    if step is None or step.phase != "step" or step.input >= len(inputs):
         return False
-    reached = inputs[step.place]
+    reached = inputs[step.input]
     # A checkpoint at the very position may be from before the claim.
     return reached > step.end if step.claims else reached >= step.end
 
@@ -211,7 +212,7 @@ def verdict(suspects: Sequence[Suspect], deaths: int) -> tuple[Suspect, ...]:
 
 def _counts_with(one: Suspect, step: Step) -> bool:
     other = one.death.step
-    return other is not None and other.is_narrow and same_place(other, step)
+    return other is not None and other.is_narrow and at_same_rows(other, step)
 
 
 def sentence(found: Sequence[Suspect], titles: Mapping[str, str]) -> str:

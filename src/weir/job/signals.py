@@ -103,10 +103,10 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Read a stream of another host from a row on, for input `place` of a vertex."""
+    """Read a stream of another host from a row on, for input number `input` of a vertex."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
     address: str
     stream: str
@@ -118,7 +118,7 @@ class Disconnect:
     """The connection of this input is no longer wanted."""
 
     vertex: str
-    place: int
+    input: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Arrived:
     """An entry came over a connection."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
     entry: Entry
 
@@ -136,7 +136,7 @@ class Lost:
     """A connection broke."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
 
 
@@ -145,7 +145,7 @@ class Misled:
     """What came over a connection cannot be what was asked for."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
     why: str
 
@@ -155,7 +155,7 @@ class Consumed:
     """So many bytes that had arrived for this input are worked off."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
     size: int
 

@@ -145,7 +145,7 @@ def doubtful_commits(parts: Iterable[str], commits: Mapping[str, int]) -> tuple[
     each sink's last known commit."""
     found: dict[tuple[str, int], int] = {}
     for key in parts:
-        sink, number = _place(key)
+        sink, number = _sink_and_number(key)
         if number <= commits.get(sink, -1):
             found[sink, number] = found.get((sink, number), 0) + 1
     return tuple(
@@ -162,7 +162,7 @@ def losing_parts(parts: Iterable[str], commit: str, body: bytes) -> tuple[str, .
     except SnapshotCorrupt:
         return ()  # rule 6
     _, sink, _ = commit.split("/")
-    mine = (key for key in parts if _place(key) == (sink, number_of(commit)))
+    mine = (key for key in parts if _sink_and_number(key) == (sink, number_of(commit)))
     return tuple(key for key in mine if chosen is None or key != chosen.key)
 
 
@@ -173,7 +173,7 @@ def orphaned_parts(
     sink's last commit."""
     orphans: list[str] = []
     for key in filter(is_known, parts):
-        sink, number = _place(key)
+        sink, number = _sink_and_number(key)
         body = get(commit_key(sink, number))
         if body is not None:
             orphans += losing_parts([key], commit_key(sink, number), body)
@@ -182,6 +182,6 @@ def orphaned_parts(
     return tuple(orphans)
 
 
-def _place(part: str) -> tuple[str, int]:
+def _sink_and_number(part: str) -> tuple[str, int]:
     _, sink, _ = part.split("/")
     return sink, number_of(part)

@@ -184,7 +184,7 @@ class SinkInstance:
 
     def work(self) -> bool:
         progressed = False
-        for place, cursor in enumerate(self.cursors):
+        for input, cursor in enumerate(self.cursors):
             entry = cursor.read_next(cursor.reader)
             if entry is None:
                 continue
@@ -193,19 +193,19 @@ class SinkInstance:
             if not len(entry.rows):
                 continue
             if self._emit is not None:
-                self._hand_on(self._emit, place, entry)
+                self._hand_on(self._emit, input, entry)
             else:
-                self.waiting.append((place, entry.rows))
+                self.waiting.append((input, entry.rows))
                 self.state_rows += len(entry.rows)
         return progressed
 
-    def _hand_on(self, emit: Callable[[int, int, Batch], None], place: int, entry: Entry) -> None:
+    def _hand_on(self, emit: Callable[[int, int, Batch], None], input: int, entry: Entry) -> None:
         size = self._pieces or len(entry.rows)
         for start in range(0, len(entry.rows), size):
             rows = entry.rows.slice(start, start + size)
             first = entry.seq + start
-            self._see(RowSpan(place, first, first + len(rows), False, START, START), rows)
-            emit(place, first, rows)
+            self._see(RowSpan(input, first, first + len(rows), False, START, START), rows)
+            emit(input, first, rows)
 
     def take(self) -> list[tuple[int, Batch]]:
         """All rows that wait; `snapshot` then says up to where they reach."""
@@ -222,4 +222,4 @@ class SinkInstance:
 
 
 def make_cursors(spec: VertexSpec) -> tuple[Cursor, ...]:
-    return tuple(Cursor(stream, (spec.id, place)) for place, stream in enumerate(spec.inputs))
+    return tuple(Cursor(stream, (spec.id, input)) for input, stream in enumerate(spec.inputs))

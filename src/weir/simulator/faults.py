@@ -87,7 +87,7 @@ class Poison:
 
     vertex: str
     row: int | None = None
-    place: int = 0
+    input: int = 0
     time: int | None = None
     times: int = 1_000_000
 
@@ -95,7 +95,7 @@ class Poison:
         if vertex != self.vertex:
             return False
         if self.row is not None:
-            return span.place == self.place and span.first <= self.row < span.end
+            return span.input == self.input and span.first <= self.row < span.end
         return self.time is not None and span.since <= self.time < span.until
 
 

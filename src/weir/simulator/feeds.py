@@ -124,15 +124,15 @@ class FolderFeed:
         return GrowingFolder(source, self._name, folder)
 
     def begin(self, folder: str, time: Timeline) -> None:
-        place = Path(folder, self._name)
+        files = Path(folder, self._name)
 
         def appear(file: str, lines: Sequence[bytes]) -> None:
-            (place / f".{file}").write_bytes(b"".join(lines))
-            (place / f".{file}").rename(place / file)
+            (files / f".{file}").write_bytes(b"".join(lines))
+            (files / f".{file}").rename(files / file)
 
         for file, (at, lines) in self._files.items():
             time.after(at, lambda file=file, lines=lines: appear(file, lines))  # type: ignore[misc]
-        time.after(self._ends, (place / ".end").touch)
+        time.after(self._ends, (files / ".end").touch)
 
     def logged(self, records: Sequence[IngressRecord]) -> list[LoggedRow]:
         found: list[LoggedRow] = []

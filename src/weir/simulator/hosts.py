@@ -105,7 +105,7 @@ class SimulatedHosts:
             return False
         if span.claims and step.pieces == 1:
             return False
-        row = (step.vertex, span.place, span.first)
+        row = (step.vertex, span.input, span.first)
         if self._fell[row] >= 2 or sum(n for r, n in self._fell.items() if r[0] == row[0]) >= 10:
             return False
         self._fell[row] += 1
@@ -169,8 +169,8 @@ class SimulatedHosts:
                     world.store.read(host, key, tell)
                 case Connect():
                     time.after(time.delay(), partial(world.network.connect, host, command))
-                case Disconnect(vertex, place):
-                    world.network.disconnect(host, vertex, place)
+                case Disconnect(vertex, input):
+                    world.network.disconnect(host, vertex, input)
                 case Deliver(subscription, entry):
                     world.network.deliver(subscription, entry)
                 case EndSubscription(subscription):

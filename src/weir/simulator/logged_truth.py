@@ -67,7 +67,7 @@ class LoggedPartition:
         values = [json.loads(row.text) for row in rows]
         arrays = [pa.array([v.get(n) for v in values], t) for n, t in self._source.declared]
         batch = pa.RecordBatch.from_arrays(arrays, names=[n for n, _ in self._source.declared])
-        places = np.zeros(len(claims), dtype=np.int64)
+        positions = np.zeros(len(claims), dtype=np.int64)
         offsets = np.array([row.offset for row in rows], dtype=np.int64)
         lines = np.array([row.line for row in rows], dtype=np.int64)
-        return Chunk(batch, offsets, stop, lines, claims, places)
+        return Chunk(batch, offsets, stop, lines, claims, positions)

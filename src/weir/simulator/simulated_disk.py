@@ -75,8 +75,8 @@ class SimulatedDisk:
         body = self._objects.get(key)
         rots = key.startswith(("checkpoints/", "streams/")) and self._rng.random() < self.flips
         if body and rots:
-            place = int(self._rng.integers(0, len(body)))
-            body = body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
+            index = int(self._rng.integers(0, len(body)))
+            body = body[:index] + bytes([body[index] ^ 1]) + body[index + 1 :]
             self._objects[key] = body
             self.flipped.append(key)
         return body

@@ -74,8 +74,8 @@ class Witness:
             wanted = self._known(cursor.stream, entry, words)[:, entry.seq : entry.end]
             if not np.array_equal(words, wanted):
                 raise RunError(f"{where}: other rows under {entry.seq} to {entry.end}")
-        place = (cursor.stream, str(cursor.reader))
-        self._read[place] = max(self._read.get(place, 0), entry.end)
+        reader = (cursor.stream, str(cursor.reader))
+        self._read[reader] = max(self._read.get(reader, 0), entry.end)
 
     def _known(self, stream: str, entry: Entry, words: np.ndarray) -> np.ndarray:
         """The words of the stream's rows, with those of this entry if nobody has read them."""
