@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Channel:
-    """A connection: from a reader's input to a host that serves the stream."""
+    """A connection from the input of a vertex to a host that serves its stream."""
 
     reader: SimulatedHost
     vertex: str
@@ -27,18 +27,18 @@ class Channel:
     server: SimulatedHost
     open: bool = True
     last_at: float = 0.0
-    """When the last of what was sent arrives: entries do not overtake one another."""
+    """When the last entry that was sent arrives: entries do not overtake one another."""
 
 
 class Network:
-    """See the module's docstring."""
+    """Carries control messages, and the entries of channels between hosts."""
 
     def __init__(self, world: World) -> None:
         self._world, self._time = world, world.time
         self._channels: dict[str, Channel] = {}
 
     def send(self, host: SimulatedHost, deliver: Callable[[], None]) -> None:
-        """A control message to or from a host: late, lost, doubled."""
+        """Send a control message to or from a host: it comes late, never, or twice."""
         if host.cut_until > self._time.now or self._time.happens(self._time.faults.lose):
             return
         self._time.after(self._time.delay(), deliver)
