@@ -24,7 +24,7 @@ from weir.errors import RunError
 from weir.events.batch import OPEN, concat_batches
 from weir.job.commits import Commit, decode_commit
 from weir.job.host import Host
-from weir.job.messages import Checkpoint, Orders, Place, VertexOrder
+from weir.job.messages import Checkpoint, Orders, ServedBy, VertexOrder
 from weir.job.poison import Death, MemoryNotes, Phase, Step
 from weir.job.settings import HostSettings
 from weir.job.signals import (
@@ -93,8 +93,8 @@ def puts(commands: list[HostCommand]) -> list[str]:
     return [c.key for c in commands if isinstance(c, Put)]
 
 
-def elsewhere(stream: str, *addresses: str) -> dict[str, tuple[Place, ...]]:
-    return {stream: tuple(Place(a, a, 1) for a in addresses)}
+def elsewhere(stream: str, *addresses: str) -> dict[str, tuple[ServedBy, ...]]:
+    return {stream: tuple(ServedBy(a, a, 1) for a in addresses)}
 
 
 # --- orders ------------------------------------------------------------------------------------

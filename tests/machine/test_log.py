@@ -251,13 +251,13 @@ def test_entries_and_snapshots_come_back_as_they_were() -> None:
     assert decode_record("r", encode_record("r", {"a": 1}), msgspec.json.Decoder()) == {"a": 1}
 
 
-@pytest.mark.parametrize("place", [0, 15, 16, 40, -1])
-def test_changed_and_torn_bytes_are_found(place: int) -> None:
+@pytest.mark.parametrize("index", [0, 15, 16, 40, -1])
+def test_changed_and_torn_bytes_are_found(index: int) -> None:
     for body, decode in (
         (encode_entries("s", [entry(0, 3)]), decode_entries),
         (encode_snapshot("s", Snapshot((1,), (1,), {})), decode_snapshot),
     ):
-        at = place % len(body)
+        at = index % len(body)
         changed = body[:at] + bytes([body[at] ^ 4]) + body[at + 1 :]
         for wrong in (changed, body[:at], b""):
             with pytest.raises(SnapshotCorrupt, match=r"^s: "):

@@ -123,7 +123,7 @@ def test_what_nobody_wants_is_not_tried_again() -> None:
 
 def test_parts_come_back_sorted_with_the_input_they_came_from() -> None:
     body = encode_part("p", [(1, rows(5, 1)), (0, rows(3, 1)), (1, rows(2, 1))])
-    back = [(place, batch.vs.tolist()) for place, batch in decode_part("p", body)]
+    back = [(input, batch.vs.tolist()) for input, batch in decode_part("p", body)]
     assert back == [(0, [3]), (1, [2, 5])]
 
 

@@ -37,7 +37,7 @@ BUGS = (
         ("tests/unit/spark/test_live_manager.py",)),
     Bug("what cannot be rows is waited for again", "job/host.py",
         'self._running[vertex].fail(f"stream {cursor.stream}: {why}")',
-        "self._break(vertex, place, now)", ("tests/machine/test_host.py",)),
+        "self._break(vertex, input, now)", ("tests/machine/test_host.py",)),
     Bug("schemas need a deep stack", "plan/operators/abstract.py",
         "unknown = [i for i in stack[-1].inputs if name not in i.__dict__]",
         "unknown = []", _LIMIT_TESTS),

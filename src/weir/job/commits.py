@@ -1,11 +1,11 @@
 """Commits of an output: which rows are there for good, and the parts that hold them.
 
 Rules
-1. A commit refers to its part and to the commit before it, so the last commit vouches for all: a
-   commit or a part that is lost or changed is found by whoever reads the chain (`read_chain`).
-2. The manager's record refers to the last commit that it has heard of. Commits behind that one are
-   believed as far as they follow one another; one that does not, though a later one is there, is
-   lost.
+1. A commit refers to its part and to the commit before it, so the last commit vouches for all of
+   them: whoever reads the chain (`read_chain`) notices a commit or a part that is lost or changed.
+2. The manager's record refers to the last commit that the manager has heard of. Later commits count
+   as long as each refers to the one before it. A commit that is missing or damaged while a later
+   one is there is lost.
 3. A commit says which of the manager's records was the newest when it was made; see `records.py`.
 """
 
@@ -36,8 +36,8 @@ LOST = f"committed rows are lost; {PUT_BACK}"
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Rows of an output that are there for good: which part holds them (none: no rows), up to
-    which positions of the sink's inputs, and the digest of all rows so far."""
+    """A commit says that some rows of an output are there for good: which part holds them (none: no
+    rows), up to which positions of the sink's inputs, and the digest of all rows so far."""
 
     number: int
     incarnation: int
@@ -49,7 +49,7 @@ class Commit(msgspec.Struct, frozen=True):
     before: ObjectRef | None = None
     """The commit before it."""
     record: int = -1
-    """The newest of the manager's records that its writer knew of."""
+    """The number of the manager's newest record that the sink knew of."""
 
     @property
     def digest(self) -> Digest:
@@ -60,6 +60,7 @@ _decoder = msgspec.json.Decoder(Commit)
 
 
 def decode_commit(key: str, body: bytes) -> Commit:
+    """Decode the commit of this name; SnapshotCorrupt when the object is not that commit."""
     found = decode_record(key, body, _decoder)
     if found.number != number_of(key):
         raise SnapshotCorrupt(f"{key} says that it is commit {found.number}")
@@ -67,19 +68,19 @@ def decode_commit(key: str, body: bytes) -> Commit:
 
 
 def encode_part(key: str, taken: Sequence[tuple[int, Batch]]) -> Body:
-    """Rows of a commit as a part: one sorted run for each of the sink's inputs."""
+    """Encode the rows of a commit as a part: one sorted run for each of the sink's inputs."""
     runs: dict[int, list[Batch]] = {}
-    for place, rows in taken:
-        runs.setdefault(place, []).append(Batch(rows.vs, rows.ve, rows.columns))
+    for input, rows in taken:
+        runs.setdefault(input, []).append(Batch(rows.vs, rows.ve, rows.columns))
     entries = []
-    for place, batches in sorted(runs.items()):
+    for input, batches in sorted(runs.items()):
         rows = concat_batches(batches)
-        entries.append(Entry(place, in_order(rows), 0))
+        entries.append(Entry(input, in_order(rows), 0))
     return encode_entries(key, entries)
 
 
 def decode_part(key: str, body: bytes) -> list[tuple[int, Batch]]:
-    """The sorted runs of a part with the inputs that they came from."""
+    """Decode the sorted runs of a part, each with the input of the sink that it came from."""
     return [(entry.seq, entry.rows) for entry in decode_entries(key, body)]
 
 
@@ -103,10 +104,12 @@ def read_chain(
     *,
     thorough: bool = True,
 ) -> list[ChainedCommit]:
-    """The commits of an output from a number on, in order. Each is vouched for by a later one or
-    by the record, which refers to `named`; but for the last ones, if the record is behind. Behind
-    these all are listed, to see whether one is missing; who looks again and again, until the record
-    refers to the last one, need not."""
+    """Read the commits of an output from a number on, in order.
+
+    The record refers to `named`, which vouches for the commits before it; those behind it follow
+    one another, and nobody vouches for the last. If `thorough`, the store is listed where the chain
+    ends, to see whether a commit is missing. A reader that looks again and again, until the record
+    refers to the last commit, need not list it each time."""
     found = [*_back_from(store, named, since)][::-1]
     number, last = 0 if named is None else number_of(named.key) + 1, named
     while (following := _next_commit(store, sink, number, last, thorough)) is not None:
@@ -145,7 +148,8 @@ def _digest_before(store: Store, commit: Commit) -> Digest:
 def _next_commit(
     store: Store, sink: str, number: int, last: ObjectRef | None, thorough: bool
 ) -> tuple[Commit, ObjectRef] | None:
-    """The commit of this number behind `last`, if there is one; nobody vouches for it yet."""
+    """Read the commit of this number, which follows `last`; None when there is none. Nobody
+    vouches for it yet."""
     key = commit_key(sink, number)
     body = store.get(key)
     if body is None and thorough and (later := later_commit(store, sink, number)):
@@ -167,7 +171,7 @@ def _next_commit(
 
 
 def later_commit(store: Store, sink: str, number: int) -> str:
-    """A commit behind this number that is there; empty when there is none."""
+    """Name a whole commit with a larger number that is in the store; empty when there is none."""
     for key in commits_of(store.list(f"commits/{sink}/"), sink):
         body = store.get(key) if number_of(key) > number else None
         if body is not None and _is_commit(key, body):
@@ -184,8 +188,8 @@ def _is_commit(key: str, body: bytes) -> bool:
 
 
 def read_part(store: Store, link: ChainedCommit) -> list[tuple[int, Batch]]:
-    """The sorted runs of a commit, with the input of the sink each came from: as many rows, and
-    the same, as the commit says."""
+    """Read the sorted runs of a commit, each with the input of the sink that it came from;
+    SnapshotCorrupt when their rows are not those that the commit says."""
     commit = link.commit
     part = commit.part
     runs = [] if part is None else decode_part(part.key, _vouched(store, part))

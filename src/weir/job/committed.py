@@ -1,11 +1,11 @@
 """Committed rows of a live job: read back while it runs or later, and made into files.
 
-The manifest of an output is the log of its commits, `commits/<sink>/<number>` in the job's store:
-each is made once and whole, refers to the part that holds its rows and to the commit before it, and
-says how many rows there are and the count and digest of all so far. The manager's record refers to
-the last commit, so what is lost or changed is found (`job/commits.py`); it is an error, and nothing
-is written then. Of what a reader has seen nothing changes and nothing goes away, so who has read up
-to a number goes on from there.
+The manifest of an output is the log of its commits, `commits/<sink>/<number>` in the job's store.
+Each commit is made once and whole, refers to the part that holds its rows and to the commit before
+it, and says how many rows it has and the count and digest of all rows so far. The manager's record
+refers to the last commit, so a reader notices what is lost or changed (`job/commits.py`): that is
+an error, and no file is written then. What a reader has seen never changes and never goes away, so
+a reader that has read up to some commit goes on from there.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Kind = Literal["rows", "late", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Committed rows of an output: those from a commit on (`table`), and how many commits and
-    rows there are in all, with their digest. `finished`: no more will come."""
+    """What `read_committed` returns: the rows from a commit on (`table`), and how many commits and
+    rows the output has in all, with their digest. `finished`: no more rows will come."""
 
     table: pa.Table
     commits: int
@@ -49,11 +49,11 @@ class Committed:
 
 
 def read_committed(store: str, output: str, *, kind: Kind = "rows", since: int = 0) -> Committed:
-    """The rows of a live job's output that are there for good, while the job runs or later.
+    """Read the rows of a live job's output that are there for good, while the job runs or later.
 
-    `store` is the job's store. Rows come in the order of a file. `since` leaves the first so many
-    commits out: with the `commits` of an earlier answer only what has come since is read. `kind`
-    asks for the late or the bad rows of an input.
+    `store` is the job's store. Rows come in the order in which a file has them. `since` leaves out
+    the first so many commits: give the `commits` of an earlier answer to read only what has come
+    since. `kind` asks for the late or the bad rows of an input.
     """
     reader = OutputReader(existing_store(store), output, kind)
     look = reader.look(since)
@@ -65,8 +65,8 @@ def read_committed(store: str, output: str, *, kind: Kind = "rows", since: int =
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is committed of an output: the commits from a number on, how many there are in all, the
-    digest of all rows, and whether no more will come."""
+    """A look says what is committed of an output: the commits from a number on, how many there are
+    in all (`end`), the digest of all rows, and whether no more will come."""
 
     commits: Sequence[ChainedCommit]
     end: int
@@ -87,8 +87,8 @@ class OutputReader:
         self.form = OutputForm(".jsonl", self.output.schema, self.output.kind != "bad")
 
     def look(self, since: int = 0) -> Look:
-        """What is there now, without the first so many commits, which must be there. The first look
-        is thorough, the next ones are quick: the record will refer to what comes."""
+        """Read what commits there are now, without the first `since`, which must be there. The
+        first look is thorough; the next ones are quick, for the record will refer to what comes."""
         ledger = job_ledger(self._store, self._job, thorough=not self._has_looked)
         first, is_new = max(since - 1, 0), not self._has_looked
         found = commits(self._store, self._sink, ledger, first, thorough=is_new)
@@ -104,17 +104,17 @@ class OutputReader:
         )
 
     def rows(self, commit: ChainedCommit) -> list[Batch]:
-        """The sorted runs of a commit."""
+        """Read the sorted runs of a commit."""
         return [rows for _, rows in read_part(self._store, commit)]
 
     def table(self, batches: list[Batch]) -> pa.Table:
-        """Rows as a file has them."""
+        """Make a table of rows, in the order and with the columns that a file has."""
         rows = concat_batches([empty_batch(self.form.schema.types), *batches])
         rows = in_order(rows)
         return pa.Table.from_batches([self.form.record(rows)])
 
     def write(self, path: str) -> Digest:
-        """What is committed now, as a file (or a folder of parts) like a finished run's."""
+        """Write what is committed now to a file (or a folder of parts), as a finished run would."""
         look = self.look()
         writers = len(look.commits[-1].commit.inputs) if look.commits else 1
         lifetime = self.output.kind != "bad"
@@ -122,14 +122,14 @@ class OutputReader:
         with ExitStack() as aborting:
             aborting.callback(writer.abort)
             for commit in look.commits:
-                for place, rows in read_part(self._store, commit):
-                    writer.write(place, rows)
+                for input, rows in read_part(self._store, commit):
+                    writer.write(input, rows)
             writer.close(look.digest)
         return look.digest
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """How much of an output is committed."""
+    """A manifest says how much of an output is committed."""
 
     name: str
     kind: Kind
@@ -141,7 +141,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def manifests(store: Store) -> list[Manifest]:
-    """The outputs of a job that are kept, and how much of each is committed."""
+    """List the outputs of a job that are kept in the store, and how much of each is committed."""
     job = existing_job(store)
     ledger = job_ledger(store, job) or Ledger()
     check_commits(store, ledger)
@@ -166,6 +166,7 @@ def manifests(store: Store) -> list[Manifest]:
 
 
 def existing_job(store: Store) -> JobRecord:
+    """Read the job's record; RunError when the store holds no job."""
     job = read_job(store)
     if job is None:
         raise RunError("the store holds no job")
@@ -175,7 +176,7 @@ def existing_job(store: Store) -> JobRecord:
 def commits(
     store: Store, sink: str, ledger: Ledger | None, since: int = 0, *, thorough: bool = True
 ) -> list[ChainedCommit]:
-    """The commits of an output that are there, in order, from a number on; see `read_chain`."""
+    """Read the commits of an output, in order, from a number on; see `read_chain`."""
     known = ledger.checkpoints.get(sink, ()) if ledger is not None else ()
     return read_chain(store, sink, known[-1].ref if known else None, since, thorough=thorough)
 
@@ -187,8 +188,8 @@ def write_outputs(
     inputs: Mapping[int, int],
     directory: str | Path,
 ) -> list[Digest]:
-    """Put outputs, by their numbers, in their places, as the other runners do; `inputs` says how
-    many vertices write each, `ledger` is the last record."""
+    """Write the committed rows of these outputs to their files, as the other runners do. `outputs`
+    has them by number, `inputs` says how many vertices write each, `ledger` is the last record."""
     digests: list[Digest] = []
     with ExitStack() as aborting:
         writers = []
@@ -199,8 +200,8 @@ def write_outputs(
             digest = Digest()
             for link in commits(store, f"sink.{number}", ledger):
                 digest = link.commit.digest
-                for place, rows in read_part(store, link):
-                    writer.write(place, rows)
+                for input, rows in read_part(store, link):
+                    writer.write(input, rows)
             digests.append(digest)
         put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])
     return digests

@@ -1,13 +1,14 @@
-"""A sink in a host: its rows become commits, which are there for good.
+"""A sink in a host: it turns its rows into commits, which are there for good.
 
 Rules
-1. A sink that commits begins behind the last commit there is, one that nobody heard of included:
-   it looks for the next until there is none.
-2. A commit is two steps: the rows as a part under a name of this incarnation, then the commit,
-   which is made once: whoever comes second takes over the other's positions and goes on from
-   there, or stops if the other is newer.
-3. A commit that does not follow the one before it as this instance knows that one means that a
-   commit was lost: the sink goes no further (`commits.py`).
+1. A sink that commits begins behind the last commit in the store, even if the manager never heard
+   of that one: it reads the next number until there is no commit under it.
+2. A sink commits in two steps. It writes the rows as a part under a name of its incarnation, then
+   the commit, which can be made only once. If another instance has made the commit of that number
+   first, this one goes on from the positions of the other's commit, or stops if the other is a
+   newer incarnation.
+3. If a commit does not refer to the commit before it as this instance knows that one, a commit was
+   lost: the sink goes no further (`commits.py`).
 4. A sink whose rows are handed on at once commits nothing: it takes checkpoints of its positions.
 """
 
@@ -31,18 +32,21 @@ from weir.runtime.instance import SinkInstance
 
 
 class RunningSink(Running):
-    """An instance of a sink, by the module's rules."""
+    """Runs an instance of a sink, by the module's rules."""
 
     _commit: Commit | None = None
-    """The commit under way, and what it is as an object."""
+    """The commit under way."""
     _commit_body = b""
+    """The commit under way as it was last put."""
     _last_commit: ObjectRef | None = None
+    """The last commit in the store that this instance has made or read."""
     _committed = Digest()
-    """Of all rows up to the last commit."""
+    """The digest of all rows up to that commit."""
 
     # --- beginning ---------------------------------------------------------------------------
 
     def begin(self) -> Sequence[Put | Get]:
+        """Ask for the commit to begin from; a sink that does not commit begins at once."""
         restart = self.order.restart
         self.instance = self._make(self.spec, {}, None)
         if self._commits:
@@ -57,7 +61,8 @@ class RunningSink(Running):
         return isinstance(self.instance, SinkInstance) and self.instance.commits
 
     def loaded(self, key: str, body: bytes | None) -> Sequence[Put | Get]:
-        """Take in a commit that is there, or not, while looking for the last one."""
+        """Take in what lies under the name of a commit: the sink looks for the last one, or for the
+        one that kept it from making its own."""
         restart = self.order.restart
         if restart is not None and key == restart.key:
             try:
@@ -95,8 +100,8 @@ class RunningSink(Running):
         return [Get(commit_key(self.spec.id, found.number + 1))]
 
     def _commit_not_there(self, key: str, *, new: bool) -> Sequence[Put | Get]:
-        """There is no commit of this number: the last one is found, or the one under way is to be
-        written again, if need be over what lies there and is no commit."""
+        """Take in that there is no commit of this number. If it is the one under way, write it
+        again (if not `new`, over what lies there and is no commit); else the last one is found."""
         if self._commit is not None and self._saving is not None and key == self._saving.key:
             return [self._put_commit(new=new)]
         self._saving = self._commit = None
@@ -151,7 +156,7 @@ class RunningSink(Running):
         return []
 
     def _take_commit(self, made: Commit, ref: ObjectRef, marker: tuple[int, ...]) -> None:
-        """This commit is the last one there is."""
+        """Take in that this commit is the last one in the store, and report it."""
         self._number, self._committed, self._last_commit = made.number, made.digest, ref
         self._commit = None
         checkpoint = Checkpoint(ref, made.number, made.incarnation, made.inputs, (), made.inputs)

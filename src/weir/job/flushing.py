@@ -1,9 +1,9 @@
-"""The streams of one instance on their way to the store, segment by segment.
+"""How the streams of one instance get into the store, segment by segment.
 
 Rules
-1. A segment is written when it is `segment_size` large, or when its first row has been in memory
-   only for `flush_interval`. A tail that is too large holds the vertex back: it must not wait to
-   be old.
+1. A segment is written when it has `segment_size` bytes, or when its first row has been only in
+   memory for `flush_interval` seconds. A tail of `tail_buffer` bytes, which would hold the vertex
+   back, is written at once.
 2. Of each stream one segment is under way at a time (`log.py`); it counts when the store has it.
 """
 
@@ -24,17 +24,19 @@ from weir.reliable.stream import Entry
 
 
 class Flushing:
-    """The segments that an incarnation writes."""
+    """Writes the segments of one instance's streams, by the module's rules."""
 
     def __init__(self, incarnation: int, settings: HostSettings) -> None:
         self._incarnation, self._settings = incarnation, settings
         self._under_way: dict[str, tuple[LogStream, Segment]] = {}
+        """The segments that are being written, by key."""
         self._volatile_since: dict[str, float] = {}
+        """For each stream since when it has had rows that are only in memory."""
         self.flushed: dict[str, int] = {}
         """For each stream the first row of the last segment whose write has ended."""
 
     def flush(self, streams: Iterable[LogStream], now: float) -> list[Put]:
-        """Write one segment for each stream that has one large or old enough."""
+        """Write one segment for each stream whose volatile tail is large or old enough."""
         settings = self._settings
         commands: list[Put] = []
         large = min(settings.segment_size, settings.tail_buffer)
@@ -62,7 +64,7 @@ class Flushing:
         return Put(key, lambda: encode_entries(key, entries))
 
     def stored(self, key: str, ref: ObjectRef | None) -> bool:
-        """Take in that an object is durable; whether it was a segment of these streams."""
+        """Take in that an object is durable; say whether it was a segment of these streams."""
         if key not in self._under_way or ref is None:
             return False
         stream, segment = self._under_way.pop(key)

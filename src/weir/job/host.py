@@ -1,19 +1,22 @@
-"""The host: runs instances of vertices as ordered, serves their streams, keeps them durable.
+"""The host: it runs instances of vertices as ordered, serves their streams, makes them durable.
 
 Rules
-1. Orders are the whole of what to run. An instance with another incarnation than ordered is
-   dropped; a new one loads its checkpoint first. Orders of an older epoch or number are ignored.
-2. Inputs come by hand-over or over connections (`linking.py`), and its streams are served to
-   other hosts (`serving.py`).
-3. What pushes back: a vertex does not step while a volatile tail of it is larger than
-   `tail_buffer`, nor while it is `ahead_buffer` ahead of each reader of each of its streams. So it
-   never holds up one who has read all: of vertices that wait for one another in a circle one would
-   have to (docs/design/0009).
-4. Nothing counts before the store says so: segments and checkpoints are reported when stored.
-5. What the store answers goes to the instance that asked (`requests.py`), never to its successor.
-   What failed is asked again, and until then the host says that it is in trouble.
-6. What it is at is noted before it is done (`poison.py`); deaths of those that were here before
-   are told with every report.
+1. Orders name all instances that the host is to run. The host drops an instance whose incarnation
+   is not the ordered one; a new instance loads its checkpoint first. Orders of an older epoch or
+   number are ignored.
+2. Instances get their inputs by hand-over or over connections (`linking.py`); the host serves
+   their streams to other hosts (`serving.py`).
+3. Back pressure: an instance does not step while the volatile tail of one of its streams is larger
+   than `tail_buffer`, nor while each of its streams is `ahead_buffer` ahead of its fastest reader.
+   So an instance always steps for a reader that has read all it wrote. That prevents deadlock: if
+   vertices waited for one another in a circle, one of them would not step for such a reader
+   (docs/design/0009).
+4. Nothing counts before the store says so: the host reports segments and checkpoints when they are
+   stored.
+5. An answer of the store goes to the instance that asked (`requests.py`), never to its successor.
+   A request that failed is repeated; until it succeeds the host reports that it is in trouble.
+6. The host notes what it is about to do before it does it (`poison.py`). With every report it tells
+   of the deaths of hosts that ran in this slot before.
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ from weir.runtime.topology import Topology
 
 
 class Host:
-    """Orders, entries, chunks and answers of the store go in; commands come out."""
+    """A machine that takes orders, entries, chunks and answers of the store, and gives commands."""
 
     def __init__(
         self,
@@ -73,36 +76,47 @@ class Host:
         notes: Notes | None = None,
         deaths: Sequence[Death] = (),
     ) -> None:
+        """`session` names this host, as no other host is ever named; `make` makes instances;
+        `deaths` are those of hosts that ran in this slot before."""
         self.session = session
         self._notes, self._deaths = notes or MemoryNotes(), tuple(deaths)
         self._topology, self._strategies = topology, strategies
         self._make, self._settings = make, settings
         self._epoch = self._number = -1
+        """The epoch and the number of the last orders that were obeyed."""
         self._running: dict[str, Running] = {}
+        """The instances that are run, by vertex."""
         self._streams: dict[str, LogStream] = {}
+        """The streams that these instances write, by name."""
         self._links = Links()
+        """How the inputs of the instances are connected to other hosts."""
         self._subscribers = Subscribers(self._streams, settings.send_buffer)
+        """Who on other hosts reads the streams."""
         self._requests: Requests[Running | LogStream] = Requests(self._is_there)
+        """What was asked of the store, by instances and by streams that miss a segment."""
         self._out: list[HostCommand] = []
+        """Commands that the driver has not been given yet."""
         self._report_number = 0
+        """The number of the last report."""
         self.trouble = ""
+        """Why the store cannot be used at the moment; empty: it can."""
 
     # --- signals -----------------------------------------------------------------------------
 
     def handle(self, signal: HostSignal, now: float) -> list[HostCommand]:
-        """Take in what happened."""
+        """Take in what happened; return what is to be done."""
         match signal:
             case OrdersArrived(orders):
                 self._obey(orders, now)
-            case Arrived(vertex, place, connection, entry):
-                cursor = self._cursor(vertex, place, connection)
+            case Arrived(vertex, input, connection, entry):
+                cursor = self._cursor(vertex, input, connection)
                 if cursor is not None and not cursor.arrive(entry):
-                    self._break(vertex, place, now)
-            case Lost(vertex, place, connection):
-                if self._cursor(vertex, place, connection) is not None:
-                    self._break(vertex, place, now)
-            case Misled(vertex, place, connection, why):
-                cursor = self._cursor(vertex, place, connection)
+                    self._break(vertex, input, now)
+            case Lost(vertex, input, connection):
+                if self._cursor(vertex, input, connection) is not None:
+                    self._break(vertex, input, now)
+            case Misled(vertex, input, connection, why):
+                cursor = self._cursor(vertex, input, connection)
                 if cursor is not None:
                     self._running[vertex].fail(f"stream {cursor.stream}: {why}")
             case Subscribed(subscription, stream, seq):
@@ -138,7 +152,7 @@ class Host:
         return out
 
     def _present(self, vertex: str, incarnation: int) -> Running | None:
-        """The instance of a vertex, if it is this one."""
+        """Find the instance of a vertex, if it is of this incarnation."""
         running = self._running.get(vertex)
         known = running is not None and running.order.incarnation == incarnation
         return running if known else None
@@ -146,6 +160,7 @@ class Host:
     # --- orders ------------------------------------------------------------------------------
 
     def _obey(self, orders: Orders, now: float) -> None:
+        """Drop and begin instances until just those run that are ordered; see rule 1."""
         if orders.session != self.session or orders.epoch < self._epoch:
             return
         if orders.epoch == self._epoch and orders.number <= self._number:
@@ -176,6 +191,7 @@ class Host:
             running.asked, running.record = orders.checkpoint, orders.record
 
     def _begin(self, order: VertexOrder, now: float) -> None:
+        """Begin a new instance, which may have to load its checkpoint first."""
         spec = self._topology.vertices[order.vertex]
         kind = RunningSink if spec.kind == "sink" else Running
         running = kind(
@@ -193,7 +209,7 @@ class Host:
             self._started(running)
 
     def _started(self, running: Running) -> None:
-        """The instance is there: its streams can be read, its inputs connected."""
+        """Take in that an instance is loaded: from now on its streams can be read."""
         assert running.instance is not None
         running.instance.watch(self._notes.see, running.order.pieces)
         running.check_floors()
@@ -202,18 +218,20 @@ class Host:
         self._apply(running.order)
 
     def _apply(self, order: VertexOrder) -> None:
+        """Let the streams of an instance forget the rows that nobody will ask for."""
         for name, seq in order.collect.items():
             if name in self._streams:
                 self._streams[name].learn(order.segments.get(name, ()))
                 self._streams[name].collect(seq)
 
     def _drop(self, vertex: str) -> None:
+        """Stop running an instance: its inputs are disconnected, and its readers look elsewhere."""
         running = self._running.pop(vertex)
         if running.instance is None:
             return
-        for place, cursor in enumerate(running.instance.cursors):
+        for input, cursor in enumerate(running.instance.cursors):
             cursor.detach()
-            self._out += self._links.drop(vertex, place)
+            self._out += self._links.drop(vertex, input)
         for name in running.instance.streams:
             del self._streams[name]
             for other in self._running.values():
@@ -225,43 +243,45 @@ class Host:
     # --- inputs ------------------------------------------------------------------------------
 
     def _link_inputs(self, now: float) -> None:
-        """Attach or connect every input that is not."""
+        """Attach or connect every input of an instance that is neither."""
         for vertex, running in self._running.items():
             if running.instance is None or running.status != "running":
                 continue
-            for place, cursor in enumerate(running.instance.cursors):
-                self._link_input(vertex, place, cursor, running.order, now)
+            for input, cursor in enumerate(running.instance.cursors):
+                self._link_input(vertex, input, cursor, running.order, now)
 
     def _link_input(
-        self, vertex: str, place: int, cursor: Cursor, order: VertexOrder, now: float
+        self, vertex: str, input: int, cursor: Cursor, order: VertexOrder, now: float
     ) -> None:
         near = self._streams.get(cursor.stream)
         if near is None:
-            self._out += self._links.connect(vertex, place, cursor, order, now)
+            self._out += self._links.connect(vertex, input, cursor, order, now)
             return
-        attached, commands = self._links.attach(vertex, place, cursor, near)
+        attached, commands = self._links.attach(vertex, input, cursor, near)
         self._out += commands
         if not attached:
             self._running[vertex].status = "behind"
 
-    def _cursor(self, vertex: str, place: int, connection: int) -> Cursor | None:
-        """The cursor, if this is its present connection."""
+    def _cursor(self, vertex: str, input: int, connection: int) -> Cursor | None:
+        """Find the cursor of an input, if this is its present connection."""
         running = self._running.get(vertex)
         if running is None or running.instance is None:
             return None
-        cursor = running.instance.cursors[place]
+        cursor = running.instance.cursors[input]
         return cursor if cursor.connection == connection and cursor.near is None else None
 
-    def _break(self, vertex: str, place: int, now: float) -> None:
+    def _break(self, vertex: str, input: int, now: float) -> None:
+        """Give up the connection of an input; another one is made later."""
         running = self._running[vertex]
         assert running.instance is not None
-        cursor = running.instance.cursors[place]
-        self._out += self._links.break_off(vertex, place, cursor, running.order, now)
+        cursor = running.instance.cursors[input]
+        self._out += self._links.break_off(vertex, input, cursor, running.order, now)
 
     # --- work --------------------------------------------------------------------------------
 
     def work(self, now: float, *, vertex: str | None = None) -> tuple[bool, list[HostCommand]]:
-        """Let every vertex (or this one) take a step; whether there was anything to do."""
+        """Let every instance (or that of this vertex) take a step; say whether there was anything
+        to do, and what is to be done now."""
         self._requests.retry(now)
         self._link_inputs(now)
         progressed = False
@@ -283,14 +303,15 @@ class Host:
         progressed = running.noted("step", instance.work, None)
         if progressed is None:
             return False
-        for place, cursor in enumerate(instance.cursors):
-            taken = before[place] - cursor.queued_bytes
+        for input, cursor in enumerate(instance.cursors):
+            taken = before[input] - cursor.queued_bytes
             if taken > 0:
-                consumed = Consumed(instance.spec.id, place, cursor.connection, taken)
+                consumed = Consumed(instance.spec.id, input, cursor.connection, taken)
                 self._out.append(consumed)
         return progressed
 
     def _is_full(self, instance: Instance) -> bool:
+        """Say whether back pressure keeps an instance from stepping; see rule 3."""
         limit = self._settings.tail_buffer
         if any(
             s.held_bytes > limit and s.volatile_bytes > limit for s in instance.streams.values()
@@ -300,7 +321,8 @@ class Host:
         return bool(written) and all(s.is_ahead(self._settings.ahead_buffer) for s in written)
 
     def _keep(self, now: float) -> None:
-        """Write segments, checkpoints and commits that are due; ask sources for more."""
+        """Write the segments, checkpoints and commits that are due; ask for the next chunks of
+        sources, and for segments that readers miss."""
         for running in self._running.values():
             if running.instance is None or running.status == "failed":
                 continue
@@ -363,22 +385,15 @@ class Host:
     # --- reports -----------------------------------------------------------------------------
 
     def report(self, address: str = "", slot: int = 0, pid: int = 0, machine: str = "") -> Report:
-        """The whole state."""
+        """Make a report of the whole state of the host."""
         self._report_number += 1
         vertices = tuple(r.report() for r in self._running.values())
         return Report(
-            self.session,
-            self._report_number,
-            self._epoch,
-            address,
-            slot,
-            pid,
-            machine,
-            vertices,
-            self.trouble,
-            deaths=self._deaths,
-        )
+            self.session, self._report_number, self._epoch, address, slot, pid, machine,
+            vertices, self.trouble, deaths=self._deaths,
+        )  # fmt: skip
 
     @property
     def running(self) -> Mapping[str, Running]:
+        """The instances that are run, by vertex."""
         return self._running

@@ -1,4 +1,4 @@
-"""What a store was made for: which plan over which data, the user's code, and the outputs.
+"""The job's record, which says what a store was made for: plan, data, user's code, outputs.
 
 Rules
 1. The record is made once, when the job begins, and never changes. What can change while the job
@@ -26,8 +26,8 @@ from weir.reliable.store import Store
 
 
 class OutputRecord(msgspec.Struct, frozen=True):
-    """An output, so that its rows can be read without the program. `kept` is whether they are
-    committed to the store; those of a console or a callback are not."""
+    """Describes an output, so that its rows can be read without the program. `kept` says whether
+    they are committed to the store; those of a console or a callback are not."""
 
     name: str
     kind: Literal["rows", "late", "bad"]
@@ -52,18 +52,18 @@ _HEAD = "weir store, format "
 
 
 class Decisions(msgspec.Struct, frozen=True):
-    """What was decided when the job began; see rule 2."""
+    """Holds what was decided when the job began; see rule 2."""
 
     parallelism: int = 1
     partitions: dict[str, tuple[str, ...]] = {}
     """The names of each source's partitions."""
     two_phase: tuple[bool, ...] = ()
-    """Of each grouped aggregate that can be in two phases, whether it is, in the order in which
+    """Whether each grouped aggregate that could be computed in two phases is, in the order in which
     the rewrite asks (`rewrites/two_phase.py`)."""
 
 
 class JobRecord(msgspec.Struct, frozen=True):
-    """What a job is, by the module's rules."""
+    """Says what a job is, by the module's rules."""
 
     plan: PlanFingerprint
     decisions: Decisions
@@ -71,11 +71,12 @@ class JobRecord(msgspec.Struct, frozen=True):
     token: str = ""
     """Marks the manager's records and the first record of each source's log as this job's."""
     code: dict[str, str] | None = None
-    """The fingerprints of the user's code that it was begun with, by module or function; None: they
-    were not kept. See `Ledger.code`."""
+    """The fingerprints of the user's code that the job was begun with, by module or function; None:
+    they were not kept. See `Ledger.code`."""
 
 
 def output_record(output: Output, schema: Schema, *, kept: bool) -> OutputRecord:
+    """Describe an output whose rows have this schema."""
     columns = tuple((name, type_name(dtype)) for name, dtype in schema.columns)
     return OutputRecord(
         output.name, output.kind, output.path, kept, type_name(schema.time), columns
@@ -86,13 +87,13 @@ _decoder = msgspec.json.Decoder(JobRecord)
 
 
 def encode_job(job: JobRecord) -> bytes:
-    """The object of a job: a line with the format's version, which every version can read, then
+    """Encode the job's object: a line with the format's version, which every version can read, then
     the record."""
     return f"{_HEAD}{FORMAT}\n".encode() + encode_record(JOB, job)
 
 
 def read_job(store: Store) -> JobRecord | None:
-    """What the store was made for; None where there is no job. RunError when it was made by
+    """Read the job's record; None where there is no job, RunError when the store has the format of
     another version."""
     body = store.get(JOB)
     if body is None and any(is_known(key) for key in store.list("records/")):
@@ -115,7 +116,7 @@ def read_job(store: Store) -> JobRecord | None:
 
 
 def find_output(outputs: Sequence[OutputRecord], name: str, kind: str) -> int:
-    """The number of a job's output; RunError says which there are."""
+    """Find the number of a job's output; RunError says which there are."""
     named = [n for n, o in enumerate(outputs) if (o.name, o.kind) == (name, kind)]
     for number in named:
         if outputs[number].kept:

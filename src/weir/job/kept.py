@@ -1,4 +1,4 @@
-"""What a job keeps in its store, and why."""
+"""A listing of what a job keeps in its store, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SizedStore(Store, Protocol):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Objects of one kind."""
+    """Counts objects of one kind that are kept for one reason."""
 
     kind: str
     of: str
@@ -40,7 +40,7 @@ _REASONS = {
 
 
 def kept_objects(store: SizedStore) -> list[Kept]:
-    """Everything in the store, by kind, stream or vertex, and reason."""
+    """Count everything in the store, by kind, by stream or vertex, and by reason."""
     sizes = store.sizes()
     ledger = last_record(store) or Ledger()
     groups: dict[tuple[str, str, str], list[int]] = {}

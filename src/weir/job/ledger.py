@@ -1,15 +1,17 @@
-"""What is durable of a job, from where each vertex would restart, and what nobody needs.
+"""The ledger: what is durable of a job, where each vertex would restart, and what nobody needs.
 
 Rules (StreamScope §4.3)
-1. A row can be had without its vertex when it is in a segment, or below what any reader of the
-   stream can ever ask for. Which checkpoint is *usable* with that, the vertex's strategy says.
-2. A vertex restarts from its newest usable checkpoint, else from the beginning. What it then reads
-   again is what its readers' restarts ask for: sinks first, then upwards (low-water marks).
-3. The log of a source is needed from the record on that its restart says.
-4. Checkpoints before a vertex's restart, segments before all readers' restarts, and
-   records of logs that are not needed, are garbage.
-   They are deleted when a record without them is durable, and hosts forget rows no earlier. When
-   the job is finished all of them are.
+1. A row can be had without running its vertex again when it is in a segment, or below what any
+   reader of the stream can ever ask for. With that, the vertex's strategy says which checkpoint is
+   *usable*.
+2. A vertex restarts from its newest usable checkpoint, else from the beginning. The checkpoint says
+   which rows the vertex then reads again; up to there its input streams can forget rows (low-water
+   marks). So restarts are found for readers first: from the sinks up to the sources.
+3. The log of a source is needed from that record on which the checkpoint of its restart names.
+4. Checkpoints before a vertex's restart, segments before all readers' restarts, and records of logs
+   that are not needed, are garbage. The manager deletes them when a record without them is durable,
+   and hosts forget rows no earlier. When the job is finished, all checkpoints, segments and logs
+   are garbage.
 """
 
 from __future__ import annotations
@@ -30,42 +32,51 @@ from weir.reliable.strategies import Strategy
 from weir.runtime.topology import Topology
 
 UNREAD = 2**62
-"""The low-water mark of a stream that nobody reads."""
+"""The low-water mark of a stream that nobody reads: no row of it is needed."""
 
 
 class Ledger(msgspec.Struct):
-    """What is durable of a job, as the manager's records keep it."""
+    """Holds what is durable of a job; the manager writes it to the store as its record."""
 
     epoch: int = 0
+    """The number of the manager: each that begins with this store has a larger one."""
     manager: str = ""
     """Which manager wrote it: two that begin from one record must not write the same next one."""
     number: int = -1
+    """The number of the record that it is, or was last, written as."""
     checkpoints: dict[str, tuple[Checkpoint, ...]] = {}
+    """The checkpoints of each vertex that may still be needed, the oldest first; those of a sink
+    that commits are its commits."""
     segments: dict[str, tuple[Segment, ...]] = {}
+    """The segments of each stream that may still be needed, in order of their rows."""
     collected: dict[str, int] = {}
+    """For each stream the number below which no row is needed; for each log the first record that
+    is (`ingress_log`)."""
     incarnations: int = 0
+    """How many instances were placed in this epoch."""
     finished: bool = False
+    """Whether every sink has committed its last row."""
     snapshots: dict[str, int] = {}
-    """How many of each vertex were stored so far."""
+    """How many checkpoints of each vertex were stored so far."""
     recoveries: dict[str, int] = {}
-    """How often each vertex was placed anew so far."""
+    """How often an instance of each vertex was lost, or had to begin again, so far."""
     token: str = ""
     """The job's; see `JobRecord.token`."""
     logs: dict[str, ObjectRef] = {}
-    """Of each source with a log, the last record that anybody has told of."""
+    """For each source with a log, the last record of it that an instance has reported."""
     code: dict[str, str] | None = None
-    """The fingerprints of the user's code that it runs with; see `JobRecord.code`."""
+    """The fingerprints of the user's code that the job runs with; see `JobRecord.code`."""
     strategies: dict[str, str] = {}
     """How the vertices of each stage are recovered, as a program would say it; for comparison."""
     suspects: dict[str, tuple[Suspect, ...]] = {}
-    """Deaths in steps of each vertex that it was not cleared of; see `poison.py`."""
+    """For each vertex the deaths in its steps that it was not cleared of; see `poison.py`."""
 
     def encode(self) -> bytes:
         return encode_record(record_key(self.number), self)
 
     @property
     def names(self) -> frozenset[str]:
-        """The objects that it relies on."""
+        """The checkpoints, commits and segments that the ledger refers to."""
         checkpoints = {c.key for found in self.checkpoints.values() for c in found}
         return frozenset(checkpoints | {s.key for found in self.segments.values() for s in found})
 
@@ -74,6 +85,7 @@ _decoder = msgspec.json.Decoder(Ledger)
 
 
 def decode_ledger(key: str, body: bytes) -> Ledger:
+    """Decode the record of this name; SnapshotCorrupt when the object is not that record."""
     found = decode_record(key, body, _decoder)
     if found.number != number_of(key):
         raise SnapshotCorrupt(f"{key} says that it is record {found.number}")
@@ -81,10 +93,12 @@ def decode_ledger(key: str, body: bytes) -> Ledger:
 
 
 class Restarts(msgspec.Struct, frozen=True):
-    """Rule 2: where each vertex would restart, and what each stream must keep from."""
+    """Says where each vertex would restart, by rule 2, and which rows its readers then need."""
 
     checkpoint: Mapping[str, Checkpoint | None]
+    """The checkpoint from which each vertex would restart; None: from the beginning."""
     needed: Mapping[str, int]
+    """For each stream the first row that a restarted reader would ask for."""
 
 
 def restarts(topology: Topology, strategies: Mapping[str, Strategy], ledger: Ledger) -> Restarts:
@@ -98,14 +112,14 @@ def restarts(topology: Topology, strategies: Mapping[str, Strategy], ledger: Led
         ]
         usable = strategies[spec.id].usable(ledger.checkpoints.get(spec.id, ()), durable)
         checkpoint[spec.id] = usable
-        for place, stream in enumerate(spec.inputs):
-            start = usable.needs[place] if usable is not None else 0
+        for input, stream in enumerate(spec.inputs):
+            start = usable.needs[input] if usable is not None else 0
             needed[stream] = min(needed.get(stream, UNREAD), start)
     return Restarts(checkpoint, needed)
 
 
 def durable_from(segments: Iterable[Segment], start: int) -> int:
-    """How far the segments reach without a gap from a row on.
+    """Find up to which row the segments reach, without a gap, from row `start` on.
 
     >>> a, b = ObjectRef("a"), ObjectRef("b")
     >>> durable_from([Segment(a, 0, 5, 0, ""), Segment(b, 5, 9, 0, "")], 3)
@@ -118,7 +132,7 @@ def durable_from(segments: Iterable[Segment], start: int) -> int:
 
 
 def learn_checkpoints(ledger: Ledger, vertex: str, made: Iterable[Checkpoint]) -> bool:
-    """Checkpoints that an instance reports; whether any was ahead of those known."""
+    """Add the checkpoints that an instance reports; say whether any was ahead of those known."""
     known = ledger.checkpoints.get(vertex, ())
     grown = list(known)
     for checkpoint in made:
@@ -132,8 +146,9 @@ def learn_checkpoints(ledger: Ledger, vertex: str, made: Iterable[Checkpoint]) -
 
 
 def _is_ahead(later: Checkpoint, earlier: Checkpoint) -> bool:
-    """Positions only move forward, whoever took the checkpoint. Of two at the same positions
-    (claims came, and no rows) the later replaces the earlier, which is then garbage."""
+    """Say whether a checkpoint counts beside an earlier one: its positions must not be smaller,
+    whichever instance took it. Of two at the same positions (claims came, and no rows) the later
+    one counts, and the earlier one is garbage then."""
     mine, before = ((*c.inputs, *c.outputs, *c.needs, c.log) for c in (later, earlier))
     if mine == before:
         return (later.incarnation, later.number) > (earlier.incarnation, earlier.number)
@@ -141,7 +156,7 @@ def _is_ahead(later: Checkpoint, earlier: Checkpoint) -> bool:
 
 
 def learn_segments(ledger: Ledger, stream: str, found: Sequence[Segment]) -> bool:
-    """Segments that an instance reports; whether any was new."""
+    """Add the segments that an instance reports; say whether any was new."""
     known = ledger.segments.get(stream, ())
     end = known[-1].end if known else ledger.collected.get(stream, 0)
     grown = list(known)
@@ -156,7 +171,7 @@ def learn_segments(ledger: Ledger, stream: str, found: Sequence[Segment]) -> boo
 
 
 def learn_log(ledger: Ledger, vertex: str, end: ObjectRef | None) -> bool:
-    """The last record of its log that a source knows of; whether it is ahead of the one known."""
+    """Note the last record of its log that a source reports; say whether that was new."""
     known = ledger.logs.get(vertex)
     if end is None or (known is not None and number_of(end.key) <= number_of(known.key)):
         return False
@@ -165,19 +180,19 @@ def learn_log(ledger: Ledger, vertex: str, end: ObjectRef | None) -> bool:
 
 
 def forget(ledger: Ledger, keys: Iterable[str]) -> None:
-    """These objects are not what was written: nothing may rely on them, nor on segments behind
-    them, which no longer touch."""
+    """Remove references to these objects, which are not what was written; and those to segments
+    behind them, which would leave a gap."""
     for key in keys:
         for vertex, checkpoints in ledger.checkpoints.items():
             ledger.checkpoints[vertex] = tuple(c for c in checkpoints if c.key != key)
         for stream, segments in ledger.segments.items():
-            place = next((i for i, s in enumerate(segments) if s.key == key), None)
-            if place is not None:
-                ledger.segments[stream] = segments[:place]
+            index = next((i for i, s in enumerate(segments) if s.key == key), None)
+            if index is not None:
+                ledger.segments[stream] = segments[:index]
 
 
 def without(ledger: Ledger, keys: Iterable[str]) -> Ledger:
-    """The ledger as it would be if these objects were forgotten."""
+    """Copy the ledger as it would be if these objects were forgotten."""
     other = copy(ledger)
     other.checkpoints, other.segments = dict(other.checkpoints), dict(other.segments)
     forget(other, keys)
@@ -187,7 +202,8 @@ def without(ledger: Ledger, keys: Iterable[str]) -> Ledger:
 def collect(
     topology: Topology, strategies: Mapping[str, Strategy], ledger: Ledger
 ) -> tuple[str, ...]:
-    """Take what nobody needs out of the ledger; the objects to delete once that is durable."""
+    """Remove from the ledger what nobody needs; return the objects to delete once the ledger is
+    durable without them."""
     if ledger.finished:
         return _collect_all(ledger)
     found = restarts(topology, strategies, ledger)
@@ -207,7 +223,8 @@ def collect(
 
 
 def _collect_logs(found: Restarts, ledger: Ledger) -> Iterator[str]:
-    """Records of logs that no restart needs, in the order in which they must be deleted."""
+    """Collect the records of logs that no restart needs, in the order in which they must be
+    deleted."""
     for vertex, usable in found.checkpoint.items():
         log = ingress_log(vertex)
         first, needed = ledger.collected.get(log, 0), 0 if usable is None else usable.log
@@ -217,7 +234,7 @@ def _collect_logs(found: Restarts, ledger: Ledger) -> Iterator[str]:
 
 
 def _collect_all(ledger: Ledger) -> tuple[str, ...]:
-    """The job is finished: only the last commits of its sinks are left to name."""
+    """Collect everything of a finished job but the last commit of each sink."""
     garbage = tuple(sorted(key for key in ledger.names if is_ephemeral(key)))
     ledger.segments = {}
     ledger.checkpoints = {

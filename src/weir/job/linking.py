@@ -1,10 +1,11 @@
 """The inputs of a host's instances: by hand-over from the same host, or over connections.
 
 Rules
-1. An input is read from the same host by hand-over, else over a connection to the first place
-   that serves it. What came over a connection stays when it is given up.
-2. A connection that breaks is made again, to the next place, from the next row that is wanted. So
-   nothing that happens to a channel reaches a vertex.
+1. An instance reads an input whose writer runs on the same host by hand-over, else over a
+   connection to the first instance that serves the stream. Entries that came over a connection
+   still count when the connection is given up.
+2. When a connection breaks, a new one is made to the next instance that serves the stream, from the
+   next row that is wanted. So the vertex never notices what happens to a channel.
 """
 
 from __future__ import annotations
@@ -23,24 +24,28 @@ class _Link:
     """The connection of one input."""
 
     address: str = ""
+    """The address that it leads to; empty: there is no connection."""
     connection: int = -1
+    """Its number; see `Cursor.connection`."""
     choice: int = 0
+    """Grows with every connection that breaks: it selects the next of the addresses."""
     again_at: float | None = None
+    """When to connect again, if that must wait."""
 
 
 class Links:
-    """The connections of all inputs, by vertex and input."""
+    """Keeps the connections of all inputs, by vertex and input."""
 
     def __init__(self) -> None:
         self._links: dict[tuple[str, int], _Link] = {}
 
     def attach(
-        self, vertex: str, place: int, cursor: Cursor, near: LogStream
+        self, vertex: str, input: int, cursor: Cursor, near: LogStream
     ) -> tuple[bool, list[HostCommand]]:
-        """Read an input by hand-over; False: rows that it needs are collected."""
+        """Let an input be read by hand-over; False when rows that it needs are collected."""
         if cursor.near is near:
             return True, []
-        commands = self.drop(vertex, place)
+        commands = self.drop(vertex, input)
         cursor.detach()
         if cursor.position < near.collected:
             return False, commands
@@ -48,40 +53,40 @@ class Links:
         return True, commands
 
     def connect(
-        self, vertex: str, place: int, cursor: Cursor, order: VertexOrder, now: float
+        self, vertex: str, input: int, cursor: Cursor, order: VertexOrder, now: float
     ) -> list[HostCommand]:
-        """See that an input has a connection to somebody who serves it."""
+        """Connect an input to an instance that serves its stream, unless it is connected."""
         commands: list[HostCommand] = []
-        link = self._links.setdefault((vertex, place), _Link())
+        link = self._links.setdefault((vertex, input), _Link())
         addresses = [p.address for p in order.inputs.get(cursor.stream, ())]
         rewound = cursor.connection != link.connection
         if link.address and (rewound or link.address not in addresses):
             # Whoever served it is gone.
             link.address = ""
             cursor.reconnect()
-            commands.append(Disconnect(vertex, place))
+            commands.append(Disconnect(vertex, input))
         if link.address or not addresses or (link.again_at is not None and now < link.again_at):
             return commands
         link.address, link.again_at = addresses[link.choice % len(addresses)], None
         link.connection = cursor.reconnect()
         commands.append(
-            Connect(vertex, place, link.connection, link.address, cursor.stream, cursor.wanted)
+            Connect(vertex, input, link.connection, link.address, cursor.stream, cursor.wanted)
         )
         return commands
 
     def break_off(
-        self, vertex: str, place: int, cursor: Cursor, order: VertexOrder, now: float
+        self, vertex: str, input: int, cursor: Cursor, order: VertexOrder, now: float
     ) -> list[HostCommand]:
-        """Give a connection up, and try the next place: another copy at once, the same one after
-        a while."""
-        link = self._links.setdefault((vertex, place), _Link())
+        """Give up a connection. `connect` then tries the next instance that serves the stream: at
+        once if there are several, else after a while."""
+        link = self._links.setdefault((vertex, input), _Link())
         cursor.reconnect()
         others = len(order.inputs.get(cursor.stream, ()))
         link.address, link.choice = "", link.choice + 1
         link.again_at = now + (RETRY_AFTER if others < 2 else 0)
-        return [Disconnect(vertex, place)]
+        return [Disconnect(vertex, input)]
 
-    def drop(self, vertex: str, place: int) -> list[HostCommand]:
-        """The input is read over a connection no longer."""
-        known = self._links.pop((vertex, place), None)
-        return [] if known is None else [Disconnect(vertex, place)]
+    def drop(self, vertex: str, input: int) -> list[HostCommand]:
+        """Forget the connection of an input, if it has one."""
+        known = self._links.pop((vertex, input), None)
+        return [] if known is None else [Disconnect(vertex, input)]

@@ -1,21 +1,22 @@
-"""The job manager: places vertices, follows what is durable, recovers each vertex on its own.
+"""The job manager: it places vertices on hosts, follows what is durable, and recovers vertices.
 
 Rules
-1. Nothing is ordered before the manager's first record is durable. A manager that another has taken
-   over, or that cannot write its record, stops, and tells nobody anything any more
-   (`record_keeper.py`). So does one that hears of a host that follows a later epoch.
-2. An instance whose host is lost is replaced by a new incarnation at once (`placing.py`).
+1. The manager gives no orders before its first record is durable. It stops, and from then on tells
+   nobody anything, when another manager has taken over or it cannot write its record
+   (`record_keeper.py`), and when a host reports that it follows a later epoch.
+2. When a host is lost, its instances are placed anew at once, as new incarnations (`placing.py`).
 3. A host that was not heard of for `silence` seconds is lost for good (`watching.py`): if it comes
-   back it is told to begin anew, and what it says of its vertices counts no longer. A job that has
-   had no host at all for `host_limit` seconds ends, and keeps everything.
-4. What is deleted in the store or forgotten by hosts is what a durable record says is garbage.
-5. The job is finished when every sink has committed its last row; it fails when a vertex does,
-   and then keeps everything.
-6. Now and then the store is listed and what is nobody's deleted (`sweeping.py`).
+   back it is told to begin anew, and what it reports of its vertices no longer counts. A job that
+   has had no host at all for `host_limit` seconds ends, and keeps everything.
+4. The manager deletes objects, and lets hosts forget rows, only when a durable record says that
+   they are garbage.
+5. The job is finished when every sink has committed its last row. It fails when a vertex fails, and
+   then keeps everything.
+6. Now and then the manager sweeps the store for objects that nothing refers to (`sweeping.py`).
 7. A host that is known to have died is lost at once. A vertex that kills its hosts at the same
    rows ends the job (`poison.py`); so do many deaths in no step, in short succession, if nothing
-   is stored in between.
-8. A host at a long step gives signs of life, and is not lost. A step that takes longer than
+   is stored in between (`mourning.py`).
+8. A host that is at a long step gives signs of life, and is not lost. A step that takes longer than
    `step_limit`, if there is one, ends the job.
 """
 
@@ -64,7 +65,7 @@ from weir.runtime.topology import Topology
 
 
 class Manager:
-    """Signals of hosts and of the store go in, orders and requests come out."""
+    """A machine that takes signals of hosts and of the store, and gives orders and requests."""
 
     def __init__(
         self,
@@ -83,9 +84,9 @@ class Manager:
         self._strategies = strategies
         self._mourning = Mourning(ledger, titles or {}, settings.deaths)
         self._watch = HostWatch(now)
-        self.hosts: Mapping[str, HostState] = self._watch.hosts
+        self.hosts: Mapping[str, HostState] = self._watch.hosts  # those that are there
         self._placements = Placements(topology, strategies, ledger)
-        self.placements: Sequence[Placement] = self._placements.all
+        self.placements: Sequence[Placement] = self._placements.all  # writers before readers
         self._records = RecordKeeper(
             ledger, settings, now,
             collect=lambda: collect(topology, strategies, ledger),
@@ -95,24 +96,23 @@ class Manager:
         ledger.epoch += 1
         ledger.manager = name
         ledger.incarnations = 0
-        self._orders = 0
-        """The number of the last orders."""
+        self._orders = 0  # the number of the last orders
         self._spoiled: set[str] = set()
-        """Objects that could not be read, which other copies may still speak of."""
-        self._stop_asked: float | None = None
+        """Objects that could not be read; other instances of a vertex may still report them."""
+        self._stop_asked: float | None = None  # when the user asked the job to stop
         self._ended: Ended | None = None
         """How the job ends, once its last record is durable."""
-        self._now = now
-        self._over = False
+        self._now = now  # the time of the last tick
+        self._over = False  # whether the job has ended: hosts are told so, and nothing else happens
         self.resigned = False
-        """Whether it has stopped, and tells nobody anything any more."""
-        self.story: list[StoryLine] = []
-        self._out: list[ManagerCommand] = []
+        """Whether the manager has stopped, and tells nobody anything any more."""
+        self.story: list[StoryLine] = []  # what has happened since the manager began
+        self._out: list[ManagerCommand] = []  # commands that the driver has not been given yet
 
     # --- signals -----------------------------------------------------------------------------
 
     def handle(self, signal: ManagerSignal, now: float) -> list[ManagerCommand]:
-        """Take in what happened."""
+        """Take in what happened; return what is to be done."""
         match signal:
             case Reported(report):
                 self._reported(report, now)
@@ -121,7 +121,7 @@ class Manager:
             case Stored(ref):
                 self._recorded(self._records.stored(ref.key, now), now)
             case Refused(key):
-                # Somebody's, or one of ours whose success was never heard of.
+                # It is another manager's, or our own: we may not have heard that we wrote it.
                 self._out.append(Get(key))
             case Loaded(key, body):
                 self._recorded(self._records.loaded(key, body, now), now)
@@ -135,7 +135,7 @@ class Manager:
         return self._drained()
 
     def tick(self, now: float) -> list[ManagerCommand]:
-        """Time has passed."""
+        """Take in that time has passed; return what is to be done."""
         if not self._over:
             self._now = now
             self._watch.allow_for_sleep(now, self.settings.silence)
@@ -167,7 +167,7 @@ class Manager:
 
     def _reported(self, report: Report, now: float) -> None:
         if self.resigned:
-            return  # its hosts may be somebody else's now
+            return  # its hosts may follow another manager now
         if self._over or report.session in self._watch.lost:
             self._out.append(Answer(report.session, self._stop_order(report.session)))
             return
@@ -178,7 +178,7 @@ class Manager:
             return
         if report.session not in self.hosts:
             self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
-        # Of a job that has finished nothing more is to be known.
+        # Once the job has finished, reports say nothing that matters.
         if self._watch.hear(report, now) and not self.ledger.finished:
             self._take_in(report, now)
         self._check_finished(now)
@@ -187,7 +187,7 @@ class Manager:
             self._out.append(Answer(report.session, self._orders_for(report.session)))
 
     def _take_in(self, report: Report, now: float) -> None:
-        """Learn what a report says of hosts that died and of its vertices."""
+        """Learn what a report says of hosts that died and of its instances."""
         for death in report.deaths:
             self._mourn(death, now)
         reports = {r.vertex: r for r in report.vertices}
@@ -197,7 +197,7 @@ class Manager:
                 self._learn(placement, found, now)
 
     def lose(self, session: str, now: float, why: str) -> None:
-        """A host is gone; its vertices are placed anew."""
+        """Count a host as lost, and place its instances anew."""
         if not self._watch.lose(session):
             return
         self._tell("", f"host {session} lost: {why}", now)
@@ -206,7 +206,7 @@ class Manager:
         self._place(now)
 
     def _mourn(self, death: Death, now: float) -> None:
-        """A host is known to have died, and maybe of what; see rule 7."""
+        """Take in that a host has died, and in which step if that is known; see rule 7."""
         self.lose(death.session, now, death.cause)
         if not self._mourning.is_news(death):
             return
@@ -221,7 +221,7 @@ class Manager:
     # --- placing -----------------------------------------------------------------------------
 
     def _place(self, now: float) -> None:
-        """Give instances that no host runs to those that are there."""
+        """Give the instances that no host runs to the hosts that are there."""
         ends = self._ended is not None or self.ledger.finished
         if not self._records.established or not self.hosts or ends:
             return
@@ -246,13 +246,10 @@ class Manager:
     def _orders_for(self, session: str) -> Orders:
         self._orders += 1
         return Orders(
-            self.ledger.epoch,
-            self._orders,
-            session,
+            self.ledger.epoch, self._orders, session,
             self._placements.orders(session, self.hosts, self._records.collected),
-            checkpoint=0 if self._stop_asked is None else 1,
-            record=self._records.number,
-        )
+            checkpoint=0 if self._stop_asked is None else 1, record=self._records.number,
+        )  # fmt: skip
 
     def _stop_order(self, session: str) -> Orders:
         self._orders += 1
@@ -284,7 +281,7 @@ class Manager:
 
     def _learn_durable(self, found: VertexReport, now: float) -> None:
         vertex, records = found.vertex, self._records
-        # Other copies may still speak of what cannot be read.
+        # Other instances of the vertex may still report what cannot be read.
         checkpoints = [c for c in found.checkpoints if c.key not in self._spoiled]
         last = self.ledger.checkpoints.get(vertex, ())[-1:]
         if learn_checkpoints(self.ledger, vertex, checkpoints):
@@ -297,7 +294,8 @@ class Manager:
         records.changed |= learn_log(self.ledger, vertex, found.log_end)
 
     def _begin_again(self, placement: Placement, found: VertexReport, now: float) -> None:
-        """An instance needs what is gone: another copy is ahead of it, or the store has lost it."""
+        """Place an instance anew that needs rows or records that are gone: another instance of its
+        vertex is ahead of it. If the store has lost them, the job ends."""
         if found.error and not log_is_ahead(placement, self.ledger):
             self._end(
                 f"vertex {found.vertex}: {found.error}; nothing else is lost, but what stood "
@@ -308,8 +306,9 @@ class Manager:
         self._placements.unplace(placement, now)
 
     def _go_back(self, placement: Placement, found: VertexReport, now: float) -> None:
-        """Objects cannot be read: the vertex does without them if it can; if not, the record goes
-        on referring to them, so that who puts them back can resume the job."""
+        """Let a vertex do without objects that cannot be read, if it can restart without them. If
+        not, the job ends, and its record still refers to them: whoever puts them back can resume
+        the job."""
         vertex = placement.vertex
         left = without(self.ledger, found.corrupt)
         restart = restarts(self.topology, self._strategies, left).checkpoint[vertex]
@@ -353,7 +352,7 @@ class Manager:
     # --- the store ---------------------------------------------------------------------------
 
     def _recorded(self, commands: Sequence[ManagerCommand], now: float) -> None:
-        """Do what the record asks for; once the last one is durable, the job is over."""
+        """Pass on what the record keeper asks for; end the job once its last record is durable."""
         self._out += commands
         if self._over:
             return
@@ -375,15 +374,16 @@ class Manager:
     # --- the end -----------------------------------------------------------------------------
 
     def _end(self, error: str) -> None:
-        """The job cannot go on, unless this is empty; what is durable stays. It ends with a last
-        record: who cannot write one was not the manager, and has nothing to say."""
+        """End the job with this error, unless it is empty; what is durable stays. The job is over
+        once a last record is written: a manager that cannot write one may have been replaced, and
+        must not say how the job ended."""
         if error and (self._ended is None or not self._ended.error):
             self._ended = Ended(error)
             self._records.changed = True
             self._tell("", f"ends: {error}", self._now)
 
     def _resign(self, error: str) -> None:
-        """Stop without a record; see rule 1."""
+        """Stop at once, without a last record; see rule 1."""
         self.resigned = True
         self._tell("", f"stops: {error}", self._now)
         self._finish(Ended(error))
@@ -395,5 +395,5 @@ class Manager:
 
     @property
     def established(self) -> bool:
-        """Whether its first record is durable."""
+        """Whether the manager's first record is durable."""
         return self._records.established

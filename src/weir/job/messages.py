@@ -1,11 +1,12 @@
-"""What hosts and the job manager tell each other, and what is kept of it.
+"""The messages between hosts and the job manager: reports, signs of life, orders.
 
 Rules
-1. A host reports its whole state, the manager orders the whole of what a host shall do. So a
-   message that is lost, late or doubled costs time and nothing else: the next one says it all.
-2. Of reports of one session, and of orders of one epoch, only a larger `number` counts; orders
-   of a smaller epoch never do.
-3. An *incarnation* is one instance of a vertex; larger ones are newer, in all epochs.
+1. A report holds the whole state of a host, orders hold all that a host is to do. So a message that
+   is lost, late or doubled costs time and nothing else: the next one says it all.
+2. Of the reports of one session, and of the orders of one epoch, only those with a larger `number`
+   than the last count. Orders of a smaller epoch never count.
+3. An *incarnation* is the number of an instance of a vertex. No two instances have the same one,
+   and a newer instance has a larger one, across epochs too.
 
 Decoders are made here, once (as everywhere): two threads that are the first to decode a type at
 the same moment crash the process (msgspec 0.22).
@@ -23,17 +24,21 @@ from weir.reliable.objects import ObjectRef
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A snapshot in the store: where it lies, the positions it holds for, and from where on its
-    inputs are needed (earlier than its positions where state is rebuilt by replay)."""
+    """A snapshot in the store, or a commit of a sink: which object it is, and at which positions
+    it was taken."""
 
     ref: ObjectRef
     number: int
+    """Counts the checkpoints of the vertex: an instance counts on from the one it began from."""
     incarnation: int
+    """Which instance took it."""
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     needs: tuple[int, ...]
+    """From which positions on an instance that loads it reads its inputs: earlier than `inputs`
+    where state is rebuilt by replay."""
     log: int = 0
-    """Of a source, the number of the first record of its log that is needed."""
+    """For a source, the number of the first record of its log that is needed."""
 
     @property
     def key(self) -> str:
@@ -41,63 +46,81 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class VertexReport(msgspec.Struct, frozen=True):
-    """How an instance is."""
+    """Reports the state of one instance."""
 
     vertex: str
     incarnation: int
     status: Literal["loading", "running", "behind", "done", "failed"]
+    """What it does: load its state, run, need rows that are gone, have nothing more to do, or have
+    failed."""
     inputs: tuple[int, ...] = ()
-    """Positions in its input streams; of a source, the offset of the next row."""
+    """Positions in its input streams; for a source, the offset of the next row."""
     outputs: tuple[int, ...] = ()
+    """Positions in its output streams."""
     cti: int = 0
+    """The event time up to which it has written all."""
     events: int = 0
+    """How many rows this instance has read; for a source, how many it has admitted."""
     state_rows: int = 0
+    """How many rows its state has."""
     queued_bytes: int = 0
+    """What has arrived from other hosts and was not read yet."""
     late: int = 0
     bad: int = 0
+    """How many rows a source has turned away as late, and as bad."""
     checkpoints: tuple[Checkpoint, ...] = ()
+    """The last few checkpoints that it has stored."""
     segments: dict[str, tuple[Segment, ...]] = {}
+    """The durable segments of its output streams."""
     corrupt: tuple[str, ...] = ()
     """Objects of the store that could not be read."""
     error: str = ""
+    """Why it has failed, or is behind."""
     flushed: dict[str, int] = {}
     """For each of its streams the first row of the last segment whose write has ended."""
     kept: int = 0
-    """The last `Orders.checkpoint` since when a checkpoint of it was stored, or nothing changed."""
+    """The last `Orders.checkpoint` that it has done: a checkpoint was stored since, or nothing had
+    changed."""
     log_end: ObjectRef | None = None
-    """Of a source, the last record of its log that it knows of."""
+    """For a source, the last record of its log that it knows of."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A host to the manager. `session` is new each time a host begins anew."""
+    """What a host tells the manager: its whole state."""
 
     session: str
+    """The name of the host, which is new each time it begins anew."""
     number: int
+    """Grows with every report of the session."""
     epoch: int
-    """The largest epoch that it had orders of."""
+    """The largest epoch that the host had orders of."""
     address: str
+    """Where other hosts can read its streams."""
     slot: int
+    """Which of the job's hosts it is: a number that stays when it begins anew."""
     pid: int
     machine: str
+    """Its process, and the name of the machine, for onlookers."""
     vertices: tuple[VertexReport, ...] = ()
     trouble: str = ""
     """What keeps the host from going on, a store out of reach say."""
     step: Step | None = None
-    """What it is at while this is sent; None: nothing that takes long."""
+    """The step that the host is at while this is sent; None: none that takes long."""
     deaths: tuple[Death, ...] = ()
-    """Of hosts that were here before; see `poison.py`."""
+    """The deaths of hosts that ran in this slot before; see `poison.py`."""
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """A sign of life from beside a host that cannot give one itself: its process is there, and
-    at this step."""
+    """A sign of life that another process sends for a host that cannot send one itself: the host's
+    process is there, and is at this step."""
 
     session: str
     step: Step
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where an instance that writes a stream can be reached."""
+class ServedBy(msgspec.Struct, frozen=True):
+    """Names an instance that serves a stream: the session of its host, the host's address, and its
+    incarnation."""
 
     session: str
     address: str
@@ -105,42 +128,52 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class VertexOrder(msgspec.Struct, frozen=True):
-    """Run this instance."""
+    """Tells a host to run this instance."""
 
     vertex: str
     incarnation: int
     restart: Checkpoint | None
+    """The checkpoint that it begins from; None: it begins at the beginning."""
     writes_log: bool
+    """Whether it writes the segments of its streams: one instance of each vertex does."""
     takes_checkpoints: bool
+    """Whether it takes checkpoints: one instance of each vertex does."""
     segments: dict[str, tuple[Segment, ...]]
     """The durable part of its output streams."""
     collect: dict[str, int]
-    """For each of them, the number below which nobody will ask."""
-    inputs: dict[str, tuple[Place, ...]]
-    """For each input stream who serves it, the best first."""
+    """For each output stream the number below which nobody will ask for rows."""
+    inputs: dict[str, tuple[ServedBy, ...]]
+    """For each input stream the instances that serve it, the one to try first in front."""
     floors: dict[str, int]
-    """For each input stream the number below which rows are gone: a copy that still needs some
-    has fallen behind the one that takes checkpoints."""
+    """For each input stream the number below which rows are gone. An instance that still needs such
+    rows has fallen behind the instance of its vertex that takes checkpoints."""
     log_end: ObjectRef | None = None
-    """Of a source, the last record of its log that anybody knows of: up to it all must be there."""
+    """For a source, the last record of its log that the manager knows of: all records up to it must
+    be there."""
     pieces: int = 0
-    """Run it with so many rows at a time, for it may be poisoned; 0: as many as there are."""
+    """How many rows it is to process at a time, because it may be poisoned; 0: as many as there
+    are."""
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """The manager to a host: all that it shall run."""
+    """What the manager tells a host: all that it is to run."""
 
     epoch: int
+    """The epoch of the manager."""
     number: int
+    """Grows with all orders of the epoch."""
     session: str
+    """The host that is meant."""
     vertices: tuple[VertexOrder, ...] = ()
+    """The instances that it is to run, and no others."""
     checkpoint: int = 0
-    """Take a checkpoint of every vertex when this number grows."""
+    """When this number grows, a checkpoint of every instance is to be taken."""
     stop: bool = False
-    """Begin anew: the manager counts this session as lost, or the job is over."""
+    """The host is to begin anew: the manager counts this session as lost, or the job is over."""
     over: bool = False
+    """Whether the job is over."""
     record: int = -1
-    """The number of the newest record that is durable."""
+    """The number of the manager's newest durable record."""
 
 
 decode_report = msgspec.msgpack.Decoder(Report).decode

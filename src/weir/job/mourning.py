@@ -1,9 +1,12 @@
-"""Deaths of hosts as the manager keeps them: which count against a vertex, and when the job ends.
+"""How the manager keeps the deaths of hosts: which count against a vertex, and when the job ends.
 
 Rules
-1. A death is mourned once, whichever manager hears of it, and however often.
-2. Deaths in a step are kept in the ledger until their vertex is cleared of them (`poison.py`).
-3. Deaths in no step, in short succession and with nothing stored in between, end the job too.
+1. A death counts once, however often the manager hears of it; one that is in the ledger, the next
+   manager does not count again.
+2. A death in a step of a vertex is kept in the ledger until the vertex is cleared of it
+   (`poison.py`).
+3. `RELAPSES` deaths in no step, each less than `RELAPSES_WITHIN` seconds after the one before and
+   with no checkpoint stored in between, end the job too.
 """
 
 from __future__ import annotations
@@ -15,26 +18,28 @@ from weir.job.poison import RELAPSES, Death, cleared, sentence, suspect, verdict
 from weir.job.watching import HostState
 
 RELAPSES_WITHIN = 60.0
-"""Deaths in no step that are further apart do not count together."""
+"""Seconds: deaths in no step that are further apart do not count together."""
 
 
 class Mourning:
-    """Keeps deaths by the module's rules. Whatever ends the job is said by a sentence; else it is
-    empty."""
+    """Keeps deaths by the module's rules. A method that returns a text returns why the job ends, or
+    an empty text if it goes on."""
 
     def __init__(self, ledger: Ledger, titles: Mapping[str, str], deaths: int) -> None:
         self._ledger, self._titles, self._deaths = ledger, titles, deaths
         self._mourned = {s.death.session for known in ledger.suspects.values() for s in known}
+        """The sessions of hosts whose deaths have counted."""
         self._idle: list[float] = []
+        """When the last deaths in no step were heard of, in short succession."""
 
     def is_news(self, death: Death) -> bool:
-        """Whether this death was not mourned yet; from now on it is."""
+        """Say whether this death has not counted yet; from now on it has."""
         is_new = death.session not in self._mourned
         self._mourned.add(death.session)
         return is_new
 
     def blame(self, vertex: str, death: Death) -> str:
-        """It died in a step of this vertex."""
+        """Count a death in a step of this vertex against the vertex."""
         checkpoints = self._ledger.checkpoints.get(vertex, ())
         number = checkpoints[-1].number if checkpoints else -1
         known = suspect(self._ledger.suspects.get(vertex, ()), death, number)
@@ -43,7 +48,7 @@ class Mourning:
         return sentence(found, self._titles) if found else ""
 
     def note_idle(self, death: Death, now: float) -> str:
-        """It died in no step. That happens; but not again and again."""
+        """Count a death in no step: one may happen, many in short succession end the job."""
         recent = self._idle and now - self._idle[-1] < RELAPSES_WITHIN
         self._idle = [*self._idle, now] if recent else [now]
         if len(self._idle) < RELAPSES:
@@ -55,7 +60,8 @@ class Mourning:
         )
 
     def clear(self, vertex: str, before: tuple[int, ...] | None) -> None:
-        """The vertex has stored a checkpoint, behind one at these positions."""
+        """Clear a vertex of deaths, as far as its new checkpoint allows. `before` are the input
+        positions of the checkpoint before that one, if there was one."""
         self._idle = []
         known = self._ledger.suspects.pop(vertex, ())
         left = cleared(known, self._ledger.checkpoints[vertex][-1].inputs, before)
@@ -63,7 +69,7 @@ class Mourning:
             self._ledger.suspects[vertex] = left
 
     def overdue(self, hosts: Iterable[HostState], limit: float) -> str:
-        """A step that has taken longer than so many seconds."""
+        """Find a step that has taken longer than `limit` seconds: it ends the job."""
         for step in (host.step for host in hosts):
             if step is not None and step.phase == "step" and step.seconds > limit:
                 title = self._titles.get(step.vertex, "")

@@ -1,13 +1,14 @@
-"""Where instances of vertices run, from where they may restart, and what hosts are told of them.
+"""Placements: on which host each instance of a vertex runs, and what hosts are told of it.
 
 Rules
-1. Every vertex has as many instances as its strategy says, each on a host of its own; a copy for
-   which there is no host waits.
-2. An instance whose host is lost is placed anew, and so are those of vertices that its strategy
-   says are set back; no other instance is touched.
-3. Of the copies that run, the first writes the log and the last takes checkpoints.
-4. An instance goes to the host with the least to do, as a new incarnation. Incarnations only grow,
-   from one manager to the next too.
+1. Every vertex has as many instances as its strategy says, each on a host of its own; an instance
+   for which there is no host waits.
+2. An instance whose host is lost is placed anew, and so are the instances of vertices that its
+   strategy says are set back; no other instance is touched.
+3. Of the instances of a vertex that run, the first writes the segments of its streams and the last
+   takes checkpoints.
+4. An instance goes to the host with the fewest instances, as a new incarnation. Incarnations only
+   grow, also from one manager to the next.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from weir.job.ledger import Ledger
-from weir.job.messages import Checkpoint, Place, VertexOrder, VertexReport
+from weir.job.messages import Checkpoint, ServedBy, VertexOrder, VertexReport
 from weir.job.poison import pieces_for
 from weir.job.sweeping import EPOCH_BITS
 from weir.job.watching import HostState
@@ -26,26 +27,34 @@ from weir.reliable.strategies import Strategy
 from weir.runtime.topology import Topology
 
 RATE_OVER = 1.0
+"""Seconds over which the events of an instance are counted."""
 
 
 @dataclass(slots=True)
 class Placement:
-    """An instance: where, which, and what was last heard of it."""
+    """Says where an instance runs, and what was last reported of it."""
 
     vertex: str
     copy: int
+    """Which of the vertex's instances it is, from 0 on; it stays when the instance is replaced."""
     incarnation: int = 0
+    """The number of the instance; each that replaces it has a larger one."""
     session: str | None = None
+    """The host that runs it; None: no host does."""
     restart: Checkpoint | None = None
+    """The checkpoint that it began from; None: it began at the beginning."""
     report: VertexReport | None = None
+    """Its last report, if there was one."""
     fallen_at: float | None = None
-    """When its predecessor was found lost."""
+    """When its predecessor was lost or given up; None once it runs."""
     rate: float = 0.0
     """Events a second, of late."""
     rated_at: float = 0.0
     rated_events: int = 0
+    """When the rate was computed last, and how many events there were then."""
 
     def rate_until(self, events: int, now: float) -> None:
+        """Compute the rate anew, if it is old enough."""
         passed = now - self.rated_at
         if events < self.rated_events or self.rated_at == 0.0:
             self.rated_at, self.rated_events = now, events
@@ -55,7 +64,7 @@ class Placement:
 
 
 class Placements:
-    """The instances of a job, by the module's rules."""
+    """Keeps the placements of a job's instances, by the module's rules."""
 
     def __init__(
         self, topology: Topology, strategies: Mapping[str, Strategy], ledger: Ledger
@@ -66,9 +75,10 @@ class Placements:
             for spec in topology.order
         }
         self.all = [placement for copies in self._copies.values() for placement in copies]
-        """The instances, those that write before those that read."""
+        """The placements of all instances, writers before readers."""
 
     def on(self, session: str) -> list[Placement]:
+        """List the instances that a host runs."""
         return [p for p in self.all if p.session == session]
 
     @property
@@ -82,7 +92,7 @@ class Placements:
         return {p.incarnation: p.report for p in self.all if p.session is not None}
 
     def vertices_that(self, is_so: Callable[[VertexReport], bool]) -> set[str]:
-        """The vertices of which an instance reports this."""
+        """Find the vertices of which an instance has reported this."""
         return {p.vertex for p in self.all if p.report is not None and is_so(p.report)}
 
     @property
@@ -97,7 +107,7 @@ class Placements:
         hosts: Mapping[str, HostState],
         load: Counter[str | None],
     ) -> bool:
-        """Give an instance to a host, and count it in `load`; whether there is a host for it."""
+        """Give an instance to a host, and count it in `load`; False if there is no host for it."""
         session = host_for(self._copies[placement.vertex], load, hosts)
         if session is None:
             return False
@@ -109,7 +119,7 @@ class Placements:
         return True
 
     def unplace(self, placement: Placement, now: float) -> None:
-        """Take an instance from its host: it is lost there, or has to begin again."""
+        """Take an instance from its host, because it is lost or has to begin again."""
         placement.session, placement.report = None, None
         placement.fallen_at = now
         counts = self._ledger.recoveries
@@ -117,7 +127,7 @@ class Placements:
 
     def lose(self, session: str, now: float) -> list[tuple[str, str]]:
         """Take all instances from a host that is lost, and from other hosts those that the loss
-        sets back; what to tell of which vertex."""
+        sets back; return a line of the story for each, with its vertex."""
         told: list[tuple[str, str]] = []
         for placement in self.on(session):
             vertex = placement.vertex
@@ -140,7 +150,8 @@ class Placements:
     def orders(
         self, session: str, hosts: Mapping[str, HostState], collected: Mapping[str, int]
     ) -> tuple[VertexOrder, ...]:
-        """Tell a host all that it shall run; rows that are `collected` nobody will ask for."""
+        """Make the orders of a host: all instances that it is to run. `collected` has, for each
+        stream, the number below which nobody will ask for rows."""
         return tuple(self._order(p, hosts, collected) for p in self.on(session))
 
     def _order(
@@ -156,15 +167,15 @@ class Placements:
             takes_checkpoints=placement is copies[-1],
             segments={s: ledger.segments.get(s, ()) for s in spec.outputs},
             collect={s: collected.get(s, 0) for s in spec.outputs},
-            inputs={s: self._places(s, hosts) for s in spec.inputs},
+            inputs={s: self._served_by(s, hosts) for s in spec.inputs},
             floors={s: collected.get(s, 0) for s in spec.inputs},
             log_end=ledger.logs.get(placement.vertex),
             pieces=pieces_for(ledger.suspects.get(placement.vertex, ())),
         )
 
-    def _places(self, stream: str, hosts: Mapping[str, HostState]) -> tuple[Place, ...]:
+    def _served_by(self, stream: str, hosts: Mapping[str, HostState]) -> tuple[ServedBy, ...]:
         return tuple(
-            Place(p.session, hosts[p.session].report.address, p.incarnation)
+            ServedBy(p.session, hosts[p.session].report.address, p.incarnation)
             for p in self._copies[self._topology.writer_of(stream).id]
             if p.session is not None and p.session in hosts
         )
@@ -173,16 +184,16 @@ class Placements:
 def host_for(
     copies: Iterable[Placement], load: Mapping[str | None, int], hosts: Mapping[str, HostState]
 ) -> str | None:
-    """The host with the least to do that has none of these copies, if there is one."""
+    """Find the host with the fewest instances that runs none of these; None if there is none."""
     taken = {p.session for p in copies}
     free = [s for s in hosts if s not in taken]
     return min(free, key=lambda s: (load.get(s, 0), hosts[s].report.slot, s), default=None)
 
 
 def gap_before(vertex: str, restart: Checkpoint | None, topology: Topology, ledger: Ledger) -> str:
-    """Why this vertex cannot go on from there; empty if it can."""
-    for place, stream in enumerate(topology.vertices[vertex].inputs):
-        start = restart.needs[place] if restart is not None else 0
+    """Say why a vertex cannot restart from this checkpoint; empty if it can."""
+    for input, stream in enumerate(topology.vertices[vertex].inputs):
+        start = restart.needs[input] if restart is not None else 0
         kept = ledger.collected.get(stream, 0)
         if start < kept:
             return (
@@ -200,6 +211,7 @@ def gap_before(vertex: str, restart: Checkpoint | None, topology: Topology, ledg
 
 
 def log_is_ahead(placement: Placement, ledger: Ledger) -> bool:
-    """Whether records were collected that this instance began from: if not, they are lost."""
+    """Say whether records of its log were collected that this instance still needed. If they were
+    not collected, and are gone, the store has lost them."""
     began = placement.restart.log if placement.restart is not None else 0
     return ledger.collected.get(ingress_log(placement.vertex), 0) > began

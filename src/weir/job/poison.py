@@ -4,19 +4,20 @@ A function of the user (or a library below a kernel) may exit, crash or take all
 row. Its host dies, another one takes over, comes to the same row, and dies.
 
 Rules
-1. A host notes what it is at right before it does it (`Notes`), where its own death cannot erase
-   it. Whoever looks after the host finds the note (`Death`), and the next host reports it. A death
-   that nobody can tell of (a machine is lost) is nobody's fault.
-2. A death in a step is laid to the vertex that was in it and to the rows that it was given:
-   vertices that shared the host are not blamed. A death in no step is laid to nobody.
-3. Steps are cut otherwise each time, and large: three kills from outside may well hit the same
-   large step. So the vertex is run again in smaller pieces (`pieces_for`), down to a single row,
-   or to one event time of rows that waited for a claim. Only deaths in pieces of one count, and
-   only with those at the same row or time (`same_place`).
-4. With the `deaths`-th at one place the job ends. So it does when a vertex died `RELAPSES` times
-   and got no further, whatever rows it was at.
-5. A vertex is cleared of a death when it has stored a checkpoint from behind the place; or several
-   checkpoints, each ahead of the one before, whatever it died of.
+1. A host notes what it is about to do (`Notes`), where its own death cannot erase the note. The
+   process that watches over the host reads the note when the host has died (`Death`), and the next
+   host reports it. A death that nobody can report (a whole machine is lost) counts against nobody.
+2. A death in a step counts against the vertex whose step it was, and against the rows that the
+   vertex was given, but not against other vertices on the host. A death in no step counts against
+   no vertex.
+3. Steps are large, and each time they are cut otherwise: three kills from outside may well hit the
+   same large step. So the vertex is run again with fewer rows at a time (`pieces_for`), down to a
+   single row, or to a single event time of rows that waited for a claim. Only deaths in such pieces
+   of one count, and only together with those at the same row or time (`at_same_rows`).
+4. The job ends with the `deaths`-th death at the same row or time. It also ends when a vertex has
+   died `RELAPSES` times without storing another checkpoint, whatever rows it was at.
+5. A vertex is cleared of a death when it has stored a checkpoint from behind those rows; or
+   `CLEARED_BY` checkpoints, each ahead of the one before, whatever it died of.
 """
 
 from __future__ import annotations
@@ -31,38 +32,43 @@ from weir.kernels.expressions.evaluation import shown_value
 from weir.reliable.vertex import RowSpan
 
 PIECES = 256
-"""Rows that a vertex died at are run in so many pieces next time."""
+"""Into so many pieces the rows are cut, next time, that a vertex died at."""
 RELAPSES = 20
+"""So many deaths without progress end the job; see rule 4."""
 CLEARED_BY = 3
-"""So many checkpoints; see rule 5."""
+"""So many checkpoints clear a vertex; see rule 5."""
 _NAMED = 3
+"""So many different causes a message names."""
 _SHOWN = 200
+"""So many characters of a row a message shows."""
 
 Phase: TypeAlias = Literal["step", "load", "snapshot"]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What a host is at: a step of a vertex over some rows; loading it, or its snapshot."""
+    """Says what a host is doing: a step of a vertex over some rows, or loading or saving its
+    state."""
 
     vertex: str
     phase: Phase = "step"
-    place: int = 0
+    input: int = msgspec.field(default=0, name="place")
+    """As in its `RowSpan`; stored records call it `place`."""
     first: int = 0
     end: int = 0
     claims: bool = False
     since: int = START
     until: int = START
-    """As in its `RowSpan`; nothing before it got any rows."""
+    """The rows and the claim that the vertex was last given, as in its `RowSpan`."""
     pieces: int = 0
-    """So many rows it is given at a time; 0: all that there are."""
+    """How many rows the vertex is given at a time; 0: all that there are."""
     sample: str = ""
-    """The row, if it is one, and if they are given one at a time."""
+    """The values of the row, if rows are given one at a time."""
     seconds: float = 0.0
-    """How long it has been at it."""
+    """How long the host has been doing this."""
 
     @property
     def has_rows(self) -> bool:
-        """Whether it is a step that has got any rows or claims so far."""
+        """Whether this is a step in which the vertex was given rows or a claim."""
         return self.phase == "step" and (self.end > self.first or self.claims)
 
     @property
@@ -73,21 +79,22 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def rows(self) -> str:
+        """At which rows the vertex was, as messages say it."""
         if self.phase != "step":
             return f"while its state was {'loaded' if self.phase == 'load' else 'saved'}"
         if not self.has_rows:
             return "in a step that had no rows yet"
         if self.end - self.first > 1:
-            return f"at rows {self.first} to {self.end - 1} of input {self.place}"
+            return f"at rows {self.first} to {self.end - 1} of input {self.input}"
         if self.end > self.first:
-            return f"at row {self.first} of input {self.place}"
+            return f"at row {self.first} of input {self.input}"
         if self.until == OPEN:
             return "with the rows that waited for the end of its inputs"
         return f"with the rows that waited for event time {self.until}"
 
 
 class Death(msgspec.Struct, frozen=True):
-    """A host that died: its session, what it was at, and what is known of the cause."""
+    """Tells of a host that died: its session, what it was doing, and what is known of the cause."""
 
     session: str
     step: Step | None
@@ -95,16 +102,17 @@ class Death(msgspec.Struct, frozen=True):
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A death that its vertex was not cleared of, with the number of the vertex's last checkpoint
-    then, and how many that were ahead of it came since."""
+    """A death that counts against a vertex, because the vertex was not cleared of it yet."""
 
     death: Death
     checkpoint: int
+    """The number of the vertex's last checkpoint when its host died; -1: it had none."""
     since: int = 0
+    """How many checkpoints, each ahead of the one before, the vertex has stored since."""
 
 
 class Notes(Protocol):
-    """Where a host notes what it is at; see the first rule."""
+    """Takes the notes of a host on what it is doing; see rule 1."""
 
     def begin(self, vertex: str, phase: Phase, pieces: int) -> None: ...
     def see(self, span: RowSpan, rows: Batch) -> None: ...
@@ -112,7 +120,7 @@ class Notes(Protocol):
 
 
 class MemoryNotes:
-    """Notes of a host that is part of a larger world, which can look at them at any time."""
+    """Keeps the notes of a host in its own memory, for tests and the simulator."""
 
     def __init__(self) -> None:
         self.step: Step | None = None
@@ -124,7 +132,7 @@ class MemoryNotes:
         assert self.step is not None
         shown = sample(rows) if self.step.pieces == 1 else ""
         self.step = Step(
-            self.step.vertex, "step", span.place, span.first, span.end, span.claims,
+            self.step.vertex, "step", span.input, span.first, span.end, span.claims,
             span.since, span.until, self.step.pieces, shown,
         )  # fmt: skip
 
@@ -133,7 +141,7 @@ class MemoryNotes:
 
 
 def sample(rows: Batch) -> str:
-    """The values of a single row, as far as they are short."""
+    """Write the values of a single row, cut off where that gets long; empty for several rows."""
     if len(rows) != 1:
         return ""
     values = ", ".join(repr(shown_value(column[0])) for column in rows.columns)
@@ -143,24 +151,24 @@ def sample(rows: Batch) -> str:
 # --- which deaths belong together ----------------------------------------------------------------
 
 
-def same_place(one: Step, other: Step) -> bool:
-    """Whether two deaths in pieces of one were at the same: a row, or (in another order of the
-    inputs it may be another one's claim) an event time that rows waited for.
+def at_same_rows(one: Step, other: Step) -> bool:
+    """Say whether two deaths in pieces of one were at the same row, or at the same event time that
+    rows waited for (whichever input's claim let them go: that depends on the inputs' order).
 
     >>> row = Step("1.0", first=6, end=7)
-    >>> same_place(row, row), same_place(row, Step("1.0", first=7, end=8))
+    >>> at_same_rows(row, row), at_same_rows(row, Step("1.0", first=7, end=8))
     (True, False)
     """
     if one.phase != "step" or other.phase != "step":
         return one.phase == other.phase
     if one.claims and other.claims and one.since < one.until and other.since < other.until:
         return max(one.since, other.since) < min(one.until, other.until)
-    mine, others = ((s.place, s.first, s.end, s.claims) for s in (one, other))
+    mine, others = ((s.input, s.first, s.end, s.claims) for s in (one, other))
     return mine == others
 
 
 def pieces_for(suspects: Iterable[Suspect]) -> int:
-    """With how many rows at a time the vertex is to be run; 0: as many as there are."""
+    """Say how many rows at a time a vertex is to be given; 0: as many as there are."""
     steps = [s.death.step for s in suspects if s.death.step is not None]
     sizes = [max(1, (s.end - s.first) // PIECES) for s in steps if s.has_rows]
     return min(sizes, default=0)
@@ -170,15 +178,15 @@ def pieces_for(suspects: Iterable[Suspect]) -> int:
 
 
 def suspect(suspects: Sequence[Suspect], death: Death, checkpoint: int) -> tuple[Suspect, ...]:
-    """Those of a vertex after another death of it."""
+    """Add a death to those that count against a vertex, whose last checkpoint has this number."""
     return (*suspects, Suspect(death, checkpoint))[-2 * RELAPSES :]
 
 
 def cleared(
     suspects: Sequence[Suspect], inputs: Sequence[int], before: Sequence[int] | None
 ) -> tuple[Suspect, ...]:
-    """Those that are left when the vertex has stored a checkpoint at these input positions; those
-    of the checkpoint before it, if there was one."""
+    """List the deaths that still count against a vertex that has stored a checkpoint at these input
+    positions. `before` are those of the checkpoint before that one, if there was one."""
     ahead = before is None or sum(inputs) > sum(before)
     counted = (
         msgspec.structs.replace(s, since=s.since + 1) if ahead else s
@@ -188,16 +196,17 @@ def cleared(
 
 
 def _is_behind(one: Suspect, inputs: Sequence[int]) -> bool:
+    """Say whether these input positions are past the rows of a death."""
     step = one.death.step
-    if step is None or step.phase != "step" or step.place >= len(inputs):
+    if step is None or step.phase != "step" or step.input >= len(inputs):
         return False
-    reached = inputs[step.place]
-    # A checkpoint at the very position may be from before the claim.
+    reached = inputs[step.input]
+    # A checkpoint at that very position may have been taken before the claim.
     return reached > step.end if step.claims else reached >= step.end
 
 
 def verdict(suspects: Sequence[Suspect], deaths: int) -> tuple[Suspect, ...]:
-    """The deaths for which the job ends, the last one included; none if it goes on."""
+    """Find the deaths because of which the job ends, the last one included; none if it goes on."""
     last = suspects[-1]
     step = last.death.step
     assert step is not None
@@ -211,11 +220,11 @@ def verdict(suspects: Sequence[Suspect], deaths: int) -> tuple[Suspect, ...]:
 
 def _counts_with(one: Suspect, step: Step) -> bool:
     other = one.death.step
-    return other is not None and other.is_narrow and same_place(other, step)
+    return other is not None and other.is_narrow and at_same_rows(other, step)
 
 
 def sentence(found: Sequence[Suspect], titles: Mapping[str, str]) -> str:
-    """Why the job ends."""
+    """Write the message that says because of which deaths the job ends."""
     step = found[-1].death.step
     assert step is not None
     title = titles.get(step.vertex, "")

@@ -1,15 +1,15 @@
-"""The manager's records on their way to the store, one after the other.
+"""How the manager's records get into the store, one after the other.
 
 Rules
-1. Records are numbered, and each is made once: a manager that finds another's record under the next
-   number is no longer the manager, and stops (fencing). What lies there and is no record is left,
-   and the number after it is tried.
-2. One record is under way at a time. If nothing is heard of it, it is written again; if it is there
-   already, it is read: it may be this manager's own.
-3. What a record no longer refers to is deleted when the record is durable, and no earlier do hosts
-   forget rows (`collected`).
-4. A manager that cannot write its record for `trouble_limit` seconds stops without one: it may not
-   be the manager any more. One that is about to end with an error does not wait for so long.
+1. Records are numbered, and each number can be written only once. A manager that finds a record of
+   another manager under its next number is no longer the manager, and stops (fencing). If something
+   lies there that is no record, the keeper leaves it and takes the number after it.
+2. One record is under way at a time. If writing it fails, it is written again. If there is an
+   object of that name already, that is read: it may be this very record.
+3. When a record is durable, the objects that it no longer refers to are deleted, and hosts may
+   forget rows (`collected`); not earlier.
+4. A manager that cannot write its record for `trouble_limit` seconds stops without one: another may
+   have taken over. A manager that is about to end with an error stops when the write fails twice.
 """
 
 from __future__ import annotations
@@ -29,15 +29,21 @@ TAKEN_OVER = "another job manager has taken over this store; this one stops"
 
 @dataclass(slots=True)
 class _Record:
-    """A record on its way, and what is garbage once it is durable."""
+    """A record that is being written."""
 
     key: str
     garbage: tuple[str, ...]
+    """The objects to delete once it is durable."""
     collected: Mapping[str, int]
+    """What it says is collected; see `Ledger.collected`."""
     names: frozenset[str]
+    """The objects that it refers to."""
     put: Put = field(repr=False)
+    """The command that writes it."""
     again_at: float | None = None
+    """When to write it again, if writing it has failed."""
     failing_since: float | None = None
+    """When writing it failed for the first time."""
 
 
 class RecordKeeper:
@@ -52,8 +58,8 @@ class RecordKeeper:
         collect: Callable[[], tuple[str, ...]],
         tell: Callable[[str, float], None],
     ) -> None:
-        """`collect` takes what nobody needs out of the ledger, and names its objects; `tell` adds
-        a line to the job's story."""
+        """`collect` removes from the ledger what nobody needs, and returns the objects to delete;
+        `tell` adds a line to the job's story."""
         self._ledger, self._settings = ledger, settings
         self._collect, self._tell = collect, tell
         self.changed = True
@@ -67,8 +73,11 @@ class RecordKeeper:
         self.number = ledger.number
         """The number of the last durable record."""
         self._names = ledger.names
+        """The objects that the last durable record refers to."""
         self._written_at = now
+        """When the last record was begun."""
         self._writing: _Record | None = None
+        """The record under way."""
 
     @property
     def settled(self) -> bool:
@@ -77,12 +86,12 @@ class RecordKeeper:
 
     @property
     def named(self) -> frozenset[str]:
-        """What the last durable record relies on, and what the next one will."""
+        """The objects that the last durable record refers to, or that the next one will."""
         coming = self._writing.names if self._writing is not None else frozenset[str]()
         return self._names | coming | self._ledger.names
 
     def write(self, now: float, *, hurry: bool) -> list[ManagerCommand]:
-        """Begin a record if one is due, or repeat the one that failed."""
+        """Begin a record if one is due (in a `hurry` sooner), or repeat the write that failed."""
         writing = self._writing
         if writing is not None:
             if writing.again_at is None or now < writing.again_at:
@@ -120,14 +129,14 @@ class RecordKeeper:
         return [hint, Delete(written.garbage)] if written.garbage else [hint]
 
     def loaded(self, key: str, body: bytes | None, now: float) -> list[ManagerCommand]:
-        """Decide whose record it is that lies under the number of the one under way."""
+        """Take in what lies under the number of the record under way, and decide whose it is."""
         written = self._writing
         if written is None or key != written.key:
             return []
         if body == written.put.encode():
             return self.stored(key, now)
         if body is None:
-            return [written.put]  # it was lost since
+            return [written.put]  # it is gone again
         if _is_record(key, body):
             self.stops = TAKEN_OVER
             return []
@@ -135,8 +144,8 @@ class RecordKeeper:
         return [self._begin(written.garbage)]
 
     def failed(self, key: str, why: str, now: float, ending: str) -> None:
-        """Take in that an object could not be written or read; it is tried again, or the manager
-        stops. `ending` is the error that the job ends with, if it does."""
+        """Take in that an object could not be written or read. If it is the record it is written
+        again, or the manager stops. `ending` is the error that the job ends with, if it does."""
         writing = self._writing
         if writing is None or key != writing.key:
             return  # anything else is for the next sweep

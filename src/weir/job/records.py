@@ -1,12 +1,13 @@
-"""The manager's records in a store: finding the last one.
+"""How the manager's last record is found in a store.
 
 Rules
-1. Records are made once each, in order of number; the largest counts. A hint says where to begin to
-   look; it is written after its record, so it may be behind, never ahead.
-2. Records far behind the last are deleted (`sweeping.py`), the oldest first. So a hint that is
-   older than them helps nobody, and what is listed is tried too.
-3. A record that the hint or a commit knows of and that is not there, or not whole, is lost: that is
-   an error, never a job that begins anew or goes back. One that nothing knows of was never written.
+1. Each number of a record is written once, in order; the largest counts. A hint says at which
+   number to begin to look. It is written after its record, so it may be behind, never ahead.
+2. Records far behind the last are deleted (`sweeping.py`), the oldest first. So a hint may be older
+   than all records that are left; therefore the numbers that the store lists are tried too.
+3. If the hint or a commit names a record that is missing or damaged, that record is lost, which is
+   an error: the job must neither begin anew nor go back. A damaged record that nothing names counts
+   as never written.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ _MEND = (
 
 
 def encode_hint(number: int) -> bytes:
+    """Encode the hint that names this record."""
     return encode_record(LATEST_RECORD, number)
 
 
 def read_hint(store: Store) -> int | None:
-    """The number that the hint names; one that was torn is no hint."""
+    """Read the number that the hint names; None if there is no hint, or if it is damaged."""
     body = store.get(LATEST_RECORD)
     try:
         return None if body is None else decode_record(LATEST_RECORD, body, _hint_decoder)
@@ -52,7 +54,7 @@ def read_hint(store: Store) -> int | None:
 
 
 def last_record(store: Store) -> Ledger | None:
-    """The ledger of the last record; None where there never was one."""
+    """Read the ledger of the last record; None where there never was one."""
     hint = read_hint(store)
     listed = {number_of(k) for k in store.list("records/") if k != LATEST_RECORD and is_known(k)}
     found: Ledger | None = None
@@ -74,7 +76,7 @@ def last_record(store: Store) -> Ledger | None:
 
 
 def _decoded(number: int, body: bytes) -> Ledger | None:
-    """What a record says; None when it is damaged."""
+    """Decode a record; None when it is damaged."""
     try:
         return decode_ledger(record_key(number), body)
     except SnapshotCorrupt:
@@ -82,8 +84,8 @@ def _decoded(number: int, body: bytes) -> Ledger | None:
 
 
 def job_ledger(store: Store, job: JobRecord, *, thorough: bool = True) -> Ledger | None:
-    """The last record of this job; None where none was made. Whether a commit is ahead of it is
-    looked at too, but for one who has just done that (`thorough`)."""
+    """Read the last record of this job; None where none was made. If `thorough`, check too that no
+    commit was made under a later record."""
     ledger = known_record(store, len(job.outputs)) if thorough else last_record(store)
     if ledger is not None and ledger.token != job.token:
         raise RunError("the store holds records of another job than the one it says it is for")
@@ -91,7 +93,8 @@ def job_ledger(store: Store, job: JobRecord, *, thorough: bool = True) -> Ledger
 
 
 def known_record(store: Store, outputs: int) -> Ledger | None:
-    """The last record, which no commit of a job with so many outputs may be ahead of."""
+    """Read the last record, and check that no commit of the job's outputs (so many there are) was
+    made under a later one."""
     ledger = last_record(store)
     for commit in _last_commits(store, outputs):
         if commit.record > _number(ledger):
@@ -109,7 +112,7 @@ def _number(ledger: Ledger | None) -> int:
 
 
 def _last_commits(store: Store, outputs: int) -> list[Commit]:
-    """The last whole commit of each output."""
+    """Read the last whole commit of each output."""
     listed = store.list("commits/")
     found = []
     for sink in (f"sink.{number}" for number in range(outputs)):
@@ -126,8 +129,8 @@ def _last_commits(store: Store, outputs: int) -> list[Commit]:
 
 
 def check_commits(store: Store, ledger: Ledger) -> None:
-    """A look whether all commits up to those that the record refers to are there, so that a job
-    does not go on for hours before it turns out that outputs are lost. Readers check them all."""
+    """Check that all commits are there, up to those that the record refers to, so that a job does
+    not go on for hours before it turns out that outputs are lost. Readers check what they hold."""
     listed = set(store.list("commits/"))
     for sink, found in ledger.checkpoints.items():
         if not found or not found[-1].key.startswith("commits/"):
@@ -139,7 +142,7 @@ def check_commits(store: Store, ledger: Ledger) -> None:
 
 
 def sweep(store: Store, ledger: Ledger) -> tuple[str, ...]:
-    """All that is nobody's, once the job is over and no host writes any more."""
+    """List the objects that nothing refers to, once the job is over and no host writes any more."""
     listed = [key for prefix in EPHEMERAL for key in store.list(prefix)]
     found = unnamed(listed, ledger.names, {}, ledger.epoch)
     logs = [key for key in store.list("ingress/") if is_known(key)]

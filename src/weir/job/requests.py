@@ -1,10 +1,11 @@
-"""What a host has asked of the store, and who waits for the answer.
+"""The requests of a host to the store, and who waits for each answer.
 
 Rules
-1. Of all that would write an object of one name, one is under way at a time, and so for reads:
-   the answers name the object alone, so none may be taken for another's. The rest wait in turn.
-2. An answer goes to whoever asked, if that is still there.
-3. What failed is asked again after a while, unless nobody wants it any more.
+1. Of several writes of one object, only one is under way at a time, and the rest wait in turn; so
+   it is with reads. For an answer names the object alone, and must not be taken for the answer to
+   another request.
+2. An answer goes to whoever asked, if that instance or stream is still there.
+3. A request that failed is repeated after a while, unless nobody wants the answer any more.
 """
 
 from __future__ import annotations
@@ -21,39 +22,44 @@ RETRY_AFTER = 0.2
 
 Owner = TypeVar("Owner")
 Line: TypeAlias = tuple[type[Put] | type[Get], str]
-"""Writes, or reads, of one name."""
+"""Requests that wait in turn: the writes, or the reads, of one object."""
 
 
 @dataclass(frozen=True, slots=True)
 class _OwnedCommand(Generic[Owner]):
+    """A request and whoever made it."""
+
     command: Put | Get
     owner: Owner
 
 
 class Requests(Generic[Owner]):
-    """The requests of a host that wait for an answer. What is to be handed to the store now is
-    left in `ready`."""
+    """Keeps the requests of a host that wait for an answer. The host takes from `ready` what is to
+    be sent to the store now."""
 
     def __init__(self, wanted: Callable[[Owner], bool]) -> None:
         """`wanted` says whether an owner is still there."""
         self._wanted = wanted
         self._lines: dict[Line, deque[_OwnedCommand[Owner]]] = {}
+        """The requests in turn; the first of each line is under way."""
         self._again: list[tuple[float, Line]] = []
+        """When to repeat the first request of a line, which has failed."""
         self.ready: list[Put | Get] = []
 
     def ask(self, command: Put | Get, owner: Owner) -> None:
+        """Add a request, which is sent as soon as it is its turn."""
         line = self._lines.setdefault((type(command), command.key), deque())
         line.append(_OwnedCommand(command, owner))
         if len(line) == 1:
             self.ready.append(command)
 
     def waits(self, command: Put | Get, owner: Owner) -> bool:
-        """Whether this owner has asked for this, and was not answered yet."""
+        """Say whether this owner has made this request, and was not answered yet."""
         line = self._lines.get((type(command), command.key), ())
         return any(request.owner is owner for request in line)
 
     def answered(self, kind: type[Put] | type[Get], key: str) -> Owner | None:
-        """An answer came: whose it is, if anybody's."""
+        """Take in that an answer came; return who asked for it, if anybody still wants it."""
         line = self._lines.get((kind, key))
         if line is None:
             return None
@@ -63,7 +69,7 @@ class Requests(Generic[Owner]):
         return owner if self._wanted(owner) else None
 
     def failed(self, kind: type[Put] | type[Get], key: str, now: float) -> bool:
-        """It could not be done now; whether it will be tried again."""
+        """Take in that a request failed; say whether it will be repeated."""
         if (kind, key) not in self._lines:
             return False
         if all(line != (kind, key) for _, line in self._again):
@@ -71,13 +77,14 @@ class Requests(Generic[Owner]):
         return True
 
     def retry(self, now: float) -> None:
-        """What failed long enough ago is ready again."""
+        """Repeat the requests that failed long enough ago."""
         due = [line for when, line in self._again if when <= now]
         self._again = [(when, line) for when, line in self._again if when > now]
         for line in due:
             self._next(line)
 
     def _next(self, key: Line) -> None:
+        """Send the first request of a line whose owner is still there."""
         line = self._lines[key]
         while line and not self._wanted(line[0].owner):
             line.popleft()

@@ -1,11 +1,11 @@
-"""One instance in a host: how it begins, and what of it goes to the store when.
+"""One instance in a host: how it begins, and what of it is written to the store, and when.
 
 Rules
-1. It begins from the checkpoint that it is ordered to. For sinks see `committing.py`.
-2. A checkpoint is taken when the vertex's strategy says so, when everybody is asked for one, and at
-   the end. It counts when the store has it. At most one is under way, and none before the instance
-   has caught up with the one it began from.
-3. Its streams go to the store in segments (`flushing.py`).
+1. An instance begins from the checkpoint that its order names. For sinks see `committing.py`.
+2. It takes a checkpoint when the vertex's strategy says so, when the manager asks all instances for
+   one, and at the end. The checkpoint counts when the store has it. At most one is under way, and
+   none before the instance has caught up with the one it began from.
+3. Its streams are written to the store in segments (`flushing.py`).
 4. Whatever may run the user's code is noted before it is done (`poison.py`).
 """
 
@@ -36,11 +36,11 @@ from weir.runtime.topology import VertexSpec
 _T = TypeVar("_T")
 
 KEPT_CHECKPOINTS = 3
-"""So many are reported; the manager has heard of older ones, or does without."""
+"""So many checkpoints are reported; the manager has heard of older ones, or does without them."""
 
 
 class Running:
-    """An instance of a source or of a vertex between streams, by the module's rules."""
+    """Runs an instance of a source, or of a vertex between streams, by the module's rules."""
 
     def __init__(
         self,
@@ -55,30 +55,42 @@ class Running:
         self._notes = notes
         self.spec, self.order = spec, order
         self.instance: Instance | None = None
+        """The instance, once it is made: of one with a checkpoint, when that is loaded."""
         self._source: SourceInstance | None = None
         """The instance, if it is a source."""
         self.status: Literal["loading", "running", "behind", "failed"] = "loading"
+        """See `VertexReport.status`."""
         self.asked = 0
-        """The last time that everybody was asked for a checkpoint; see `Orders.checkpoint`."""
+        """The last request for a checkpoint of all instances; see `Orders.checkpoint`."""
         self.record = -1
         """The newest durable record; see `Orders.record`."""
         self._kept = self._saving_for = 0
+        """The last such request that is done, and the one that the checkpoint under way is for."""
         self._strategy, self._make, self._settings = strategy, make, settings
         self._checkpoints: list[Checkpoint] = []
+        """The last checkpoints that this instance has stored."""
         self._number = order.restart.number if order.restart is not None else -1
+        """The number of the last checkpoint."""
         self._saved_at = now
+        """When the last checkpoint was begun."""
         self._saved: tuple[int, ...] | None = None
+        """The instance's marker at the last checkpoint that was stored, or that it began from."""
         self._saving_marker: tuple[int, ...] = ()
+        """The instance's marker at the checkpoint under way."""
         self._saving: Checkpoint | None = None
+        """The checkpoint under way."""
         self._flushing = Flushing(order.incarnation, settings)
         self._pulled = False
+        """Whether a source has asked for a chunk and not got it yet."""
         self._corrupt: list[str] = []
+        """Objects that could not be read."""
         self._error = ""
+        """Why the instance has failed, or is behind."""
 
     # --- beginning ---------------------------------------------------------------------------
 
     def begin(self) -> Sequence[Put | Get]:
-        """Ask for the checkpoint to begin from, or begin without one."""
+        """Ask the store for the checkpoint to begin from, or begin without one."""
         restart = self.order.restart
         if restart is not None:
             return [Get(restart.key)]
@@ -107,16 +119,19 @@ class Running:
         return []
 
     def spoil(self, key: str, error: Exception) -> None:
-        """An object is not what was written: the manager must find another way."""
+        """Fail because an object is not what was written; the manager finds another way to restart
+        the vertex."""
         self._corrupt.append(key)
         self.status, self._error = "failed", str(error)
 
     def fail(self, error: str) -> None:
+        """Fail with this error; the manager ends the job."""
         self.status, self._error = "failed", error
 
     def noted(self, phase: Phase, do: Callable[[], _T], otherwise: _T) -> _T:
-        """Do what may run the user's code, with a note of it. An error of Weir's fails the vertex;
-        whatever else is raised ends the host, and the note says where."""
+        """Note what is about to be done, then do it: it may run the user's code. A WeirError fails
+        the instance (and `otherwise` is returned); any other exception ends the host, and the note
+        says in which step."""
         self._notes.begin(self.spec.id, phase, self.order.pieces if phase == "step" else 0)
         try:
             done = do()
@@ -127,11 +142,12 @@ class Running:
         return done
 
     def fall_behind(self, why: str) -> None:
-        """What it still needs is gone: others are ahead, or the store has lost it."""
+        """Take in that rows or records that the instance needs are gone: another instance of the
+        vertex is ahead of it, or the store has lost them."""
         self.status, self._error = "behind", why
 
     def check_floors(self) -> None:
-        """Rows that this copy still needs may be gone; see `VertexOrder.floors`."""
+        """See whether rows that this instance still needs are gone; see `VertexOrder.floors`."""
         if self.instance is None or self.status != "running":
             return
         for cursor in self.instance.cursors:
@@ -142,7 +158,7 @@ class Running:
     # --- checkpoints -------------------------------------------------------------------------
 
     def keep(self, now: float) -> Sequence[Put | Get]:
-        """A checkpoint or a commit, if one is due."""
+        """Begin a checkpoint or a commit, if one is due."""
         if self.instance is None or self.status != "running" or not self.order.takes_checkpoints:
             return []
         if self._saving is not None or not self.instance.caught_up:
@@ -177,7 +193,8 @@ class Running:
         return [Put(key, lambda: encode_snapshot(key, snapshot))]
 
     def stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
-        """An object is in the store, by this reference; without one somebody else's is."""
+        """Take in that an object is in the store, by this reference; None: an object of that name
+        was there already."""
         return [] if self._flushing.stored(key, ref) else self._save_stored(key, ref)
 
     def _save_stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
@@ -194,7 +211,7 @@ class Running:
     # --- streams, sources --------------------------------------------------------------------
 
     def flush(self, now: float) -> Sequence[Put | Get]:
-        """Write segments that are large or old enough."""
+        """Write the segments that are large or old enough."""
         assert self.instance is not None
         return self._flushing.flush(self.instance.streams.values(), now)
 
@@ -239,6 +256,7 @@ class Running:
         return self.status if instance.caught_up or self.status != "running" else "loading"
 
     def report(self) -> VertexReport:
+        """Report the state of the instance."""
         instance = self.instance
         if instance is None or self.status == "loading":
             return VertexReport(

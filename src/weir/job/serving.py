@@ -1,9 +1,10 @@
-"""The streams of a host that other hosts read: each reader gets entries while it has credit.
+"""How a host serves its streams to other hosts: a subscriber gets entries while it has credit.
 
 Rules
-1. A stream that is not here, or whose rows from there on are collected, is not served: the
-   subscription ends, and the reader looks elsewhere.
-2. At most `send_buffer` bytes are under way to one subscriber; what has left makes room for more.
+1. If a stream is not on this host, or the rows that a subscriber asks for are collected, the host
+   ends the subscription, and the reader tries another host.
+2. At most about `send_buffer` bytes are under way to one subscriber; what has been sent makes room
+   for more.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from weir.reliable.log import LogStream, batch_bytes
 
 @dataclass(slots=True)
 class _Subscription:
+    """One subscriber: the stream that it reads, and the bytes that are under way to it."""
+
     stream: str
     under_way: int = 0
 
 
 class Subscribers:
-    """Who reads which stream of this host."""
+    """Keeps which stream of this host each subscriber reads."""
 
     def __init__(self, streams: Mapping[str, LogStream], send_buffer: int) -> None:
         """`streams` are those that the host has now, by name."""
@@ -30,7 +33,7 @@ class Subscribers:
         self._subscriptions: dict[str, _Subscription] = {}
 
     def add(self, subscription: str, stream: str, seq: int) -> list[HostCommand]:
-        """Serve a stream from a row on, or refuse."""
+        """Serve a stream from this row on, or end the subscription at once."""
         log = self._streams.get(stream)
         if log is None or seq < log.collected:
             return [EndSubscription(subscription)]
@@ -39,31 +42,31 @@ class Subscribers:
         return []
 
     def remove(self, subscription: str) -> None:
-        """The subscriber reads no longer."""
+        """Forget a subscriber, which reads no longer."""
         found = self._subscriptions.pop(subscription, None)
         if found is not None and found.stream in self._streams:
             self._streams[found.stream].unregister(subscription)
 
     def taken(self, subscription: str, size: int) -> None:
-        """So many bytes have left."""
+        """Take in that so many bytes were sent to a subscriber."""
         if subscription in self._subscriptions:
             self._subscriptions[subscription].under_way -= size
 
     def end(self, stream: str) -> list[HostCommand]:
-        """The stream is here no longer."""
+        """End the subscriptions of a stream that is no longer on this host."""
         ended = [key for key, found in self._subscriptions.items() if found.stream == stream]
         for key in ended:
             del self._subscriptions[key]
         return [EndSubscription(key) for key in ended]
 
     def serve(self) -> tuple[bool, list[HostCommand]]:
-        """Deliver what there is credit for; whether there was anything to deliver."""
+        """Deliver what there is credit for; say whether there was anything to deliver."""
         commands: list[HostCommand] = []
         served = False
         for key, subscription in list(self._subscriptions.items()):
             log = self._streams[subscription.stream]
             if log.position(key) < log.collected:
-                # A copy that fell behind another; the manager tells it so.
+                # The reader fell behind another instance of its vertex; the manager tells it so.
                 self.remove(key)
                 commands.append(EndSubscription(key))
                 continue

@@ -11,28 +11,28 @@ from weir.plan.settings import HOST_LIMITS
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """Limits of a host; times in seconds, sizes in bytes."""
+    """The limits of a host; times are in seconds, sizes in bytes."""
 
     flush_interval: float = 0.5
-    """Rows that are in memory only for so long are written to the store."""
+    """Rows that have been only in memory for so long are written to the store."""
     segment_size: int = 4 << 20
-    """They are written earlier when there are so many."""
+    """Rows are written earlier when they have so many bytes."""
     commit_interval: float = 1.0
     """How often a sink commits the rows that it has."""
     tail_buffer: int = 64 << 20
-    """A vertex waits while a stream of it has more rows than this that are not durable."""
+    """A vertex waits while one of its streams has more bytes than this that are not durable."""
     send_buffer: int = 4 << 20
-    """What may be under way to one reader on another host."""
+    """So many bytes may be under way to one reader on another host."""
     ahead_buffer: int = 4 << 20
-    """What a vertex may have written that none of its readers has read."""
+    """A vertex waits when it has written so many bytes to each stream that no reader has read."""
     synchronous: bool = False
-    """Rows are readable only when durable."""
+    """Whether rows can be read only when they are durable."""
     check: bool = False
-    """Rows that are written again are compared with those that were there."""
+    """Whether rows that are written again are compared with those that were there."""
 
 
 def host_settings(program: Program, otherwise: HostSettings) -> HostSettings:
-    """The limits that a program sets; `otherwise` has those of which it says nothing."""
+    """Read the limits that a program sets; `otherwise` has those that it does not."""
     said = dict(program.settings)
     limits: dict[str, Any] = {n: read(str(said[n])) for n, read in HOST_LIMITS.items() if n in said}
     return replace(otherwise, **limits)
@@ -40,23 +40,26 @@ def host_settings(program: Program, otherwise: HostSettings) -> HostSettings:
 
 @dataclass(frozen=True, slots=True)
 class ManagerSettings:
-    """Limits of the job manager; times in seconds."""
+    """The limits of the job manager; times are in seconds."""
 
     hosts: int = 1
-    """So many are waited for before vertices are placed, for at most `patience` after the first:
-    what is placed is not moved when more come."""
+    """The manager waits for so many hosts before it places vertices: it does not move them when
+    more hosts come."""
     patience: float = 10.0
+    """It waits at most for so long after the first host has come."""
     silence: float = 1.5
     """A host that was not heard of for so long is lost."""
     host_limit: float = 120.0
     """A job without any host ends after so long."""
     record_every: float = 0.2
+    """How often the manager writes its record, if it has changed."""
     trouble_limit: float = 30.0
-    """A job ends when the manager or a host could not write for so long."""
+    """A job ends when the manager or a host could not write to the store for so long."""
     stop_limit: float = 10.0
     """The last checkpoint of a job that is stopped may take so long."""
     sweep_every: float = 60.0
+    """How often the store is swept (`sweeping.py`)."""
     deaths: int = 3
-    """So many at the same rows are poison."""
+    """So many deaths at the same rows end the job (`poison.py`)."""
     step_limit: float | None = None
     """A step that takes longer ends the job; None: it may take any time."""

@@ -1,7 +1,9 @@
-"""What goes into the machines and what they ask for.
+"""The signals that go into the machines, and the commands that come out.
 
-Signals tell a machine what happened; commands tell its driver what to do. Drivers do I/O and
-keep no rule: the Spark driver with threads, Flight and a store, the simulator with a seed.
+A signal tells a machine what happened; a command tells its driver what to do. Drivers do the I/O
+and know no rules of the protocol: on Spark with threads, Flight and a store, in the simulator under
+a seed. Commands are in the imperative (`Put`, `Connect`), signals say what happened (`Stored`,
+`Lost`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from weir.reliable.stream import Entry
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write an object, durably; `new`: only if there is none of that name."""
+    """Write an object durably; if `new`, only if there is none of that name."""
 
     key: str
     encode: Callable[[], Body]
@@ -37,21 +39,21 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove objects; one that is not there is removed."""
+    """Delete objects; it is no error if one is not there."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """Say which objects there are whose names begin like this. Nobody needs the answer."""
+    """List the objects whose names begin with this. It may fail without an answer."""
 
     prefix: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """It is durable, and is this object."""
+    """An object was written, and is durable."""
 
     ref: ObjectRef
 
@@ -62,14 +64,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """There is an object of that name already."""
+    """A new object was not written, because there is one of that name already."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unstored:
-    """It could not be written, and is not there as far as anybody knows."""
+    """Writing an object failed; it may be there all the same."""
 
     key: str
     why: str
@@ -77,7 +79,7 @@ class Unstored:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What an object holds; None: there is none."""
+    """An object was read: this is what it holds; None: there is none."""
 
     key: str
     body: bytes | None
@@ -85,7 +87,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Unloaded:
-    """An object could not be read now."""
+    """Reading an object failed; it may succeed later."""
 
     key: str
     why: str
@@ -93,7 +95,7 @@ class Unloaded:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What the store lists, as it was some time ago."""
+    """The store listed these objects; the listing may lag behind."""
 
     keys: tuple[str, ...]
 
@@ -103,10 +105,11 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Read a stream of another host from a row on, for input `place` of a vertex."""
+    """Read a stream of another host from row `seq` on, for the input of a vertex with this index.
+    What arrives carries the number of the connection."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
     address: str
     stream: str
@@ -115,10 +118,10 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """The connection of this input is no longer wanted."""
+    """Close the connection of this input."""
 
     vertex: str
-    place: int
+    input: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ class Arrived:
     """An entry came over a connection."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
     entry: Entry
 
@@ -136,33 +139,33 @@ class Lost:
     """A connection broke."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
 
 
 @dataclass(frozen=True, slots=True)
 class Misled:
-    """What came over a connection cannot be what was asked for."""
+    """Something came over a connection that cannot be what was asked for."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """So many bytes that had arrived for this input are worked off."""
+    """Make room for more: so many bytes that had arrived for this input were read by the vertex."""
 
     vertex: str
-    place: int
+    input: int
     connection: int
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Another host reads a stream of this one, from a row on."""
+    """Another host wants to read a stream of this one, from row `seq` on."""
 
     subscription: str
     stream: str
@@ -171,14 +174,14 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribed:
-    """It reads no longer."""
+    """A subscriber reads no longer."""
 
     subscription: str
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """So many bytes of what was delivered have left."""
+    """So many bytes of what was delivered were sent to the subscriber."""
 
     subscription: str
     size: int
@@ -186,7 +189,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Send an entry to whoever subscribed."""
+    """Send an entry to a subscriber."""
 
     subscription: str
     entry: Entry
@@ -194,7 +197,7 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class EndSubscription:
-    """This host does not serve that stream (any more)."""
+    """End a subscription: this host does not serve that stream, or no longer."""
 
     subscription: str
 
@@ -204,20 +207,20 @@ class EndSubscription:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """Read the next chunk of a source's partition, from an offset on."""
+    """Read the next chunk of a source's partition, from this offset on."""
 
     vertex: str
     incarnation: int
     offset: int
     resume: bytes | None = None
-    """Where the source goes on; see `SourceInstance.resume`."""
+    """The source's own state, from which it goes on; see `SourceInstance.resume`."""
     log_end: ObjectRef | None = None
-    """Up to this record the log must be there."""
+    """All records of the log up to this one must be there."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkRead:
-    """A chunk for `SourceInstance.take_chunk`; None: the partition has ended."""
+    """The next chunk was read, for `SourceInstance.take_chunk`; None: the partition has ended."""
 
     vertex: str
     incarnation: int
@@ -226,7 +229,7 @@ class ChunkRead:
 
 @dataclass(frozen=True, slots=True)
 class SourceFailed:
-    """A partition cannot be read: the offsets that are needed are gone, say."""
+    """A partition cannot be read, for example because the rows that are needed are gone."""
 
     vertex: str
     incarnation: int
@@ -235,7 +238,7 @@ class SourceFailed:
 
 @dataclass(frozen=True, slots=True)
 class SourceBehind:
-    """Records of a partition's log that are needed are gone: other instances are ahead."""
+    """Records of a source's log that the instance needs are gone: another instance is ahead."""
 
     vertex: str
     incarnation: int
@@ -244,28 +247,28 @@ class SourceBehind:
 
 @dataclass(frozen=True, slots=True)
 class OrdersArrived:
-    """The manager's answer."""
+    """The manager answered a report with these orders."""
 
     orders: Orders
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A host's report."""
+    """A host sent this report."""
 
     report: Report
 
 
 @dataclass(frozen=True, slots=True)
 class Pulsed:
-    """A host is busy, and alive."""
+    """A host is at a long step, and alive."""
 
     pulse: Pulse
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Orders for the host of a session."""
+    """Answer the report of a host with these orders."""
 
     session: str
     orders: Orders
@@ -273,7 +276,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The job is over: finished, stopped, or failed for this reason."""
+    """End the job: it is finished, was stopped, or failed with this error."""
 
     error: str = ""
     stopped: bool = False
@@ -281,7 +284,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class BeginAnew:
-    """The session is over; the driver makes a new host, unless the job is over too."""
+    """End this session; make a new host, unless the job is over."""
 
     over: bool
 

@@ -1,11 +1,11 @@
-"""How a job is, for onlookers: `weir status`, `weir story`, progress.
+"""The status of a job, for onlookers: `weir status`, `weir story`, progress.
 
 Contract
-1. The manager's driver tells the state while the job runs, and once more when it ends: finished,
-   stopped or failed, and why.
-2. What `read_status` gives of a job that is over has no hosts, rates or steps, whatever was told
-   last.
-3. A driver that was killed tells nothing: the state is then the last one, with its time.
+1. The manager's driver writes the status to the store while the job runs, and once more when it
+   ends: finished, stopped or failed, and why.
+2. The status that `read_status` returns of a job that is over has no hosts, rates or steps,
+   whatever was written last.
+3. A driver that was killed writes nothing: then the last status stays, with its time.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from weir.reliable.store import Store
 STATUS = "status"
 _STORY = "story/"
 _OVER = ("finished", "stopped", "failed", "ended")
-"""The last is what earlier versions told of a job that did not finish."""
+"""The states of a job that nobody runs; earlier versions wrote `ended` for all but the first."""
 
 
 class VertexStatus(msgspec.Struct, frozen=True):
-    """One instance of a vertex. `reached` is the event time up to which it has written all;
-    `lag` how far that is behind the furthest source, in ticks; `snapshots` and `recoveries` are
-    counted over the vertex's whole life, drivers that are gone included."""
+    """The status of one instance. `reached` is the event time up to which it has written all;
+    `lag` is how many ticks that is behind the vertex that is furthest; `snapshots` and `recoveries`
+    are counted over the vertex's whole life, also under drivers that are gone."""
 
     id: str
     kind: str
@@ -50,12 +50,14 @@ class VertexStatus(msgspec.Struct, frozen=True):
     snapshots: int = 0
     recoveries: int = 0
     step_seconds: float | None = None
-    """How long it has been at its present step, where that takes long enough to be noticed."""
+    """How long it has been at its present step, if that takes long enough to be noticed."""
     step_rows: str = ""
-    """At which rows it is then."""
+    """At which rows it is in that step."""
 
 
 class HostStatus(msgspec.Struct, frozen=True):
+    """The status of one host, and the vertices of which it runs instances."""
+
     id: str
     pid: int
     machine: str
@@ -64,7 +66,7 @@ class HostStatus(msgspec.Struct, frozen=True):
 
 
 class JobStatus(msgspec.Struct, frozen=True):
-    """The job as a whole, at a time (seconds since 1970)."""
+    """The status of a whole job at a time (in seconds since 1970)."""
 
     state: str
     time: float
@@ -86,7 +88,8 @@ class JobStatus(msgspec.Struct, frozen=True):
 
 
 def status_of(manager: Manager, now: float, shift: float, ended: Ended | None = None) -> JobStatus:
-    """The state of a job, which may have `ended`; `shift` makes its clock that of the world."""
+    """Make the status of a job, which may have `ended`; `shift` is added to the machine's clock to
+    get seconds since 1970."""
     times = [p.report.cti for p in manager.placements if p.report and _is_time(p.report.cti)]
     front = max(times, default=None)
     vertices = tuple(_vertex(manager, p, front) for p in manager.placements)
@@ -122,7 +125,8 @@ def _state(manager: Manager, ended: Ended | None) -> str:
 
 
 def _vertex(manager: Manager, placement: Placement, front: int | None) -> VertexStatus:
-    """`front` is the furthest that any vertex has come."""
+    """Make the status of an instance; `front` is the event time that the furthest vertex has
+    reached."""
     report = placement.report
     spec = manager.topology.vertices[placement.vertex]
     counts = (
@@ -160,6 +164,7 @@ def _is_time(cti: int) -> bool:
 
 
 def story_key(epoch: int, number: int) -> str:
+    """Name the object that holds some lines of a job's story."""
     return f"{_STORY}{epoch:06}-{number:08}"
 
 
@@ -168,7 +173,7 @@ _story_decoder = msgspec.json.Decoder(list[StoryLine])
 
 
 def read_status(store: Store) -> JobStatus | None:
-    """The last state that was told; None where there is no job."""
+    """Read the last status that was written; None where there is none."""
     body = store.get(STATUS)
     if body is None:
         return None
@@ -180,7 +185,7 @@ def read_status(store: Store) -> JobStatus | None:
 
 
 def _settled(status: JobStatus) -> JobStatus:
-    """Without what only a job that runs has."""
+    """Remove from a status what only a running job has."""
     last = "done" if status.state == "finished" else "stopped"
     vertices = tuple(
         msgspec.structs.replace(
@@ -193,7 +198,7 @@ def _settled(status: JobStatus) -> JobStatus:
 
 
 def read_story(store: Store, vertex: str | None = None) -> list[StoryLine]:
-    """What happened, in order; to one vertex, or to all."""
+    """Read what has happened to a job, in order: to this vertex and to the whole job, or all."""
     lines: list[StoryLine] = []
     for key in filter(is_known, store.list(_STORY)):
         body = store.get(key)

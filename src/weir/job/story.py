@@ -6,7 +6,7 @@ import msgspec
 
 
 class StoryLine(msgspec.Struct, frozen=True):
-    """Something that happened, to one vertex or (without one) to the whole job."""
+    """Says what happened at a time, to one vertex or (if that is empty) to the whole job."""
 
     time: float
     vertex: str

@@ -1,18 +1,21 @@
-"""What lies in the store and is nobody's: a writer died between writing it and saying so.
+"""Sweeping: how the manager finds and deletes objects that nobody refers to, or ever will.
+
+Such an object is left when its writer dies between writing it and reporting it.
 
 Rules
-1. A checkpoint or a segment is nobody's when no record names it, neither the last durable one nor
-   the one to come, and its incarnation is at work no longer; of one at work, when the instance
-   has ceased to report it. What a later epoch's incarnation wrote is its manager's business.
-2. Only a manager whose own record is durable may sweep: from then on nothing that instances of
-   earlier epochs write can be named any more.
-3. A part is nobody's when the commit of its number names another. While there is no such commit a
-   zombie may still make it, so the part stays.
-4. Records far behind the last are nobody's.
-5. Records of a source's log are nobody's when a durable record says so; the smallest goes first.
-6. What has no name of the job's is left alone. So is a part whose commit is lost or damaged: with a
-   backup of that commit it counts again.
-7. A manager lists the store now and then, and deletes by these rules.
+1. A checkpoint or a segment is deleted when neither the last durable record nor the next one names
+   it, and the instance that wrote it no longer runs, or runs and will not report it again. What an
+   instance of a later epoch wrote is left to the manager of that epoch.
+2. Only a manager whose own record is durable may sweep: from then on no record will name what
+   instances of earlier epochs still write.
+3. A part is deleted when the commit of its number names another part. While there is no such
+   commit, an instance that the manager has given up may still make it, so the part stays.
+4. The manager's records are deleted when they are far behind the last.
+5. Records of a source's log are deleted when a durable record says that they are not needed, the
+   smallest number first.
+6. Objects with a name that no job would give are left alone. So is a part whose commit is lost or
+   damaged: if that commit is put back from a backup, the part counts again.
+7. The manager lists the store now and then, and deletes by these rules.
 """
 
 from __future__ import annotations
@@ -38,18 +41,19 @@ from weir.reliable.keys import (
 EPOCH_BITS = 24
 """Incarnations are epoch << EPOCH_BITS | counter."""
 KEPT_RECORDS = 100
+"""So many records before the last one are kept."""
 
 
 class Sweeper:
-    """Rule 7: asks what is in the store, and says what of it to delete."""
+    """Asks now and then what is in the store, and says what to delete of it (rule 7)."""
 
     def __init__(self, every: float, now: float) -> None:
         self._every, self._swept_at = every, now
         self._parts: tuple[str, ...] = ()
-        """The parts that were listed last; commits that are read decide on them."""
+        """The parts that were listed last; which to delete, the commits say that are read then."""
 
     def sweep(self, now: float) -> list[ManagerCommand]:
-        """List the store, if it is time."""
+        """List the store, if the last time is long enough ago."""
         if now - self._swept_at < self._every:
             return []
         self._swept_at = now
@@ -63,8 +67,9 @@ class Sweeper:
         collected: Mapping[str, int],
         alive: Mapping[int, VertexReport | None],
     ) -> list[ManagerCommand]:
-        """Delete what is nobody's, and read the commits that decide on parts. What is `named` a
-        record relies on, `collected` is what a durable one says; for `alive` see `unnamed`."""
+        """Delete listed objects by rules 1, 4 and 5, and read the commits that decide on parts.
+        `named` are the objects that records refer to, `collected` is what the last durable record
+        says; for `alive` see `unnamed`."""
         garbage = (
             unnamed(keys, named, alive, ledger.epoch),
             old_records(keys, ledger.number),
@@ -79,7 +84,7 @@ class Sweeper:
         return commands
 
     def loaded(self, key: str, body: bytes | None) -> list[ManagerCommand]:
-        """Delete the parts that a commit has not chosen."""
+        """Take in a commit that was read; delete the parts of its number that it does not name."""
         if body is None or not key.startswith("commits/"):
             return []
         losing = losing_parts(self._parts, key, body)
@@ -92,7 +97,8 @@ def unnamed(
     alive: Mapping[int, VertexReport | None],
     epoch: int,
 ) -> tuple[str, ...]:
-    """Rule 1: `alive` has the last report of each incarnation at work."""
+    """Find the checkpoints and segments to delete by rule 1; `alive` has the last report of each
+    incarnation that runs."""
 
     def is_nobodys(key: str) -> bool:
         incarnation = incarnation_of(key)
@@ -107,8 +113,8 @@ def unnamed(
 
 
 def _is_past(key: str, report: VertexReport) -> bool:
-    """Whether an instance at work has written this and will never speak of it again: a checkpoint
-    before those that it reports, a segment that was collected before it was ever reported."""
+    """Say whether a running instance has written this object and will not report it again: it is a
+    checkpoint before those that it reports, or a segment that was collected before any report."""
     if key.startswith("checkpoints/"):
         return number_of(key) < min((c.number for c in report.checkpoints), default=0)
     stream = key.removeprefix("streams/").rsplit("/", 1)[0]
@@ -117,7 +123,7 @@ def _is_past(key: str, report: VertexReport) -> bool:
 
 
 def old_records(listed: Iterable[str], last: int) -> tuple[str, ...]:
-    """Rule 4, the oldest first."""
+    """Find the manager's records to delete by rule 4, the oldest first."""
     return tuple(
         key
         for key in sorted(listed)
@@ -129,7 +135,7 @@ def old_records(listed: Iterable[str], last: int) -> tuple[str, ...]:
 
 
 def collected_logs(listed: Iterable[str], collected: Mapping[str, int]) -> tuple[str, ...]:
-    """Rule 5."""
+    """Find the records of sources' logs to delete by rule 5."""
     return tuple(
         key
         for key in sorted(listed)
@@ -140,12 +146,12 @@ def collected_logs(listed: Iterable[str], collected: Mapping[str, int]) -> tuple
 
 
 def doubtful_commits(parts: Iterable[str], commits: Mapping[str, int]) -> tuple[str, ...]:
-    """The commits that must be read to know which of these parts are nobody's: those with more
+    """Name the commits that must be read to know which of these parts to delete: those with more
     than one part, and the first of each sink, which may have none. `commits` has the number of
     each sink's last known commit."""
     found: dict[tuple[str, int], int] = {}
     for key in parts:
-        sink, number = _place(key)
+        sink, number = _sink_and_number(key)
         if number <= commits.get(sink, -1):
             found[sink, number] = found.get((sink, number), 0) + 1
     return tuple(
@@ -156,24 +162,25 @@ def doubtful_commits(parts: Iterable[str], commits: Mapping[str, int]) -> tuple[
 
 
 def losing_parts(parts: Iterable[str], commit: str, body: bytes) -> tuple[str, ...]:
-    """Rule 3: the parts that this commit, with this content, has not chosen."""
+    """Find the parts of a commit's number that the commit, which has this content, does not name
+    (rule 3)."""
     try:
         chosen = decode_commit(commit, body).part
     except SnapshotCorrupt:
         return ()  # rule 6
     _, sink, _ = commit.split("/")
-    mine = (key for key in parts if _place(key) == (sink, number_of(commit)))
+    mine = (key for key in parts if _sink_and_number(key) == (sink, number_of(commit)))
     return tuple(key for key in mine if chosen is None or key != chosen.key)
 
 
 def orphaned_parts(
     parts: Iterable[str], last: Mapping[str, int], get: Callable[[str], bytes | None]
 ) -> tuple[str, ...]:
-    """The parts that no commit names, when no more will be made; `last` has the number of each
-    sink's last commit."""
+    """Find the parts that no commit names, when no more commits will be made; `last` has the number
+    of each sink's last commit."""
     orphans: list[str] = []
     for key in filter(is_known, parts):
-        sink, number = _place(key)
+        sink, number = _sink_and_number(key)
         body = get(commit_key(sink, number))
         if body is not None:
             orphans += losing_parts([key], commit_key(sink, number), body)
@@ -182,6 +189,7 @@ def orphaned_parts(
     return tuple(orphans)
 
 
-def _place(part: str) -> tuple[str, int]:
+def _sink_and_number(part: str) -> tuple[str, int]:
+    """Read the sink of a part, and the number of its commit, from the part's name."""
     _, sink, _ = part.split("/")
     return sink, number_of(part)

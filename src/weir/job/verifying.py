@@ -1,11 +1,11 @@
-"""A whole store, checked: all that its objects refer to is there, and is what was written.
+"""The check of a whole store: all that its objects refer to must be there as it was written.
 
 What is checked
 1. The job's record, the hint and the manager's last record.
 2. Every checkpoint and every segment that the record refers to: name, size, seal, content.
 3. Every commit from the first to the last, and every part: name, size, seal, rows and digest.
 4. Every record of a source's log, from the first that a restart needs to the last that is known.
-Whatever else lies there is nobody's: it is counted, and harms nothing.
+Other objects are only counted: nothing refers to them, so they do no harm.
 """
 
 from __future__ import annotations
@@ -28,28 +28,31 @@ from weir.reliable.keys import JOB, commit_key, ingress_key, ingress_log, is_kno
 from weir.reliable.objects import SEAL, ObjectRef, unsealed
 
 Progress = Callable[[int], None]
-"""Told how many objects were checked so far."""
+"""Is called with how many objects were checked so far."""
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """An object that is missing or is not what was written, and what is wrong with it."""
+    """Names an object that is missing or is not what was written, and says what is wrong."""
 
     key: str
     what: str
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """What came of it: how many objects were checked, how many nobody refers to, all damage."""
+    """The result of a check: how many objects were checked, how many nothing refers to, and what is
+    damaged."""
 
     objects: int
     unreferred: int
     strange: tuple[str, ...]
-    """Names that no job gives: somebody else's."""
+    """The names of objects that no job would give: they are somebody else's."""
     damage: tuple[Damage, ...]
 
 
 @dataclass(slots=True)
 class _StoreCheck:
+    """A check under way: which objects were looked at, and what damage was found."""
+
     store: SizedStore
     progress: Progress
     seen: set[str] = field(default_factory=set)
@@ -108,8 +111,8 @@ def _check_snapshot(store: SizedStore, made: Checkpoint) -> None:
 
 
 def _check_output(check: _StoreCheck, ledger: Ledger, number: int) -> None:
-    """All commits and parts of an output. One that is lost does not hide the others: every commit
-    vouches for the one before it."""
+    """Check all commits and parts of an output. One that is lost does not hide the others, since
+    every commit vouches for the one before it."""
     sink = f"sink.{number}"
     known = ledger.checkpoints.get(sink, ())
     last = known[-1].ref if known else None
@@ -126,7 +129,7 @@ def _check_output(check: _StoreCheck, ledger: Ledger, number: int) -> None:
 
 
 def _check_loose(check: _StoreCheck, sink: str, last: ObjectRef | None) -> None:
-    """The chain is broken: every commit by itself, against what the others say of it."""
+    """Check every commit of a broken chain by itself, against what the others say of it."""
     referred = {} if last is None else {last.key: last}
     for key, commit, ref in _whole_commits(check.store, sink):
         referred.setdefault(key, ref)
@@ -157,7 +160,8 @@ def _whole_commits(store: SizedStore, sink: str) -> Iterator[tuple[str, Commit, 
 
 
 class _LogRecord(msgspec.Struct, frozen=True):
-    """What of a source's record refers to another: the seal of the record before it."""
+    """The one field of a record of a source's log that is needed here: the seal of the record
+    before it."""
 
     before: str = ""
 
@@ -166,7 +170,7 @@ _log_decoder = msgspec.json.Decoder(_LogRecord)
 
 
 def _check_log(check: _StoreCheck, vertex: str, first: int, end: ObjectRef) -> None:
-    """From the last record that is known back to the first that is needed."""
+    """Check a source's log from the last record that is known back to the first that is needed."""
     seals = {number_of(end.key): end.seal}
 
     def look(number: int) -> None:

@@ -1,11 +1,11 @@
-"""The hosts of a job as its manager sees them: who is there, who is lost, and what they wait for.
+"""The hosts of a job as its manager sees them: who is there, who is lost, and who is in trouble.
 
 Rules
-1. A host comes with its first report. A report with a smaller number than the last is overtaken;
-   the same one again is a sign of life of a host that is busy.
-2. A host that is lost stays lost: what it says when it comes back counts no longer.
-3. A manager that stood still itself has no reason to think that all hosts did: it gives them the
-   time that it slept.
+1. A host is there from its first report on. A report with a smaller number than the last came late,
+   and does not count; the same report again is a sign of life of a host that is busy.
+2. A host that is lost stays lost: what it reports when it comes back no longer counts.
+3. If the manager itself stood still for a while, it has heard of no host for that time, which says
+   nothing about them: the time does not count as their silence.
 """
 
 from __future__ import annotations
@@ -18,35 +18,40 @@ from weir.job.poison import Step
 
 @dataclass(slots=True)
 class HostState:
-    """What is known of a host."""
+    """Holds what the manager knows of a host."""
 
     session: str
     report: Report
+    """Its last report."""
     heard: float
+    """When it was last heard of."""
     trouble_since: float | None = None
+    """Since when it has reported that it is in trouble."""
     step: Step | None = None
-    """What it is at, as last heard."""
+    """The step that it was at when it was last heard of."""
 
 
 class HostWatch:
-    """Keeps the hosts by the module's rules. Whatever ends the job is said by a sentence; else it
-    is empty."""
+    """Keeps the hosts by the module's rules. A method that returns a text returns why the job ends,
+    or an empty text if it goes on."""
 
     def __init__(self, now: float) -> None:
         self.hosts: dict[str, HostState] = {}
         """The hosts that are there, by session."""
         self.lost: set[str] = set()
-        """Sessions that were there."""
+        """The sessions of hosts that are lost."""
         self.first_came_at: float | None = None
         """When the first host of this manager came."""
         self._alone_since = self._ticked_at = now
+        """Since when there has been no host; when the manager last looked at the clock."""
 
     def is_overtaken(self, report: Report) -> bool:
+        """Say whether a later report of the host came before this one."""
         known = self.hosts.get(report.session)
         return known is not None and report.number < known.report.number
 
     def hear(self, report: Report, now: float) -> bool:
-        """Take in a report; whether it says anything new."""
+        """Take in a report; say whether it is a new one."""
         known = self.hosts.get(report.session)
         is_new = known is None or report.number > known.report.number
         if known is None:
@@ -66,7 +71,7 @@ class HostWatch:
             host.heard, host.step = now, pulse.step
 
     def allow_for_sleep(self, now: float, silence: float) -> None:
-        """Rule 3: move on what was last heard by the time that the manager stood still."""
+        """Add the time that the manager stood still to when hosts were last heard of (rule 3)."""
         slept = now - self._ticked_at
         self._ticked_at = now
         if slept > silence / 2:
@@ -75,18 +80,18 @@ class HostWatch:
                 host.heard = min(host.heard + slept, now)
 
     def silent(self, now: float, silence: float) -> list[str]:
-        """The sessions that were not heard of for so many seconds."""
+        """List the hosts that were not heard of for so many seconds."""
         return [s for s, host in self.hosts.items() if now - host.heard > silence]
 
     def lose(self, session: str) -> bool:
-        """Give a host up; whether it was there."""
+        """Count a host as lost; say whether it was there."""
         if self.hosts.pop(session, None) is None:
             return False
         self.lost.add(session)
         return True
 
     def trouble(self, now: float, limit: float) -> str:
-        """A host that has been in trouble for longer than so many seconds."""
+        """Find a host that has been in trouble for longer than `limit` seconds: it ends the job."""
         for host in self.hosts.values():
             if host.trouble_since is not None and now - host.trouble_since > limit:
                 return (
@@ -96,7 +101,7 @@ class HostWatch:
         return ""
 
     def absence(self, now: float, limit: float) -> str:
-        """That there has been no host for longer than so many seconds."""
+        """End the job if there has been no host for longer than `limit` seconds."""
         if self.hosts:
             self._alone_since = now
         elif now - self._alone_since > limit:

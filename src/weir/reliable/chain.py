@@ -1,10 +1,11 @@
 """The operators of a stage as one vertex runs them: merges, kernels and transforms in a row.
 
-`push` hands rows and a CTI of one input stream in; `pull` gives what came out since and the
-CTI of the output. Which kernel runs an operator is decided here and nowhere else.
+`push` hands in rows and a CTI of one input stream; `pull` returns what has come out since the last
+call and the CTI of the output. Which kernel runs an operator is decided here and nowhere else.
 
-A chain that is rebuilt from its input (`replay.py`) rehearses: until `perform`, operators with
-state give no rows that start before a time of their own, for those are made of too little.
+A chain that is rebuilt from its input (`replay.py`) rehearses: until `perform` is called, each
+operator with state drops the result rows that start before a time of its own, because it has not
+seen all the rows that they are made of.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from weir.plan.stages import Branch, Stage, stage_schema
 
 
 def make_kernel(node: Node) -> Kernel:
-    """The one kernel of a stateful operator."""
+    """Make the one kernel that runs a stateful operator."""
     match node:
         case Aggregate() | PartialAggregate():
             return AggregateKernel(node)
@@ -84,42 +85,48 @@ def make_kernel(node: Node) -> Kernel:
 
 
 class Chain:
-    """See the module's docstring."""
+    """A chain runs the operators of one stage, one behind the other, on rows that are pushed in."""
 
     def __init__(self, stage: Stage, origins: Mapping[Node, int], streams: Sequence[int]) -> None:
-        """`streams[i]` is the port that input stream i belongs to."""
+        """`origins` has the depth of each node's origins; `streams[i]` is the port of the first
+        operator that input stream i belongs to."""
         self._steps: list[_Stateful | _Stateless] = []
-        self._operators: list[int] = []  # by step
-        for place, operator in enumerate(stage.operators):
-            steps = _steps(operator, origins, streams if place == 0 else (0,))
+        """What is run, in order; an operator that only routes rows has no step."""
+        self._operators: list[int] = []
+        """For each step, the index of its operator in the stage."""
+        for index, operator in enumerate(stage.operators):
+            steps = _steps(operator, origins, streams if index == 0 else (0,))
             self._steps += steps
-            self._operators += [place] * len(steps)
+            self._operators += [index] * len(steps)
         self._ports = tuple(streams)
         self._inputs = [(schema(n).types, origins[n]) for n in _read_by(stage.operators[0])]
         self._types = stage_schema(stage).types
         self._out: list[Batch] = []
+        """Rows that have come out since the last `pull`."""
         self._cti = START
+        """The CTI of the output."""
 
     @property
     def state_rows(self) -> int:
         return sum(s.state_rows for s in self._steps)
 
     def wanted(self, most: int) -> Sequence[int]:
-        """The input streams to read next; see `Merge.wanted`."""
+        """Say which input streams to read next; see `Merge.wanted`."""
         first = self._steps[0] if self._steps else None
         if isinstance(first, _Stateful):
             return first.wanted(most)
         return range(len(self._ports))
 
     def waiting(self, cti: int) -> Int64s:
-        """The starts below this CTI of rows that wait in the first merge; see `Merge.waiting`."""
+        """List the starts below this CTI of rows that wait in the first merge; see
+        `Merge.waiting`."""
         merges = (step for step in self._steps if isinstance(step, _Stateful))
         first = next(merges, None)
         return first.waiting(cti) if first is not None else np.empty(0, dtype=np.int64)
 
     def push(self, stream: int, rows: Batch, cti: int) -> None:
-        for place, step in enumerate(self._steps):
-            out = step.advance(stream if place == 0 else 0, rows, cti)
+        for index, step in enumerate(self._steps):
+            out = step.advance(stream if index == 0 else 0, rows, cti)
             if out is None:
                 return
             rows, cti = out
@@ -128,29 +135,31 @@ class Chain:
         self._cti = max(self._cti, cti)
 
     def claim(self, stream: int, cti: int) -> None:
-        """A CTI of an input stream without rows."""
+        """Push a CTI of an input stream that comes without rows."""
         types, depth = self._inputs[self._ports[stream]]
         self.push(stream, empty_batch(types, depth), cti)
 
     def pull(self) -> tuple[Batch | None, int]:
-        """What came out since the last call (None: no rows) and the output CTI."""
+        """Return the rows that came out since the last call (None: no rows) and the output CTI."""
         out, self._out = self._out, []
         return (concat_batches(out) if out else None), self._cti
 
     # --- rehearsing --------------------------------------------------------------------------
 
     def rehearse(self, right_from: Sequence[int]) -> None:
-        """Begin to rehearse; `right_from` has a time for each operator of the stage."""
+        """Begin to rehearse: each operator drops results that start before its time in
+        `right_from`."""
         for step, operator in zip(self._steps, self._operators, strict=True):
             step.right_from(right_from[operator])
 
     def perform(self) -> None:
-        """The rehearsal is over."""
+        """End the rehearsal: from now on every result row comes out."""
         for step in self._steps:
             step.right_from(START)
 
     def stands_at(self) -> list[int]:
-        """Up to which time each operator with state has taken in its input, then the CTI."""
+        """List the time up to which each operator with state has taken in its input, then the
+        CTI of the output."""
         merges = [s.reached for s in self._steps if isinstance(s, _Stateful)]
         return [*merges, self._cti]
 
@@ -176,7 +185,7 @@ class Chain:
 
 
 class _Stateless:
-    """A transform, or a bare adjustment of origins."""
+    """A step without state: a transform, or a bare adjustment of origins."""
 
     state_rows = 0
 
@@ -202,7 +211,7 @@ class _Stateless:
 
 
 class _Stateful:
-    """A merge and the kernel behind it."""
+    """A step with state: a merge and the kernel behind it."""
 
     def __init__(self, merge: Merge, kernel: Kernel) -> None:
         self._merge, self._kernel = merge, kernel

@@ -1,12 +1,12 @@
 """Entries, snapshots and records as bytes: Arrow data or JSON behind a seal, never pickle.
 
 Contract
-1. What `encode_…` gives, `decode_…` gives back for the same key; any other bytes are
+1. For the same key, `decode_…` returns what `encode_…` was given. For any other bytes it raises
    `SnapshotCorrupt`, which names the object (`objects.py` says how objects are sealed).
-2. Behind the seal of entries and snapshots: the header's length, the header, and Arrow streams,
-   each beginning at a multiple of 8. They are written where they stay: these are most of the bytes
-   that a job makes.
-3. Arrow data is validated in full before anybody touches it: a seal says that nobody changed it by
+2. Behind the seal of entries and snapshots come the header's length, the header, and Arrow streams,
+   each of which begins at a multiple of 8 bytes. They are written straight into the object's
+   buffer, without a copy, since they are most of the bytes that a job makes.
+3. Arrow data is validated in full before anybody uses it: a seal says that nobody changed it by
    accident, not that its offsets lie within its buffers.
 """
 
@@ -36,7 +36,7 @@ Value = TypeVar("Value", covariant=True)
 
 
 class TypedDecoder(Protocol[Value]):
-    """One of msgspec's decoders."""
+    """A decoder of msgspec for one type."""
 
     def decode(self, data: memoryview, /) -> Value: ...
 
@@ -46,7 +46,7 @@ _header_decoder = msgspec.msgpack.Decoder(tuple[tuple[int, ...], tuple[int, ...]
 
 
 def record_of(entry: Entry) -> pa.RecordBatch:
-    """The rows of an entry as a record batch: lifetime, origins, payload."""
+    """Make a record batch of an entry's rows: lifetime, origins, payload."""
     rows = entry.rows
     times = [pa.array(a) for a in (rows.vs, rows.ve, *rows.origin)]
     names = [*(f"t{i}" for i in range(len(times))), *(f"c{i}" for i in range(len(rows.columns)))]
@@ -54,7 +54,7 @@ def record_of(entry: Entry) -> pa.RecordBatch:
 
 
 def entry_of(record: pa.RecordBatch, seq: int, cti: int) -> Entry:
-    """The entry of a record batch."""
+    """Make an entry of a record batch that `record_of` made."""
     split = next((i for i, n in enumerate(record.schema.names) if n[0] == "c"), record.num_columns)
     times = [numbers_of(c) for c in record.columns[:split]]
     return Entry(
@@ -63,13 +63,14 @@ def entry_of(record: pa.RecordBatch, seq: int, cti: int) -> Entry:
 
 
 def encode_entries(key: str, entries: Sequence[Entry]) -> Body:
-    """Consecutive entries of one stream, as the object of this name."""
+    """Encode consecutive entries of one stream as the object of this name."""
     numbers = msgspec.msgpack.encode([(e.seq, e.cti) for e in entries])
     records = [record_of(e) for e in entries]
     return _sealed(key, numbers, [(records[0].schema, records)])
 
 
 def decode_entries(key: str, data: bytes) -> tuple[Entry, ...]:
+    """Decode the entries that `encode_entries` made an object of."""
     header, streams = _opened(key, data)
     with _naming(key):
         numbers = _numbers_decoder.decode(header)
@@ -81,13 +82,14 @@ def decode_entries(key: str, data: bytes) -> tuple[Entry, ...]:
 
 
 def encode_snapshot(key: str, snapshot: Snapshot) -> Body:
-    """Positions and the names of the state's tables, then each of them."""
+    """Encode a snapshot as the object of this name: positions and table names, then the tables."""
     header = (snapshot.inputs, snapshot.outputs, list(snapshot.tables))
     streams = [(table.schema, table.to_batches()) for table in snapshot.tables.values()]
     return _sealed(key, msgspec.msgpack.encode(header), streams)
 
 
 def decode_snapshot(key: str, data: bytes) -> Snapshot:
+    """Decode the snapshot that `encode_snapshot` made an object of."""
     header, streams = _opened(key, data)
     with _naming(key):
         inputs, outputs, names = _header_decoder.decode(header)
@@ -98,13 +100,13 @@ def decode_snapshot(key: str, data: bytes) -> Snapshot:
 
 
 def encode_record(key: str, value: object) -> bytes:
-    """A typed message as the object of this name."""
+    """Encode a record (a msgspec struct) as the object of this name."""
     content = msgspec.json.encode(value)
     return seal_of(key, content) + content
 
 
 def decode_record(key: str, data: bytes, decoder: TypedDecoder[Value]) -> Value:
-    """The message that `encode_record` made an object of."""
+    """Decode the record that `encode_record` made an object of."""
     content = unsealed(key, data)
     with _naming(key):
         return decoder.decode(content)
@@ -126,7 +128,7 @@ def _sealed(key: str, header: bytes, streams: Sequence[Stream]) -> Body:
 
 
 def _opened(key: str, data: bytes) -> tuple[bytes, pa.BufferReader]:
-    """The header, and what to read the streams from one by one."""
+    """Check the seal; return the header, and a reader that stands at the first stream."""
     unsealed(key, data)
     start = _START + int.from_bytes(data[SEAL:_START], "little")
     begins = start + -start % 8
@@ -139,7 +141,7 @@ def _opened(key: str, data: bytes) -> tuple[bytes, pa.BufferReader]:
 
 @contextmanager
 def _naming(key: str) -> Iterator[None]:
-    """Whatever is wrong with the content of an object that has its seal names the object."""
+    """Turn any error about the content of a sealed object into one that names the object."""
     try:
         yield
     except (pa.ArrowException, msgspec.MsgspecError, LookupError, ValueError, OSError) as error:

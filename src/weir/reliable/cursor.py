@@ -1,15 +1,17 @@
 """The reading end of a stream in a live vertex: near (a hand-over) or far (a connection).
 
 Rules
-1. It hands each row on once, in order of number, whatever the way brings: rows that came before
-   are dropped, a gap is refused (`arrive` says False) and must be read again from `wanted`.
-2. Attached to a stream of the same host it reads that stream itself. Otherwise entries arrive
-   and wait in a queue; `queued_bytes` is what pushes back.
-3. `register` rewinds: what waits is forgotten, and what an older connection brings is refused
-   by its number (`connection`), which no other connection in this process ever has: the cursor of
-   a vertex's next instance must not take what its predecessor's connections bring or lose.
-4. Entries that wait are handed over as one, up to `STEP_ROWS` rows: cuts mean nothing, and a
-   vertex that is behind catches up in larger steps.
+1. A cursor hands each row on once, in order of number, whatever a connection brings: it drops rows
+   that came before, and refuses an entry behind a gap (`arrive` returns False), whose stream must
+   then be read again from `wanted` on.
+2. A cursor that is attached to a stream of the same host reads that stream directly. Otherwise
+   entries arrive over a connection and wait in a queue; whoever sends them is held back by
+   `queued_bytes`.
+3. `register` rewinds: the queue is emptied, and the cursor gets a new `connection` number, by which
+   the host refuses what an older connection still brings. No two connections in a process have one
+   number, so the cursor of a vertex's next instance cannot take its predecessor's entries.
+4. Entries that wait are handed over as one, up to about `STEP_ROWS` rows: cuts change nothing, and
+   a vertex that is behind catches up in larger steps.
 """
 
 from __future__ import annotations
@@ -27,17 +29,22 @@ _numbers = count(1)
 
 
 class Cursor:
-    """See the module's rules."""
+    """A cursor reads one input of a live vertex, from the same host or over a connection."""
 
     def __init__(self, stream: str, reader: Hashable) -> None:
         self.stream, self.reader = stream, reader
         self.position = 0
+        """The number of the next row to hand on."""
         self.cti = START
+        """The last claim that was handed on."""
         self.connection = next(_numbers)
+        """The number of the present connection; see rule 3."""
         self.queued_bytes = 0
+        """The size of what has arrived and was not handed on yet."""
         self.on_read: Callable[[Cursor, Entry], None] | None = None
-        """Sees every entry right before it is handed on; the simulator's witness."""
+        """Is shown every entry right before it is handed on; the simulator's witness."""
         self._queue: deque[Entry] = deque()
+        """The entries that have arrived, in order of number."""
         self._wanted = 0
         self._near: LogStream | None = None
 
@@ -48,28 +55,31 @@ class Cursor:
 
     @property
     def near(self) -> LogStream | None:
+        """The stream of the same host that it is attached to, if it is."""
         return self._near
 
     def attach(self, stream: LogStream) -> None:
-        """Read this stream, of the same host."""
+        """Read from now on directly from this stream of the same host."""
         self._reset()
         self._near = stream
         stream.register(self.reader, self.position)
 
     def detach(self) -> None:
+        """Stop reading directly from a stream of the same host."""
         if self._near is not None:
             self._near.unregister(self.reader)
             self._near = None
             self._reset()
 
     def register(self, reader: Hashable, seq: int) -> None:
+        """Rewind to this row; see rule 3."""
         self.position, self.cti = seq, START
         self._reset()
         if self._near is not None:
             self._near.register(self.reader, seq)
 
     def reconnect(self) -> int:
-        """What comes from now on comes over a connection with this number."""
+        """Begin a new connection and return its number; only what comes over it counts now."""
         self.connection = next(_numbers)
         self._wanted = self._queue[-1].end if self._queue else self.position
         return self.connection
@@ -92,6 +102,7 @@ class Cursor:
         return True
 
     def read_next(self, reader: Hashable) -> Entry | None:
+        """Hand on what waits, as one entry; None when nothing does."""
         found: list[Entry] = []
         count = 0
         while count < STEP_ROWS and (entry := self._take()) is not None:

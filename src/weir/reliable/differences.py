@@ -1,4 +1,4 @@
-"""Other rows under the same numbers: how every stream and every runner says so."""
+"""How every stream and every runner reports that other rows were written under the same numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from weir.kernels.expressions.evaluation import shown_value
 from weir.reliable.digest import row_hashes
 
 NO_ROW = "no row"
+"""Is shown in the stead of a row that only one of two runs has."""
 SUSPICION = (
     "is a user function not deterministic? It must not depend on hash(), the order of a set, calls "
     "before, state that it does not declare, the clock, the time zone"
@@ -30,17 +31,19 @@ class WrittenBy:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """The first row of a stream that is another one than before, and both as messages show them
-    (empty: not known)."""
+    """The first row of a stream that differs from the one that was there before."""
 
     stream: str
     row: int
+    """Its number in the stream."""
     before: str
+    """The row that was there, as messages show it; empty: not known."""
     now: str
+    """The row that came instead, as messages show it."""
 
 
 def shown_row(rows: Batch, number: int, columns: Sequence[str]) -> str:
-    """A row as messages show it: its lifetime, then its columns by name, as far as those are known.
+    """Write a row as messages show it: its lifetime, then its columns, by name if that is known.
 
     >>> import numpy as np, pyarrow as pa
     >>> shown_row(Batch(np.array([1]), np.array([OPEN]), (pa.array(["a"]),)), 0, ("k",))
@@ -48,8 +51,8 @@ def shown_row(rows: Batch, number: int, columns: Sequence[str]) -> str:
     """
     ve = int(rows.ve[number])
     row: dict[str, object] = {"vs": int(rows.vs[number]), "ve": None if ve == OPEN else ve}
-    for place, column in enumerate(rows.columns):
-        name = columns[place] if place < len(columns) else f"column {place}"
+    for index, column in enumerate(rows.columns):
+        name = columns[index] if index < len(columns) else f"column {index}"
         row[name] = shown_value(column[number])
     text = str(row)
     return text if len(text) <= LONGEST_EVENT else f"{text[:LONGEST_EVENT]}…"
@@ -58,26 +61,27 @@ def shown_row(rows: Batch, number: int, columns: Sequence[str]) -> str:
 def other_rows(
     stream: str, first: int, before: Batch, now: Batch, by: Callable[[], WrittenBy]
 ) -> DeterminismViolation | None:
-    """What is wrong with rows that are written again from number `first` on; None: nothing."""
+    """Compare rows that are written again, from number `first` on, with those that were there;
+    return the error to raise, or None if they are the same."""
     mine, theirs = row_hashes(before), row_hashes(now)
     others = np.flatnonzero((mine[0] != theirs[0]) | (mine[1] != theirs[1]))
     if not len(others):
         return None
-    place, written_by = int(others[0]), by()
-    texts = [shown_row(rows, place, written_by.columns) for rows in (before, now)]
-    return violation(RowDifference(stream, first + place, *texts), written_by)
+    index, written_by = int(others[0]), by()
+    texts = [shown_row(rows, index, written_by.columns) for rows in (before, now)]
+    return violation(RowDifference(stream, first + index, *texts), written_by)
 
 
 def violation(
     found: RowDifference, by: WrittenBy, *, when: str = "written again"
 ) -> DeterminismViolation:
-    """The error that names the vertex, its operators and the first row that differs."""
+    """Make the error that names the vertex, its operators and the first row that differs."""
     before = found.before or "another row"
     return _violation(found.stream, by, f"row {found.row} was {before}, {when} it is {found.now}")
 
 
 def violation_among(stream: str, first: int, end: int, by: WrittenBy) -> DeterminismViolation:
-    """The error where it is only known among which rows one differs."""
+    """Make the error for rows of which one differs, when it is not known which."""
     what = f"among the rows from {first} to {end}, written again, is another than before"
     return _violation(stream, by, what)
 

@@ -1,8 +1,9 @@
 """Fingerprints of rows: the order-free digest of an output, the ordered checksum of a stream.
 
 Both are built from the 128-bit hash of a row (vs, ve, payload). The digest is the sum of the
-rows' hashes modulo 2¹²⁸ and their count: any order, any split, any number of partial digests
-give the same. The checksum folds the hashes one after the other, so it also fixes the order.
+rows' hashes modulo 2¹²⁸ and their count, so it is the same in whatever order the rows come and
+however they are split. The checksum folds the hashes one after the other, so it also depends on
+the order.
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ class Digest:
 
 
 def row_hashes(batch: Batch) -> tuple[UInt64s, UInt64s]:
-    """Two words for each row, over its lifetime and payload."""
+    """Hash each row's lifetime and payload to two words."""
     columns = [pa.array(batch.vs), pa.array(batch.ve), *batch.columns]
     return hash_rows(columns, len(batch))
 
 
 def digest(batch: Batch) -> Digest:
+    """Compute the digest of some rows."""
     high, low = map(_exact_sum, row_hashes(batch))
     return Digest(((high << 64) + low) % _MODULUS, len(batch))
 
@@ -54,7 +56,7 @@ def _exact_sum(words: UInt64s) -> int:
 
 
 def checksum(batch: Batch, seed: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-    """The running checksum after these rows; begins with (0, 0)."""
+    """Fold these rows into a running checksum, which begins with (0, 0)."""
     first, second = row_hashes(batch)
     a, b = fold_rows(first, second, np.uint64(seed[0]), np.uint64(seed[1]))
     return int(a), int(b)

@@ -4,8 +4,8 @@ job                              what the job is: its program, made once
 records/<number>                 the manager's record; made once each, the largest counts
 records/latest                   a hint where to begin to look for the largest
 checkpoints/<vertex>/<incarnation>-<number>
-streams/<stream>/<first>-<incarnation>
-parts/<sink>/<incarnation>-<number>      committed rows, a sorted run
+streams/<stream>/<first>-<incarnation>   a segment: rows from number <first> on
+parts/<sink>/<incarnation>-<number>      committed rows, in sorted runs
 commits/<sink>/<number>          made once each: which part, up to which positions
 ingress/<vertex>/<number>        the log of a source; made once each, deleted in order
 status, story/<epoch>-<number>   for onlookers
@@ -29,7 +29,7 @@ def record_key(number: int) -> str:
 LATEST_RECORD = "records/latest"
 JOB = "job"
 EPHEMERAL = ("checkpoints/", "streams/")
-"""What nobody needs when the job is over."""
+"""The objects under these prefixes are of no use once the job is finished."""
 
 
 def is_ephemeral(key: str) -> bool:
@@ -57,12 +57,12 @@ def ingress_key(vertex: str, number: int) -> str:
 
 
 def ingress_log(vertex: str) -> str:
-    """The name of a source's log where it stands beside streams."""
+    """Name a source's log where logs and streams share one mapping (`Ledger.collected`)."""
     return f"ingress/{vertex}"
 
 
 def incarnation_of(key: str) -> int:
-    """The incarnation that wrote a checkpoint, a segment or a part.
+    """Read from a name which incarnation wrote the checkpoint, the segment or the part.
 
     >>> incarnation_of(checkpoint_key("1.0", 7, 3)), incarnation_of(segment_key("1.0/0.0", 9, 7))
     (7, 7)
@@ -72,7 +72,7 @@ def incarnation_of(key: str) -> int:
 
 
 def number_of(key: str) -> int:
-    """The number of a checkpoint, a part, a commit, a record, or a record of a source's log.
+    """Read the number of a checkpoint, part, commit, record, or record of a log from its name.
 
     >>> number_of(checkpoint_key("1.0", 7, 3)), number_of(commit_key("sink.0", 5))
     (3, 5)
@@ -81,7 +81,7 @@ def number_of(key: str) -> int:
 
 
 def first_of(key: str) -> int:
-    """The number of a segment's first row.
+    """Read the number of a segment's first row from its name.
 
     >>> first_of(segment_key("1.0/0.0", 9, 7))
     9
@@ -103,7 +103,7 @@ _KNOWN = re.compile(
 
 
 def is_known(key: str) -> bool:
-    """Whether a job would give this name to an object.
+    """Say whether a job would give this name to an object.
 
     >>> is_known(record_key(3)), is_known("records/3"), is_known("records/latest.bak")
     (True, False, False)
@@ -114,13 +114,13 @@ def is_known(key: str) -> bool:
 
 
 def commits_of(listed: Iterable[str], sink: str) -> list[str]:
-    """The commits of an output among these, in order."""
+    """Select the commits of an output from these names, in order of number."""
     prefix = f"commits/{sink}/"
     return sorted((k for k in listed if k.startswith(prefix) and is_known(k)), key=number_of)
 
 
 def step_of(key: str) -> str:
-    """The name of the durable step that writes this object; crash points go by these.
+    """Name the kind of durable step that writes this object; tests crash hosts at these steps.
 
     >>> step_of(commit_key("sink.0", 5)), step_of(LATEST_RECORD), step_of(record_key(2))
     ('commit', 'hint', 'record')

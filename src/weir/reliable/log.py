@@ -1,17 +1,19 @@
 """The live rStream: collected prefix | durable segments | volatile tail.
 
 Rules (StreamScope §4.2), on top of those in `stream.py`
-1. Rows are readable from memory as soon as they are written. Rows in no segment are the volatile
-   tail: they stay in memory until they are durable or collected.
+1. Rows can be read from memory as soon as they are written. Rows that are in no segment are the
+   volatile tail: they stay in memory until they are durable or collected.
 2. A segment is some consecutive rows in the store. Segments touch or overlap; together they reach
    from the collected prefix to `durable`. One is written at a time, in order.
-3. Durable rows are forgotten in memory when all present readers have them, or when more than
-   `cache` bytes are held. A reader below what is in memory names the segment it needs (`missing`).
+3. The stream drops durable rows from memory when all present readers have read them, or when more
+   than `cache` bytes are held. When a reader asks for a row that is no longer in memory, the stream
+   puts the segment that holds it into `missing`, and the host loads it.
 4. A new instance of the writer begins with the segments of the old one and writes from its
-   snapshot's position on: rows that are durable already are dropped (`unique`), and compared when
-   asked to `check`: first their digest with the segment's. If that is another, the stream is in
-   `doubt`: it takes no more rows, and asks for the segment, which tells the first row that differs.
-5. A reader may wait for a number that is not written yet. One that asks for a collected number
+   snapshot's position on. The stream drops the rows that are durable already. With `check` it
+   compares them first: the digest of a segment's rows, written again, must be the segment's. If it
+   is not, the stream is in `doubt`: it takes no more rows, and asks for the segment, in which it
+   finds the first row that differs.
+5. A reader may wait for a number that is not written yet. A reader that asks for a collected number
    gets an error, never a gap.
 """
 
@@ -37,7 +39,8 @@ _NO_DIGEST = str(Digest())  # of a segment that was written without a check
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """Rows [first, end) of a stream in the store, the claim behind them, their digest."""
+    """A segment is an object of the store with rows [first, end) of a stream: the claim behind
+    them, and their digest."""
 
     ref: ObjectRef
     first: int
@@ -50,7 +53,7 @@ class Segment(msgspec.Struct, frozen=True):
         return self.ref.key
 
     def decode(self, body: bytes | None) -> tuple[Entry, ...]:
-        """Its rows, from what the store holds; SnapshotCorrupt when it is not this segment."""
+        """Decode the segment's rows; SnapshotCorrupt when the object is not this segment."""
         entries = decode_entries(self.key, self.ref.check(body))
         numbers = [(e.seq, e.end) for e in entries]
         touching = all(a[1] == b[0] for a, b in pairwise(numbers))
@@ -62,12 +65,13 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 def batch_bytes(rows: Batch) -> int:
+    """Count the bytes of some rows in memory."""
     payload: int = sum(c.nbytes for c in rows.columns)
     return 8 * len(rows) * (2 + len(rows.origin)) + payload
 
 
 class _Repeated:
-    """Rows of a segment that are written again, from its first on."""
+    """The rows of a segment, from its first on, that its writer has written again so far."""
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
@@ -80,7 +84,7 @@ class _Repeated:
 
 
 class LogStream:
-    """See the module's rules."""
+    """A log stream keeps the rows that a vertex writes: in memory first, then in segments."""
 
     def __init__(
         self,
@@ -93,39 +97,55 @@ class LogStream:
         synchronous: bool = False,
         cache: int = CACHE_BYTES,
     ) -> None:
-        """`start` is the number at which the writer begins; `written_by` is asked when there is
-        something to say of it; `synchronous` hides rows from readers until they are durable."""
+        """`segments` are those that the store holds already; `start` is the number at which the
+        writer begins; `written_by` is called when a message must name the writer; `synchronous`
+        hides rows from readers until they are durable."""
         self.name = name
         self._cache, self._check, self._synchronous = cache, check, synchronous
         durable = segments[-1].end if segments else 0
         self._segments = list(segments) if start <= durable else []
+        """The durable segments, in order; each reaches further than the one before."""
         self._collected = segments[0].first if self._segments else start
+        """Nobody will ask for a row below this number."""
         self._end = max(start, durable)
-        self._written = start  # the writer's own position; behind `end` while it repeats itself
+        """The number that the next new row will have."""
+        self._written = start
+        """The number that the writer writes next: less than `_end` while it repeats itself."""
         # Not the last segment's: no entry in memory would carry it. The writer claims it again.
         self._cti = START
         self._entries: list[Entry] = []
+        """The rows in memory, in order."""
         self._seqs: list[int] = []
+        """The first number of each entry, for search."""
         self._sizes: list[int] = []
+        """The bytes of each entry."""
         self._held = 0
+        """The bytes of all entries."""
         self._readers: dict[Hashable, tuple[int, int]] = {}
+        """For each reader the number of its next row, and the last CTI that it was given."""
         self._loaded: dict[str, Sequence[Entry]] = {}
+        """The rows of segments that were missing, by key; the last few."""
         self._written_by = written_by
         self._repeated: _Repeated | None = None
+        """The durable segment that the writer is writing again, if `check` is on."""
         self.doubt: DeterminismViolation | None = None
-        """Other rows were written under durable numbers; it names the first when that is known."""
+        """The error that other rows were written under durable numbers. It names the first such
+        row as soon as that is known."""
         self.flushing: Segment | None = None
+        """The segment that is being written to the store; the host sets it."""
         self.missing: dict[str, Segment] = {}
+        """The segments that must be loaded before a reader can go on, by key."""
 
     # --- where it stands ---------------------------------------------------------------------
 
     @property
     def end(self) -> int:
+        """The number that the next new row will have."""
         return self._end
 
     @property
     def written(self) -> int:
-        """The writer's position: where its next row goes."""
+        """The number that the writer writes next."""
         return self._written
 
     @property
@@ -134,11 +154,12 @@ class LogStream:
 
     @property
     def collected(self) -> int:
+        """Nobody will ask for a row below this number."""
         return self._collected
 
     @property
     def durable(self) -> int:
-        """All below is in the store, or collected."""
+        """All rows below this number are in the store, or collected."""
         return max(self._collected, self._segments[-1].end if self._segments else 0)
 
     @property
@@ -147,10 +168,12 @@ class LogStream:
 
     @property
     def held_bytes(self) -> int:
+        """The bytes of all rows in memory."""
         return self._held
 
     @property
     def volatile_bytes(self) -> int:
+        """The bytes of the rows that are in memory only."""
         return self._bytes_from(self.durable)
 
     def _bytes_from(self, seq: int) -> int:
@@ -162,7 +185,7 @@ class LogStream:
         return total
 
     def is_ahead(self, most: int) -> bool:
-        """Whether even its fastest reader has more than about so many bytes to read."""
+        """Say whether even the fastest reader has more than about `most` bytes left to read."""
         read = max((seq for seq, _ in self._readers.values()), default=self.durable)
         if self._entries and read < self._entries[0].seq:
             return True  # not even in memory any more
@@ -171,6 +194,7 @@ class LogStream:
     # --- writing -----------------------------------------------------------------------------
 
     def write(self, entry: Entry) -> None:
+        """Append the rows of an entry that are new, and its claim; drop rows written again."""
         if entry.seq > self._written:
             raise RunError(f"stream {self.name}: row {entry.seq} written before {self._written}")
         known = min(self._end - entry.seq, len(entry.rows))
@@ -200,7 +224,8 @@ class LogStream:
             self._forget_read()
 
     def _compare(self, entry: Entry) -> None:
-        """The rows of whole segments, written again, must have the segments' digests."""
+        """Compare the digests of whole segments that are written again with those of the segments
+        in the store; one that differs sets `doubt`."""
         start = max(entry.seq, self._written)
         for segment in self._segments:
             first, stop = max(start, segment.first), min(entry.end, segment.end)
@@ -219,7 +244,8 @@ class LogStream:
     # --- durability --------------------------------------------------------------------------
 
     def next_segment(self, limit: int = SEGMENT_BYTES) -> tuple[Entry, ...] | None:
-        """The next rows to make durable, at most about `limit` bytes; None while others are."""
+        """Select the next rows to make durable, about `limit` bytes at most; None when there are
+        none, or while another segment is being written."""
         if self.flushing is not None:
             return None
         durable, found, size = self.durable, [], 0
@@ -236,19 +262,19 @@ class LogStream:
         return tuple(found) or None
 
     def flushed(self, segment: Segment) -> None:
-        """It is in the store."""
+        """Take in that the segment under way is in the store."""
         self.flushing = None
         self.learn((segment,))
 
     def learn(self, segments: Iterable[Segment]) -> None:
-        """These are in the store, whoever wrote them."""
+        """Take in that these segments are in the store, whichever instance wrote them."""
         for segment in segments:
             if segment.first <= self.durable < segment.end:
                 self._segments.append(segment)
         self._forget_read()
 
     def collect(self, seq: int) -> None:
-        """Nobody will ask for a number below this again."""
+        """Forget the rows below this number: nobody will ask for them again."""
         if seq <= self._collected:
             return
         self._collected = seq
@@ -258,19 +284,21 @@ class LogStream:
             del self._loaded[key]
 
     def _forget_read(self) -> None:
+        """Drop from memory what rule 3 allows."""
         durable = self.durable
         read = min((seq for seq, _ in self._readers.values()), default=durable)
         over = self._held > self._cache
         drop = []
-        for place, entry in enumerate(self._entries):
+        for index, entry in enumerate(self._entries):
             if entry.end > durable or (entry.end > read and not over):
                 break
-            drop.append(place)
+            drop.append(index)
         self._drop(drop)
 
-    def _drop(self, places: Sequence[int]) -> None:
-        """Forget a prefix of the entries; the last claim stays for readers at the end."""
-        count = len(places)
+    def _drop(self, indices: Sequence[int]) -> None:
+        """Drop the entries at these indices, which are the first ones. The claim of the very last
+        entry stays, for readers that are at the end."""
+        count = len(indices)
         if not count:
             return
         if count == len(self._entries):
@@ -300,8 +328,8 @@ class LogStream:
         return self._readers[reader][0]
 
     def read_next(self, reader: Hashable) -> Entry | None:
-        """The next rows and the claim behind them; None when there is nothing, or when they are
-        in a segment that must be loaded first."""
+        """Return the next rows and the claim behind them; None when there is nothing, or when they
+        are in a segment that must be loaded first."""
         seq, cti = self._readers[reader]
         if seq < (self._entries[0].seq if self._entries else self._end):
             found = self._from_segment(seq)
@@ -333,7 +361,7 @@ class LogStream:
         raise RunError(f"stream {self.name}: row {seq} is neither in memory nor in a segment")
 
     def load(self, key: str, entries: Sequence[Entry]) -> None:
-        """The rows of a segment that was missing; a few of them are kept."""
+        """Take in the rows of a segment that was missing. The rows of the last few are kept."""
         self.missing.pop(key, None)
         repeated = self._repeated
         if self.doubt is not None and repeated is not None and repeated.segment.key == key:
@@ -348,7 +376,7 @@ class LogStream:
 
 
 def _from(entry: Entry, seq: int) -> Entry:
-    """The entry from a row on."""
+    """Cut off the rows of an entry that are below this number."""
     if seq <= entry.seq:
         return entry
     return Entry(seq, entry.rows.slice(seq - entry.seq, len(entry.rows)), entry.cti)

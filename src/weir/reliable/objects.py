@@ -1,12 +1,14 @@
-"""How objects of a store are sealed and named, so that none can be lost or changed unseen.
+"""How objects of a store are sealed and referred to, so that none is lost or changed unnoticed.
 
 Rules
 1. An object begins with its seal: 16 bytes of SHA-256 over its own name and all that follows. So
-   bytes that were torn or changed are found, and so is an object that lies under another's name.
-2. Whoever refers to an object holds an `ObjectRef`: its name, the range that is meant, the object's
-   size and the seal. An object that is not there, or is not that one, is `SnapshotCorrupt`.
-3. What a surviving object refers to, directly or through a chain, must be there; what nothing
-   refers to counts as never written.
+   whoever reads it notices bytes that are missing or changed, and an object that lies under the
+   name of another.
+2. Whoever refers to an object holds an `ObjectRef`: its name, the range of bytes that is meant, the
+   object's size and its seal. Reading by it raises `SnapshotCorrupt` when the object is not there,
+   or is another one.
+3. An object that is referred to, directly or through other objects, must be there. An object that
+   nothing refers to counts as never written.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from weir.errors import SnapshotCorrupt
 from weir.reliable.store import Body, Store
 
 SEAL = 16
-"""Bytes of a seal: half of a SHA-256, which processors compute by themselves."""
+"""The bytes of a seal: half of a SHA-256, for which processors have instructions."""
 
 
 class ObjectRef(msgspec.Struct, frozen=True, array_like=True):
-    """The bytes [start, stop) of an object of this name and size, which begin with this seal."""
+    """A reference to the bytes [start, stop) of an object of this name and size; they begin with
+    this seal."""
 
     key: str
     start: int = 0
@@ -35,12 +38,12 @@ class ObjectRef(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, key: str, body: Body) -> Self:
-        """All of an object with this content."""
+        """Refer to the whole of an object that has this content."""
         return cls(key, 0, len(body), len(body), bytes(body[:SEAL]).hex())
 
     def check(self, body: bytes | None) -> bytes:
-        """The bytes that are meant, if this is the object; whoever decodes them checks their seal
-        against their content."""
+        """Return the bytes that are meant, if `body` is the object. Whoever decodes them checks
+        that the seal is that of their content."""
         if body is None:
             raise SnapshotCorrupt(f"{self.key} is not in the store")
         if len(body) != self.size:
@@ -51,19 +54,19 @@ class ObjectRef(msgspec.Struct, frozen=True, array_like=True):
         return meant
 
     def read(self, store: Store) -> bytes:
-        """The bytes that are meant."""
+        """Read the bytes that are meant from the store."""
         return self.check(store.get(self.key))
 
 
 def seal_of(key: str, content: bytes | memoryview) -> bytes:
-    """The seal of what follows it in the object of this name."""
+    """Compute the seal of an object of this name with this content behind the seal."""
     hashed = hashlib.sha256(key.encode() + b"\0")
     hashed.update(content)
     return hashed.digest()[:SEAL]
 
 
 def unsealed(key: str, body: bytes) -> memoryview:
-    """What an object holds behind its seal, which is checked."""
+    """Check an object's seal, and return what is behind it."""
     content = memoryview(body)[SEAL:]
     if len(body) < SEAL or seal_of(key, content) != body[:SEAL]:
         raise SnapshotCorrupt(

@@ -6,18 +6,18 @@ Rules (StreamScope §4.4; what a stage's state depends on is in `plan/horizon.py
    which is the smallest CTI less the stage's horizon.
 2. A fresh vertex that loads a mark *rehearses*: it reads from the needed positions up to exactly
    the marked ones, takes rows that start at the cut or later, and throws away what comes out.
-   With the marked CTIs it then stands where the mark was taken, and goes on under the marked
-   numbers: the same rows under the same numbers as one that never failed.
-3. Rows at the edge of what it reads are made of too little. They are dropped behind the operator
-   that made them, results that would be so are not computed: no later operator, and no code of
-   the user, sees what never was.
+   With the marked CTIs it then stands where the mark was taken, and goes on from the marked output
+   positions: it writes the same rows under the same numbers as a vertex that never failed.
+3. In a rehearsal, an operator lacks some of the rows that its first results are made of. Such
+   results are not computed, or are dropped right behind the operator: no later operator, and no
+   code of the user, sees a row that never was.
 4. Until it has caught up it writes nothing and has no snapshot.
-5. Where each operator stands is in the mark too, and is compared: a vertex that comes out
-   elsewhere is a `DeterminismViolation`, never another answer.
-
-6. It loads a mark and a whole snapshot alike, and takes the ones that it is asked for (`marks`).
-   A whole snapshot says up to which time rows before it start. As long as the cut is not past
-   that, no position is known from which to rebuild, and snapshots are whole.
+5. The mark also says up to which time each operator had come. After the rehearsal this is compared:
+   a vertex that has come elsewhere raises `DeterminismViolation`; it never gives another answer.
+6. It loads marks and whole snapshots alike, and takes marks if it is asked to (`marks`). A whole
+   snapshot says of each input before which time all rows start that were read so far. As long as
+   the cut is not past that time, no position is known from which to rebuild, and the next snapshots
+   are whole.
 """
 
 from __future__ import annotations
@@ -38,30 +38,34 @@ from weir.reliable.vertex import Outlet, Snapshot, Vertex
 
 _INPUTS, _STEPS = "$mark", "$steps"
 _READ = "$read"
-"""In a whole snapshot: of each input, a time before which all rows start that were read, and the
-CTI."""
+"""The table of a whole snapshot that has, for each input, a time before which all rows start that
+were read, and the CTI."""
 _GRAINS = 64
-"""A needed position is known to this part of the horizon: so few numbers are kept of it."""
+"""Positions are noted every horizon / `_GRAINS` of event time: so only few of them are kept."""
 _NO_GRAIN = 1 << 65
-"""More than there is of time: no position is kept but the first."""
+"""A grain longer than all of time: no position is kept but the first."""
 
 
 def needs_of(snapshot: Snapshot) -> tuple[int, ...]:
-    """From where on a vertex that loads this snapshot reads its inputs."""
+    """Say from which positions a vertex that loads this snapshot reads its inputs."""
     mark = snapshot.tables.get(_INPUTS)
     return snapshot.inputs if mark is None else tuple(mark.column("needs").to_pylist())
 
 
 class Starts:
-    """Of one input: up to which position all rows start before a time."""
+    """Knows of one input up to which position all rows start before a given time."""
 
     def __init__(self, position: int, before: int, grain: int) -> None:
-        """All rows before this position start before `before`."""
+        """All rows before `position` start before the time `before`; further positions are noted
+        whenever the starts have moved on by `grain`."""
         self._grain = max(grain, 1)
         self._positions, self._latest = [position], [before - 1]
+        """All rows before `_positions[i]` start at `_latest[i]` or earlier; both only grow."""
         self._end, self.newest = position, before - 1
+        """The next position to read, and the latest start of all rows before it."""
 
     def note(self, entry: Entry) -> None:
+        """Take in the next rows of the input."""
         self._end = entry.end
         if len(entry.rows):
             self.newest = max(self.newest, int(entry.rows.vs.max()))
@@ -72,8 +76,8 @@ class Starts:
             self._latest.append(self.newest)
 
     def position_before(self, time: int) -> int | None:
-        """A position that only rows starting before this time are before; None: it lies before
-        all that is known. Times only grow."""
+        """Find a position before which all rows start before this time; None: such a position lies
+        before all that are noted. From call to call the time only grows."""
         if self.newest < time:
             return self._end
         at = bisect_left(self._latest, time) - 1
@@ -84,14 +88,18 @@ class Starts:
 
 @dataclass(slots=True)
 class _Rehearsal:
-    """The way back to a mark."""
+    """What the mark says that a vertex rehearses up to."""
 
     cut: int
+    """Rows that start before this time are not needed."""
     inputs: tuple[int, ...]
+    """The position of each input at which the rehearsal ends."""
     ctis: tuple[int, ...]
+    """The CTI of each input there."""
     steps: list[int]
+    """How far each operator had come; see `Chain.stands_at`."""
     ahead: dict[int, Entry] = field(default_factory=dict)
-    """What came with rows before the mark and lies behind it: rows, a claim."""
+    """For each input the rest of the entry that reached the mark: rows behind it, a claim."""
 
 
 class ReplayVertex(Vertex):
@@ -112,8 +120,10 @@ class ReplayVertex(Vertex):
         self._horizon, self._marks = horizon, marks
         self._grain = horizon.ticks // _GRAINS if marks else _NO_GRAIN
         self._ctis = [START] * len(inputs)
+        """The last claim of each input."""
         self._starts = [Starts(0, START, self._grain) for _ in inputs]
         self._rehearsal: _Rehearsal | None = None
+        """The rehearsal under way, if there is one."""
 
     @property
     def caught_up(self) -> bool:
@@ -143,7 +153,7 @@ class ReplayVertex(Vertex):
         return Snapshot(whole.inputs, whole.outputs, whole.tables | {_READ: read})
 
     def _cut(self) -> int:
-        """Nothing that is still to come depends on rows that start before this."""
+        """Compute the cut: no result that is still to come depends on rows that start before it."""
         assert self._horizon.ticks is not None
         reached = min(self._ctis)
         if self._horizon.ticks < 0 or reached == OPEN:
@@ -178,49 +188,50 @@ class ReplayVertex(Vertex):
 
     # --- rehearsing --------------------------------------------------------------------------
 
-    def execute(self, places: Iterable[int] | None = None) -> bool:
-        """A rehearsal reads each input up to its mark, whatever is asked for."""
+    def execute(self, inputs: Iterable[int] | None = None) -> bool:
+        """Take one step; in a rehearsal over the inputs that are not at their mark yet, whatever is
+        asked for."""
         rehearsal = self._rehearsal
         if rehearsal is not None:
             goals = enumerate(rehearsal.inputs)
-            places = [i for i, goal in goals if self._read[i] < goal]
-        return super().execute(places)
+            inputs = [i for i, goal in goals if self._read[i] < goal]
+        return super().execute(inputs)
 
-    def _take(self, place: int, entry: Entry) -> None:
+    def _take(self, input: int, entry: Entry) -> None:
         rehearsal = self._rehearsal
         if rehearsal is None:
-            self._starts[place].note(entry)
-            self._ctis[place] = max(self._ctis[place], entry.cti)
-            super()._take(place, entry)
+            self._starts[input].note(entry)
+            self._ctis[input] = max(self._ctis[input], entry.cti)
+            super()._take(input, entry)
             return
-        goal = rehearsal.inputs[place]
+        goal = rehearsal.inputs[input]
         known = min(goal - entry.seq, len(entry.rows))
-        self._repeat(place, Entry(entry.seq, entry.rows.slice(0, known), entry.cti), rehearsal)
+        self._repeat(input, Entry(entry.seq, entry.rows.slice(0, known), entry.cti), rehearsal)
         if entry.end >= goal:  # with the claim behind the mark, if there is no row
             rest = entry.rows.slice(known, len(entry.rows))
-            rehearsal.ahead[place] = Entry(goal, rest, entry.cti)
+            rehearsal.ahead[input] = Entry(goal, rest, entry.cti)
         self._end_rehearsal()
 
-    def _repeat(self, place: int, entry: Entry, rehearsal: _Rehearsal) -> None:
-        self._starts[place].note(entry)
-        self._read[place] = entry.end
-        cti = min(entry.cti, rehearsal.ctis[place])
+    def _repeat(self, input: int, entry: Entry, rehearsal: _Rehearsal) -> None:
+        self._starts[input].note(entry)
+        self._read[input] = entry.end
+        cti = min(entry.cti, rehearsal.ctis[input])
         kept = entry.rows.vs >= rehearsal.cut
         if kept.all():
-            self._push(place, entry.rows, cti)
+            self._push(input, entry.rows, cti)
         else:
             numbers = entry.seq + np.flatnonzero(kept)
-            self._push(place, entry.rows.take(kept), cti, numbers)
+            self._push(input, entry.rows.take(kept), cti, numbers)
         self._chain.pull()
 
     def _end_rehearsal(self) -> None:
-        """If all inputs are where the mark was taken: so is the vertex."""
+        """End the rehearsal, if all inputs have been read up to the mark."""
         rehearsal = self._rehearsal
         assert rehearsal is not None
         if tuple(self._read) != rehearsal.inputs:
             return
-        for place, cti in enumerate(rehearsal.ctis):
-            self._chain.claim(place, cti)
+        for input, cti in enumerate(rehearsal.ctis):
+            self._chain.claim(input, cti)
         self._chain.pull()
         self._chain.perform()
         found = self._chain.stands_at()
@@ -230,8 +241,8 @@ class ReplayVertex(Vertex):
                 f"{rehearsal.steps}; is a user function not deterministic?"
             )
         self._rehearsal = None
-        for place, entry in rehearsal.ahead.items():
-            self._take(place, entry)
+        for input, entry in rehearsal.ahead.items():
+            self._take(input, entry)
 
     def _write(self) -> None:
         if self._rehearsal is None:

@@ -1,11 +1,12 @@
-"""The store: where what must survive lies, as named objects.
+"""The store of a job: named objects that survive every process of the job.
 
 Contract
-1. `put` is atomic and durable when it returns: an object is whole or not there. With `new` it is
-   made once: of all who try, one succeeds and the others get `ObjectExists`.
-2. `get` gives what was put last, or None. `list` may be behind: what it names may be gone, and
+1. `put` is atomic, and durable when it returns: an object is whole or not there. With `new` it
+   makes the object only if there is none of that name: of all who try, one succeeds and the others
+   get `ObjectExists`.
+2. `get` returns what was put last, or None. `list` may lag behind: what it names may be gone, and
    what it does not name may be there.
-3. What an object holds is checked by whoever reads it (`codec.py`): stores forget and flip bits.
+3. Whoever reads an object checks what it holds (`codec.py`): stores lose objects and flip bits.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from typing import Protocol, TypeAlias
 from weir.errors import RunError
 
 Body: TypeAlias = bytes | bytearray
-"""What an object holds, as it is put."""
+"""The bytes of an object, as `put` takes them."""
 
 
 class ObjectExists(RunError):
-    """There is an object of that name already."""
+    """`put` was asked for a new object, and there is one of that name already."""
 
 
 class Store(Protocol):
-    """See the module's contract."""
+    """A store holds named objects, by the module's contract."""
 
     def put(self, key: str, body: Body, *, new: bool = False) -> None: ...
     def get(self, key: str) -> bytes | None: ...

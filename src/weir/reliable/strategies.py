@@ -41,7 +41,7 @@ Feeding = Callable[[str], Collection[str]]
 
 
 class Strategy(Protocol):
-    """The questions of rule 1."""
+    """A strategy answers the questions of rule 1 for one vertex."""
 
     @property
     def copies(self) -> int:
@@ -74,7 +74,7 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _WithDurableStreams:
-    """Rule 3, for strategies that take a snapshot every so many seconds."""
+    """Answers the questions as rule 3 says, with a snapshot every so many seconds."""
 
     every: float = DEFAULT_EVERY
     stream: ClassVar[type[LogStream]] = LogStream

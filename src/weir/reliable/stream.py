@@ -2,10 +2,10 @@
 
 Rules (StreamScope §3.1)
 1. Rows are numbered from 0 without gaps. An entry is some rows under consecutive numbers and a
-   CTI: a claim, from behind its last row on, that nothing with vs < cti follows.
-2. Unique: the first write of a number wins. Rows written again are dropped; with `check` other
-   rows under the same numbers are a `DeterminismViolation`.
-3. A claim is never lost to rule 2: it holds from any later position as well.
+   claim, the CTI: no row behind the entry has vs < cti.
+2. Unique: the first write of a number wins. Rows written again are dropped; with `check`, other
+   rows under the same numbers raise `DeterminismViolation`.
+3. The claim of an entry counts even if its rows are dropped: it holds from any later position too.
 4. Valid: a reader gets just the rows that were written, each once, in order of number.
 5. Reliable: what was written stays readable until `collect(seq)` says that nobody will ask for
    a number below seq again. Registering again at an earlier number rewinds.
@@ -40,20 +40,20 @@ class Entry:
 
 
 class StreamWriter(Protocol):
-    """The end of a stream that a vertex writes to."""
+    """A stream, as the vertex that writes it sees it."""
 
     def write(self, entry: Entry) -> None: ...
 
 
 class StreamReader(Protocol):
-    """The end of a stream that a vertex reads from."""
+    """A stream, as the vertices that read it see it."""
 
     def register(self, reader: Hashable, seq: int) -> None: ...
     def read_next(self, reader: Hashable) -> Entry | None: ...
 
 
 class RStream(StreamReader, StreamWriter, Protocol):
-    """What every implementation of a stream offers; see the module's rules."""
+    """A stream as every implementation offers it, by the module's rules."""
 
     def collect(self, seq: int) -> None: ...
 
@@ -70,17 +70,22 @@ class MemoryStream:
         trace: Trace | None = None,
     ) -> None:
         """`check` compares rows that are written again and keeps the ordered checksum;
-        `written_by` is asked when there is something to say of it; `trace` sees all rows."""
+        `written_by` is called when a message must name the writer; `trace` is shown all rows."""
         self.name = name
         self._check, self._written_by, self._trace = check, written_by, trace
         self._entries: list[Entry] = []
-        self._seqs: list[int] = []  # of the entries, for search
+        """What is held, in order."""
+        self._seqs: list[int] = []
+        """The first number of each entry, for search."""
         self._end = 0
         self._cti = START
         self._collected = 0
-        self._readers: dict[Hashable, tuple[int, int]] = {}  # next number, last CTI given
+        """Nobody may ask for a row below this number."""
+        self._readers: dict[Hashable, tuple[int, int]] = {}
+        """For each reader the number of its next row, and the last CTI that it was given."""
         self._checksum = OrderedChecksum()
         self._watchers: list[Callable[[], None]] = []
+        """Called whenever there is something new to read."""
 
     @property
     def end(self) -> int:
@@ -98,7 +103,7 @@ class MemoryStream:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What is still held, in order."""
+        """The entries that are still held, in order."""
         return tuple(self._entries)
 
     @property
@@ -106,6 +111,7 @@ class MemoryStream:
         return sum(len(e.rows) for e in self._entries)
 
     def write(self, entry: Entry) -> None:
+        """Append the rows of an entry that are new, and its claim; drop rows written again."""
         if entry.seq > self._end:
             raise RunError(f"stream {self.name}: row {entry.seq} written before row {self._end}")
         known = min(self._end - entry.seq, len(entry.rows))
@@ -126,11 +132,11 @@ class MemoryStream:
             tell()
 
     def watch(self, tell: Callable[[], None]) -> None:
-        """Call this whenever there is something new to read."""
+        """Call `tell` whenever there is something new to read."""
         self._watchers.append(tell)
 
     def _compare(self, entry: Entry, known: int) -> None:
-        """Rows written again must be the rows that are here (as far as they still are)."""
+        """Raise an error if rows that are written again differ from those that are still held."""
         for kept in self._entries:
             start, stop = max(kept.seq, entry.seq), min(kept.end, entry.seq + known)
             if start >= stop:
@@ -152,7 +158,7 @@ class MemoryStream:
         self._readers[reader] = (seq, START)
 
     def read_next(self, reader: Hashable) -> Entry | None:
-        """The next rows and the claim behind them; None when there is nothing new."""
+        """Return the next rows and the claim behind them; None when there is nothing new."""
         seq, cti = self._readers[reader]
         at = max(bisect_right(self._seqs, seq) - 1, 0)
         for entry in self._entries[at:]:
@@ -171,7 +177,7 @@ class MemoryStream:
         return self._readers[reader][0]
 
     def collect(self, seq: int) -> None:
-        """Forget rows below this number; whole entries at a time."""
+        """Forget the entries that lie wholly below this number."""
         keep = 0
         while keep < len(self._entries) - 1 and self._entries[keep].end <= seq:
             keep += 1

@@ -1,10 +1,10 @@
 """Traces of streams: the hash of every row in a file, for a second run to compare its rows with.
 
 Rules
-1. The first run keeps: 16 bytes a row, in a file of the stream's name in the folder of the traces.
-   A file appears when its stream is closed, so a task that runs twice leaves a whole one.
-2. The second run compares each row with the file's. Of every stream it notes the first row that
-   is another one, or that only one of the runs has.
+1. The first run writes 16 bytes a row to a file of the stream's name in the folder of the traces.
+   The file gets its name when the stream is closed, so a task that runs twice leaves a whole file.
+2. The second run compares the hash of each row with the one in the file. Of every stream it notes
+   the first row that differs, or that only one of the runs has.
 3. Memory is bounded by `HELD_BYTES` a stream, whatever the number of rows.
 """
 
@@ -28,34 +28,34 @@ _ROW_BYTES = 2 * _WORD.itemsize
 
 
 class Trace(Protocol):
-    """What sees the rows of one stream, in order."""
+    """A trace is shown the rows of one stream, in order."""
 
     def add(self, rows: Batch) -> None: ...
     def close(self) -> RowDifference | None: ...
 
 
 class Traces:
-    """The traces of the streams of a run, or of a part of it, in a folder."""
+    """Makes the traces of a run's streams (or of some of them), in a folder."""
 
     def __init__(self, folder: str, *, compare: bool = False) -> None:
         self.folder, self._compare = folder, compare
         self._traces: list[Trace] = []
 
     def of(self, stream: str, columns: Sequence[str]) -> Trace:
-        """The trace of a stream whose rows have these columns."""
+        """Make the trace of a stream whose rows have these columns."""
         path = os.path.join(self.folder, stream)
         made = ComparedTrace(stream, path, columns) if self._compare else KeptTrace(path)
         self._traces.append(made)
         return made
 
     def close(self) -> list[RowDifference]:
-        """All streams have ended: how they differ from those of the first run."""
+        """End all traces; return how the streams differ from those of the first run."""
         found = [trace.close() for trace in self._traces]
         return [difference for difference in found if difference is not None]
 
 
 class KeptTrace:
-    """The trace of a stream in the first run."""
+    """The trace of a stream in the first run: it writes the rows' hashes to a file."""
 
     def __init__(self, path: str) -> None:
         self._path, self._unfinished = path, f"{path}.{uuid.uuid4().hex}"
@@ -78,7 +78,7 @@ class KeptTrace:
 
 
 class ComparedTrace:
-    """The trace of a stream in the second run."""
+    """The trace of a stream in the second run: it compares the rows' hashes with the file."""
 
     def __init__(self, stream: str, path: str, columns: Sequence[str]) -> None:
         self._stream, self._path, self._columns = stream, path, columns
@@ -101,8 +101,8 @@ class ComparedTrace:
         if known < len(rows):
             self._differs(first + known, NO_ROW, rows, known)
 
-    def _differs(self, row: int, before: str, rows: Batch, place: int) -> None:
-        now = shown_row(rows, place, self._columns)
+    def _differs(self, row: int, before: str, rows: Batch, index: int) -> None:
+        now = shown_row(rows, index, self._columns)
         self._found = RowDifference(self._stream, row, before, now)
 
     def close(self) -> RowDifference | None:

@@ -8,9 +8,10 @@ Rules (StreamScope §3.2)
    positions and writes the same rows under the same numbers as before.
 4. A hash split sends a row to part (hash of its key columns) mod parts; every part is a stream
    of its own, with its own numbers and the chain's CTI.
-5. `see` is told of all rows and claims right before the chain gets them. With `pieces` it gets so
-   many rows at a time, and claims by themselves, each for so many of the times at which rows wait:
-   cuts mean nothing, and what a chain dies of (`job/poison.py`) is found in a smaller place.
+5. `see` is called with all rows and claims right before the chain gets them. With `pieces` the
+   chain gets so many rows at a time, and claims apart from rows, each of which lets rows go that
+   wait at so many different times. Such cuts change no result, and a row that kills the process
+   (`job/poison.py`) is found in a smaller piece.
 """
 
 from __future__ import annotations
@@ -34,28 +35,31 @@ from weir.reliable.stream import Entry, StreamReader, StreamWriter
 
 @dataclass(frozen=True, slots=True)
 class RowSpan:
-    """What a chain is given: rows [first, end) of an input (of a source: offsets), and whether
-    the claim behind them too, with which all its inputs together have come from event time
-    `since` to `until`."""
+    """A span says what a chain is given at one time: some rows of an input, a claim, or both."""
 
-    place: int
+    input: int
+    """The index of the input among those of the vertex."""
     first: int
     end: int
+    """The rows are [first, end) of the input; of a source these are offsets."""
     claims: bool
+    """Whether the claim behind the rows is given too."""
     since: int
     until: int
+    """The event time that all inputs together had reached before the claim, and with it."""
 
 
 See = Callable[[RowSpan, Batch], None]
 
 
 def see_nothing(span: RowSpan, rows: Batch) -> None:
-    """Nobody looks."""
+    """Do nothing: nobody wants to see what the chain gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where a vertex stands: next numbers of its inputs and outputs, and its state."""
+    """A snapshot holds where a vertex stands: the next number of each input and output, and the
+    state."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -64,15 +68,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """Where a vertex writes: one stream, or one for each part of a hash split by `keys`
-    (positions of the key columns)."""
+    """An outlet is one stream that a vertex writes to, or one for each part of a hash split by
+    `keys` (the indices of the key columns)."""
 
     streams: tuple[StreamWriter, ...]
     keys: tuple[int, ...] | None = None
 
 
 class Vertex:
-    """See the module's rules."""
+    """A vertex reads its inputs, runs a chain on them and writes to its outlets, step by step."""
 
     def __init__(
         self, name: str, chain: Chain, inputs: Sequence[StreamReader], outlets: Sequence[Outlet]
@@ -82,14 +86,19 @@ class Vertex:
         self._inputs = tuple(inputs)
         self._outlets = tuple(outlets)
         self._read = [0] * len(inputs)
+        """The next number to read of each input."""
         self._written = [0] * sum(len(o.streams) for o in outlets)
+        """The next number to write of each output stream."""
         self._cti = START
+        """The last claim that was written."""
         self._claims = [START] * max(len(inputs), 1)
+        """The last claim of each input that the chain was given."""
         self.see: See = see_nothing
+        """Is called with what the chain gets next; see rule 5."""
         self.pieces = 0
-        """So many rows at a time; 0: all that there are."""
-        for place, stream in enumerate(self._inputs):
-            stream.register((self.name, place), 0)
+        """How many rows the chain gets at a time; 0: all that there are."""
+        for input, stream in enumerate(self._inputs):
+            stream.register((self.name, input), 0)
 
     @property
     def cti(self) -> int:
@@ -101,19 +110,19 @@ class Vertex:
 
     @property
     def caught_up(self) -> bool:
-        """Whether it stands where the snapshot was taken that it loaded, or behind: only then
-        does it write, and have a snapshot of its own."""
+        """Whether the vertex has reached the point at which the snapshot that it loaded was taken.
+        Only then does it write and can it take a snapshot."""
         return True
 
     def wanted(self, most: int) -> Sequence[int]:
-        """The inputs to read next, if not more than about `most` rows shall wait for others."""
+        """Say which inputs to read next so that no more than about `most` rows wait for others."""
         return self._chain.wanted(most)
 
-    def execute(self, places: Iterable[int] | None = None) -> bool:
-        """One step over these inputs (all, unless the caller knows which have anything new);
-        whether there was anything to do."""
+    def execute(self, inputs: Iterable[int] | None = None) -> bool:
+        """Take one step over the inputs with these indices (None: over all of them); say whether
+        there was anything to do."""
         progressed = False
-        for i in range(len(self._inputs)) if places is None else places:
+        for i in range(len(self._inputs)) if inputs is None else inputs:
             entry = self._inputs[i].read_next((self.name, i))
             if entry is not None:
                 progressed = True
@@ -122,51 +131,53 @@ class Vertex:
             self._write()
         return progressed
 
-    def _take(self, place: int, entry: Entry) -> None:
-        self._read[place] = entry.end
-        self._push(place, entry.rows, entry.cti)
+    def _take(self, input: int, entry: Entry) -> None:
+        self._read[input] = entry.end
+        self._push(input, entry.rows, entry.cti)
 
     def _push(
-        self, place: int, rows: Batch, cti: int, numbers: Sequence[int] | Int64s | None = None
+        self, input: int, rows: Batch, cti: int, numbers: Sequence[int] | Int64s | None = None
     ) -> None:
-        """`numbers` of the rows, where they are not the last that were read of the input."""
-        end = self._read[place]
+        """Hand rows and a claim of an input to the chain. `numbers` are those of the rows, where
+        these are not the last that were read of the input."""
+        end = self._read[input]
         if self.pieces:
             known = range(end - len(rows), end) if numbers is None else numbers
-            self._push_pieces(place, rows, known)
-            self._claim_pieces(place, end, cti, partial(self._chain.claim, place))
+            self._push_pieces(input, rows, known)
+            self._claim_pieces(input, end, cti, partial(self._chain.claim, input))
             return
         first = int(numbers[0]) if numbers is not None and len(numbers) else end - len(rows)
-        self._show(place, first, end, rows, cti)
+        self._show(input, first, end, rows, cti)
         if len(rows):
-            self._chain.push(place, rows, cti)
+            self._chain.push(input, rows, cti)
         else:  # a mere claim: over a channel it comes without any columns
-            self._chain.claim(place, cti)
+            self._chain.claim(input, cti)
 
-    def _push_pieces(self, place: int, rows: Batch, numbers: Sequence[int] | Int64s) -> None:
+    def _push_pieces(self, input: int, rows: Batch, numbers: Sequence[int] | Int64s) -> None:
         for start in range(0, len(rows), self.pieces):
             piece, those = rows.slice(start, start + self.pieces), numbers[start:][: self.pieces]
-            self._show(place, int(those[0]), int(those[-1]) + 1, piece, None)
-            self._chain.push(place, piece, self._claims[place])
+            self._show(input, int(those[0]), int(those[-1]) + 1, piece, None)
+            self._chain.push(input, piece, self._claims[input])
 
-    def _claim_pieces(self, place: int, end: int, cti: int, claim: Callable[[int], None]) -> None:
-        """A claim as several: each lets so many of the times go at which rows wait for it."""
+    def _claim_pieces(self, input: int, end: int, cti: int, claim: Callable[[int], None]) -> None:
+        """Hand a claim to the chain as several smaller ones, each of which lets rows go that wait
+        at `pieces` different times."""
         nothing = self._chain.empty()
-        reached = min([cti, *self._claims[:place], *self._claims[place + 1 :]])
+        reached = min([cti, *self._claims[:input], *self._claims[input + 1 :]])
         for time in (*self._chain.waiting(reached)[self.pieces :: self.pieces].tolist(), cti):
-            self._show(place, end, end, nothing, time)
+            self._show(input, end, end, nothing, time)
             claim(time)
 
-    def _show(self, place: int, first: int, end: int, rows: Batch, cti: int | None) -> None:
+    def _show(self, input: int, first: int, end: int, rows: Batch, cti: int | None) -> None:
         since = until = min(self._claims)
         if cti is not None:
-            self._claims[place] = max(self._claims[place], cti)
+            self._claims[input] = max(self._claims[input], cti)
             until = min(self._claims)
-        self.see(RowSpan(place, first, end, cti is not None, since, until), rows)
+        self.see(RowSpan(input, first, end, cti is not None, since, until), rows)
 
     def feed(self, rows: Batch, cti: int, stop: int = 0) -> None:
-        """A step of a vertex that reads the outside world: rows that ingress accepted, up to the
-        offset `stop`."""
+        """Take one step of a vertex that reads a source: `rows` are those that the ingress
+        admitted, up to the offset `stop`."""
         if self.pieces:
             nothing = rows.slice(len(rows), len(rows))
             self._push_pieces(0, rows, rows.origin[1])
@@ -178,6 +189,7 @@ class Vertex:
         self._write()
 
     def _write(self) -> None:
+        """Write to all outlets what has come out of the chain."""
         rows, cti = self._chain.pull()
         if rows is None and cti <= self._cti:
             return
@@ -217,8 +229,8 @@ class Vertex:
     def _stand_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Read and write from these positions on."""
         self._read, self._written = list(inputs), list(outputs)
-        for place, (stream, seq) in enumerate(zip(self._inputs, self._read, strict=True)):
-            stream.register((self.name, place), seq)
+        for input, (stream, seq) in enumerate(zip(self._inputs, self._read, strict=True)):
+            stream.register((self.name, input), seq)
         # The claim behind the last row: no step will make it again.
         writers = [stream for outlet in self._outlets for stream in outlet.streams]
         for writer, seq in zip(writers, self._written, strict=True):
@@ -226,7 +238,8 @@ class Vertex:
 
 
 def parts_of(rows: Batch, keys: Sequence[int], count: int) -> npt.NDArray[np.uint32]:
-    """The part of each row under a hash split: stable across processes and releases."""
+    """Compute the part of each row under a hash split; it is the same in all processes and
+    releases."""
     _, second = hash_rows([rows.columns[k] for k in keys], len(rows))
     # The upper half: kernels use the lower bits of the first word for their own tables.
     upper = (second >> np.uint64(32)).astype(np.uint32)  # numbers of 32 bits divide faster

@@ -1,4 +1,4 @@
-"""What a check says of a topology's streams: who writes each, and which row differs first."""
+"""How a check reports rows that differ: who writes the stream, and which row differs first."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from weir.runtime.vertices import operators_text, stream_schema
 
 
 def written_by(plan: StagedPlan, writer: VertexSpec, stream: StreamId) -> WrittenBy:
-    """Who writes a stream, for messages."""
+    """Describe who writes a stream, for messages."""
     columns = stream_schema(plan, writer, stream).names
     return WrittenBy(writer.id, operators_text(plan, writer), tuple(columns))
 
 
 def check_same(plan: StagedPlan, topology: Topology, found: Iterable[RowDifference]) -> None:
     """Raise a DeterminismViolation if a second run gave other rows. It names the stream that comes
-    first in the topology's order: others have other rows because of that one's."""
+    first in the topology's order: streams behind it may differ just because that one does."""
     by_stream = {difference.stream: difference for difference in found}
     for stream in topology.streams:
         if stream in by_stream:

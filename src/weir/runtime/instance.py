@@ -1,14 +1,14 @@
-"""What a host runs: one instance of a vertex behind one interface, whatever its kind.
+"""Instances: a host runs each instance of a vertex, of whatever kind, behind one interface.
 
 Contract
-1. `work` does one step if there is anything to do; False when not. It never waits.
-2. `snapshot` may be taken between any two steps of an instance that has caught up (one that
-   rebuilds its state from input has to, see `replay.py`); a fresh instance that loads it goes on
-   alike.
-3. What a source reads and a sink commits happens outside; see `wants_chunk`, `take_chunk` and
-   `SinkInstance`.
-4. `watch` says who is shown the rows of each step before anything is done with them, and in what
-   pieces (0: whole); see `Vertex`.
+1. `work` takes one step if there is anything to do, and returns whether there was. It never waits.
+2. `snapshot` may be called between any two steps of an instance that has caught up (an instance
+   that rebuilds its state from input has to, see `replay.py`). A fresh instance that loads the
+   snapshot goes on in the same way.
+3. An instance does no I/O: the host's driver reads the chunks of a source (`wants_chunk`,
+   `take_chunk`), and the host commits the rows of a sink (`SinkInstance`).
+4. `watch` says who is shown the rows of each step before anything is done with them, and how many
+   rows are processed at a time (0: all); see `Vertex`.
 """
 
 from __future__ import annotations
@@ -26,29 +26,46 @@ from weir.reliable.vertex import RowSpan, See, Snapshot, Vertex, see_nothing
 from weir.runtime.topology import VertexSpec
 
 AHEAD_ROWS = 4 * STEP_ROWS
-"""So many rows may wait in a vertex for inputs that are behind in time, and a step's more."""
+"""So many rows, and those of one step more, may wait in a vertex for inputs that are behind."""
 
 
 class Instance(Protocol):
-    """See the module's contract."""
+    """An instance is one running copy of a vertex, by the module's contract."""
 
     spec: VertexSpec
     cursors: tuple[Cursor, ...]
+    """The reading ends of its inputs, in the order of `spec.inputs`."""
     streams: Mapping[str, LogStream]
+    """The streams that it writes, by name."""
 
     @property
-    def cti(self) -> int: ...
+    def cti(self) -> int:
+        """The event time up to which it has written (a sink: read) all."""
+        ...
+
     @property
-    def events(self) -> int: ...
+    def events(self) -> int:
+        """How many rows it has read; a source: admitted."""
+        ...
+
     @property
-    def state_rows(self) -> int: ...
+    def state_rows(self) -> int:
+        """How many rows its state has."""
+        ...
+
     @property
-    def done(self) -> bool: ...
+    def done(self) -> bool:
+        """Whether it has nothing more to do."""
+        ...
+
     @property
-    def caught_up(self) -> bool: ...
+    def caught_up(self) -> bool:
+        """Whether it has reached the snapshot that it began from; see `Vertex.caught_up`."""
+        ...
+
     @property
     def marker(self) -> tuple[int, ...]:
-        """Changes with every step that changes anything: cheaper than a snapshot."""
+        """Numbers that change with every step that changes anything: cheaper than a snapshot."""
         ...
 
     def watch(self, see: See, pieces: int) -> None: ...
@@ -62,12 +79,18 @@ class SourceInstance(Instance, Protocol):
     """An instance that reads the outside world, in chunks that its driver brings."""
 
     @property
-    def wants_chunk(self) -> bool: ...
+    def wants_chunk(self) -> bool:
+        """Whether it could take a chunk now."""
+        ...
+
     @property
-    def next_offset(self) -> int: ...
+    def next_offset(self) -> int:
+        """The offset of the next row to read."""
+        ...
+
     @property
     def resume(self) -> bytes | None:
-        """Where its source goes on, for the source alone; None at the beginning."""
+        """The resume state of its connector, which only that can read; None at the beginning."""
         ...
 
     @property
@@ -80,17 +103,20 @@ class SourceInstance(Instance, Protocol):
         """How many rows were late, and how many bad."""
         ...
 
-    def take_chunk(self, chunk: Chunk | None) -> None: ...
+    def take_chunk(self, chunk: Chunk | None) -> None:
+        """Take the next chunk, for a later step; None: the partition has ended."""
+        ...
 
 
 MakeInstance: TypeAlias = Callable[
     [VertexSpec, Mapping[str, Sequence[Segment]], "Snapshot | None"], Instance
 ]
-"""An instance of a vertex whose output streams have these segments, gone on from a snapshot."""
+"""Makes an instance of a vertex whose output streams have these segments in the store; it goes on
+from the snapshot, if there is one."""
 
 
 class InnerInstance:
-    """A vertex between streams."""
+    """An instance of a vertex that reads streams and writes streams."""
 
     def __init__(
         self,
@@ -144,13 +170,13 @@ class InnerInstance:
 
 
 class SinkInstance:
-    """The reader of an output: rows wait here until they are committed, or go to a callback."""
+    """An instance of a sink: rows wait here until the host commits them, or go to a callback."""
 
     def __init__(
         self, spec: VertexSpec, emit: Callable[[int, int, Batch], None] | None = None
     ) -> None:
-        """`emit` gets (partition, number of the first row, rows) at once; without it they wait
-        for `take`."""
+        """`emit` is called at once with (partition, number of the first row, rows); without it,
+        rows wait for `take`."""
         self.spec = spec
         self.caught_up = True
         self.streams: Mapping[str, LogStream] = {}
@@ -158,6 +184,7 @@ class SinkInstance:
         self.events = 0
         self.state_rows = 0
         self.waiting: list[tuple[int, Batch]] = []
+        """The rows that are to be committed, with the input that each came from."""
         self._emit = emit
         self._see: See = see_nothing
         self._pieces = 0
@@ -184,7 +211,7 @@ class SinkInstance:
 
     def work(self) -> bool:
         progressed = False
-        for place, cursor in enumerate(self.cursors):
+        for input, cursor in enumerate(self.cursors):
             entry = cursor.read_next(cursor.reader)
             if entry is None:
                 continue
@@ -193,22 +220,22 @@ class SinkInstance:
             if not len(entry.rows):
                 continue
             if self._emit is not None:
-                self._hand_on(self._emit, place, entry)
+                self._hand_on(self._emit, input, entry)
             else:
-                self.waiting.append((place, entry.rows))
+                self.waiting.append((input, entry.rows))
                 self.state_rows += len(entry.rows)
         return progressed
 
-    def _hand_on(self, emit: Callable[[int, int, Batch], None], place: int, entry: Entry) -> None:
+    def _hand_on(self, emit: Callable[[int, int, Batch], None], input: int, entry: Entry) -> None:
         size = self._pieces or len(entry.rows)
         for start in range(0, len(entry.rows), size):
             rows = entry.rows.slice(start, start + size)
             first = entry.seq + start
-            self._see(RowSpan(place, first, first + len(rows), False, START, START), rows)
-            emit(place, first, rows)
+            self._see(RowSpan(input, first, first + len(rows), False, START, START), rows)
+            emit(input, first, rows)
 
     def take(self) -> list[tuple[int, Batch]]:
-        """All rows that wait; `snapshot` then says up to where they reach."""
+        """Take all rows that wait; a `snapshot` then has the positions up to which they reach."""
         taken, self.waiting, self.state_rows = self.waiting, [], 0
         return taken
 
@@ -222,4 +249,5 @@ class SinkInstance:
 
 
 def make_cursors(spec: VertexSpec) -> tuple[Cursor, ...]:
-    return tuple(Cursor(stream, (spec.id, place)) for place, stream in enumerate(spec.inputs))
+    """Make a cursor for each input of a vertex."""
+    return tuple(Cursor(stream, (spec.id, input)) for input, stream in enumerate(spec.inputs))

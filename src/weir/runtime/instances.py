@@ -1,4 +1,4 @@
-"""Instances of a program's vertices: what hosts run, in the simulator and on Spark alike."""
+"""Makes the instances of a program's vertices, for hosts in the simulator and on Spark alike."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ from weir.runtime.topology import VertexSpec
 from weir.runtime.vertices import make_source_vertex, make_vertex, source_of
 
 EmitRows = Callable[[int, int, Batch], None]
-"""Takes (partition, number of the first row, rows) of an output."""
+"""Is called with (partition, number of the first row, rows) of an output."""
 
 
 class PartitionInstance:
-    """A source vertex whose chunks are read outside."""
+    """An instance of a source vertex; the host's driver reads its chunks."""
 
     def __init__(self, vertex: SourceVertex, streams: Mapping[str, LogStream]) -> None:
         self.spec, self.streams = vertex.spec, streams
         self.cursors: tuple[Cursor, ...] = ()
         self._vertex = vertex
         self._chunks: deque[Chunk | None] = deque()
+        """The chunks that were taken and wait for a step; None: the end of the partition."""
         self.caught_up = True
 
     @property
@@ -97,7 +98,7 @@ class PartitionInstance:
 
 
 class InstanceMaker:
-    """Makes instances of a plan's vertices; see `MakeInstance`."""
+    """Makes instances of a plan's vertices: a `MakeInstance`."""
 
     def __init__(
         self,
@@ -110,8 +111,8 @@ class InstanceMaker:
         synchronous: bool = False,
         ahead_rows: int = AHEAD_ROWS,
     ) -> None:
-        """`partition_names` of every source; `emits` for outputs that are handed on at once;
-        `strategies` of vertices that take no checkpoints."""
+        """`partition_names` has those of every source; `emits` has a function for each output whose
+        rows are handed on at once; vertices without one in `strategies` take checkpoints."""
         self._ahead_rows = ahead_rows
         self._plan, self._names = plan, partition_names
         self._strategies = strategies or {}

@@ -1,4 +1,4 @@
-"""The outputs of a program: checked before a run, their columns, and the writers of their files."""
+"""The outputs of a program: their check before a run, their columns, the writers of their files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from weir.plan.schema import Schema
 
 
 def check_outputs(program: Program, directory: str | Path) -> None:
-    """There is an output, each has a known format, and none is read by the program."""
+    """Check that there is an output, that each has a known format, and that the program reads none
+    of them."""
     if not program.outputs:
         raise PlanError("the program has no OUTPUT", hint="add OUTPUT … TO 'path';")
     for output in program.outputs:
@@ -25,7 +26,7 @@ def check_outputs(program: Program, directory: str | Path) -> None:
 
 
 def output_schema(output: Output) -> Schema:
-    """The columns of an output: a stream's, or those of a source's late or bad rows."""
+    """Find the columns of an output: those of a stream, or of a source's late or bad rows."""
     match output.kind, output.node:
         case "late", Source() as source:
             return late_schema(source)
@@ -36,10 +37,11 @@ def output_schema(output: Output) -> Schema:
 
 
 def output_path(output: Output, directory: str | Path) -> str:
-    """The path of an output; that of a folder still ends in `/`."""
+    """Join the directory and the path of an output; that of a folder still ends in `/`."""
     return f"{Path(directory) / output.path}{'/' if output.path.endswith('/') else ''}"
 
 
 def output_writer(output: Output, directory: Path, vertices: int) -> OutputWriter:
+    """Make the writer of an output's files, whose rows come from so many vertices."""
     path = output_path(output, directory)
     return OutputWriter(path, output_schema(output), vertices, lifetime=output.kind != "bad")

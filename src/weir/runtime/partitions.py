@@ -1,4 +1,4 @@
-"""The files that a program reads, opened."""
+"""Opens the partitions that a program reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Partitions = Mapping[str, Sequence[SourcePartition]]
 
 
 def open_partitions(program: Program, directory: str | Path) -> Partitions:
-    """The files of every source that an output needs, and of them the columns."""
+    """Open the partitions of every source that an output needs, to read the columns it needs."""
     nodes = (node for output in program.outputs for node in ordered_nodes([output.node]))
     sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
     # "" and not ".": messages and LATE rows then show paths as the program wrote them.

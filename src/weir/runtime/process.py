@@ -1,6 +1,6 @@
-"""Settings of a process that is Weir's own: a worker of Spark, the command line's.
+"""Settings of processes that are Weir's own: workers of Spark, the command line.
 
-A program that merely imports Weir keeps its settings.
+A program that merely imports Weir keeps its own settings.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _LARGEST_KEPT = 32 << 20  # the C library takes no larger one
 
 @cache
 def keep_freed_memory() -> None:
-    """Freed memory stays with the process for the next batch, up to 128 MiB.
+    """Let the process keep freed memory for the next batch, up to 128 MiB.
 
-    Every batch needs arrays of some MiB for a moment. Given back to the system each time, they
-    come back page by page: a quarter of the time of a job that counts words.
+    Every batch needs arrays of some MiB for a moment. If they were given back to the system each
+    time, it would map them anew page by page: a quarter of the time of a job that counts words.
     """
     if not sys.platform.startswith("linux"):
         return

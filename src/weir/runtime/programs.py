@@ -1,4 +1,4 @@
-"""What a runner can run: a program's text, its file, a checked program, or streams and their ends.
+"""Makes a program of what a runner is given: a text, its file, a checked program, or outputs.
 
 >>> from weir.plan.stream import stream
 >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -55,12 +55,12 @@ def as_program(
 
 
 def program_of(outputs: Sequence[Output]) -> Program:
-    """The program that has these outputs, and the sources that they read."""
+    """Make the program that has these outputs, and the sources that they read."""
     return Program(_sources(outputs), (), tuple(outputs))
 
 
 def _sources(outputs: Sequence[Output]) -> tuple[Source, ...]:
-    """The sources in order of declaration; two with one number would have no order."""
+    """List the sources in order of declaration; PlanError if two have the same name or index."""
     nodes = ordered_nodes(output.node for output in outputs)
     ordered = sorted((n for n in nodes if isinstance(n, Source)), key=lambda s: s.index)
     names = Counter(source.name for source in ordered)

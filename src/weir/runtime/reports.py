@@ -1,4 +1,4 @@
-"""What every runner says of a run: how far it is, and in the end what it read and wrote."""
+"""The reports of every runner: how far a run is, and in the end what it read and wrote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weir.runtime.topology import VertexId
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: events read, the event time that all sources have reached, and how
+    """Says how far a run is: events read, the event time that all sources have reached, and how
     much of the inputs is read, in bytes (rows, if they are in memory; 0 of 0: not known)."""
 
     events: int
@@ -22,16 +22,16 @@ class Progress:
     read: int = 0
     size: int = 0
     stage: str = ""
-    """What of several steps is being done, where there are some."""
+    """Which step is being done, if the run has several."""
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]
-"""Is told now and then how far a run is; every runner takes one as `progress`."""
+"""Is called now and then with how far a run is; every runner takes one as `progress`."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputReport:
-    """What was read of one source: its partitions, and how many rows were turned away."""
+    """Says what was read of one source: its partitions, and how many rows were turned away."""
 
     name: str
     partitions: int
@@ -41,7 +41,7 @@ class InputReport:
 
 @dataclass(frozen=True, slots=True)
 class OutputReport:
-    """What was written of one output."""
+    """Says what was written of one output."""
 
     name: str
     kind: Literal["rows", "late", "bad"]
@@ -56,7 +56,7 @@ class OutputReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a run read and wrote. `events` counts those that were admitted."""
+    """Says what a run read and wrote. `events` counts the rows that were admitted."""
 
     events: int
     inputs: tuple[InputReport, ...]
@@ -65,7 +65,7 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class SourceTotal:
-    """What one source vertex, or one of several tasks that ran it, has read."""
+    """Counts what one source vertex, or one of several tasks that ran it, has read."""
 
     vertex: VertexId
     source: str
@@ -76,7 +76,7 @@ class SourceTotal:
 
 @dataclass(frozen=True, slots=True)
 class SinkTotal:
-    """What reached the reader of one output."""
+    """Counts what reached the sink of one output."""
 
     output: Output
     digest: Digest
@@ -85,7 +85,7 @@ class SinkTotal:
 def run_report(
     directory: str | Path, read: Iterable[SourceTotal], written: Iterable[SinkTotal]
 ) -> RunReport:
-    """The report of a run whose relative paths start at `directory`."""
+    """Make the report of a run whose relative paths start at `directory`."""
     inputs: dict[str, InputReport] = {}
     vertices: set[VertexId] = set()
     events = 0

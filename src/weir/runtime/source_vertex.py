@@ -1,12 +1,12 @@
 """One source vertex: an ingress in front of its vertex, in every runner.
 
 Rules
-1. A chunk of the partition goes in; the rows that the ingress admits go through the vertex, those
-   it turns away to the late and bad streams, where an output asks for them.
-2. Late and bad streams carry no claim before the end: their rows may start at any time.
-3. The snapshot holds where the ingress stands, the vertex, and the resume state of the connector. A
-   fresh source vertex that loads it goes on with the next row of the partition, and writes the
-   same rows under the same numbers.
+1. A source vertex takes chunks of its partition. The rows that the ingress admits go through the
+   vertex; the rows that it turns away go to the late and bad streams, if an output asks for them.
+2. Late and bad streams carry no claim before the end, since their rows may start at any time.
+3. A snapshot holds the state of the ingress, that of the vertex, and the resume state of the
+   connector. A fresh source vertex that loads it goes on with the next row of the partition, and
+   writes the same rows under the same numbers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SourceVertex:
         self.resume: bytes | None = None
         """What the connector needs to go on behind the last chunk, if it needs anything."""
         self.events = 0
-        """The rows that were admitted since this instance began."""
+        """How many rows were admitted since this instance began."""
 
     @property
     def cti(self) -> int:
@@ -55,7 +55,7 @@ class SourceVertex:
 
     @property
     def now(self) -> int:
-        """The event time that its partition has reached."""
+        """The event time that the partition has reached."""
         return self._ingress.now
 
     @property
@@ -77,7 +77,7 @@ class SourceVertex:
 
     @property
     def total(self) -> SourceTotal:
-        """What it has read, for the run's report."""
+        """How much the vertex has read, for the run's report."""
         name = self._ingress.source.name
         return SourceTotal(self.spec.id, name, self.events, *self.turned_away)
 

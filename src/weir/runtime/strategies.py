@@ -1,4 +1,4 @@
-"""The strategy of every vertex of a job: that of its stage; see `weir.plan.strategy`."""
+"""Gives every vertex of a job the strategy of its stage; see `weir.plan.strategy`."""
 
 from __future__ import annotations
 

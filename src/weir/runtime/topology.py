@@ -1,4 +1,4 @@
-"""The vertices of a job and the streams between them: one value, which every runner consumes.
+"""The topology of a job, its vertices and the streams between them: one value for every runner.
 
 Rules
 1. A vertex is named `stage.index`, the reader of output n `sink.n`; a stream `vertex/outlet.part`,
@@ -8,9 +8,9 @@ Rules
    Keys of objects are made of these names, which have no character that a store treats specially.
 3. Every stream has one writer and any number of readers. Inputs of a vertex stand in the order of
    its stage's ports, links and writers.
-4. `order` lists writers before their readers along all streams but those that are marked as back
-   edges: those close cycles. Nobody may follow streams from vertex to vertex and expect to arrive
-   at a source or a sink; walks go through `order`.
+4. `order` lists the writer of every stream before its readers, except for streams that are marked
+   as back edges: those close cycles. So code that follows streams from vertex to vertex may never
+   arrive at a source or a sink; it must go through `order` instead.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 
 
 class StreamSpec(msgspec.Struct, frozen=True):
-    """One stream: who writes it, at which outlet and as which part of it, and what it carries.
-    `late` and `bad` streams are the last outlets of their vertex."""
+    """Describes a stream: which vertex writes it, as which part of which outlet, and what it
+    carries. `late` and `bad` streams are the last outlets of their vertex."""
 
     id: StreamId
     writer: VertexId
@@ -46,7 +46,8 @@ class StreamSpec(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class OutletSpec:
-    """Streams that a vertex writes: one, or one for each part of a split by these columns."""
+    """Describes an outlet of a vertex: one stream, or one for each part of a split by the columns
+    with the indices `keys`."""
 
     streams: tuple[StreamId, ...]
     keys: tuple[int, ...] | None = None
@@ -54,13 +55,14 @@ class OutletSpec:
 
 @dataclass(frozen=True, slots=True)
 class VertexSpec:
-    """One vertex: what it runs, reads and writes."""
+    """Describes a vertex: what it runs, reads and writes."""
 
     id: VertexId
     kind: Literal["source", "inner", "sink"]
     stage: int
-    """Number of the stage; of a sink, number of the output."""
+    """The number of its stage; for a sink, the number of its output."""
     index: int
+    """Which of the stage's vertices it is, from 0 on."""
     inputs: tuple[StreamId, ...] = ()
     ports: tuple[int, ...] = ()
     """The port of the stage that each input belongs to."""
@@ -70,22 +72,24 @@ class VertexSpec:
 
     @property
     def outputs(self) -> tuple[StreamId, ...]:
-        """All streams that it writes, in the order of a snapshot's positions."""
+        """All streams that the vertex writes, in the order of a snapshot's positions."""
         split = tuple(stream for outlet in self.outlets for stream in outlet.streams)
         return (*split, *self.late, *self.bad)
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """All vertices and streams of one generation of a job; `wire` makes it of the vertices."""
+    """Has all vertices and streams of one generation of a job; `wire` makes it of the vertices."""
 
     generation: int
     order: tuple[VertexSpec, ...]
+    """The vertices, by rule 4."""
     vertices: Mapping[VertexId, VertexSpec]
+    """The vertices by name."""
     streams: Mapping[StreamId, StreamSpec]
-    """In the order of their writers."""
+    """The streams by name, in the order of their writers."""
     readers_of: Mapping[StreamId, tuple[tuple[VertexId, int], ...]]
-    """Who reads each stream, and as which of its inputs; a vertex may read one twice."""
+    """The vertices that read each stream, and as which input each; one may read a stream twice."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # Other processes wire it again: there are far more streams than vertices.
@@ -93,6 +97,7 @@ class Topology:
         return wire, (self.order, self.generation, back)
 
     def writer_of(self, stream: StreamId) -> VertexSpec:
+        """Find the vertex that writes a stream."""
         return self.vertices[self.streams[stream].writer]
 
     @property
@@ -101,12 +106,12 @@ class Topology:
 
     @property
     def sinks(self) -> tuple[VertexSpec, ...]:
-        """The readers of the outputs, in the order of these."""
+        """The sinks, in the order of the outputs."""
         return tuple(v for v in self.order if v.kind == "sink")
 
 
 def vertex_name(stage: int | Literal["sink"], index: int, generation: int = 0) -> VertexId:
-    """The name of a vertex of a stage, or of the reader of an output.
+    """Name a vertex of a stage, or the sink of an output.
 
     >>> vertex_name(1, 0), vertex_name("sink", 2), vertex_name(1, 0, generation=3)
     ('1.0', 'sink.2', 'g3-1.0')
@@ -115,7 +120,7 @@ def vertex_name(stage: int | Literal["sink"], index: int, generation: int = 0) -
 
 
 def stream_name(vertex: VertexId, outlet: int, part: int) -> StreamId:
-    """The name of a stream that carries rows.
+    """Name a stream that carries rows.
 
     >>> stream_name(vertex_name(1, 0), 0, 2)
     '1.0/0.2'
@@ -124,20 +129,20 @@ def stream_name(vertex: VertexId, outlet: int, part: int) -> StreamId:
 
 
 def make_topology(plan: StagedPlan, counts: Sequence[int], generation: int = 0) -> Topology:
-    """The topology of a plan with `counts` vertices in each stage."""
+    """Make the topology of a plan with `counts` vertices in each stage."""
     return wire(tuple(_Layout(plan, counts, generation).vertices()), generation)
 
 
 def wire(
     vertices: Sequence[VertexSpec], generation: int = 0, back: Collection[StreamId] = ()
 ) -> Topology:
-    """The topology of these vertices; `back` names the streams that are back edges."""
+    """Make the topology of these vertices; `back` names the streams that are back edges."""
     streams = {s.id: s for v in vertices for s in _streams(v, back)}
     order = _writers_first(vertices, streams)
     readers: dict[StreamId, list[tuple[VertexId, int]]] = {}
     for vertex in order:
-        for number, stream in enumerate(vertex.inputs):
-            readers.setdefault(stream, []).append((vertex.id, number))
+        for input, stream in enumerate(vertex.inputs):
+            readers.setdefault(stream, []).append((vertex.id, input))
     return Topology(
         generation,
         order,
@@ -162,7 +167,8 @@ def _streams(vertex: VertexSpec, back: Collection[StreamId]) -> Iterator[StreamS
 def _writers_first(
     vertices: Sequence[VertexSpec], streams: Mapping[StreamId, StreamSpec]
 ) -> tuple[VertexSpec, ...]:
-    """The vertices in rule 4's order; of several that could come next, the first as given."""
+    """Put the vertices in the order of rule 4; of several that could come next, the first one given
+    comes first."""
     number_of = {v.id: number for number, v in enumerate(vertices)}
     readers: list[list[int]] = [[] for _ in vertices]
     missing = [0] * len(vertices)
@@ -220,7 +226,7 @@ class _Layout:
         )  # fmt: skip
 
     def _read(self, link: Link, stage: Stage, index: int) -> list[StreamId]:
-        """The streams that a vertex reads by a link."""
+        """Name the streams that a vertex of a stage reads by a link."""
         writers = [index] if link.channel == "forward" else range(self._counts[link.stage])
         part = index if link.channel == "hash" else 0
         return [self._stream(link.stage, w, split_of(link, stage), part) for w in writers]
@@ -237,7 +243,7 @@ class _Layout:
             yield OutletSpec(streams, keys)
 
     def _turned_away(self, stage: Stage, name: VertexId, kind: StreamKind) -> tuple[StreamId, ...]:
-        """The stream of a source's late or bad rows, where an output asks for it."""
+        """Name the stream of a source's late or bad rows, if an output asks for it."""
         asked = any(
             s.output.kind == kind and stage.number in self._plan.stages_of(s)
             for s in self._plan.sinks

@@ -1,4 +1,4 @@
-"""What the specs of a topology become: chains, vertices and source vertices, built here alone."""
+"""Builds chains, vertices and source vertices of the specs of a topology, for every runner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weir.runtime.topology import StreamId, VertexSpec
 
 
 def make_chain(plan: StagedPlan, spec: VertexSpec) -> Chain:
-    """The operators of a vertex, at the beginning."""
+    """Make the chain of a vertex, with the state that it has at the beginning."""
     return Chain(plan.stages[spec.stage], plan.origins, spec.ports or [0])
 
 
@@ -50,20 +50,20 @@ def make_source_vertex(
     partition: str,
     writers: Mapping[StreamId, StreamWriter],
 ) -> SourceVertex:
-    """A source vertex at the beginning of the partition of this name."""
+    """Make a source vertex at the beginning of the partition of this name."""
     ingress = Ingress(source_of(plan, spec), spec.index, partition)
     return SourceVertex(spec, make_vertex(plan, spec, (), writers), ingress, writers)
 
 
 def source_of(plan: StagedPlan, spec: VertexSpec) -> Source:
-    """The source that a source vertex reads."""
+    """Find the source that a source vertex reads."""
     source = plan.stages[spec.stage].operators[0]
     assert isinstance(source, Source)
     return source
 
 
 def stream_schema(plan: StagedPlan, writer: VertexSpec, stream: StreamId) -> Schema:
-    """The columns of the rows of a stream that this vertex writes."""
+    """Find the columns of a stream that this vertex writes."""
     if stream in writer.late:
         return late_schema(source_of(plan, writer))
     if stream in writer.bad:
@@ -72,7 +72,7 @@ def stream_schema(plan: StagedPlan, writer: VertexSpec, stream: StreamId) -> Sch
 
 
 def operators_text(plan: StagedPlan, spec: VertexSpec, partition: str = "") -> str:
-    """What a source or an inner vertex does, in a line; of a source, from which partition."""
+    """Describe in a line what a source or an inner vertex does; a source, from which partition."""
     texts = [operator_text(operator) for operator in plan.stages[spec.stage].operators]
     if partition:
         texts[0] = f"STREAM {source_of(plan, spec).name} FROM '{partition}'"

@@ -1,7 +1,8 @@
 """What can go wrong in a simulated world, and how often.
 
-Rates of messages, writes, reads and deletes are per message, the others per second of simulated
-time. Every kind can be switched off alone (`without`), which is how a failing seed is made small.
+The rate of a fault of messages, writes, reads or deletes is its probability for each of them; other
+rates are per second of simulated time. Every kind of fault can be switched off alone (`without`):
+so a failing seed is made small.
 """
 
 from __future__ import annotations
@@ -17,61 +18,66 @@ SETTLE = 60.0
 """Seconds of simulated time after which faults cease, so that every run can end."""
 
 ALWAYS = ("delay", "until")
-"""Not kinds of faults, but how long things take."""
+"""The fields of `Faults` that are no kinds of faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """See the module's docstring."""
+    """The rate of each kind of fault; see the module's docstring for what a rate means."""
 
     lose: float = 0.0
-    """Control messages that are lost; channels break a tenth as often."""
+    """Control messages are lost; channels break a tenth as often."""
     double: float = 0.0
-    """Control messages and entries that come twice."""
+    """Control messages and entries come twice."""
     reorder: float = 0.0
-    """Entries of a channel that overtake others, or are overtaken."""
+    """Entries of a channel overtake others, or are overtaken."""
     delay: float = 0.01
-    """What messages, entries, writes and reads take, on average. Entries keep their order in a
-    channel; all else overtakes."""
+    """How many seconds messages, entries, writes and reads take, on average. Entries keep their
+    order in a channel; everything else may overtake."""
     crash: float = 0.0
-    """Hosts that die, and come back later."""
+    """Hosts die, and come back later."""
     relapse: float = 0.0
-    """Hosts and managers that die while they read or write in order to recover."""
+    """Hosts and managers die while they read or write in order to recover."""
     freeze: float = 0.0
-    """Hosts that stand still, are given up, and wake up."""
+    """Hosts stand still until the manager counts them as lost, and wake up later."""
     cut: float = 0.0
-    """Hosts whose messages and channels are cut off for a while, but which go on."""
+    """Hosts are cut off from messages and channels for a while, but go on running."""
     manager_crash: float = 0.0
     manager_freeze: float = 0.0
+    """Managers die, or stand still for a while."""
     second_manager: float = 0.0
-    """Managers, one or two at once, that begin beside the one there is."""
+    """One or two managers begin beside the one there is."""
     stop: float = 0.0
-    """Requests to stop; the job is resumed afterwards."""
+    """Somebody asks the job to stop; it is resumed afterwards."""
     write_fails: float = 0.0
-    """Writes that fail, or succeed and say that they failed."""
+    """Writes fail, or succeed and are said to have failed."""
     read_fails: float = 0.0
     delete_fails: float = 0.0
+    """Reads and deletes fail."""
     late_writes: float = 0.0
-    """Writes of the dead that arrive long afterwards (each at this rate)."""
+    """Writes that a process began before it died arrive long afterwards."""
     full: float = 0.0
     """The store has no room for a while."""
     flips: float = 0.0
-    """Bits that flip in checkpoints and segments, for each read."""
+    """A bit flips in a checkpoint or a segment when it is read."""
     slow: float = 0.0
-    """Steps of a host that take 25 times as long."""
+    """Steps of a host take 25 times as long."""
     jump: float = 0.0
-    """Clocks that jump ahead."""
+    """Clocks jump ahead."""
     harm: float = 0.0
-    """What an adversary does to objects of the store; no seed draws it by itself."""
+    """An adversary changes objects of the store; no seed draws this by itself."""
     fall: float = 0.0
-    """Hosts that die in the middle of a step (for each piece of it): at no row more than twice,
-    and with no vertex more than ten times, so that none may be taken for poisoned."""
+    """Hosts die in the middle of a step (the rate is for each piece of it): at no row more than
+    twice, and at no vertex more than ten times, so that no vertex is taken for poisoned."""
     until: float = SETTLE
+    """The simulated second after which nothing goes wrong any more."""
 
     def without(self, kind: str) -> Self:
+        """Switch one kind of fault off."""
         return replace(self, **{kind: 0.0})
 
     def only(self, kinds: tuple[str, ...]) -> Self:
+        """Switch all kinds of faults off but these."""
         return replace(self, **{kind: 0.0 for kind in KINDS if kind not in kinds})
 
     @property
@@ -82,20 +88,21 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """A vertex that kills its host whenever it is given a row of an input (of a source: at an
-    offset), or lets the rows of an event time go; but not more than so many times."""
+    """Makes a vertex kill its host whenever it is given a certain row of an input (a source: the
+    row at an offset), or when rows of a certain event time are let go; at most `times` times."""
 
     vertex: str
     row: int | None = None
-    place: int = 0
+    input: int = 0
     time: int | None = None
     times: int = 1_000_000
 
     def kills(self, vertex: str, span: RowSpan) -> bool:
+        """Say whether a vertex that is given this span kills its host."""
         if vertex != self.vertex:
             return False
         if self.row is not None:
-            return span.place == self.place and span.first <= self.row < span.end
+            return span.input == self.input and span.first <= self.row < span.end
         return self.time is not None and span.since <= self.time < span.until
 
 
@@ -103,10 +110,10 @@ KINDS = tuple(f.name for f in fields(Faults) if f.name not in ALWAYS)
 
 
 def drawn_faults(rng: np.random.Generator) -> Faults:
-    """What goes wrong in a world: some kinds of faults, not always all."""
+    """Draw the faults of a world: some of the kinds, each at a rate of its own."""
 
     def rate(most: float, often: float = 0.5) -> float:
-        # Two draws whatever comes: another `often` must not change the kinds behind it.
+        # Always two draws, so that another `often` does not change the kinds that are drawn later.
         happens, much = rng.random() < often, float(rng.random() * most)
         return much if happens else 0.0
 

@@ -1,9 +1,9 @@
-"""What comes from outside in a simulated world: growing files, folders, sockets, queues.
+"""Feeds: the growing files, folders, sockets and queues from which a simulated world reads.
 
 A feed brings the rows of one partition as simulated time passes. Files and folders are real ones,
 in a folder of the run's own, so that the connectors of the live runtime read them; a socket is
 simulated below its connector; a queue has a connector of its own, whose offsets have gaps.
-What a feed does is drawn when it is made: it is the same however often it is run.
+What a feed does is drawn when it is made, so it does the same in every run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from weir.simulator.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class FedRow:
-    """A row, as a line of JSON, and when it comes."""
+    """A row as a line of JSON, and the simulated second at which it comes."""
 
     at: float
     text: bytes
@@ -45,7 +45,7 @@ class FedRow:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRow:
-    """A row where a run over the log has it."""
+    """A row with the offset and the line that a run over the log gives it."""
 
     offset: int
     line: int
@@ -53,16 +53,18 @@ class LoggedRow:
 
 
 class Feed(Protocol):
-    """See the module's docstring."""
+    """A feed brings the rows of one partition; see the module's docstring."""
 
-    def connector(self, source: Source, folder: str) -> Connector: ...
+    def connector(self, source: Source, folder: str) -> Connector:
+        """Make the connector that reads the partition; files lie in this folder."""
+        ...
 
     def begin(self, folder: str, time: Timeline) -> None:
         """Bring the rows from now on."""
         ...
 
     def logged(self, records: Sequence[IngressRecord]) -> list[LoggedRow]:
-        """The rows of the partition, if these are the records of its log."""
+        """List the rows that a run over a log with these records reads."""
         ...
 
 
@@ -124,15 +126,15 @@ class FolderFeed:
         return GrowingFolder(source, self._name, folder)
 
     def begin(self, folder: str, time: Timeline) -> None:
-        place = Path(folder, self._name)
+        files = Path(folder, self._name)
 
         def appear(file: str, lines: Sequence[bytes]) -> None:
-            (place / f".{file}").write_bytes(b"".join(lines))
-            (place / f".{file}").rename(place / file)
+            (files / f".{file}").write_bytes(b"".join(lines))
+            (files / f".{file}").rename(files / file)
 
         for file, (at, lines) in self._files.items():
             time.after(at, lambda file=file, lines=lines: appear(file, lines))  # type: ignore[misc]
-        time.after(self._ends, (place / ".end").touch)
+        time.after(self._ends, (files / ".end").touch)
 
     def logged(self, records: Sequence[IngressRecord]) -> list[LoggedRow]:
         found: list[LoggedRow] = []
@@ -175,7 +177,8 @@ class SocketFeed:
         return self._peer
 
     def piece(self, acked: int | None) -> bytes:
-        """What is sent next to one who has said how much is durable; empty: the end."""
+        """Return what is sent next to a reader that has said that `acked` rows are durable (None:
+        it has said nothing yet); empty: the end."""
         assert self._time is not None
         if self._acks and acked is None:
             raise TimeoutError
@@ -254,7 +257,7 @@ class QueueFeed:
 
     @property
     def came(self) -> int:
-        """How many rows are there by now."""
+        """How many rows have come by now."""
         assert self._time is not None
         return sum(row.at <= self._time.now for row in self.rows)
 
@@ -272,7 +275,7 @@ class QueueFeed:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedQueue(Endless):
-    """The connector of a queue."""
+    """The connector of a `QueueFeed`."""
 
     source: Source
     name: str
@@ -312,7 +315,7 @@ class QueueReading:
         pass
 
     def _chunks(self, stop: int) -> Iterator[Chunk]:
-        """Rows up to a position, without those before the start."""
+        """Read the rows up to a position, without those whose offset lies before the start."""
         first, self._position = self._position, max(stop, self._position)
         for position in range(first, self._position):
             self.offset = self._feed.offsets[position] + 1

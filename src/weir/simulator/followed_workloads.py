@@ -1,8 +1,8 @@
 """Workloads over sources without an end: growing files, folders, sockets, queues.
 
 Rows come as simulated time passes, and their event times are about when they come; `idle` claims
-by the simulated clock make some of them late. Which, the log decides: the truth of a run is what a
-run without faults says over the log that came out (`logged_truth.py`).
+by the simulated clock make some of them late. The log of a source says which: so a run is compared
+with a run without faults over the log that it has written (`logged_truth.py`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def followed_program(name: str) -> Program:
 
 
 def make_feeds(program: Program, rng: np.random.Generator, most_rows: int) -> dict[str, list[Feed]]:
-    """The feeds of every source's partitions; some appear late, some bring nothing."""
+    """Draw the feeds of every source's partitions; some appear late, some bring nothing."""
     nodes = ordered_nodes(output.node for output in program.outputs)
     sources = dict.fromkeys(node for node in nodes if isinstance(node, Source))
     lasts = float(rng.choice([0.5, 1.5, 4.0]))
@@ -100,7 +100,8 @@ def _feed(
 
 
 def _rows(rng: np.random.Generator, lasts: float, most: int) -> list[FedRow]:
-    """Rows in bursts with silences between them; one partition of three appears late."""
+    """Draw rows in bursts with silences between them; about a third of the partitions appear
+    late."""
     begins = float(rng.random()) * lasts if rng.random() < 0.3 else 0.0
     times = begins + np.sort(rng.random(int(rng.integers(0, most)))) * (lasts - begins)
     bursts = float(rng.choice([0.0, 0.3, 1.0]))

@@ -1,4 +1,4 @@
-"""The hosts of a simulated world: they start, step, report, and die."""
+"""The hosts of a simulated world: how they start, step, report, and die."""
 
 from __future__ import annotations
 
@@ -30,19 +30,22 @@ if TYPE_CHECKING:
     from weir.simulator.world import World
 
 STEP, IDLE = 0.002, 0.02
-"""Seconds between two steps of a host; of one that has nothing to do."""
+"""Seconds between two steps of a host, if it has something to do and if it has not."""
 REPORT_EVERY = 0.05
 
 
 class SimulatedHosts:
-    """All hosts that live; see the module's docstring."""
+    """Runs all hosts of a simulated world."""
 
     def __init__(self, world: World) -> None:
         self._world, self._time = world, world.time
         self.alive: list[SimulatedHost] = []
         self._sessions = 0
+        """How many hosts were started so far."""
         self._deaths: dict[int, Death] = {}
+        """By slot, the death of the last host there, if somebody can report it."""
         self._fell: Counter[tuple[str, int, int]] = Counter()
+        """How often hosts fell by chance at a row: vertex, input, number."""
         self.poisoned = 0
         """How often the poison has killed."""
 
@@ -71,7 +74,7 @@ class SimulatedHosts:
 
     def kill(self, host: SimulatedHost) -> None:
         self._time.note(f"{host.machine.session} killed, hosting {', '.join(host.machine.running)}")
-        # Now and then nobody can tell: the whole machine was lost.
+        # Now and then nobody can report the death: the whole machine was lost.
         self._deaths.pop(host.slot, None)
         if host.notes.step is not None or self._time.apart.random() < 0.5:
             death = Death(host.machine.session, host.notes.step, "killed by the simulator")
@@ -96,7 +99,7 @@ class SimulatedHosts:
         self._world.sources.leave(host)
 
     def _falls(self, step: Step, span: RowSpan) -> bool:
-        """Whether the host dies at this piece of a step, of poison or by chance."""
+        """Say whether the host dies at this piece of a step, of poison or by chance."""
         poison = self._world.job.poison
         if poison is not None and self.poisoned < poison.times and poison.kills(step.vertex, span):
             self.poisoned += 1
@@ -105,7 +108,7 @@ class SimulatedHosts:
             return False
         if span.claims and step.pieces == 1:
             return False
-        row = (step.vertex, span.place, span.first)
+        row = (step.vertex, span.input, span.first)
         if self._fell[row] >= 2 or sum(n for r, n in self._fell.items() if r[0] == row[0]) >= 10:
             return False
         self._fell[row] += 1
@@ -169,8 +172,8 @@ class SimulatedHosts:
                     world.store.read(host, key, tell)
                 case Connect():
                     time.after(time.delay(), partial(world.network.connect, host, command))
-                case Disconnect(vertex, place):
-                    world.network.disconnect(host, vertex, place)
+                case Disconnect(vertex, input):
+                    world.network.disconnect(host, vertex, input)
                 case Deliver(subscription, entry):
                     world.network.deliver(subscription, entry)
                 case EndSubscription(subscription):

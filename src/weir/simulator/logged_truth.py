@@ -1,7 +1,7 @@
-"""The answer to "the same log": what a run without faults says over the log that came out.
+"""The truth of a run with logs: what a run without faults answers over the logs that it wrote.
 
 This is written apart from the source's machine: it takes the records of a log one after the other,
-and the rows that the feeds brought, and puts claims and rows where the records say.
+and the rows that the feeds brought, and puts claims between the rows where the records say.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _decoder = msgspec.json.Decoder(IngressRecord)
 
 
 def log_before(disk: SimulatedDisk, last: ObjectRef | None) -> list[IngressRecord]:
-    """All records of a log up to the last one, those that were collected too."""
+    """List all records of a log up to the last one, also those that were collected."""
     found: list[IngressRecord] = []
     seal = "" if last is None else last.seal
     while seal:
@@ -40,7 +40,7 @@ def log_before(disk: SimulatedDisk, last: ObjectRef | None) -> list[IngressRecor
 
 
 class LoggedPartition:
-    """The rows of a followed partition with the claims that its log has between them."""
+    """A partition that has the rows of a feed, with the claims that its log has between them."""
 
     def __init__(self, name: str, source: Source, feed: Feed, log: Sequence[IngressRecord]) -> None:
         self.name = name
@@ -67,7 +67,7 @@ class LoggedPartition:
         values = [json.loads(row.text) for row in rows]
         arrays = [pa.array([v.get(n) for v in values], t) for n, t in self._source.declared]
         batch = pa.RecordBatch.from_arrays(arrays, names=[n for n, _ in self._source.declared])
-        places = np.zeros(len(claims), dtype=np.int64)
+        positions = np.zeros(len(claims), dtype=np.int64)
         offsets = np.array([row.offset for row in rows], dtype=np.int64)
         lines = np.array([row.line for row in rows], dtype=np.int64)
-        return Chunk(batch, offsets, stop, lines, claims, places)
+        return Chunk(batch, offsets, stop, lines, claims, positions)

@@ -1,4 +1,4 @@
-"""The job managers of a simulated world: more than one may live at a time."""
+"""The job managers of a simulated world: several may run at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Managers:
-    """All managers that live; see the module's docstring."""
+    """Runs all job managers of a simulated world."""
 
     def __init__(self, world: World) -> None:
         self._world, self._time = world, world.time
@@ -134,10 +134,10 @@ class Managers:
             world.stops += 1
             self._time.after(float(self._time.rng.random() * 2), world.resume)
         elif world.ended is None:
-            # It stays, to tell the hosts; any other manager has nothing to say any more.
+            # It stays to tell the hosts; all other managers end.
             world.end(ended)
             for other in self.alive:
                 other.dead = other is not manager
             self.alive = [manager]
-            if manager.machine.resigned:  # it tells nobody anything: its driver ends the hosts
+            if manager.machine.resigned:  # it tells hosts nothing any more: its driver ends them
                 world.end_processes()

@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Channel:
-    """A connection: from a reader's input to a host that serves the stream."""
+    """A connection from the input of a vertex to a host that serves its stream."""
 
     reader: SimulatedHost
     vertex: str
-    place: int
+    input: int
     connection: int
     server: SimulatedHost
     open: bool = True
     last_at: float = 0.0
-    """When the last of what was sent arrives: entries do not overtake one another."""
+    """When the last entry that was sent arrives: entries do not overtake one another."""
 
 
 class Network:
-    """See the module's docstring."""
+    """Carries control messages, and the entries of channels between hosts."""
 
     def __init__(self, world: World) -> None:
         self._world, self._time = world, world.time
         self._channels: dict[str, Channel] = {}
 
     def send(self, host: SimulatedHost, deliver: Callable[[], None]) -> None:
-        """A control message to or from a host: late, lost, doubled."""
+        """Send a control message to or from a host: it comes late, never, or twice."""
         if host.cut_until > self._time.now or self._time.happens(self._time.faults.lose):
             return
         self._time.after(self._time.delay(), deliver)
@@ -51,19 +51,19 @@ class Network:
         server = self._world.hosts.of_session(command.address)
         now, time = self._time.now, self._time
         if server is None or reader.cut_until > now or server.cut_until > now:
-            lost = Lost(command.vertex, command.place, command.connection)
+            lost = Lost(command.vertex, command.input, command.connection)
             time.after(time.delay(), lambda: self._world.hosts.tell(reader, lost))
             return
-        key = f"{reader.machine.session}/{command.vertex}/{command.place}/{command.connection}"
-        self.disconnect(reader, command.vertex, command.place)
+        key = f"{reader.machine.session}/{command.vertex}/{command.input}/{command.connection}"
+        self.disconnect(reader, command.vertex, command.input)
         self._channels[key] = Channel(
-            reader, command.vertex, command.place, command.connection, server
+            reader, command.vertex, command.input, command.connection, server
         )
         self._world.hosts.tell(server, Subscribed(key, command.stream, command.seq))
 
-    def disconnect(self, reader: SimulatedHost, vertex: str, place: int) -> None:
+    def disconnect(self, reader: SimulatedHost, vertex: str, input: int) -> None:
         for key, channel in list(self._channels.items()):
-            if channel.reader is reader and (channel.vertex, channel.place) == (vertex, place):
+            if channel.reader is reader and (channel.vertex, channel.input) == (vertex, input):
                 self.cut(key)
 
     def cut_off(self, host: SimulatedHost) -> None:
@@ -77,7 +77,7 @@ class Network:
             return
         channel.open = False
         hosts, time = self._world.hosts, self._time
-        lost = Lost(channel.vertex, channel.place, channel.connection)
+        lost = Lost(channel.vertex, channel.input, channel.connection)
         time.after(time.delay(), lambda: hosts.tell(channel.reader, lost))
         time.after(time.delay(), lambda: hosts.tell(channel.server, Unsubscribed(key)))
 
@@ -93,7 +93,7 @@ class Network:
 
         def arrive() -> None:
             if channel.open:
-                arrived = Arrived(channel.vertex, channel.place, channel.connection, entry)
+                arrived = Arrived(channel.vertex, channel.input, channel.connection, entry)
                 self._world.hosts.tell(channel.reader, arrived)
 
         at = time.now + time.delay()

@@ -1,4 +1,4 @@
-"""What lives in a simulated world: the job that is run, and its processes."""
+"""The job that a simulated world runs, and its processes: hosts and managers."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from weir.simulator.faults import Poison
 from weir.simulator.timeline import Timeline
 
 When: TypeAlias = Literal["before", "torn", "after"]
-"""Where at a durable step its writer dies: before it, half-way, or before it hears of the end."""
+"""When a writer dies at a durable step: before it, half-way, or before it hears that it is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedJob:
-    """What is run: the machines' parts, and the data of each source vertex."""
+    """The job that is run: the parts of its machines, and the data of each source vertex."""
 
     topology: Topology
     strategies: Mapping[str, Strategy]
     make: MakeInstance
     partitions: Mapping[str, SourcePartition]
     sources: Mapping[str, Source]
-    """What each source vertex reads, and how it is declared."""
+    """The declared source that each source vertex reads."""
     cut: int
+    """How many rows a chunk has at most."""
     pace: float = 0.0
     """Seconds that a source takes for each chunk, on average."""
     hosts: int = 2
@@ -43,15 +44,15 @@ class SimulatedJob:
     manager_settings: ManagerSettings = field(default_factory=ManagerSettings)
     poison: Poison | None = None
     feeds: Sequence[Callable[[Timeline], None]] = ()
-    """What begins to bring rows when the job starts."""
+    """Functions that begin to bring rows when the job starts."""
 
 
 class Falls(BaseException):
-    """The process dies here and now."""
+    """Ends the process of a host in the middle of a step."""
 
 
 class FallingNotes(MemoryNotes):
-    """Notes of a host that some rows kill."""
+    """The notes of a host, which raise `Falls` at rows that kill it."""
 
     def __init__(self, falls: Callable[[Step, RowSpan], bool]) -> None:
         super().__init__()
@@ -67,29 +68,35 @@ class FallingNotes(MemoryNotes):
 
 @dataclass(slots=True)
 class SimulatedHost:
-    """A process that hosts vertices; what is meant for a dead one is lost."""
+    """A process that runs a host; what is sent to a dead one is lost."""
 
     slot: int
     machine: Host
     notes: MemoryNotes
     writing: dict[str, Put] = field(default_factory=dict)
+    """The writes that are under way, by key."""
     frozen_until: float = 0.0
+    """It stands still until then."""
     cut_until: float = 0.0
+    """It is cut off from the network until then."""
     ahead: float = 0.0
+    """How many seconds the clock of its machine is ahead of simulated time."""
     jumped: float = 0.0
-    """By how much its clock is ahead of the time."""
+    """How many of them it has jumped; the clock of its sources is ahead by these."""
     turn: int = 0
-    """The number of its next step: one that was put off is done by an earlier one."""
+    """The number of its next step; a step that was scheduled with another number is dropped."""
     is_idle: bool = False
+    """Whether its last step had nothing to do."""
     dead: bool = False
 
 
 @dataclass(slots=True)
 class SimulatedManager:
-    """A process that runs the job manager."""
+    """A process that runs a job manager; its fields are those of a `SimulatedHost`."""
 
     machine: Manager
     told: int = 0
+    """How many lines of the manager's story the world's story has."""
     writing: dict[str, Put] = field(default_factory=dict)
     frozen_until: float = 0.0
     ahead: float = 0.0

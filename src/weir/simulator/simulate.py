@@ -1,13 +1,13 @@
-"""Seeds: a job, a world and its faults from one number, and whether the answer came out right.
+"""Seeds: one number draws a job, a world and its faults; a run of it is judged.
 
 After every run
 1. each output has the rows of the run without faults (digest and count, from the local runner),
    and its commits follow one another without a gap;
-2. every stream was read from its first row to its last, each under its number (`witness.py`);
+2. every stream was read from its first row to its last, each row under its number (`witness.py`);
 3. nothing that only a running job needs is left in the store, nor rows that no commit names;
 4. no record ever named an object that was deleted, and every host heard that the job is over.
-Where an adversary does harm to the store (`Wish.harm`), a run may also end with an error that says
-what is lost; it never gives another answer, and never goes on for ever.
+If an adversary harms the store (`Wish.harm`), a run may also end with an error that says what is
+lost; it never gives another answer, and never goes on for ever.
 """
 
 from __future__ import annotations
@@ -46,20 +46,23 @@ from weir.simulator.workloads import MOST_ROWS, Workload, choose, make_workload,
 from weir.simulator.world import World
 
 Choose = Callable[[int], Workload]
-"""The workload of a seed."""
+"""Chooses the workload of a seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """What came of a seed; `reason` is empty when all was right."""
+    """The result of a seed's run."""
 
     seed: int
     workload: str
     reason: str
+    """What was wrong; empty: nothing."""
     log: tuple[str, ...]
+    """The story of the world, line by line."""
     simulated_seconds: float
     faults: Faults
     steps: tuple[str, ...]
+    """The kinds of the durable steps, in order."""
 
     @property
     def passed(self) -> bool:
@@ -68,25 +71,29 @@ class SeedResult:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What of a seed's world shall be otherwise than drawn."""
+    """Says what of a seed's world is to be otherwise than drawn; None: as it is drawn."""
 
     faults: Faults | None = None
-    """Instead of the drawn ones."""
+    """The faults, instead of the drawn ones."""
     harm: float = 0.0
-    """How often an adversary does harm to the store, per second."""
+    """How often an adversary harms the store, per second."""
     kinds: tuple[str, ...] | None = None
-    """Only these of the drawn ones."""
+    """The kinds of faults that happen; others that were drawn do not."""
     until: float | None = None
+    """The simulated second after which nothing goes wrong any more."""
     crashes: Mapping[int, When] | None = None
+    """The durable steps, by number, at which their writers die."""
     strategy: NamedStrategy | None = None
-    """Of all vertices between sources and sinks."""
+    """The strategy of all vertices between sources and sinks."""
     then: NamedStrategy | None = None
-    """Theirs from a stop on."""
+    """Their strategy after the job was stopped and resumed."""
     parallelism: int | None = None
     hosts: int | None = None
     stop_at: float | None = None
+    """The simulated second at which the job is asked to stop."""
 
     def apply(self, drawn: Faults) -> Faults:
+        """Change the faults that were drawn as this wish says."""
         faults = self.faults if self.faults is not None else drawn
         faults = replace(faults, harm=self.harm or faults.harm)
         if self.kinds is not None:
@@ -95,7 +102,7 @@ class Wish:
 
 
 def built_in(seed: int, names: Sequence[str] | None = None) -> Workload:
-    """The built-in workload of a seed (one of `names`), with its rows."""
+    """Make the built-in workload of a seed (one of `names`), with its rows."""
     return make_workload(choose(seed, names or workload_names()), seed)
 
 
@@ -149,8 +156,8 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
 def opened(
     workload: Workload,
 ) -> Iterator[tuple[Workload, Sequence[Callable[[Timeline], None]]]]:
-    """A workload with its partitions, and what brings their rows; files lie in a folder of the
-    run's own."""
+    """Open the partitions of a workload, and return the functions that bring their rows; files lie
+    in a folder of the run's own."""
     if workload.feeds is None:
         yield workload, []
         return
@@ -165,7 +172,7 @@ def opened(
 
 
 def over_its_log(workload: Workload, world: World) -> Workload:
-    """The workload with partitions that say what the log of each source says."""
+    """Make the same workload over partitions that have what the log of each source says."""
     assert workload.feeds is not None
     partitions: dict[str, list[SourcePartition]] = {name: [] for name in workload.feeds}
     for vertex, source in world.job.sources.items():
@@ -184,6 +191,7 @@ def make_job(
     rng: np.random.Generator,
     strategy: NamedStrategy | None = None,
 ) -> SimulatedJob:
+    """Draw a job that runs this workload."""
     plan = cut_stages(rewrite(workload.program), parallelism)
     counts = plan.vertex_counts(lambda s: len(workload.partitions[s.name]))
     topology = make_topology(plan, counts)
@@ -194,7 +202,7 @@ def make_job(
         for v, source in sources.items()
     }
     cut = int(rng.choice([1, 2, 3, 7, 100]))
-    # How long the inputs last, so that things can go wrong at any stage of the job.
+    # How many seconds the inputs last, so that things can go wrong at any stage of the job.
     lasts = float(rng.choice([0.0, 1.0, 5.0]))
     known = [h.known for h in horizons(plan)]
     strategies = {
@@ -216,7 +224,7 @@ def make_job(
         partitions,
         sources,
         cut=cut,
-        # What is followed comes at its own pace.
+        # Feeds bring their rows at their own pace.
         pace=0.0 if workload.feeds is not None else lasts * min(cut, MOST_ROWS) / MOST_ROWS,
         hosts=int(rng.integers(1, 4)),
         host_settings=HostSettings(
@@ -238,7 +246,8 @@ def make_job(
 def _strategy(
     kind: str, rng: np.random.Generator, wanted: NamedStrategy | None, can_replay: bool
 ) -> NamedStrategy:
-    """All strategies mixed, or one where it fits; sources and sinks take checkpoints."""
+    """Draw a vertex's strategy, or take the wanted one if it suits; sources and sinks take
+    checkpoints."""
     every, drawn = float(rng.choice([0.03, 0.3, 3.0])), rng.random()
     if kind != "inner":
         return NamedStrategy("checkpoint", every)
@@ -255,7 +264,7 @@ def _strategy(
 
 
 def judge(world: World, truth: Truth | None, witness: Witness, error: str) -> str:
-    """What is wrong with a run that ended; empty: nothing."""
+    """Say what is wrong with a run that ended; empty: nothing."""
     if error:
         return "" if _says_what_is_lost(world.disk, error) else f"the job failed: {error}"
     assert truth is not None
@@ -281,15 +290,15 @@ def judge(world: World, truth: Truth | None, witness: Witness, error: str) -> st
 
 
 def _says_what_is_lost(disk: SimulatedDisk, error: str) -> bool:
-    """Whether an error is a clear end: of a store that was harmed, and with the object's name or
-    the vertex that cannot go on."""
+    """Say whether an error is a clear end: the store was harmed, and the error names an object that
+    was, or the vertex that cannot go on."""
     if not disk.harmed and not disk.flipped:
         return False
     return "no checkpoint that can be read" in error or any(k in error for k in disk.harmed)
 
 
 def _judge_readers(world: World, truth: Truth) -> str:
-    """What those who make files of the outputs get; then all that is nobody's is swept."""
+    """Compare what readers of the outputs get with the truth; then sweep the store."""
     world.disk.settle()
     ledger = known_record(world.disk, len(truth.digests))
     for number, wanted in enumerate(truth.digests):
@@ -304,7 +313,8 @@ def _judge_readers(world: World, truth: Truth) -> str:
 
 
 def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
-    """The digest of all committed rows of an output, read back; and what is wrong with them."""
+    """Compute the digest of all committed rows of an output, and say what is wrong with its commits
+    (empty: nothing)."""
     total, number = Digest(), 0
     positions: tuple[int, ...] = ()
     while disk.has(key := commit_key(sink, number)):
@@ -327,13 +337,13 @@ def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
 # --- making a failure small --------------------------------------------------------------------
 
 UNTIL = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Ends of the faults that are tried, in simulated seconds."""
+"""The ends of the faults that `minimise` tries, in simulated seconds."""
 
 
 def minimise(
     failed: SeedResult, workload: Choose = built_in, wish: Wish | None = None
 ) -> tuple[Wish, SeedResult]:
-    """The fewest kinds of faults, and the earliest end of them, with which a seed still fails."""
+    """Find few kinds of faults, and an early end of them, with which a seed still fails."""
     wish = replace(wish or Wish(), kinds=failed.faults.kinds)
     found = failed
     for kind in failed.faults.kinds:

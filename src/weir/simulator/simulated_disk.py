@@ -1,11 +1,11 @@
-"""A store that fails as stores do, under one seed.
+"""A simulated store that fails as stores do, under one seed.
 
-Faults of a write that was under way when its writer died: it is whole, or torn, or not there.
-Objects that are made once are never torn (contract of `reliable/store.py`). A write may fail
-though it succeeded; listings may be behind; bits of what only a restart needs may flip.
+An object that was being written when its writer died is whole, or torn, or not there; an object
+that is put as `new` is never torn (contract of `reliable/store.py`). A write may be said to have
+failed though it succeeded; listings may lag behind; bits of checkpoints and segments may flip.
 
-An adversary (`harm`) does what buckets' rules, other programs and people do: it loses, flips,
-truncates, swaps and copies objects of every kind, and adds some that nobody wrote.
+An adversary (`harm`) does what the rules of a bucket, other programs and people do: it loses,
+flips, truncates, swaps and copies objects of every kind, and adds some that nobody wrote.
 """
 
 from __future__ import annotations
@@ -20,17 +20,21 @@ from weir.reliable.store import Body, ObjectExists
 
 
 class SimulatedDisk:
-    """See the module's docstring. All randomness is the generator's."""
+    """A store with the faults that the module's docstring names; a generator draws them."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
         self._objects: dict[str, bytes] = {}
         self._listed: dict[str, None] = {}
+        """The names that a listing gives at the moment."""
         self.full = False
+        """Whether there is no room for a write; the answers to writes say so."""
         self.flips = 0.0
+        """The probability that a bit flips when a checkpoint or a segment is read."""
         self.flipped: list[str] = []
+        """The objects in which a bit has flipped."""
         self.harmed: set[str] = set()
-        """What the adversary has had its hands on."""
+        """The objects that the adversary has touched."""
         self.log_records: dict[str, tuple[str, bytes]] = {}
         """Every record that was ever written to a source's log, by its seal."""
         self.ephemeral_bytes = 0
@@ -44,7 +48,7 @@ class SimulatedDisk:
             self._listed.update(dict.fromkeys(self._objects))
 
     def put_at_death(self, key: str, body: Body, *, new: bool) -> None:
-        """The writer died before it heard of the end of this write."""
+        """Write an object, or some of it, or nothing: its writer died before it had an answer."""
         fate = self._rng.random()
         if fate < 0.4 or (new and key in self._objects):
             return
@@ -57,7 +61,7 @@ class SimulatedDisk:
         self._set(key, body[: int(self._rng.integers(0, len(body)))])
 
     def put_late(self, key: str, body: Body, *, new: bool) -> None:
-        """The write of a dead writer, which the network held back."""
+        """Write an object whose writer is dead: the network had held the write back."""
         if not new or key not in self._objects:
             self._set(key, body)
 
@@ -75,8 +79,8 @@ class SimulatedDisk:
         body = self._objects.get(key)
         rots = key.startswith(("checkpoints/", "streams/")) and self._rng.random() < self.flips
         if body and rots:
-            place = int(self._rng.integers(0, len(body)))
-            body = body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
+            index = int(self._rng.integers(0, len(body)))
+            body = body[:index] + bytes([body[index] ^ 1]) + body[index + 1 :]
             self._objects[key] = body
             self.flipped.append(key)
         return body
@@ -86,11 +90,11 @@ class SimulatedDisk:
             self._grow(key, -len(self._objects.pop(key, b"")))
 
     def list(self, prefix: str = "") -> list[str]:
-        """As it was some time ago."""
+        """List the objects that were there some time ago."""
         return sorted(k for k in self._listed if k.startswith(prefix))
 
     def harm(self, rng: np.random.Generator) -> str:
-        """Do harm to one object or two; what was done."""
+        """Harm one object or two; say what was done."""
         kinds = sorted({key.split("/", 1)[0] for key in self._objects})
         kind = str(rng.choice(kinds)) if kinds else ""
         of_kind = sorted(key for key in self._objects if key.startswith(kind))
@@ -119,19 +123,19 @@ class SimulatedDisk:
         return f"{how} {key}" + (f", {other}" if how in ("swap", "copy") else "")
 
     def settle(self) -> None:
-        """Listings catch up."""
+        """Let listings catch up with what is there."""
         self._listed = dict.fromkeys(self._objects)
 
     def has(self, key: str) -> bool:
         return key in self._objects
 
     def body(self, key: str) -> bytes:
-        """What an object holds, read without any fault."""
+        """Read an object without any fault."""
         return self._objects[key]
 
 
 def _strays(of_kind: list[str]) -> list[str]:
-    """Names for objects that nobody wrote: some that a job might give, some that it never does."""
+    """Make names for objects that nobody wrote: some that a job might give, some that none does."""
     found = ["records/README", "checkpoints/x", "streams/1.0/y", "parts/sink.0/z", "junk/../k"]
     found += ["commits/sink.0/last", *(f"{key}.bak" for key in of_kind[-1:])]
     for key in of_kind[-3:]:

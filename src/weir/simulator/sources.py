@@ -1,7 +1,8 @@
-"""The sources of a simulated world: the machine that hosts run live, driven under the seed.
+"""The sources of a simulated world: the machine that live hosts run, driven under the seed.
 
-A source is part of its host's process: it stands still and dies with it, and one of a host that was
-given up goes on as a zombie. Connectors answer at once; the store takes its time, and fails.
+A source is part of its host's process: it stands still and dies with it, and goes on as long as the
+process does, even if the manager counts the host as lost. Connectors answer at once; the store
+takes its time, and fails.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ if TYPE_CHECKING:
     from weir.simulator.world import World
 
 TOKEN = "simulated"
-"""Whose the first record of each source's log is."""
+"""The job's token in the first record of each source's log."""
 LEAST_WAIT = 0.005
-"""Seconds: what a real source looks at more often would only make the queue longer."""
+"""The least seconds that a source waits: shorter waits would only make the queue longer."""
 
 
 @dataclass(slots=True)
 class SimulatedSource:
-    """A source in its host; `asked` is how many chunks the host has asked for and not got."""
+    """A source in the process of its host."""
 
     host: SimulatedHost
     vertex: str
@@ -71,30 +72,32 @@ class SimulatedSource:
     machine: SourceMachine
     partition: SourcePartition
     record: ObjectRef | None
-    """The record of its log that the last chunk stood in."""
+    """The record of its log that the last chunk was in."""
     reading: Reading | None = None
+    """The reading that its connector has open."""
     asked: int = 0
+    """How many chunks the host has asked for and not got."""
     held: Give | None = None
-    """What waits until the host asks for it."""
+    """A chunk that waits until the host asks for it."""
 
 
 class Sources:
-    """All sources; see the module's docstring."""
+    """Drives all sources of a simulated world."""
 
     def __init__(self, world: World) -> None:
         self._world, self._time = world, world.time
         self._sources: dict[tuple[str, str, int], SimulatedSource] = {}
         self.ends: dict[str, tuple[int, ObjectRef | None]] = {}
-        """Of each source that came to its end: which incarnation it was, and the last record."""
+        """For each source that came to its end, its incarnation and the last record of its log."""
 
     def begin_logs(self) -> None:
-        """What a driver does before a job starts."""
+        """Begin the logs of the sources, as a driver does before a job starts."""
         for vertex, partition in self._world.job.partitions.items():
             if has_log(partition):
                 begin_log(self._world.disk, vertex, TOKEN)
 
     def pull(self, host: SimulatedHost, pull: Pull) -> None:
-        """A host asks for the next chunk of a source."""
+        """Read the next chunk of a source, which a host asks for."""
         if host.dead:
             return
         key = (host.machine.session, pull.vertex, pull.incarnation)
@@ -110,7 +113,7 @@ class Sources:
             self._give(source, give)
 
     def leave(self, host: SimulatedHost) -> None:
-        """A host is gone, and its sources with it."""
+        """Close the sources of a host that is gone."""
         for source in self._sources.values():
             if source.host is host and source.reading is not None:
                 source.reading.close()
@@ -175,7 +178,7 @@ class Sources:
                     return
 
     def _give(self, source: SimulatedSource, give: Give) -> None:
-        """Hand a chunk over; the next one is read at once, and waits."""
+        """Hand a chunk to the host; the next one is read at once, and waits."""
         chunk: Chunk | None = give.chunk
         source.asked -= 1
         if chunk is not None:

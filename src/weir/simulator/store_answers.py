@@ -1,4 +1,4 @@
-"""What a simulated store answers: late, with failures, and not to those who have died since.
+"""How a simulated store answers: late, with failures, and never to a process that has died since.
 
 Every write and delete is a durable step with a number and the name of its kind (`steps`); a writer
 can be made to die at any of them (`crashes`).
@@ -33,14 +33,16 @@ Tell = Callable[[StoreSignal], None]
 
 
 class StoreAnswers:
-    """See the module's docstring."""
+    """Carries out the requests of processes to a simulated disk, and answers them."""
 
     def __init__(self, world: World, disk: SimulatedDisk) -> None:
         self._world, self._time, self.disk = world, world.time, disk
         self.crashes: dict[int, When] = {}
+        """The durable steps, by number, at which their writers die."""
         self.steps: list[str] = []
+        """The kinds of the durable steps so far."""
         self.largest = 0
-        """The most bytes that were ever in the store of what only a running job needs."""
+        """The most bytes that the objects ever had that only a running job needs."""
 
     def write(self, owner: Process, put: Put, tell: Tell) -> None:
         owner.writing[put.key] = put
@@ -80,7 +82,7 @@ class StoreAnswers:
         return Unstored(put.key, "nobody knows whether it succeeded") if fails else done
 
     def _step(self, name: str) -> When | None:
-        """A durable step is due: count it; whether its writer dies there."""
+        """Count a durable step; say whether, and when, its writer dies at it."""
         self.steps.append(name)
         return self.crashes.get(len(self.steps) - 1)
 
@@ -109,7 +111,7 @@ class StoreAnswers:
             return
         crash = self._step("delete") if not manager.dead else None
         if crash != "before" and not self._time.happens(self._time.faults.delete_fails):
-            # Half of them, in the order given, if it dies in between.
+            # If the manager dies half-way, the first half of them, in the order given.
             self.disk.delete(keys if crash != "torn" else keys[: len(keys) // 2])
         if crash is not None:
             self._time.note(f"crash {crash} deleting {', '.join(keys)}")
@@ -122,7 +124,8 @@ class StoreAnswers:
         self._time.after(self._time.delay(), listed)
 
     def die_writing(self, owner: Process) -> None:
-        """What a process was writing when it died is whole, torn, or not there; or comes late."""
+        """Decide what becomes of the writes of a process that died: each is whole, torn, or not
+        there, or comes late."""
         for put in owner.writing.values():
             body = put.encode()
             if self._time.happens(self._time.faults.late_writes):
@@ -134,6 +137,7 @@ class StoreAnswers:
 
 
 def is_recovering(owner: Process) -> bool:
+    """Say whether a manager has no durable record yet, or a host is loading an instance."""
     if isinstance(owner, SimulatedManager):
         return not owner.machine.established
     return any(running.status == "loading" for running in owner.machine.running.values())

@@ -1,4 +1,4 @@
-"""Time and chance of a simulated world: one queue of events, one generator, the story."""
+"""The time and the chance of a simulated world: one queue of events, one generator, one story."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ from weir.simulator.faults import Faults
 
 
 class Timeline:
-    """Everything that happens is an event in one queue, in an order that the seed decides."""
+    """Lets everything happen as an event of one queue, in an order that the seed decides."""
 
     def __init__(self, rng: np.random.Generator, faults: Faults) -> None:
         self.rng, self.faults = rng, faults
         (self.apart,) = rng.spawn(1)
-        """For what came later, so that what else a seed draws stays what it was."""
+        """A second generator, for draws that were added later: so old seeds draw what they did."""
         self.now = 0.0
+        """The simulated seconds that have passed."""
         self.log: list[str] = []
+        """The story of the world, line by line."""
         self.job_ended = False
-        """Nothing goes wrong any more then."""
+        """Whether the job has ended: nothing goes wrong any more then."""
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        """What is to happen: when, a number that breaks ties, and the event."""
         self._count = 0
+        """How many events were put into the queue so far."""
 
     def after(self, delay: float, event: Callable[[], None]) -> None:
-        """Let this happen in so many seconds."""
+        """Let an event happen in so many seconds."""
         self._count += 1
         heapq.heappush(self._queue, (self.now + delay, self._count, event))
 
@@ -50,13 +54,14 @@ class Timeline:
 
     @property
     def calm(self) -> bool:
-        """Faults have ceased."""
+        """Whether nothing goes wrong any more."""
         return self.now > self.faults.until or self.job_ended
 
     def happens(self, rate: float) -> bool:
+        """Draw whether a fault of this rate happens now."""
         return not self.calm and self.rng.random() < rate
 
     def delay(self) -> float:
-        """How long a message or a request takes."""
+        """Draw how many seconds a message or a request takes."""
         scale = self.faults.delay if not self.calm else 0.001
         return float(self.rng.exponential(scale)) + 0.0001

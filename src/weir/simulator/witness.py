@@ -1,8 +1,8 @@
-"""What every stream of a run must hold, and a witness of all that is read.
+"""The truth about every stream of a run, and a witness that compares all that is read with it.
 
-The run without faults says which rows each stream has under which numbers. Whatever an instance
-reads in a world of faults is compared with that at once: a gap, a row read twice, a row under
-another number or another row is found where it is first read, not at the end.
+The run without faults says which rows each stream has under which numbers. The witness compares
+whatever an instance reads in a world of faults with that at once: so a gap, a row read twice, a row
+under another number or a different row is found when it is first read, not at the end.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from weir.simulator.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The digests of the outputs, and two words for each row of each stream."""
+    """The digests of the outputs, and the hashes (two words) of each row of each stream."""
 
     digests: tuple[Digest, ...]
     streams: dict[str, np.ndarray]
 
 
 def truth_of(workload: Workload, parallelism: int) -> Truth:
-    """What the run without faults answers."""
+    """Run a workload without faults, and keep what its streams and outputs hold."""
     nowhere = [lambda vertex, rows: None for _ in workload.program.outputs]
     run = LocalRun(
         workload.program, workload.partitions, nowhere, parallelism=parallelism, keep=True
@@ -51,8 +51,9 @@ def _row_words(rows: Batch) -> np.ndarray:
 
 
 class Witness:
-    """See the module's docstring. Without a truth (there is none before the log of a followed
-    source is whole) what was read first is what all must read; `unlike` compares it in the end.
+    """Compares all that instances read with the truth. If there is none yet (that of sources with a
+    log is known when the log is whole), all readers must read what the first one read; in the end
+    `unlike` compares that with the truth.
 
     Where an adversary takes records of a log away that nothing refers to, they were never written,
     and what was read of them does not count: then (`forgets`) only the outputs can be judged."""
@@ -61,9 +62,12 @@ class Witness:
         self._truth, self._topology = truth, topology
         self._forgets = truth is None and forgets
         self._first: dict[str, np.ndarray] = {}
+        """Without a truth, the hashes of each stream's rows as they were first read."""
         self._read: dict[tuple[str, str], int] = {}
+        """For each stream and reader, the number behind the last row that was read."""
 
     def watch(self, instance: Instance) -> Instance:
+        """Compare from now on what this instance reads."""
         for cursor in instance.cursors if not self._forgets else ():
             if self._truth is None or cursor.stream in self._truth.streams:
                 cursor.on_read = self._saw
@@ -78,11 +82,12 @@ class Witness:
             wanted = self._known(cursor.stream, entry, words)[:, entry.seq : entry.end]
             if not np.array_equal(words, wanted):
                 raise RunError(f"{where}: other rows under {entry.seq} to {entry.end}")
-        place = (cursor.stream, str(cursor.reader))
-        self._read[place] = max(self._read.get(place, 0), entry.end)
+        reader = (cursor.stream, str(cursor.reader))
+        self._read[reader] = max(self._read.get(reader, 0), entry.end)
 
     def _known(self, stream: str, entry: Entry, words: np.ndarray) -> np.ndarray:
-        """The words of the stream's rows, with those of this entry if nobody has read them."""
+        """Return the hashes that a stream's rows must have; without a truth, those of an entry that
+        nobody has read before are added first."""
         if self._truth is not None:
             return self._truth.streams[stream]
         known = self._first.get(stream, np.zeros((2, 0), dtype=np.uint64))
@@ -92,7 +97,8 @@ class Witness:
         return known
 
     def unlike(self, truth: Truth) -> str:
-        """A stream that was read with other rows than it has in truth; empty: none."""
+        """Name a stream of which other rows were read than it has in truth; empty: there is
+        none."""
         self._truth = truth
         for stream, words in self._first.items():
             wanted = truth.streams.get(stream, words)
@@ -101,7 +107,7 @@ class Witness:
         return ""
 
     def unread(self) -> str:
-        """A stream that a reader has not read to its end; empty: none."""
+        """Name a stream that a reader has not read to its end; empty: there is none."""
         assert self._truth is not None
         for stream, words in self._truth.streams.items():
             for reader in self._topology.readers_of.get(stream, ()):

@@ -1,4 +1,4 @@
-"""User code of the simulator's workloads; `IMPORT`ed by them."""
+"""The user's code that the simulator's workloads `IMPORT`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import weir
 
 @weir.operator(columns={"events": "BIGINT", "total": "BIGINT"})
 class Bursts:
-    """A row for each burst of events with less than `gap` between their starts."""
+    """Emits a row for each burst of events with less than `gap` between their starts."""
 
     events: int
     total: int
@@ -42,7 +42,7 @@ class Numbered:
 
 @weir.aggregate
 class Widest:
-    """The largest absolute value."""
+    """Finds the largest absolute value."""
 
     def zero(self) -> int:
         return 0

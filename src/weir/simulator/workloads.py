@@ -1,9 +1,9 @@
-"""What the simulator runs: every operator, and shapes that are hard to recover.
+"""The workloads that the simulator runs: every operator, and shapes that are hard to recover.
 
 A workload is a script, and rows that its seed draws: equal times, NULLs, silent stretches, late
-and bad rows where the input allows them, one to three partitions, sometimes none at all.
-`choose` depends on the seed and the names alone, so a new workload takes over some seeds and
-leaves the others what they were.
+and bad rows where the input allows them, in one to three partitions, of which some are empty.
+`choose` depends on the seed and the names alone, so a new workload takes over some seeds, and the
+others keep theirs.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def workload_names() -> tuple[str, ...]:
 
 
 def choose(seed: int, names: Iterable[str]) -> str:
-    """The name that belongs to a seed.
+    """Choose the name of a seed's workload.
 
     >>> choose(7, ["a", "b"]) == choose(7, ["b", "a"])
     True
@@ -172,7 +172,7 @@ def choose(seed: int, names: Iterable[str]) -> str:
 
 
 def make_workload(name: str, seed: int, most_rows: int = MOST_ROWS) -> Workload:
-    """A workload with the rows of a seed."""
+    """Make a workload with the rows of a seed."""
     rng = np.random.default_rng([seed, 1])
     if name in FOLLOWED:
         program = followed_program(name)
@@ -201,7 +201,7 @@ def _rows(source: Source, rng: np.random.Generator, most: int) -> list[dict[str,
     rows: list[dict[str, object]] = []
     now = 0
     for _ in range(int(rng.integers(0, most))):
-        # Many at one time, sometimes a long silence.
+        # Many rows at one time, sometimes a long silence.
         now += int(rng.choice([0, 0, 1, 1, 2, 15], p=[0.25, 0.2, 0.25, 0.15, 0.13, 0.02]))
         if rng.random() < 0.05:
             rows.append({CTI_KEY: now})
@@ -210,7 +210,7 @@ def _rows(source: Source, rng: np.random.Generator, most: int) -> list[dict[str,
 
 
 def _lag(source: Source, rng: np.random.Generator) -> int:
-    """How far a row is behind, where the input allows late ones."""
+    """Draw how far a row is behind, if the input allows late rows."""
     return -int(rng.integers(0, 6)) if source.name in ("U", "J") and rng.random() < 0.3 else 0
 
 

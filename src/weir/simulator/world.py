@@ -28,7 +28,7 @@ CLOSING = 30.0
 
 
 class World:
-    """All parts of a simulated world, and what befalls them; see the module's docstring."""
+    """Has all parts of a simulated world, and lets things go wrong with them."""
 
     def __init__(self, job: SimulatedJob, rng: np.random.Generator, faults: Faults) -> None:
         self.job, self.faults = job, faults
@@ -41,18 +41,21 @@ class World:
         self.managers = Managers(self)
         self.sources = Sources(self)
         self.ended: Ended | None = None
+        """How the job has ended, once it has."""
         self.over = False
-        """Nothing begins any more."""
+        """Whether all hosts have heard that the job has ended: nothing new begins any more."""
         self.stop_at: float | None = None
+        """The simulated second at which the job is asked to stop."""
         self.resumed_as: SimulatedJob | None = None
-        """What is run from a stop on, if it is not the same."""
+        """The job that is run after a stop, if it is not the same."""
         self.stops = 0
+        """How often the job was stopped."""
 
     # --- running -----------------------------------------------------------------------------
 
     def run(self, limit: float = 120.0) -> Ended:
-        """Until the job has ended and all hosts know; an error when it is stuck for so many
-        simulated seconds."""
+        """Run until the job has ended and all hosts know; RunError if it has not ended within
+        `limit` simulated seconds."""
         time = self.time
         self.sources.begin_logs()
         for begin in self.job.feeds:
@@ -64,7 +67,7 @@ class World:
             time.after(self.stop_at, self.managers.ask_to_stop)
         time.pass_time(limit, lambda: self.ended is not None)
         assert self.ended is not None
-        # SimulatedHosts that were cut off or stood still hear of it later; writes under way arrive.
+        # Hosts that were cut off or stood still hear of it later; writes under way arrive.
         time.pass_time(time.now + CLOSING, lambda: not self.hosts.alive)
         self.over = True
         # Nothing begins anew from here on; a chunk that some source takes long for may be left.
@@ -72,22 +75,24 @@ class World:
         return self.ended
 
     def end(self, ended: Ended) -> None:
+        """Note how the job has ended; nothing goes wrong any more."""
         self.ended, self.time.job_ended = ended, True
 
     def find_finished(self, error: str = "") -> None:
-        """There is nothing to do for a manager: the last one died after its last record, or the
-        store cannot be read."""
+        """End the job without a manager: the last one died after its last record, or the store
+        cannot be read."""
         self.end(Ended(error))
         self.end_processes()
 
     def end_processes(self) -> None:
+        """Kill all managers and hosts."""
         for manager in list(self.managers.alive):
             self.managers.kill(manager)
         for host in list(self.hosts.alive):
             self.hosts.kill(host)
 
     def resume(self) -> None:
-        """All processes are gone; the job is begun again with its store."""
+        """End all processes, and begin the job again with its store."""
         if self.ended is not None:
             return
         self.time.note("the job is resumed")
@@ -99,7 +104,7 @@ class World:
         self.hosts.start_all()
 
     def crash(self, owner: Process) -> None:
-        """A process dies at a durable step."""
+        """Kill a process at a durable step; a manager is started again."""
         if isinstance(owner, SimulatedHost):
             self.hosts.kill(owner)
         elif self.ended is None:
@@ -111,7 +116,7 @@ class World:
     # --- misfortune --------------------------------------------------------------------------
 
     def _misfortune(self) -> None:
-        """Ten times a second: does anything go wrong?"""
+        """Draw what goes wrong now; this is called ten times a second."""
         if self.ended is not None:
             return
         for host in list(self.hosts.alive):
@@ -161,7 +166,7 @@ class World:
             alive[-1].ahead += float(time.rng.random() * 30)
 
     def harm(self) -> None:
-        """The adversary does something to the store."""
+        """Let the adversary harm the store."""
         self.time.note(f"harm: {self.disk.harm(self.time.rng)}")
 
     def _empty_disk(self) -> None:
@@ -170,8 +175,8 @@ class World:
     # --- what is left ------------------------------------------------------------------------
 
     def sweep(self) -> list[str]:
-        """What a driver does when all is over; what is then left that only a running job needs,
-        and parts that no commit names."""
+        """Sweep the store, as a driver does when all is over; list what is left then that only a
+        running job needs, and parts that no commit names."""
         ledger = last_record(self.disk)
         assert ledger is not None
         self.disk.settle()

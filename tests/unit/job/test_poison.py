@@ -13,9 +13,9 @@ from weir.job.poison import (
     Phase,
     Step,
     Suspect,
+    at_same_rows,
     cleared,
     pieces_for,
-    same_place,
     sample,
     sentence,
     suspect,
@@ -24,12 +24,12 @@ from weir.job.poison import (
 from weir.reliable.keys import record_key
 
 
-def row(number: int, place: int = 0, pieces: int = 1, sample: str = "") -> Step:
-    return Step("1.0", place=place, first=number, end=number + 1, pieces=pieces, sample=sample)
+def row(number: int, input: int = 0, pieces: int = 1, sample: str = "") -> Step:
+    return Step("1.0", input=input, first=number, end=number + 1, pieces=pieces, sample=sample)
 
 
-def claim(since: int, until: int, place: int = 0, at: int = 9) -> Step:
-    return Step("1.0", "step", place, at, at, True, since, until, 1)
+def claim(since: int, until: int, input: int = 0, at: int = 9) -> Step:
+    return Step("1.0", "step", input, at, at, True, since, until, 1)
 
 
 def wide(first: int, end: int, pieces: int = 0) -> Step:
@@ -43,31 +43,33 @@ def deaths(*steps: Step | None, checkpoint: int = 0) -> tuple[Suspect, ...]:
     return found
 
 
-# --- the same place ------------------------------------------------------------------------------
+# --- the same rows ------------------------------------------------------------------------------
 
 
 def test_rows_are_the_same_by_input_and_number() -> None:
-    assert same_place(row(6), row(6))
-    assert not same_place(row(6), row(7))
-    assert not same_place(row(6), row(6, place=1))
+    assert at_same_rows(row(6), row(6))
+    assert not at_same_rows(row(6), row(7))
+    assert not at_same_rows(row(6), row(6, input=1))
 
 
 def test_claims_are_the_same_by_the_event_times_that_they_let_go() -> None:
     """Whichever input claims last, and wherever it stands then."""
-    assert same_place(claim(3, 5), claim(4, 9, place=1, at=70))
-    assert not same_place(claim(3, 5), claim(5, 9))
-    assert same_place(claim(START, 5), claim(START, 2))
-    assert not same_place(claim(3, 5), row(9))
+    assert at_same_rows(claim(3, 5), claim(4, 9, input=1, at=70))
+    assert not at_same_rows(claim(3, 5), claim(5, 9))
+    assert at_same_rows(claim(START, 5), claim(START, 2))
+    assert not at_same_rows(claim(3, 5), row(9))
 
 
 def test_a_claim_that_lets_nothing_go_is_the_same_by_its_position() -> None:
-    assert same_place(claim(3, 3), claim(3, 3))
-    assert not same_place(claim(3, 3), claim(3, 3, at=10))
+    assert at_same_rows(claim(3, 3), claim(3, 3))
+    assert not at_same_rows(claim(3, 3), claim(3, 3, at=10))
 
 
 def test_loading_is_the_same_as_loading() -> None:
     load, save = Step("1.0", "load"), Step("1.0", "snapshot")
-    assert same_place(load, load) and not same_place(load, save) and not same_place(load, row(1))
+    assert (
+        at_same_rows(load, load) and not at_same_rows(load, save) and not at_same_rows(load, row(1))
+    )
 
 
 # --- smaller and smaller -------------------------------------------------------------------------
@@ -184,7 +186,9 @@ def test_where_a_vertex_was(step: Step, text: str) -> None:
 def test_a_ledger_with_suspects_can_be_written_and_read() -> None:
     ledger = Ledger(suspects={"1.0": deaths(row(6), claim(3, 5), Step("1.0", "load"))})
     ledger.number = 3
-    assert decode_ledger(record_key(3), ledger.encode()).suspects == ledger.suspects
+    body = ledger.encode()
+    assert decode_ledger(record_key(3), body).suspects == ledger.suspects
+    assert b'"place":0' in body, "records of earlier versions call a step's input so"
 
 
 def test_values_that_python_has_none_for_are_shown_too() -> None:

@@ -45,8 +45,8 @@ class Bench:
 
     def rows(self, starts: Sequence[int], cti: int, values: Sequence[int] | None = None) -> None:
         """Write rows, each in an entry of its own, and then a claim."""
-        for place, start in enumerate(starts):
-            self._write([start], [1 if values is None else values[place]], START)
+        for index, start in enumerate(starts):
+            self._write([start], [1 if values is None else values[index]], START)
         self._write([], [], cti)
 
     def _write(self, starts: Sequence[int], values: Sequence[int], cti: int) -> None:

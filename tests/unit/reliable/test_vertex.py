@@ -116,8 +116,8 @@ def test_two_instances_write_each_row_once() -> None:
     scene = Scene()
     twin = scene.fresh()
     twin.name = "its twin"
-    for place, stream in enumerate(scene.inputs):
-        stream.register((twin.name, place), 0)
+    for input, stream in enumerate(scene.inputs):
+        stream.register((twin.name, input), 0)
     for i in range(STEPS * 2):
         (twin if i % 3 else scene.vertex).execute()
     assert scene.finish() == expected()
@@ -195,8 +195,8 @@ def test_pieces_change_nothing_and_are_shown_as_they_come(pieces: int) -> None:
     scene.vertex.see = lambda span, rows: seen.append(span)
     assert scene.finish() == expected()
     rows = [s for s in seen if not s.claims]
-    for place in (0, 1):
-        numbers = [n for s in rows if s.place == place for n in range(s.first, s.end)]
+    for input in (0, 1):
+        numbers = [n for s in rows if s.input == input for n in range(s.first, s.end)]
         assert numbers == list(range(4 * STEPS))
     assert max(s.end - s.first for s in rows) == min(pieces, 4)
     times = [(s.since, s.until) for s in seen if s.since < s.until]
@@ -211,6 +211,6 @@ def test_what_is_not_in_pieces_is_shown_whole() -> None:
     seen: list[RowSpan] = []
     scene.vertex.see = lambda span, rows: seen.append(span)
     assert scene.finish() == expected()
-    assert [(s.place, s.first, s.end, s.claims) for s in seen[:3]] == [
+    assert [(s.input, s.first, s.end, s.claims) for s in seen[:3]] == [
         (0, 0, 4, True), (1, 0, 4, True), (0, 4, 8, True),
     ]  # fmt: skip

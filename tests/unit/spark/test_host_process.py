@@ -264,7 +264,7 @@ def test_notes_are_read_as_they_were_written() -> None:
     notes.see(RowSpan(1, 2**40, 2**40 + 256, True, -(2**63), 2**63 - 1), ROWS)
     step = notes.read()
     assert step is not None and step.seconds < 5.0
-    assert (step.place, step.first, step.end, step.claims) == (1, 2**40, 2**40 + 256, True)
+    assert (step.input, step.first, step.end, step.claims) == (1, 2**40, 2**40 + 256, True)
     assert (step.since, step.until, step.pieces, step.sample) == (-(2**63), 2**63 - 1, 256, "")
     notes.begin("0.0", "step", 1)
     long = Batch(np.array([4]), np.array([5]), (pa.array(["ü" * 5000]),))

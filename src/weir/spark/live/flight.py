@@ -101,10 +101,10 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
     ) -> None:
         tls = security.tls
         in_folder = address.startswith("/")
-        place = f"{address}/{uuid4().hex[:12]}" if in_folder else f"{address}:0"
+        location = f"{address}/{uuid4().hex[:12]}" if in_folder else f"{address}:0"
         scheme = "grpc+unix" if in_folder else security.scheme
         super().__init__(
-            f"{scheme}://{place}",
+            f"{scheme}://{location}",
             middleware={"secret": _SecretCheck(security.token)},
             tls_certificates=None if tls is None else [(tls.certificate, tls.key)],
             verify_client=tls is not None,
@@ -112,7 +112,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         )
         self._act, self._subscribe, self._unsubscribe = act, subscribe, unsubscribe
         self._sent = sent
-        self.url = f"{scheme}://{place if in_folder else f'{address}:{self.port}'}"
+        self.url = f"{scheme}://{location if in_folder else f'{address}:{self.port}'}"
         # It serves from here on. `serve` would only wait, and end it when a signal comes: a job
         # that is asked to stop needs it for its last checkpoint.
 

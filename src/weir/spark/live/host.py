@@ -184,18 +184,18 @@ class _Session:
                 case Deliver(name, entry):
                     if name in self._subscriptions:
                         self._subscriptions[name].put(entry)
-                case Consumed(vertex, place, _, size):
-                    receiver = self._receivers.get((vertex, place))
+                case Consumed(vertex, input, _, size):
+                    receiver = self._receivers.get((vertex, input))
                     if receiver is not None:
                         receiver.consumed(size)
                 case Put() | Get():
                     self._threads.do(command)
                 case Connect():
-                    self._disconnect(command.vertex, command.place)
+                    self._disconnect(command.vertex, command.input)
                     receiver = _Receiver(command, self._job, self._inbox.put)
-                    self._receivers[command.vertex, command.place] = receiver
-                case Disconnect(vertex, place):
-                    self._disconnect(vertex, place)
+                    self._receivers[command.vertex, command.input] = receiver
+                case Disconnect(vertex, input):
+                    self._disconnect(vertex, input)
                 case EndSubscription(name):
                     subscription = self._subscriptions.pop(name, None)
                     if subscription is not None:
@@ -205,8 +205,8 @@ class _Session:
                 case BeginAnew(over):
                     self._over = over
 
-    def _disconnect(self, vertex: str, place: int) -> None:
-        receiver = self._receivers.pop((vertex, place), None)
+    def _disconnect(self, vertex: str, input: int) -> None:
+        receiver = self._receivers.pop((vertex, input), None)
         if receiver is not None:
             receiver.close()
 
@@ -243,14 +243,14 @@ class _Receiver:
                 if not self._wait_for_room(entry):
                     client.close()
                     return
-                self._put(Arrived(c.vertex, c.place, c.connection, entry))
+                self._put(Arrived(c.vertex, c.input, c.connection, entry))
         except ChannelErrors:
             pass  # what broke it does not matter: the machine asks again
         except RunError as error:
-            self._put(Misled(c.vertex, c.place, c.connection, str(error)))
+            self._put(Misled(c.vertex, c.input, c.connection, str(error)))
             return
         if not self._closed:
-            self._put(Lost(c.vertex, c.place, c.connection))
+            self._put(Lost(c.vertex, c.input, c.connection))
 
     def _wait_for_room(self, entry: Entry) -> bool:
         with self._changed:

@@ -129,8 +129,8 @@ def _check_step(what: str, step: Step | None, topology: Topology) -> None:
     spec = topology.vertices.get(step.vertex)
     if spec is None:
         raise _bad(what, f"a step of vertex {step.vertex!r}, which the job does not have")
-    if not 0 <= step.place < max(1, len(spec.inputs)):
-        raise _bad(what, f"a step at input {step.place} of vertex {spec.id}")
+    if not 0 <= step.input < max(1, len(spec.inputs)):
+        raise _bad(what, f"a step at input {step.input} of vertex {spec.id}")
     _check_counts(what, (step.first, step.end - step.first, step.pieces))
     if not 0 <= step.seconds < math.inf:
         raise _bad(what, f"a step of {step.seconds} s")

@@ -62,8 +62,8 @@ def prepare_live(
     if in_files or not program.outputs:
         check_outputs(replace(program, outputs=in_files), directory)
     _refuse_frames(program)
-    place = store if folder_of(store) is None else str(folder_of(store))
-    objects = ObjectStore(place, make=not resume)
+    location = store if folder_of(store) is None else str(folder_of(store))
+    objects = ObjectStore(location, make=not resume)
     found = all_partitions(program, directory)
     refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
     if settings is not None and settings.check:
@@ -142,23 +142,23 @@ def _resumed(
     return job, plan
 
 
-def _check_plan(place: str, known: PlanFingerprint, now: PlanFingerprint) -> None:
+def _check_plan(location: str, known: PlanFingerprint, now: PlanFingerprint) -> None:
     if known.format != now.format:
         raise PlanError(
-            f"whether this is the program of the job in '{place}' cannot be told: its plan is in "
-            f"format {known.format}, and this version of Weir writes format {now.format}",
+            f"whether this is the program of the job in '{location}' cannot be told: its plan is "
+            f"in format {known.format}, and this version of Weir writes format {now.format}",
             hint="use the version that began it, or begin anew with a store of its own",
         )
     difference = plan_difference(known, now)
     if difference:
         raise PlanError(
-            f"the store '{place}' holds the job of another program: {difference}",
+            f"the store '{location}' holds the job of another program: {difference}",
             hint="put the program back as it was, or begin anew with a store of its own",
         )
 
 
 def _changed_code(
-    place: str, job: JobRecord, begun: Ledger, code: dict[str, str], accept: bool
+    location: str, job: JobRecord, begun: Ledger, code: dict[str, str], accept: bool
 ) -> tuple[str, ...]:
     """See that the user's code is what the job ran with, or that a change is accepted; what to
     note of it. From now on the job has this code."""
@@ -167,7 +167,7 @@ def _changed_code(
     changed = changes(known, code) if known is not None else []
     if changed and not accept:
         raise PlanError(
-            f"the user's code is not what the job in '{place}' ran with: {', '.join(changed)}",
+            f"the user's code is not what the job in '{location}' ran with: {', '.join(changed)}",
             hint="rows before and after would come of different functions: put the code back, "
             "begin anew with a store of its own, or go on with --accept-code-changes",
         )

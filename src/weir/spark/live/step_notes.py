@@ -51,7 +51,7 @@ class SharedNotes:
     def see(self, span: RowSpan, rows: Batch) -> None:
         _SPAN.pack_into(
             self._memory, _AT_SPAN,
-            span.place, span.first, span.end, span.claims, span.since, span.until,
+            span.input, span.first, span.end, span.claims, span.since, span.until,
         )  # fmt: skip
         if self._pieces == 1:
             self._write_text(_AT_SAMPLE, sample(rows))
@@ -93,10 +93,10 @@ class SharedNotes:
         )  # fmt: skip
         if not seen:
             return step
-        place, first, end, claims, since, until = _SPAN.unpack_from(self._memory, _AT_SPAN)
+        input, first, end, claims, since, until = _SPAN.unpack_from(self._memory, _AT_SPAN)
         row = self._text(_AT_SAMPLE) if pieces == 1 else ""
         return Step(
-            step.vertex, step.phase, place, first, end, bool(claims), since, until, pieces, row,
+            step.vertex, step.phase, input, first, end, bool(claims), since, until, pieces, row,
             step.seconds,
         )  # fmt: skip
 
