@@ -4,13 +4,13 @@ Contract
 1. Every call carries the secret, and is refused without it. Nothing that comes in is unpickled:
    control messages are msgspec's, rows are Arrow's, and both are checked (`peers.py`).
 2. A reader asks for a stream from a row on and gets its entries as they come. An entry without
-   rows is metadata alone. The stream ends when the server says so or is gone.
+   rows is sent as metadata alone. The stream ends when the server says so or is gone.
 3. With TLS both sides show the job's certificate, and each checks the other's before anything is
    read. Without TLS, Arrow receives a call that has one request (an action, say) whole, up to
    2 GB, before anybody can refuse it: the limits that gRPC has cannot be set from Python. So an
-   address may be a folder that only one user can enter: then they listen at sockets in it, and at
-   no port.
-4. The server hands each entry on to gRPC before it takes the next, so a slow reader pushes back.
+   address may also be a folder that only one user can enter: then hosts and manager listen at
+   sockets in that folder, and at no port.
+4. The server hands each entry to gRPC before it takes the next, so a slow reader holds it back.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HEADER = "authorization"
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """The job's secret, and what TLS needs where it is turned on."""
+    """Holds the job's secret, and what TLS needs if it is turned on."""
 
     token: str = field(repr=False)
     tls: Tls | None = None
@@ -52,6 +52,8 @@ class Security:
 
 
 class _SecretCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Refuses calls that do not carry the job's secret."""
+
     def __init__(self, token: str) -> None:
         super().__init__()
         self._wanted = f"Bearer {token}".encode()
@@ -63,14 +65,15 @@ class _SecretCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
 
 class Subscription:
-    """What waits for one reader; filled by the host's loop, emptied by a thread of the server."""
+    """Holds the entries for one reader: the host's loop puts them in, a thread of the server takes
+    them out."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._entries: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
 
     def put(self, entry: Entry | None) -> None:
-        """None ends it."""
+        """Add an entry; None ends the subscription."""
         self._entries.put(entry)
 
     def __iter__(self) -> Iterator[Entry]:
@@ -87,7 +90,7 @@ Sent = Callable[[Subscription, Entry], None]
 class Server(flight.FlightServerBase):  # type: ignore[misc]
     """Serves streams (hosts) and actions (the manager) at an address, or at a socket in a folder.
 
-    A RunError of `act` is told the caller."""
+    A RunError that `act` raises is sent to the caller."""
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
 
 
 class Client:
-    """The other end of a `Server`."""
+    """Calls a `Server`: for actions, and for the entries of streams."""
 
     def __init__(self, url: str, security: Security) -> None:
         tls = security.tls
@@ -172,12 +175,14 @@ class Client:
         self._timed = flight.FlightCallOptions(headers=[header], timeout=5.0)
 
     def act(self, name: str, body: bytes) -> bytes:
+        """Ask the server for an action; return its answer."""
         results = self._client.do_action(flight.Action(name, body), self._timed)
         return bytes(next(iter(results)).body.to_pybytes())
 
     def entries(self, wanted: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry]:
-        """The entries of a stream, with columns of these types, as they come; ends or raises when
-        the channel does, and raises RunError when what came is no entry."""
+        """Give the entries of a stream, with columns of these types, as they come. This ends when
+        the server ends the stream, raises one of `ChannelErrors` when the channel breaks, and
+        RunError when something comes that is no entry."""
         command = msgspec.msgpack.encode(wanted)
         descriptor = flight.FlightDescriptor.for_command(command)
         writer, reader = self._client.do_exchange(descriptor, self._options)
@@ -200,4 +205,4 @@ class Client:
 
 
 ChannelErrors = (flight.FlightError, pa.ArrowException, OSError)
-"""What a broken channel raises."""
+"""The errors that a broken channel raises."""

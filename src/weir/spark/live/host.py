@@ -1,10 +1,9 @@
 """The driver of a host: one long-running Spark task that gives the machine threads and channels.
 
-The host has a process of its own below the task's (`host_process.py`). Its main thread runs the
-machine: it takes signals from an inbox, lets vertices step,
-and carries commands out. All that waits for something is done by others, which only put signals
-into the inbox: reading the store and writing to it, reading sources, receiving and sending
-entries, reporting to the manager.
+The host has a process of its own, a child of the task's (`host_process.py`). Its main thread runs
+the machine: it takes signals from an inbox, lets vertices step, and carries commands out. Other
+threads do all that may have to wait (they read and write the store, read sources, receive and send
+entries, report to the manager), and only put signals into the inbox.
 """
 
 from __future__ import annotations
@@ -65,16 +64,16 @@ from weir.spark.offline.tasks import settle_worker
 IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""
 RECEIVE_BYTES = 16 << 20
-"""What may have arrived for one input and not be worked off."""
+"""So many bytes may have arrived for one input that its vertex has not read yet."""
 LONG_STEP = 0.5
-"""Steps that take longer are told of."""
+"""Seconds: a step that takes longer is told in reports."""
 _MEND = "everything is kept, so mend it and run again with --resume"
 ALONE = 20.0
-"""Without a manager for so long, a host gives up."""
+"""Seconds: a host that cannot reach the manager for so long gives up."""
 
 
 def run_host(job: LiveJob, slot: int) -> None:
-    """Host vertices until the job is over."""
+    """Run a host in this Spark task until the job is over."""
     settle_worker(job.manager, slot)
     vertices = [spec.id for spec in job.topology.order]
     keep_host(partial(_host, job, slot), partial(_give_pulse, job), vertices)
@@ -87,7 +86,7 @@ def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) 
 
 
 def _give_pulse(job: LiveJob, session: str, at: Callable[[], Step | None]) -> None:
-    """Signs of life for a host that cannot give them; see `host_process.py`."""
+    """Give signs of life for a host that cannot give them itself; see `host_process.py`."""
     client: Client | None = None
     while (step := at()) is not None:
         try:
@@ -99,7 +98,8 @@ def _give_pulse(job: LiveJob, session: str, at: Callable[[], Step | None]) -> No
 
 
 class _Session:
-    """A host from its first report until it begins anew, or the job is over."""
+    """Runs one session of a host: from its first report until it begins anew, or the job is
+    over."""
 
     def __init__(
         self,
@@ -126,6 +126,7 @@ class _Session:
         self._receivers: dict[tuple[str, int], _Receiver] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._over: bool | None = None
+        """None while the session runs; then whether the job is over."""
         self._server = Server(
             job.address,
             job.security,
@@ -136,7 +137,7 @@ class _Session:
         self._reporter = _Reporter(job, self._inbox.put, notes)
 
     def run(self) -> bool:
-        """Whether the job is over."""
+        """Run the session to its end; say whether the job is over."""
         try:
             while self._over is None:
                 self._turn()
@@ -211,24 +212,26 @@ class _Session:
             receiver.close()
 
     def _subscribe(self, wanted: Wanted) -> Subscription:
-        """Called by a thread of the server."""
+        """Begin a subscription; a thread of the server calls this."""
         subscription = Subscription(uuid4().hex)
         self._subscriptions[subscription.name] = subscription
         self._inbox.put(Subscribed(subscription.name, wanted.stream, wanted.seq))
         return subscription
 
     def _unsubscribe(self, subscription: Subscription) -> None:
-        """Called by a thread of the server."""
+        """End a subscription; a thread of the server calls this."""
         self._subscriptions.pop(subscription.name, None)
         self._inbox.put(Unsubscribed(subscription.name))
 
 
 class _Receiver:
-    """A connection to another host: entries become signals, at most `RECEIVE_BYTES` ahead."""
+    """Receives the entries of one connection to another host as signals, at most about
+    `RECEIVE_BYTES` ahead of the vertex that reads them."""
 
     def __init__(self, connect: Connect, job: LiveJob, put: Callable[[HostSignal], None]) -> None:
         self._connect, self._job, self._put = connect, job, put
         self._ahead = 0
+        """How many bytes have arrived that the vertex has not read yet."""
         self._changed = threading.Condition()
         self._closed = False
         threading.Thread(target=self._run, daemon=True, name="receiver").start()
@@ -245,7 +248,7 @@ class _Receiver:
                     return
                 self._put(Arrived(c.vertex, c.input, c.connection, entry))
         except ChannelErrors:
-            pass  # what broke it does not matter: the machine asks again
+            pass  # it does not matter what broke the channel: the machine connects again
         except RunError as error:
             self._put(Misled(c.vertex, c.input, c.connection, str(error)))
             return
@@ -253,6 +256,7 @@ class _Receiver:
             self._put(Lost(c.vertex, c.input, c.connection))
 
     def _wait_for_room(self, entry: Entry) -> bool:
+        """Wait until an entry may be put into the inbox; False when the connection was closed."""
         with self._changed:
             while self._ahead > RECEIVE_BYTES and not self._closed:
                 self._changed.wait()
@@ -260,8 +264,9 @@ class _Receiver:
             return not self._closed
 
     def consumed(self, size: int) -> None:
+        """Take in that the vertex has read so many bytes."""
         with self._changed:
-            self._ahead = max(0, self._ahead - size)  # some of it came over an older connection
+            self._ahead = max(0, self._ahead - size)  # some may have come over an older connection
             self._changed.notify()
 
     def close(self) -> None:
@@ -271,11 +276,12 @@ class _Receiver:
 
 
 class _Sources:
-    """Reads partitions, each in a thread of its own, one chunk ahead of what was asked for."""
+    """Reads the partitions of sources, each in a thread of its own, one chunk ahead of the host."""
 
     def __init__(self, job: LiveJob, store: Store, put: Callable[[HostSignal], None]) -> None:
         self._job, self._store, self._put = job, store, put
         self._asked: dict[tuple[str, int], queue.SimpleQueue[None]] = {}
+        """For each vertex and incarnation, one item for every chunk that the host has asked for."""
         self._closed = False
 
     def pull(self, pull: Pull) -> None:
@@ -314,8 +320,8 @@ class _Sources:
 
 
 class _Reporter:
-    """Tells the manager the last report again and again, also while a step takes long; its
-    answers become signals."""
+    """Sends the last report to the manager again and again, also while a step takes long; the
+    manager's answers become signals."""
 
     def __init__(
         self,
@@ -329,8 +335,9 @@ class _Reporter:
         self._wake = threading.Event()
         self._closed = False
         self._shown: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        """Texts for the console of whoever started the job."""
         self._unshown = b""
-        """What was taken from there and has not arrived yet."""
+        """The text that was taken from `_shown` and is not known to have arrived."""
         threading.Thread(target=self._run, daemon=True, name="reporter").start()
 
     def is_due(self, now: float) -> bool:
@@ -342,7 +349,7 @@ class _Reporter:
         self._wake.set()
 
     def show(self, text: bytes) -> None:
-        """Text for the console of whoever started the job."""
+        """Send a text to the console of whoever started the job."""
         self._shown.put(text)
         self._wake.set()
 

@@ -1,4 +1,4 @@
-"""What every host of a live job must know; it travels to them with the Spark job."""
+"""The description of a live job that every host needs; Spark carries it to them with its tasks."""
 
 from __future__ import annotations
 
@@ -33,27 +33,30 @@ REPORT_EVERY = 0.05
 
 @dataclass(frozen=True, slots=True)
 class LiveJob:
-    """See the module's docstring."""
+    """Describes a live job to its hosts."""
 
     plan: StagedPlan
     topology: Topology
     strategies: Mapping[str, Strategy]
     partitions: Mapping[str, tuple[SourcePartition, ...]]
     store: str
+    """The location of the job's store."""
     manager: str
+    """The URL of the manager's server."""
     address: str
+    """The address, or the folder, at which a host listens."""
     security: Security
     host_settings: HostSettings
     emits: Mapping[int, EmitRows]
     console: Mapping[int, Output]
-    """Outputs whose rows are shown where the job was started."""
+    """The outputs, by number, whose rows are shown where the job was started."""
     cut: int | None = None
     log_token: str = ""
-    """Whose the first record of each source's log is."""
+    """The job's token in the first record of each source's log."""
     report_every: float = REPORT_EVERY
 
     def maker(self, show: Callable[[bytes], None]) -> InstanceMaker:
-        """Makes instances; `show` brings text to where the job was started."""
+        """Make what makes instances; `show` brings a text to where the job was started."""
         names = {name: [p.name for p in parts] for name, parts in self.partitions.items()}
         settings = self.host_settings
         return InstanceMaker(
@@ -66,7 +69,7 @@ class LiveJob:
         )
 
     def chunks(self, pull: Pull, store: Store, stopped: Callable[[], bool]) -> Iterator[Chunk]:
-        """The chunks of a source vertex from where it was pulled on."""
+        """Read the chunks of a source vertex, from the offset that its first `Pull` names."""
         spec = self.topology.vertices[pull.vertex]
         source = source_of(self.plan, spec)
         partition = self.partitions[source.name][spec.index]
@@ -80,7 +83,7 @@ class LiveJob:
 
 
 def _shown(output: Output, show: Callable[[bytes], None]) -> EmitRows:
-    """Rows of an output as JSON lines with the stream's partition and their numbers."""
+    """Make a function that shows rows of an output as JSON lines, with partition and number."""
     form = OutputForm(".jsonl", output_schema(output), output.kind != "bad")
 
     def emit(partition: int, seq: int, rows: Batch) -> None:
@@ -102,7 +105,7 @@ def vertex_titles(
     topology: Topology,
     partitions: Mapping[str, tuple[SourcePartition, ...]],
 ) -> dict[str, str]:
-    """What each vertex does, for messages."""
+    """Describe what each vertex does, for messages."""
     titles: dict[str, str] = {}
     for spec in topology.order:
         if spec.kind == "sink":

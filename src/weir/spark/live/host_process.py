@@ -1,19 +1,19 @@
-"""A process of its own for a host, and what looks after it from the Spark task.
+"""A host's own process, and the Spark task that watches over it.
 
 Rules
-1. The host runs in a child of the task's process, which does nothing but wait: so there is somebody
-   who knows what the host was at when it died (`step_notes.py`), and of which signal or exit code.
-   The job is over when the child has said so: the user's code may exit with 0 too.
-2. A host that died after it had spoken to the manager is begun again at once, and reports the
-   death. One that never did, and one that gave up by an error of its own, fail the task: then it
-   is Spark's turn.
+1. The host runs in a child of the task's process. The task's process does nothing but wait: so it
+   knows what the host was doing when it died (`step_notes.py`), and of which signal or exit code.
+   The job is over when the child has written so to a pipe; exit code 0 does not say it, for the
+   user's code may exit with 0 too.
+2. When a host dies after it has had an answer of the manager, the task starts the next one at once,
+   which reports the death. When a host dies before, or gives up with an error outside of any step,
+   the task fails, and Spark starts it again.
 3. While a host is in a step and gives no sign of life (code that does not let go of Python's lock),
-   a second child gives signs for it. A process that was stopped (SIGSTOP) gets none: it may
-   never go on.
-4. Children do not outlive the task's process. It starts no threads of Python and has no channels
-   (gRPC), so it can fork at any time. Libraries that it has imported have threads of their own
-   (those of jemalloc in Arrow, of numpy's linear algebra), which are made for it: both have fork
-   handlers.
+   a second child gives signs for it. It gives none for a process that was stopped (SIGSTOP), which
+   may never go on.
+4. Children do not outlive the task's process. That process starts no threads of Python and has no
+   channels (gRPC), so it can fork at any time. Libraries that it has imported have threads of their
+   own (jemalloc in Arrow, numpy's linear algebra), but also fork handlers for them.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from weir.spark.live.step_notes import SharedNotes
 
 RunHost = Callable[[SharedNotes, Sequence[Death]], None]
 GivePulse = Callable[[str, Callable[[], Step | None]], None]
-"""Takes a session and what it is at; returns when that is nothing any more."""
+"""Gives signs of life for a session, and returns when the function says that it is at no step."""
 
 LOOK_EVERY = 0.02
 SILENT_AFTER = 0.4
-"""Seconds without a sign of life after which somebody else gives them."""
+"""Seconds without a sign of life after which a second child gives them."""
 _FAILED = 70
 _PDEATHSIG = 1
 _MOST_TEXT = 32_768
 _OVER = b"\0"
-"""What a child writes that has done its work; else it is the text of an error."""
+"""A child writes this to its pipe when it has done its work; else the text of an error."""
 
 
 def keep_host(run: RunHost, give_pulse: GivePulse, vertices: Sequence[str]) -> None:
-    """Run a host until the job is over, and again when it dies."""
+    """Run a host, and another one whenever it dies, until the job is over."""
     notes = SharedNotes(vertices)
     deaths: tuple[Death, ...] = ()
     while (death := _Watched(run, give_pulse, notes, deaths).wait()) is not None:
@@ -54,7 +54,7 @@ def keep_host(run: RunHost, give_pulse: GivePulse, vertices: Sequence[str]) -> N
 
 
 class _Watched:
-    """One host from its fork to its end."""
+    """Watches over one host, from its fork to its end."""
 
     def __init__(
         self,
@@ -64,17 +64,20 @@ class _Watched:
         deaths: Sequence[Death],
     ) -> None:
         self._notes, self._give_pulse = notes, give_pulse
-        notes.open_session("")  # what the one before was at is nothing that this one is at
+        notes.open_session("")  # forget what the host before this one was doing
         self._first_beat = notes.beats
         self._read_end, write_end = os.pipe()
         os.set_blocking(write_end, False)  # nobody reads before the child has ended
         self._pid = _fork(lambda: run(notes, deaths), write_end)
         os.close(write_end)
         self._pulse: int | None = None
+        """The process that gives signs of life for the host, if there is one."""
         self._is_stopped = False
+        """Whether the host was stopped by a signal (SIGSTOP)."""
 
     def wait(self) -> Death | None:
-        """None when the job is over; else how the host died. Raises what it gave up with."""
+        """Wait for the end of the host; return how it died, or None when the job is over. Raise the
+        error with which it gave up."""
         status = None
         try:
             status = self._watch()
@@ -129,7 +132,7 @@ class _Watched:
 
 
 def cause_of(status: int) -> str:
-    """What a status of `waitpid` says.
+    """Describe how a process ended, from its status of `waitpid`.
 
     >>> cause_of(9), cause_of(3 << 8)
     ('killed by signal 9 (Killed)', 'exit code 3')
@@ -141,8 +144,8 @@ def cause_of(status: int) -> str:
 
 
 def _fork(work: Callable[[], None], pipe: int | None) -> int:
-    """A child that does this and ends; that it has done it, or what it raises, is written to a
-    pipe."""
+    """Fork a child that does this work and ends. It writes to the pipe that it is done, or what it
+    raised."""
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
@@ -173,7 +176,7 @@ def _end(child: int) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """See that this process ends with its parent."""
+    """Make this process end when its parent does."""
     if os.uname().sysname == "Linux":
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
@@ -193,13 +196,14 @@ def _text_of(error: BaseException) -> str:
 
 
 def _say(pipe: int | None, what: bytes) -> None:
-    """Write as much of it as the pipe takes at once."""
+    """Write to the pipe, as much as it takes at once."""
     if pipe is not None:
         os.write(pipe, what)
 
 
 def _said(read_end: int) -> bytes:
-    """What a child wrote that has ended. Processes that it left behind may hold the pipe open."""
+    """Read what a child that has ended wrote to its pipe, without waiting: processes that it left
+    behind may hold the pipe open."""
     os.set_blocking(read_end, False)
     with os.fdopen(read_end, "rb") as pipe:
         return pipe.read() or b""

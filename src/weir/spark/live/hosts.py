@@ -3,10 +3,10 @@
 Rules
 1. A lost host is a failed task. Spark starts it again while the others go on, as often as
    `spark.task.maxFailures` says (in `local[N,F]`: F); sessions made for live runs say `FAILURES`.
-   Where Spark gives up on the job of all hosts it is submitted again, so that all begin anew; but
-   not when that happened `ABORTS` times and none of those jobs lasted for `LASTING` seconds.
-2. A host holds its slot for as long as the job lives. Where the master says how many slots there
-   are, too few are refused at once. Elsewhere (executors come and go, others use the cluster) the
+   When Spark gives up on the job of all hosts, the job is submitted again, so that all hosts begin
+   anew; but not after `ABORTS` times in a row in which it lasted less than `LASTING` seconds.
+2. A host holds its slot for as long as the job lives. If the master says how many slots there are,
+   too few are refused at once. Otherwise (executors come and go, others use the cluster) the
    manager waits, and gives up when no host comes at all (`ManagerSettings.host_limit`).
 3. Speculation is refused: it starts tasks that take long a second time, and hosts always do.
 """
@@ -33,18 +33,19 @@ FAILURES = 1000
 """How often Spark may start a host again."""
 ABORTS = 5
 LASTING = 60.0
+"""See rule 1."""
 Setting = Callable[[str, str], str]
-"""A setting of Spark, or what it is by default."""
+"""Returns a setting of Spark, or the given default."""
 
 
 def live_master(hosts: int) -> str:
-    """The embedded default: a slot for every host and one more, and hosts that are tried again."""
+    """Name the default master: it has a slot for every host and one more, and tries tasks again."""
     return f"local[{hosts + 1},{FAILURES}]"
 
 
 def live_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
-    """What a session of a live run's own is made with. A server of Spark Connect has its own
-    settings, which no client can change.
+    """Give the settings of a session that is made for a live run. A server of Spark Connect has
+    its own settings, which no client can change.
 
     >>> live_settings("yarn", {"spark.executor.cores": "2"})
     {'spark.task.maxFailures': '1000', 'spark.executor.cores': '2'}
@@ -58,7 +59,7 @@ def live_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def slots_of(master: str, cores: int | None) -> int | None:
-    """How many cores a master has for tasks, where its URL says it; `cores` are its machine's.
+    """Read from a master's URL how many cores it has for tasks; `cores` are those of its machine.
 
     >>> [slots_of(m, 8) for m in ("local", "local[*]", "local[3,9]", "local-cluster[2,3,1024]")]
     [1, 8, 3, 6]
@@ -75,7 +76,7 @@ def slots_of(master: str, cores: int | None) -> int | None:
 
 
 def tries_of(master: str, failures: int) -> int:
-    """How often Spark starts a task before it gives up on the whole job.
+    """Say how often Spark starts a task before it gives up on the whole job.
 
     >>> [tries_of(m, 4) for m in ("local", "local[8]", "local[8,20]", "yarn")]
     [1, 1, 20, 4]
@@ -86,7 +87,8 @@ def tries_of(master: str, failures: int) -> int:
 
 
 def check_spark(setting: Setting, hosts: int) -> str:
-    """Refuse a Spark that cannot run so many hosts; a warning if it runs them badly, else empty."""
+    """Refuse a Spark that cannot run so many hosts; return a warning if it runs them badly, else an
+    empty text."""
     master = setting("spark.master", "")
     if setting("spark.speculation", "false").lower() == "true":
         raise RunError(
@@ -114,15 +116,18 @@ def check_spark(setting: Setting, hosts: int) -> str:
 
 
 class Hosts:
-    """The Spark job; see the module's first rule."""
+    """Runs the Spark job whose tasks are the hosts; see rule 1."""
 
     def __init__(self, spark: SparkSession, job: LiveJob, count: int) -> None:
         self._spark, self._job, self._count = spark, job, count
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._aborted = 0
+        """How often in a row the Spark job ended before it had lasted."""
         self._began = 0.0
+        """When the Spark job was submitted last."""
         self._error: BaseException | None = None
+        """What the Spark job ended with last."""
         self._tag = f"weir-{secrets.token_hex(4)}"
 
     def start(self) -> None:
@@ -148,10 +153,11 @@ class Hosts:
 
     @property
     def gone(self) -> bool:
+        """Whether the Spark job has ended."""
         return self._thread is None or not self._thread.is_alive()
 
     def check(self) -> None:
-        """An aborted job is submitted again, but not for ever."""
+        """Submit the Spark job again if it was aborted, but not for ever."""
         if not self.gone or self._stopping:
             return
         if jvm_is_gone():

@@ -1,4 +1,4 @@
-"""The live runner: a program continuously on Spark, exactly once through failures.
+"""The live runner: it runs a program continuously on Spark, exactly once through failures.
 
 Hosts are the tasks of one Spark job (`mapInArrow`, so that it runs under Spark Connect too); Spark
 starts lost ones again while the others go on. The manager runs here, in the driver. Finite inputs
@@ -62,7 +62,7 @@ LONGEST_FOLDER = 64
 
 @dataclass(frozen=True, slots=True)
 class LiveRun:
-    """A job that has its store: what is to be run, and where it left off."""
+    """A live job that is ready to run: its plan, its store, and what is durable of it."""
 
     program: Program
     directory: str | Path
@@ -77,7 +77,7 @@ class LiveRun:
     parallelism: int = 1
     log_token: str = ""
     notes: tuple[str, ...] = ()
-    """What the story says of the job before it begins."""
+    """The first lines of the job's story."""
 
     def run(
         self,
@@ -87,9 +87,9 @@ class LiveRun:
         watch: Watch | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> RunReport | None:
-        """Until the inputs end; None when it was stopped before, by Ctrl-C or SIGTERM or because
-        `stop` said so. Rows of an OUTPUT … TO 'callback:' go to the function of that name, in the
-        hosts, as they come."""
+        """Run the job until its inputs end, and write its outputs; return None when it was stopped
+        before, by Ctrl-C or SIGTERM or because `stop` said so. Rows of an OUTPUT … TO 'callback:'
+        go to the function of that name, in the hosts, as they come."""
         given = callbacks or {}
         check_callbacks(self.program, given)
         callbacks_of = _of_kind(self.program, "callback:")
@@ -204,8 +204,8 @@ def make_live(
     cut: int | None,
     settings: LiveSettings | None = None,
 ) -> LiveRun:
-    """A run over partitions that are there, in a store that is its own. What the program says of
-    hosts counts before `settings`."""
+    """Make a live run of a plan over these partitions, with a store that is its own. What the
+    program SETs for hosts counts before `settings`."""
     given = settings or LiveSettings()
     host = host_settings(program, replace(given.host, check=given.host.check or given.check))
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
@@ -217,7 +217,7 @@ def make_live(
 
 def _show(text: bytes) -> None:
     if sys.stdout is None:
-        return  # it was closed from the start: nobody wants to see them
+        return  # stdout was closed from the start: nobody wants to see the rows
     if sys.stdout.isatty():  # JSON has escapes for some of what terminals obey, not for all
         text = printable(text.decode()).encode()
     sys.stdout.buffer.write(text)
@@ -229,7 +229,7 @@ def _of_kind(program: Program, path: str) -> dict[int, Output]:
 
 
 def _guarded(name: str, emit: EmitRows) -> EmitRows:
-    """A callback whose own errors end the job, rather than its host again and again."""
+    """Wrap a callback so that its errors end the job, and not one host after another."""
 
     def guarded(partition: int, seq: int, rows: Batch) -> None:
         try:
@@ -244,7 +244,7 @@ def _guarded(name: str, emit: EmitRows) -> EmitRows:
 
 
 def check_callbacks(program: Program, given: Collection[str]) -> None:
-    """There is a function for every output that wants one."""
+    """Check that there is a function for every output that wants one."""
     for output in _of_kind(program, "callback:").values():
         if output.name not in given:
             hint = f"weir.run_live(…, callbacks={{'{output.name}': function}}) in Python"
@@ -257,8 +257,8 @@ def _setting(spark: SparkSession) -> Setting:
 
 @contextmanager
 def _listening(spark: SparkSession, settings: LiveSettings) -> Iterator[str]:
-    """Where hosts and manager listen: an address, or a folder for their sockets, which only this
-    user can enter and which goes with the job."""
+    """Choose where hosts and manager listen: an address, or a folder for their sockets, which only
+    this user can enter and which is removed when the job ends."""
     is_local = _setting(spark)("spark.master", "local").startswith("local")
     if settings.address is not None:
         yield settings.address
@@ -272,7 +272,8 @@ def _listening(spark: SparkSession, settings: LiveSettings) -> Iterator[str]:
 
 
 def _check_channel(driver: ManagerDriver, address: str, security: Security) -> None:
-    """With TLS: would hosts be let in? They could not say why not."""
+    """With TLS, check that the manager's server lets a client in: a host that is refused could not
+    tell why."""
     if security.tls is None:
         return
     try:

@@ -1,8 +1,9 @@
-"""The driver of the job manager: it runs in the Spark driver, answers hosts, keeps the record.
+"""The driver of the job manager: it runs in the Spark driver, answers hosts, and writes the record.
 
 One thread runs the machine; threads of the server bring reports and wait for its answers, others
-read and write the store. Once a second the state of the job and what happened since go to the
-store, for `weir status` and `weir story`; and once more when it has ended, in whatever way.
+read and write the store. Once a second the driver writes the status of the job, and what has
+happened since, to the store, for `weir status` and `weir story`; and once more when the job has
+ended, in whatever way.
 """
 
 from __future__ import annotations
@@ -56,15 +57,21 @@ class ManagerDriver:
     ) -> None:
         self._machine, self._store, self._show = manager, store, show
         self._inbox: queue.SimpleQueue[ManagerSignal | BaseException] = queue.SimpleQueue()
-        self._answers: dict[str, queue.SimpleQueue[Orders]] = {}  # of reports that wait for them
+        self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
+        """For each session whose report waits for an answer, where to put the orders."""
         self._threads = StoreThreads(store, self._inbox.put)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="onlookers")
         self._ended: Ended | None = None
         self._told_at = time.monotonic()
+        """When the status was written last."""
         self._told = 0
+        """How many lines of the story were written so far."""
         self._story_number = 0
+        """How many objects of the story were written so far."""
         self._refused = 0
+        """How many messages of hosts could not be used so far."""
         self._epoch_of_clock = time.time() - time.monotonic()
+        """What to add to the machine's clock to get seconds since 1970."""
         self._server = Server(address, security, act=self._act)
         self.url = self._server.url
 
@@ -74,8 +81,8 @@ class ManagerDriver:
         watch: Callable[[JobStatus], None],
         stopping: Callable[[], bool],
     ) -> Ended:
-        """Until the job has ended; `watch` sees how it is now and then, `check` looks after
-        the hosts, `stopping` says that it shall end."""
+        """Run the machine until the job has ended. Now and then `watch` is called with the status,
+        `check` restarts the hosts' Spark job if need be, and `stopping` says whether to stop."""
         watched_at = 0.0
         try:
             while self._ended is None:
@@ -97,7 +104,7 @@ class ManagerDriver:
         return self._ended
 
     def release(self, gone: Callable[[], bool], within: float) -> None:
-        """Tell hosts that it is over until all are gone."""
+        """Go on answering hosts that the job is over, until all are gone, for so many seconds."""
         until = time.monotonic() + within
         while not gone() and time.monotonic() < until:
             self._turn()
@@ -141,8 +148,8 @@ class ManagerDriver:
                     self._ended = ended
 
     def _act(self, name: str, body: bytes) -> bytes:
-        """A report, a sign of life, text for the console, or a mere knock; called by a thread of
-        the server."""
+        """Take in a report, a sign of life, a text for the console, or a mere hello; a thread of
+        the server calls this."""
         if name == "hello":
             return b""
         if name == "show":
@@ -164,7 +171,7 @@ class ManagerDriver:
             if self._refused == MOST_REFUSED:
                 self._inbox.put(error)  # a host that is refused would come again without end
             raise
-        # For as long as it waits, and no longer: what comes too late the next one gets.
+        # Only while the report waits: orders that come too late are for the next report.
         answers = self._answers[report.session] = queue.SimpleQueue()
         self._inbox.put(Reported(report))
         try:
@@ -181,7 +188,7 @@ class ManagerDriver:
     # --- onlookers ---------------------------------------------------------------------------
 
     def _tell(self, now: float) -> None:
-        """The state and what happened since, for those who ask."""
+        """Write the status, and what has happened since the last time, for onlookers."""
         lines = self._machine.story[self._told :]
         self._told += len(lines)
         shift = self._epoch_of_clock
@@ -198,8 +205,8 @@ class ManagerDriver:
         try:
             self._store.put(key, body)
         except WeirError:
-            return  # it is for onlookers; the record is what counts
+            return  # it is only for onlookers; the job depends on the record alone
 
 
 MOST_REFUSED = 100
-"""So many messages of peers that cannot be used end the job, with the reason."""
+"""The job ends after so many messages of hosts that cannot be used, with the reason."""

@@ -1,12 +1,12 @@
-"""What peers sent, checked before anybody believes it.
+"""The check of all messages that peers send, before anybody uses them.
 
 A peer that knows the job's secret may still be broken, or of another version of Weir.
 
 Contract
-1. Whatever bytes come, each function here gives a message that its reader can work with, or raises
-   `RunError` that says what is wrong with it.
-2. What is checked is form: known names, as many positions as there are streams, numbers in range,
-   columns of the types that the plan says, memory that Arrow may be let loose on. Whether it is
+1. Whatever bytes come, each function here returns a message that its reader can work with, or
+   raises a `RunError` that says what is wrong with it.
+2. Only the form is checked: known names, as many positions as there are streams, numbers in range,
+   columns of the types that the plan says, buffers that Arrow can read safely. Whether a message is
    true is a matter of the protocol (`job/messages.py`).
 """
 
@@ -42,20 +42,20 @@ from weir.runtime.topology import Topology, VertexSpec
 _SAME = "do all machines have the same version of Weir?"
 _LARGEST = 2**63 - 1
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises at bytes that are no message of a type."""
+"""The errors that msgspec raises at bytes that are no message of a type."""
 _TIMES = 2
-"""Columns of an entry that must be there: the lifetime. Origins may follow."""
+"""How many columns of an entry must be there: the lifetime. Origins may follow."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a reader asks for."""
+    """A reader's request for the entries of a stream, from row `seq` on."""
 
     stream: str
     seq: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
 
 
 class Number(msgspec.Struct, frozen=True, array_like=True):
-    """What stands beside the rows of an entry."""
+    """The metadata of an entry on a channel: its number and its CTI."""
 
     seq: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
     cti: Annotated[int, msgspec.Meta(ge=-_LARGEST - 1, le=_LARGEST)]
@@ -66,7 +66,7 @@ _number_decoder = msgspec.msgpack.Decoder(Number)
 
 
 def read_wanted(command: bytes | None) -> Wanted:
-    """What a reader asks for."""
+    """Decode and check what a reader asks for."""
     try:
         return _wanted_decoder.decode(command or b"")
     except _UNREADABLE as error:
@@ -76,7 +76,7 @@ def read_wanted(command: bytes | None) -> Wanted:
 def read_entry(
     number: pa.Buffer | None, record: pa.RecordBatch | None, types: Sequence[pa.DataType]
 ) -> Entry:
-    """An entry of a stream whose rows have columns of these types."""
+    """Decode and check an entry of a stream whose rows have columns of these types."""
     try:
         found = _number_decoder.decode(b"" if number is None else number.to_pybytes())
     except _UNREADABLE as error:
@@ -114,7 +114,7 @@ def _named(types: Sequence[pa.DataType]) -> str:
 
 
 def read_pulse(body: bytes, topology: Topology) -> Pulse:
-    """A sign of life of a host that is at a long step."""
+    """Decode and check a sign of life of a host that is at a long step."""
     try:
         pulse = decode_pulse(body)
     except _UNREADABLE as error:
@@ -139,7 +139,7 @@ def _check_step(what: str, step: Step | None, topology: Topology) -> None:
 
 
 def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
-    """What a host says, one of so many, of vertices of this job."""
+    """Decode and check the report of one of so many hosts, on vertices of this job."""
     try:
         report = decode_report(body)
     except _UNREADABLE as error:
@@ -181,7 +181,7 @@ def _check_vertex(spec: VertexSpec, found: VertexReport) -> None:
             raise _bad(what, f"a stream {stream!r}, which it does not write")
         for segment in segments:
             _check_counts(what, (segment.first, segment.end - segment.first))
-            # What is named here is deleted one day.
+            # The manager will delete this object one day, so its name must be right.
             if not (segment.key.startswith(f"streams/{stream}/") and is_known(segment.key)):
                 raise _bad(what, f"a segment {segment.key!r}")
 
@@ -207,12 +207,12 @@ def _check_checkpoint(what: str, spec: VertexSpec, found: Checkpoint) -> None:
 
 
 def _widths(spec: VertexSpec) -> tuple[int, int]:
-    """How many positions of inputs (of a source: its offset) and of outputs a vertex has."""
+    """Count the input positions (for a source: its offset) and output positions of a vertex."""
     return (1 if spec.kind == "source" else len(spec.inputs)), len(spec.outputs)
 
 
 def read_orders(body: bytes, topology: Topology) -> Orders:
-    """What the manager orders, of vertices of this job."""
+    """Decode and check the manager's orders, on vertices of this job."""
     try:
         orders = decode_orders(body)
     except _UNREADABLE as error:

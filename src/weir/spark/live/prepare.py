@@ -1,11 +1,11 @@
-"""A live job before Spark is there: its store, what was decided for it, and whether it may go on.
+"""The preparation of a live job, before Spark is there: its store, decisions, and checks.
 
 Rules
-1. A store holds one job. Who begins a job in it decides what is recorded (`JobRecord`); who goes
-   on with it takes those decisions, and samples nothing.
-2. To go on, the program must have the staged plan of the record. Its code may have changed if that
-   is accepted, its strategies may have changed anyhow; the story says so.
-3. Whatever can be refused is refused before anything is written.
+1. A store holds one job. The run that begins a job decides and records what is to be decided
+   (`JobRecord`); a run that resumes it takes those decisions, and samples nothing.
+2. A program can resume a job only if its staged plan is that of the record. The user's code may
+   have changed if that is accepted, and strategies may have changed in any case; the story says so.
+3. A program, inputs or a store that can be refused are refused before anything is written.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def prepare_live(
     accept_code_changes: bool = False,
     settings: LiveSettings | None = None,
 ) -> LiveRun:
-    """Check everything that can be checked without Spark, and take the store. Without
-    `parallelism` it is 1, or that of the job that is resumed."""
+    """Check everything that can be checked without Spark, and make the store this job's, or resume
+    the job in it. Without `parallelism` it is 1, or that of the job that is resumed."""
     in_files = tuple(o for o in program.outputs if o.path not in DIRECT)
     if in_files or not program.outputs:
         check_outputs(replace(program, outputs=in_files), directory)
@@ -88,7 +88,7 @@ def prepare_live(
     notes += _changed_strategies(begun, recovering)
     live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
     if ledger is None:
-        # Nobody has begun. Later these may have been collected, and must not be made anew.
+        # No manager has begun yet. Later, first records may be collected: never make them anew.
         for vertex in _logged(live):
             begin_log(objects, vertex, job.token)
     return replace(live, parallelism=job.decisions.parallelism, log_token=job.token, notes=notes)
@@ -97,7 +97,7 @@ def prepare_live(
 def _begun(
     program: Program, parallelism: int, partitions: Partitions, code: dict[str, str]
 ) -> tuple[JobRecord, StagedPlan]:
-    """Decide what is to be decided for a new job; its record, and its plan."""
+    """Decide what is to be decided for a new job; return its record and its plan."""
     answers: list[bool] = []
     pays = remembering(partial(rows_share_keys, partitions=partitions), answers)
     plan = cut_stages(rewrite(program, pays), parallelism)
@@ -112,7 +112,7 @@ def _begun(
 
 
 def _take_store(objects: ObjectStore, job: JobRecord) -> None:
-    """Make the store this job's."""
+    """Write the job's record to the store; RunError if the store holds a job already."""
     read_job(objects)  # a store of another format says so
     try:
         objects.put(JOB, encode_job(job), new=True)
@@ -126,7 +126,7 @@ def _take_store(objects: ObjectStore, job: JobRecord) -> None:
 def _resumed(
     objects: ObjectStore, program: Program, parallelism: int | None
 ) -> tuple[JobRecord, StagedPlan]:
-    """See that the store is this job's; what was decided for it, and its plan."""
+    """Check that the program is that of the store's job; return the job's record and its plan."""
     job = read_job(objects)
     if job is None:
         raise RunError(f"the store '{objects.location}' holds no job to resume")
@@ -160,8 +160,8 @@ def _check_plan(location: str, known: PlanFingerprint, now: PlanFingerprint) -> 
 def _changed_code(
     location: str, job: JobRecord, begun: Ledger, code: dict[str, str], accept: bool
 ) -> tuple[str, ...]:
-    """See that the user's code is what the job ran with, or that a change is accepted; what to
-    note of it. From now on the job has this code."""
+    """Check that the user's code is what the job ran with, or that a change is accepted, and note
+    the code in the ledger; return what the story is to say of it."""
     known = job.code if begun.code is None else begun.code
     begun.code = code
     changed = changes(known, code) if known is not None else []
@@ -175,13 +175,14 @@ def _changed_code(
 
 
 def _recovering(program: Program, plan: StagedPlan) -> dict[str, str]:
-    """The strategy of each stage, as a program says it; PlanError where one does not suit."""
+    """Choose the strategy of each stage, as a program would write it; PlanError where one does not
+    suit."""
     chosen = choose_strategies(plan, default_strategy(program))
     return {str(stage): str(choice.strategy) for stage, choice in enumerate(chosen)}
 
 
 def _changed_strategies(begun: Ledger, now: dict[str, str]) -> tuple[str, ...]:
-    """What to note of strategies that are not what they were. From now on the job has these."""
+    """Note the strategies in the ledger; return what the story is to say of those that changed."""
     known, begun.strategies = begun.strategies, now
     return tuple(
         f"goes on with another strategy: stage {stage} recovers by {said}, before by {known[stage]}"
@@ -202,7 +203,7 @@ def _same_partitions(
 
 
 def _logged(live: LiveRun) -> Iterator[str]:
-    """The vertices whose sources have a log."""
+    """Name the vertices whose sources have a log."""
     for spec in live.topology.order:
         if spec.kind == "source":
             partition = live.partitions[source_of(live.plan, spec).name][spec.index]

@@ -29,12 +29,12 @@ from weir.spark.live.tls import read_tls
 from weir.spark.session import session
 
 Callback = Callable[[int, int, pa.RecordBatch], None]
-"""Takes (partition, number of the first row, rows) of an output."""
+"""Is called with (partition, number of the first row, rows) of an output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveProgress(Progress):
-    """How far a live job is, and its whole status."""
+    """Says how far a live job is, with its whole status."""
 
     status: JobStatus
 
@@ -99,7 +99,7 @@ def run_live(
 
 
 def watching(progress: OnProgress | None) -> Callable[[JobStatus], None] | None:
-    """What hands a live job's status on as the progress that every runner tells."""
+    """Make a function that passes a live job's status on as progress, as every runner does."""
     if progress is None:
         return None
 

@@ -14,7 +14,7 @@ GRACE = "10s"
 
 
 def grace_seconds(given: str) -> float:
-    """The seconds of a duration.
+    """Read the grace of a stop, a duration, in seconds.
 
     >>> grace_seconds("1500ms")
     1.5
@@ -29,11 +29,12 @@ def grace_seconds(given: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LiveSettings:
-    """How a live job runs."""
+    """The settings of a live job: none of them changes its answer."""
 
     hosts: int = 2
+    """How many hosts run it."""
     host: HostSettings = field(default_factory=HostSettings)
-    """Where the program says nothing else."""
+    """The limits of hosts that the program does not set."""
     manager: ManagerSettings = field(default_factory=ManagerSettings)
     address: str | None = None
     """Where hosts and manager listen; by default, on a local master, at sockets in a folder of
@@ -41,4 +42,4 @@ class LiveSettings:
     check: bool = False
     """Compare the answer with that of two more runs (`check.py`)."""
     tls: Tls | None = None
-    """Channels are encrypted with it; see `tls.py`."""
+    """What channels are encrypted with; None: they are not. See `tls.py`."""

@@ -1,12 +1,12 @@
-"""Notes of a host in memory that it shares with the process which looks after it.
+"""The notes of a host, in memory that it shares with the process that watches over it.
 
 Contract
-1. The memory belongs to both: what the host wrote last can be read when it is dead, whatever it
-   died of. It is no file, and gone with the last of them.
-2. One process writes, and does so all the time, for less than a microsecond or two: numbers into
-   fixed places. What is being written at the moment of death is noted in part; a place that never
-   was counts with no other.
-3. `beat` counts signs of life: who reads sees whether the host still gives any.
+1. The memory belongs to both processes: the other one can read what the host noted last when the
+   host is dead, whatever it died of. It is no file, and is gone when both processes are.
+2. Only the host writes, very often: each note puts some numbers at fixed positions, and takes a
+   microsecond or two. A host that dies while it notes leaves a note in part; such a note names rows
+   that no other death was at, and so it counts with no other.
+3. `beat` counts signs of life: the reader sees whether the host still gives any.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from weir.reliable.vertex import RowSpan
 _PHASES: tuple[str, ...] = ("", *get_args(Phase))
 _BEATS = struct.Struct("<q")
 _BEGUN = struct.Struct("<BBiid")
-"""Phase (0: at nothing), whether rows were seen, vertex, pieces, since when."""
+"""The phase (0: it is doing nothing), whether rows were seen, the vertex, pieces, since when."""
 _SPAN = struct.Struct("<iqqBqq")
+"""The fields of a `RowSpan`."""
 _AT_BEATS, _AT_BEGUN, _AT_SPAN, _AT_SESSION, _AT_SAMPLE = 0, 16, 64, 128, 256
 _TEXT = 768
 _SIZE = 1024
 
 
 class SharedNotes:
-    """See the module's contract; a `Notes` of `poison.py`."""
+    """The `Notes` of a host (`poison.py`) in shared memory, by the module's contract."""
 
     def __init__(self, vertices: Sequence[str]) -> None:
         self._vertices = tuple(vertices)
@@ -61,18 +62,19 @@ class SharedNotes:
         self._memory[_AT_BEGUN] = 0
 
     def open_session(self, session: str) -> None:
-        """A host begins."""
+        """Note that a host begins: its session, and that it is doing nothing yet."""
         self.end()
         self._write_text(_AT_SESSION, session)
 
     def beat(self) -> None:
+        """Give a sign of life."""
         _BEATS.pack_into(self._memory, _AT_BEATS, self.beats + 1)
 
     def _write_text(self, at: int, text: str) -> None:
         body = text.encode()[: _TEXT - 2] if at == _AT_SAMPLE else text.encode()
         self._memory[at : at + 2 + len(body)] = len(body).to_bytes(2, "little") + body
 
-    # --- who looks after it ------------------------------------------------------------------
+    # --- the process that watches over it -----------------------------------------------------
 
     @property
     def beats(self) -> int:
@@ -83,7 +85,7 @@ class SharedNotes:
         return self._text(_AT_SESSION)
 
     def read(self) -> Step | None:
-        """What the host is at, or was at when it died."""
+        """Read what the host is doing, or was doing when it died; None: nothing."""
         phase, seen, vertex, pieces, begun = _BEGUN.unpack_from(self._memory, _AT_BEGUN)
         if not phase:
             return None

@@ -1,7 +1,7 @@
-"""What machines ask of the store, done by threads; the answers are signals.
+"""Threads that carry out the machines' requests to the store; the answers are signals.
 
-An error of the store is an answer too. Any other is a bug: it goes to the machine's own thread, so
-that nothing waits for an answer that never comes.
+An error of the store is an answer too. Any other error is a bug: it is handed to the machine's own
+thread, so that nothing waits for an answer that never comes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ Answered = Callable[[StoreSignal | BaseException], None]
 
 
 class StoreThreads:
-    """See the module's docstring."""
+    """Carries out requests to the store in a few threads."""
 
     def __init__(self, store: Store, answer: Answered) -> None:
         self._store, self._answer = store, answer
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="store")
 
     def do(self, command: Put | Get | Delete | List) -> None:
+        """Carry out a request as soon as a thread is free."""
         self._pool.submit(self._guarded, command)
 
     def close(self, *, wait: bool) -> None:
@@ -74,4 +75,4 @@ class StoreThreads:
             else:
                 self._answer(Listed(tuple(self._store.list(command.prefix))))
         except WeirError:
-            return  # what no record names is found again by the next sweep
+            return  # the next sweep finds what was not deleted or listed

@@ -1,9 +1,10 @@
 """TLS of a live job's channels: one certificate for the manager and all hosts.
 
-Each side shows it, and each checks the other's: who has none is refused before it can send
-anything. It must name the addresses that hosts and manager listen at, and if it says what it may be
-used for (extendedKeyUsage), that must be both serverAuth and clientAuth. It may sign itself; else
-the authority that signed it is given too. The job's secret is asked for all the same.
+Each side shows the certificate, and each checks the other's: a peer that has none is refused before
+it can send anything. The certificate must name the addresses that hosts and manager listen at, and
+if it says what it may be used for (extendedKeyUsage), that must be both serverAuth and clientAuth.
+It may sign itself; else the authority that signed it is given too. Every call needs the job's
+secret all the same.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from weir.errors import PlanError
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """PEM texts; `authority` is what the other side's certificate is checked against."""
+    """Holds PEM texts; the other side's certificate is checked against `authority`."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -25,7 +26,7 @@ class Tls:
 
 
 def read_tls(certificate: str | Path, key: str | Path, authority: str | Path | None = None) -> Tls:
-    """The files that TLS needs; a PlanError says what is wrong with them."""
+    """Read and check the files that TLS needs; a PlanError says what is wrong with them."""
     texts = [_read(path) for path in (certificate, key, authority or certificate)]
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, _no_password)
@@ -51,8 +52,8 @@ def read_tls(certificate: str | Path, key: str | Path, authority: str | Path | N
 
 
 def _refused(certificate: str | Path, key: str | Path, authority: str | Path) -> str:
-    """Why one side would not accept the other's certificate; empty if both do. They shake hands
-    here, in memory: over a channel the side that is refused is not told why."""
+    """Say why one side would not accept the other's certificate; empty if both do. Two sides shake
+    hands here, in memory: over a channel, the side that is refused is not told why."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides: list[ssl.SSLObject] = []
     for protocol in (ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER):

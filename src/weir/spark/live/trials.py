@@ -1,4 +1,4 @@
-"""Conformance cases on the live runner: one job after the other, in one session."""
+"""Runs conformance cases on the live runner: one job after the other, in one session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weir.spark.live.settings import LiveSettings
 
 
 def run_live_trials(spark: SparkSession, trials: Sequence[Trial], hosts: int) -> Iterator[Outcome]:
-    """The outcomes of trials, in their order."""
+    """Run trials in one session, and give their outcomes in their order."""
     for trial in trials:
         with tempfile.TemporaryDirectory(prefix="weir-conform-") as folder:
             yield _outcome(spark, trial, ObjectStore(folder), LiveSettings(hosts=hosts))
