@@ -124,17 +124,17 @@ def _sort(count: int, keys: Sequence[KeyOf]) -> Rows:
     if (first[1:] < first[:-1]).any():
         order = np.argsort(first, kind="stable")
         first = first[order]
-    # `places` are the positions in `order` still tied with a neighbour; `groups` their tie.
+    # `positions` are those in `order` that are still tied with a neighbour; `groups` their tie.
     everything = np.zeros(count, dtype=np.int64)
-    places, groups = still_tied(everything, first, np.arange(count, dtype=np.intp))
+    positions, groups = still_tied(everything, first, np.arange(count, dtype=np.intp))
     for key in keys[1:]:
-        if not len(places):
+        if not len(positions):
             break
-        rows = order[places]
-        values = key(None if len(places) == count and _is_identity(rows) else rows)
+        rows = order[positions]
+        values = key(None if len(positions) == count and _is_identity(rows) else rows)
         inner = sort_within(groups, values)
-        order[places] = rows[inner]
-        places, groups = still_tied(groups, values[inner], places)
+        order[positions] = rows[inner]
+        positions, groups = still_tied(groups, values[inner], positions)
     return order
 
 

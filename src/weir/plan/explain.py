@@ -193,8 +193,8 @@ def _sink_line(output: Output, stages: Sequence[int]) -> str:
 
 
 def _field(name: str, entries: Sequence[str]) -> Iterator[str]:
-    for place, entry in enumerate(entries):
-        label = name if place == 0 else ""
+    for index, entry in enumerate(entries):
+        label = name if index == 0 else ""
         yield from textwrap.wrap(
             entry,
             _WIDTH,

@@ -133,7 +133,7 @@ class StagedPlan:
 @dataclass(slots=True)
 class _Draft:
     """A stage in the making. `split_by`: the columns its rows are split by now (None: they are
-    not, `()` with one vertex: all in one place)."""
+    not, `()` with one vertex: all in one vertex)."""
 
     number: int
     ports: tuple[Port, ...]
@@ -166,41 +166,43 @@ class _Cutter:
         self._program = program
         self._parallelism = parallelism
         self._drafts: list[_Draft] = []
-        self._placed: dict[Node, list[_Draft]] = {}
+        self._drafted: dict[Node, list[_Draft]] = {}
         self._origins = origin_depths(program)
         self._readers = reader_counts(program, ordered_nodes(row_outputs(program)))
 
     def cut(self) -> StagedPlan:
         sinks = []
         for output in self._program.outputs:
-            drafts = self._place(output.node)  # late and bad rows come with their source's stage
+            drafts = self._drafts_of(
+                output.node
+            )  # late and bad rows come with their source's stage
             numbers = tuple(d.number for d in drafts) if output.kind == "rows" else ()
             sinks.append(Sink(output, numbers))
         return StagedPlan(tuple(d.freeze() for d in self._drafts), tuple(sinks), self._origins)
 
-    def _place(self, node: Node) -> list[_Draft]:
+    def _drafts_of(self, node: Node) -> list[_Draft]:
         """The stages whose rows are the node's rows."""
-        if node not in self._placed:
+        if node not in self._drafted:
             # Deep plans would exceed Python's recursion: inputs first.
             for below in ordered_nodes([node]):
-                if below not in self._placed:
-                    self._placed[below] = self._place_one(below)
-        return self._placed[node]
+                if below not in self._drafted:
+                    self._drafted[below] = self._drafts_of_one(below)
+        return self._drafted[node]
 
-    def _place_one(self, node: Node) -> list[_Draft]:
+    def _drafts_of_one(self, node: Node) -> list[_Draft]:
         if isinstance(node, Source):
             return [self._begin((), None, None, node)]
         if isinstance(node, Union):
-            return self._place_union(node)
+            return self._drafts_of_union(node)
         if node.meeting() is Meet.NEVER:
-            return [self._extended(d, node) for d in self._placed[node.inputs[0]]]
-        return [self._place_stateful(node)]
+            return [self._extended(d, node) for d in self._drafted[node.inputs[0]]]
+        return [self._draft_of_stateful(node)]
 
-    def _place_union(self, node: Union) -> list[_Draft]:
+    def _drafts_of_union(self, node: Union) -> list[_Draft]:
         depth = max(self._origins[i] for i in node.branches)
         drafts = []
         for number, below in enumerate(node.branches):
-            for draft in self._placed[below]:
+            for draft in self._drafted[below]:
                 drafts.append(self._extended(draft, Branch(below, depth, number)))
         return drafts
 
@@ -216,9 +218,9 @@ class _Cutter:
             draft.split_by = _carried(draft.split_by, step)
         return draft
 
-    def _place_stateful(self, node: Node) -> _Draft:
+    def _draft_of_stateful(self, node: Node) -> _Draft:
         meeting, below = node.meeting(), node.inputs
-        feeding = [self._placed[i] for i in below]
+        feeding = [self._drafted[i] for i in below]
         hint = _partition_hint(below[0])
         if len(below) == 1 and len(feeding[0]) == 1 and self._readers[below[0]] == 1:
             draft = feeding[0][0]
@@ -232,8 +234,8 @@ class _Cutter:
         split = list(meeting)
         count, uid = self._parallelism, None
         if hint is not None and set(hint.keys) <= set(meeting[0]):
-            places = [meeting[0].index(k) for k in hint.keys]
-            split = [tuple(k[p] for p in places) for k in meeting]
+            indices = [meeting[0].index(k) for k in hint.keys]
+            split = [tuple(k[p] for p in indices) for k in meeting]
             count, uid = hint.count, hint.uid
         ports = tuple(
             Port(tuple(Link(d.number, "hash", split[i]) for d in ds))

@@ -146,9 +146,9 @@ class TokenCursor(Parser):
             )
         return node
 
-    def at(self, node: NodeT, place: Token | exp.Expr) -> NodeT:
+    def at(self, node: NodeT, began: Token | exp.Expr) -> NodeT:
         """The node, with the place where it began."""
-        node.meta["start"] = place.start if isinstance(place, Token) else offset_of(place)
+        node.meta["start"] = began.start if isinstance(began, Token) else offset_of(began)
         return node
 
     def unexpected(self, wanted: str, hint: str = "") -> NoReturn:
@@ -157,13 +157,13 @@ class TokenCursor(Parser):
             came = f"'{self._curr.text}'"
         self.fail(f"expected {wanted}, found {came}", hint=hint)
 
-    def fail(self, message: str, place: Token | exp.Expr | None = None, hint: str = "") -> NoReturn:
-        raise ProgramSource(self.sql).error(message, self._offset(place), hint)
+    def fail(self, message: str, where: Token | exp.Expr | None = None, hint: str = "") -> NoReturn:
+        raise ProgramSource(self.sql).error(message, self._offset(where), hint)
 
-    def _offset(self, place: Token | exp.Expr | None) -> int:
-        if isinstance(place, exp.Expr):
-            return offset_of(place)
-        token = place or self._curr
+    def _offset(self, where: Token | exp.Expr | None) -> int:
+        if isinstance(where, exp.Expr):
+            return offset_of(where)
+        token = where or self._curr
         if token:
             return token.start
         return self._prev.end + 1 if self._prev else len(self.sql)

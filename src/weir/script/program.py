@@ -227,6 +227,6 @@ class _Checker:
         try:
             SETTINGS[key].read(str(value.value))
         except PlanError as error:
-            place = option.args["expression"]
-            raise self._scope.error(error.message, place, error.hint) from error
+            said = option.args["expression"]
+            raise self._scope.error(error.message, said, error.hint) from error
         self._settings[key] = value.value

@@ -37,7 +37,7 @@ class _Statement:
     options: Mapping[str, exp.Expr]
     scope: StatementScope
 
-    def place(self, option: str) -> exp.Expr:
+    def node_of(self, option: str) -> exp.Expr:
         """Where to point for an option: its value, or the stream's name when it has none."""
         name: exp.Expr = self.node.this
         return self.options.get(option, name)
@@ -86,10 +86,10 @@ def _source_options(s: _Statement) -> SourceOptions:
         raise s.scope.error(f"stream `{s.node.name}` has no `vs`", s.node.this, hint)
     ve, lifetime = _time_column(s, "ve"), _ticks(s, "lifetime")
     if ve is not None and lifetime is not None:
-        raise s.scope.error("a stream has `ve` or `lifetime`, not both", s.place("lifetime"))
+        raise s.scope.error("a stream has `ve` or `lifetime`, not both", s.node_of("lifetime"))
     if ve is not None and s.columns[ve] != s.columns[vs]:
         both = f"{type_name(s.columns[vs])} and {type_name(s.columns[ve])}"
-        raise s.scope.error(f"`vs` and `ve` must have one type, not {both}", s.place("ve"))
+        raise s.scope.error(f"`vs` and `ve` must have one type, not {both}", s.node_of("ve"))
     delay = _ticks(s, "delay")
     return SourceOptions(
         vs=vs,
@@ -109,18 +109,18 @@ def _time_column(s: _Statement, option: str) -> str | None:
     if option in s.columns and name not in (None, option):
         raise s.scope.error(
             f"column `{option}` is the stream's `{option}`, so `{name}` cannot be",
-            s.place(option),
+            s.node_of(option),
         )
     name = option if option in s.columns else name
     if name is None:
         return None
     if name not in s.columns:
         hint = did_you_mean(name, s.columns)
-        raise s.scope.error(f"unknown column `{name}`", s.place(option), hint)
+        raise s.scope.error(f"unknown column `{name}`", s.node_of(option), hint)
     if s.columns[name] not in (BIGINT, TIMESTAMP):
         raise s.scope.error(
             f"`{option}` must be BIGINT or TIMESTAMP, `{name}` is {type_name(s.columns[name])}",
-            s.place(option),
+            s.node_of(option),
         )
     return name
 
@@ -142,7 +142,7 @@ def _ticks(s: _Statement, option: str) -> int | None:
     value = ticks(s.options[option], s.scope, f"`{option}`")
     if value < _SHORTEST[option]:
         wanted = "negative" if _SHORTEST[option] == 0 else "zero or negative"
-        raise s.scope.error(f"`{option}` cannot be {wanted}", s.place(option))
+        raise s.scope.error(f"`{option}` cannot be {wanted}", s.node_of(option))
     return value
 
 
@@ -153,13 +153,13 @@ def _size(s: _Statement, option: str, default: int) -> int:
     found = literal(s.options[option], s.scope)
     is_duration = isinstance(s.options[option], DurationLiteral)
     if found is None or is_duration or not isinstance(found.value, str | int):
-        raise s.scope.error(f"`{option}` must be a size, as in '64MB'", s.place(option))
+        raise s.scope.error(f"`{option}` must be a size, as in '64MB'", s.node_of(option))
     try:
         size = parse_size(found.value)
     except PlanError as error:
-        raise s.scope.error(error.message, s.place(option), error.hint) from None
+        raise s.scope.error(error.message, s.node_of(option), error.hint) from None
     if not 1 <= size <= LARGEST_RECORD:
-        raise s.scope.error(f"`{option}` is from 1 byte to 1GB", s.place(option))
+        raise s.scope.error(f"`{option}` is from 1 byte to 1GB", s.node_of(option))
     return size
 
 
@@ -168,5 +168,5 @@ def _choice(s: _Statement, option: str) -> str:
     value = _word(s, option) if option in s.options else choices[0]
     if value not in choices:
         listed = ", ".join(f"'{c}'" for c in choices)
-        raise s.scope.error(f"`{option}` is one of {listed}, not '{value}'", s.place(option))
+        raise s.scope.error(f"`{option}` is one of {listed}, not '{value}'", s.node_of(option))
     return value

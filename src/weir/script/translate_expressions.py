@@ -188,10 +188,10 @@ def _call(node: exp.Expr, scope: StatementScope, at: Position, condition: Expr |
 
 
 def _with_unit(function: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    place = _UNIT_ARGUMENT.get(function, len(args))
+    unit = _UNIT_ARGUMENT.get(function, len(args))
     return tuple(
         Literal(a.value.lower(), type=STRING, position=a.position)
-        if i == place and isinstance(a, Literal) and isinstance(a.value, str)
+        if i == unit and isinstance(a, Literal) and isinstance(a.value, str)
         else a
         for i, a in enumerate(args)
     )

@@ -51,15 +51,15 @@ class GroupFailure(Exception):
 
     def named(self, keys: Mapping[str, object]) -> RunError:
         """The error that users see."""
-        place = _place(self.window, keys)
+        window = _window_text(self.window, keys)
         user = self.user_code
         if user is None:
-            return RunError(f"in {place}: {self.why}")
+            return RunError(f"in {window}: {self.why}")
         return OperatorFailed(
             function=user.function,
             file=user.file,
             line=user.line,
-            event=place if self.event is None else _event(self.event, keys),
+            event=window if self.event is None else _event(self.event, keys),
             cause=self.why,
         )
 
@@ -86,7 +86,7 @@ def key_text(keys: Mapping[str, object]) -> str:
     return ", ".join(named)
 
 
-def _place(window: tuple[int, int] | None, keys: Mapping[str, object]) -> str:
+def _window_text(window: tuple[int, int] | None, keys: Mapping[str, object]) -> str:
     if window is None:
         return f"the group {key_text(keys)}" if keys else "the group of all events"
     start, end = window
@@ -95,7 +95,7 @@ def _place(window: tuple[int, int] | None, keys: Mapping[str, object]) -> str:
 
 
 def _event(event: Mapping[str, object], keys: Mapping[str, object]) -> dict[str, object]:
-    """The lifetime, the keys, the rest; what is computed is called by its place."""
+    """The lifetime, the keys, the rest; what is computed is called by its number."""
     lifetime = {name: event[name] for name in ("vs", "ve")}
     named = {_label(n, "key", i): v for i, (n, v) in enumerate(keys.items(), 1)}
     rest = [(n, v) for n, v in event.items() if n not in lifetime]
@@ -106,5 +106,5 @@ def _event(event: Mapping[str, object], keys: Mapping[str, object]) -> dict[str,
     }
 
 
-def _label(name: str, kind: str, place: int) -> str:
-    return f"{kind} {place}" if name[0] == "$" else name
+def _label(name: str, kind: str, number: int) -> str:
+    return f"{kind} {number}" if name[0] == "$" else name

@@ -41,11 +41,11 @@ _NUMBERED = re.compile(r"(sum|limb|square)(\d+)")
 
 def pack(lanes: Int64s, names: Sequence[str]) -> pa.Array:
     """The state of each row of lanes, which are called so (see `Moment.lane_names`)."""
-    places = _places(names)
-    most = sum(HEADER + 4 * (width + 2) for width in places[:, WIDTH].tolist() if width)
+    spans = _lane_spans(names)
+    most = sum(HEADER + 4 * (width + 2) for width in spans[:, WIDTH].tolist() if width)
     offsets = np.zeros(len(lanes) + 1, dtype=np.int32)
     data = np.empty(len(lanes) * most, dtype=np.uint8)
-    used = pack_rows(np.ascontiguousarray(lanes), places, offsets, data)
+    used = pack_rows(np.ascontiguousarray(lanes), spans, offsets, data)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[:used].copy())]
     return pa.Array.from_buffers(pa.binary(), len(lanes), buffers)
 
@@ -72,17 +72,17 @@ class MergedMoment:
         return self._inner.widen(lowest, highest, special)
 
     def encode(self, column: pa.Array | None, counted: Mask, lanes: Int64s, at: int) -> None:
-        unpack_rows(*binary_buffers(column), _places(self.lane_names), lanes, at)
+        unpack_rows(*binary_buffers(column), _lane_spans(self.lane_names), lanes, at)
 
 
-def _places(names: Sequence[str]) -> Int64s:
+def _lane_spans(names: Sequence[str]) -> Int64s:
     """For each of a state's names its first lane, how many lanes it has, its first limb."""
-    places = np.zeros((NAMES, 3), dtype=np.int64)
+    spans = np.zeros((NAMES, 3), dtype=np.int64)
     for lane, label in enumerate(names):
         numbered = _NUMBERED.fullmatch(label)
         name, limb = numbered.groups() if numbered else (label, "0")
-        place = places[_NAMES[name]]
-        if not place[WIDTH]:
-            place[LANE], place[LIMB] = lane, int(limb)
-        place[WIDTH] += 1
-    return places
+        span = spans[_NAMES[name]]
+        if not span[WIDTH]:
+            span[LANE], span[LIMB] = lane, int(limb)
+        span[WIDTH] += 1
+    return spans

@@ -23,7 +23,7 @@ from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.user_calls import (
     check_not_interrupted,
     extra_calls,
-    failure_place,
+    failing_line,
     guarded,
     python_values,
 )
@@ -118,8 +118,8 @@ class UserMeasure(OrderedMeasure):
         order = np.lexsort((self._forest.keys(entries), at))
         columns = [python_values(c) for c in self._entries.columns(entries[order])]
         rows: dict[int, list[Row]] = {pane: [] for pane in panes.tolist()}
-        for place, values in zip(at[order].tolist(), zip(*columns, strict=True), strict=True):
-            rows[int(panes[place])].append(values)
+        for index, values in zip(at[order].tolist(), zip(*columns, strict=True), strict=True):
+            rows[int(panes[index])].append(values)
         return rows
 
     def _zero(self, at: int) -> object:
@@ -161,15 +161,15 @@ class UserMeasure(OrderedMeasure):
     ) -> OperationFailure:
         call = getattr(self._user.implementation, method, None)
         check_not_interrupted(error, call)
-        place = failure_place(f"{self._user.name}.{method}", call, error)
+        failed_at = failing_line(f"{self._user.name}.{method}", call, error)
         event = None if row is None else dict(zip(self._names, row, strict=True))
         if event is not None and event["ve"] == OPEN:
             event["ve"] = None
-        return OperationFailure(at, describe(error), place, event)
+        return OperationFailure(at, describe(error), failed_at, event)
 
     def _refused(self, method: str, at: int, why: str) -> OperationFailure:
         call = getattr(self._user.implementation, method)
-        return OperationFailure(at, why, failure_place(f"{self._user.name}.{method}", call, None))
+        return OperationFailure(at, why, failing_line(f"{self._user.name}.{method}", call, None))
 
     def _typed(self, results: list[object], operations: Operations) -> pa.Array:
         try:

@@ -26,7 +26,7 @@ Rows = npt.NDArray[np.intp]
 class Part:
     """A compiled expression; `run` gives a scalar exactly where `constant` is one.
 
-    `columns` are the places of the columns it reads.
+    `columns` are the indices of the columns that it reads.
     """
 
     run: Callable[[Batch], Datum]
@@ -76,9 +76,9 @@ def connective(name: str, parts: Sequence[Part]) -> Part:
 def coalesce(parts: Sequence[Part], dtype: pa.DataType) -> Part:
     """The first value that is not NULL; an argument is reached where all before it are."""
     parts = [p for p in parts if p.constant is None or p.constant.is_valid]
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if part.constant is not None:
-            parts = parts[: place + 1]
+            parts = parts[: index + 1]
             break
     if not parts:
         return constant_part(pa.scalar(None, dtype))
@@ -183,10 +183,10 @@ def _values(part: Part, batch: Batch, rows: Rows) -> pa.Array:
         return part.array(batch)
     if not len(rows):
         return pa.nulls(0, part.type)
-    index = pa.array(rows)
+    taken = pa.array(rows)
     # Columns that the part does not read stay as they are: nobody looks at them.
     columns = tuple(
-        c.take(index) if place in part.columns else c for place, c in enumerate(batch.columns)
+        c.take(taken) if index in part.columns else c for index, c in enumerate(batch.columns)
     )
     try:
         return part.array(Batch(batch.vs[rows], batch.ve[rows], columns))

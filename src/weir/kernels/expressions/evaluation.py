@@ -36,10 +36,10 @@ class Site:
     arg_types: tuple[pa.DataType, ...]
     constants: tuple[pa.Scalar | None, ...]
 
-    def constant(self, place: int) -> object:
+    def constant(self, index: int) -> object:
         """The value of an argument that is always a literal."""
-        scalar = self.constants[place]
-        assert scalar is not None, f"{self.function}: argument {place + 1} is no constant"
+        scalar = self.constants[index]
+        assert scalar is not None, f"{self.function}: argument {index + 1} is no constant"
         value: object = scalar.as_py()
         return value
 
@@ -166,12 +166,12 @@ def assemble(
     parts: Sequence[tuple[Sequence[int] | npt.NDArray[np.intp], pa.Array]],
 ) -> pa.Array:
     """One array from values for some of its rows each; NULL where no part has the row."""
-    places = np.full(length, -1, dtype=np.int64)
+    indices = np.full(length, -1, dtype=np.int64)
     start = 0
     for rows, values in parts:
-        places[rows] = np.arange(start, start + len(values))
+        indices[rows] = np.arange(start, start + len(values))
         start += len(values)
     if not start:
         return pa.nulls(length, dtype)
     together = pa.concat_arrays([values.cast(dtype) for _, values in parts])
-    return together.take(pa.array(places, mask=places < 0))
+    return together.take(pa.array(indices, mask=indices < 0))

@@ -157,9 +157,9 @@ def _column(name: str, schema: Schema) -> Part:
         time = schema.time
         start = name == "vs"
         return Part(lambda batch: times(batch.vs if start else batch.ve, time), time)
-    place = schema.index(name)
-    columns = frozenset((place,))
-    return Part(lambda batch: batch.columns[place], schema.types[place], columns=columns)
+    index = schema.index(name)
+    columns = frozenset((index,))
+    return Part(lambda batch: batch.columns[index], schema.types[index], columns=columns)
 
 
 def _call(call: Call, args: Sequence[Part]) -> Part:

@@ -44,11 +44,11 @@ def split(column: pa.Array, separator: str) -> pa.Array:
     data = np.empty(size, dtype=np.uint8)
     ends = np.zeros(begun + len(column) + 1, dtype=np.int32)
     cuts = np.zeros(len(column) + 1, dtype=np.int32)
-    places = offsets.astype(np.uint64)
+    starts = offsets.astype(np.uint64)
     if len(between) == 1:
-        used = split_at_byte(text, places, valid, between[0], data, ends, cuts)
+        used = split_at_byte(text, starts, valid, between[0], data, ends, cuts)
     else:
-        used = split_at_text(text, places, valid, between, data, ends, cuts)
+        used = split_at_text(text, starts, valid, between, data, ends, cuts)
     texts = [pa.py_buffer(ends), pa.py_buffer(data[:used])]
     parts = pa.StringArray.from_buffers(int(cuts[-1]), *texts)
     buffers = [bitmap(valid), pa.py_buffer(cuts)]

@@ -1,7 +1,7 @@
 """Calls of the user's own code.
 
 What a scalar function raises, and a result of another type than it declares, is a `RowFailure`
-with the place in the user's code. A vectorised function that fails on many rows is asked again for
+with the line of the user's code. A vectorised function that fails on many rows is asked again for
 parts of them, so that the failure names one event.
 
 Whatever leaves the user's code by an exception is its failure, `SystemExit` too. Only Ctrl-C,
@@ -48,7 +48,7 @@ def build_user_call(function: ScalarFunction) -> UserFunction:
     return _row_by_row(function)
 
 
-def failure_place(name: str, function: object, error: BaseException | None) -> UserCode:
+def failing_line(name: str, function: object, error: BaseException | None) -> UserCode:
     """The line in the user's file where it failed; where the function is defined for None."""
     code = _code_of(function)
     file = code.co_filename if code is not None else "<built-in>"
@@ -95,15 +95,19 @@ def guarded(
     event: object,
     of: object = None,
 ) -> Result:
-    """Call the user's code; what it raises becomes `OperatorFailed` with the place and event.
+    """Call the user's code; what it raises becomes `OperatorFailed` with the line and the event.
     `of` is whose code it is, where `call` is not the user's function itself."""
     try:
         return call(*arguments)
     except BaseException as error:
         check_not_interrupted(error, of or call)
-        place = failure_place(name, of or call, error)
+        failed_at = failing_line(name, of or call, error)
         raise OperatorFailed(
-            function=name, file=place.file, line=place.line, event=event, cause=describe(error)
+            function=name,
+            file=failed_at.file,
+            line=failed_at.line,
+            event=event,
+            cause=describe(error),
         ) from error
 
 
@@ -115,8 +119,8 @@ def _row_by_row(function: ScalarFunction) -> UserFunction:
         try:
             columns = [python_values(a) for a in args]
         except RowFailure as failure:
-            place = failure_place(function.name, call, None)
-            raise RowFailure(failure.row, failure.why, place) from None
+            failed_at = failing_line(function.name, call, None)
+            raise RowFailure(failure.row, failure.why, failed_at) from None
         try:
             for values in zip(*columns, strict=True) if columns else [()] * length:
                 if extra and not results:
@@ -124,8 +128,8 @@ def _row_by_row(function: ScalarFunction) -> UserFunction:
                 results.append(call(*values))
         except BaseException as error:
             check_not_interrupted(error, call)
-            place = failure_place(function.name, call, error)
-            raise RowFailure(len(results), describe(error), place) from error
+            failed_at = failing_line(function.name, call, error)
+            raise RowFailure(len(results), describe(error), failed_at) from error
         try:
             return typed_array(results, function.result)
         except RowFailure as failure:
@@ -151,8 +155,8 @@ def python_values(column: pa.Array) -> list[object]:
 
 
 def _wrong_type(function: ScalarFunction, row: int, why: str) -> RowFailure:
-    place = failure_place(function.name, function.function, None)
-    return RowFailure(row, f"it must return {why}", place)
+    failed_at = failing_line(function.name, function.function, None)
+    return RowFailure(row, f"it must return {why}", failed_at)
 
 
 def _vectorised(function: ScalarFunction) -> UserFunction:
@@ -168,8 +172,8 @@ def _vectorised(function: ScalarFunction) -> UserFunction:
         except BaseException as error:
             check_not_interrupted(error, call)
             row = _first_failing(call, args)
-            place = failure_place(function.name, call, error)
-            raise RowFailure(row, describe(error), place) from error
+            failed_at = failing_line(function.name, call, error)
+            raise RowFailure(row, describe(error), failed_at) from error
         return _checked(function, result, length)
 
     return run

@@ -229,8 +229,8 @@ def _measures(
     others = [i for i in range(len(aggregates)) if i not in additive]
     measures: list[Measure] = [LaneMeasure([aggregates[i] for i in additive], below)]
     measures += [_measure(aggregates[i], below, panes) for i in others]
-    places = [*additive, *others]
-    return measures, [places.index(i) for i in range(len(aggregates))]
+    indices = [*additive, *others]
+    return measures, [indices.index(i) for i in range(len(aggregates))]
 
 
 def _measure(aggregation: Aggregation, below: Schema, panes: Panes) -> Measure:

@@ -87,10 +87,10 @@ class ApplyKernel:
             return
         depth = max(len(b.origin) for b in slices)
         origins = [_origins(b, depth) for b in slices]
-        places = [(p, i) for p, of_port in enumerate(events) for i in range(len(of_port))]
+        order = [(p, i) for p, of_port in enumerate(events) for i in range(len(of_port))]
         # Both inputs in one order: (vs, origin), then the first input before the second.
-        places.sort(key=lambda at: (events[at[0]][at[1]].vs, origins[at[0]][at[1]], at))
-        yield from (events[port][i] for port, i in places)
+        order.sort(key=lambda at: (events[at[0]][at[1]].vs, origins[at[0]][at[1]], at))
+        yield from (events[port][i] for port, i in order)
 
     def _fire(self, until: int) -> None:
         while self._timers and self._timers[0][0] <= until:
@@ -219,10 +219,10 @@ def _canonical(value: object) -> object:
 
 def _order(key: Key) -> tuple[object, ...]:
     """Keys in the order of values: NULL first, NaN last, strings by their bytes."""
-    return tuple(_place(value) for value in key)
+    return tuple(_sort_key(value) for value in key)
 
 
-def _place(value: object) -> tuple[int, object]:
+def _sort_key(value: object) -> tuple[int, object]:
     if value is None:
         return 0, 0
     if value is _NAN:

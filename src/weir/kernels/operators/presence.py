@@ -81,7 +81,7 @@ class PresenceKernel:
             slots, groups, right.vs, right.ve, theirs,
             self._rows.vs, self._rows.ve, self._links, self._groups, self._semi,
         )  # fmt: skip
-        self._place(right.take(met), theirs[met])
+        self._keep_keys(right.take(met), theirs[met])
         due = self._timers.pop(cti)
         touched = np.concatenate([groups, theirs, rung(*due, self._groups)])
         pieces, count, gone = self._settle(touched, cti, pieces, count, gone)
@@ -104,7 +104,7 @@ class PresenceKernel:
         self._links = grown(self._links, self._rows.capacity)
         return slots, groups
 
-    def _place(self, rows: Batch, groups: Int64s) -> None:
+    def _keep_keys(self, rows: Batch, groups: Int64s) -> None:
         """Keep the keys of groups that have a presence for the first time."""
         keys = tuple(rows.columns[i] for i in self._kept)
         self._groups[groups, PLACE] = self._presences.add(Batch(rows.vs, rows.ve, keys))
@@ -120,8 +120,8 @@ class PresenceKernel:
         self._holds.push(self._held[moved], moved, self._held)
         self._timers.add(self._groups[armed, TIMER], armed)
         emptied = each_once(emptied)
-        places = self._groups[emptied, PLACE]
-        self._presences.free(places[places >= 0])
+        slots = self._groups[emptied, PLACE]
+        self._presences.free(slots[slots >= 0])
         self._groups[emptied] = _EMPTY
         self._index.release(emptied - 1)
         return pieces, count, gone
@@ -130,8 +130,8 @@ class PresenceKernel:
 
     def snapshot(self) -> Tables:
         present = np.flatnonzero(self._groups[:, PLACE] >= 0)
-        since, edge, places = self._groups[present][:, [SINCE, EDGE, PLACE]].T
-        presences = Batch(since, edge, self._presences.columns(places))
+        since, edge, slots = self._groups[present][:, [SINCE, EDGE, PLACE]].T
+        presences = Batch(since, edge, self._presences.columns(slots))
         return {
             "left": rows_table(self._rows.take(self._rows.held()), self._names),
             "right": rows_table(presences, self._kept_names),

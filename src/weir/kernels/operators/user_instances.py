@@ -16,7 +16,7 @@ import pyarrow as pa
 from weir.errors import OperatorFailed
 from weir.events.types import type_name
 from weir.kernels.expressions.evaluation import RowFailure
-from weir.kernels.expressions.user_calls import failure_place, guarded
+from weir.kernels.expressions.user_calls import failing_line, guarded
 from weir.kernels.expressions.user_values import Misfit, is_plain, plain_value, shown, typed_array
 from weir.kernels.operators.user_context import Context
 from weir.plan.user_code import OperatorCall
@@ -118,7 +118,11 @@ class UserInstances:
 
     def failed(self, event: object, cause: str) -> OperatorFailed:
         """The error that says so, at the line where `on_event` is defined."""
-        place = failure_place(self._operator.name, self._on_event, None)
+        failed_at = failing_line(self._operator.name, self._on_event, None)
         return OperatorFailed(
-            function=place.function, file=place.file, line=place.line, event=event, cause=cause
+            function=failed_at.function,
+            file=failed_at.file,
+            line=failed_at.line,
+            event=event,
+            cause=cause,
         )

@@ -241,10 +241,10 @@ def user_arguments(
         raise PlanError(
             f"{name} takes {len(wanted)} argument(s), not {len(args)}", position=position
         )
-    for place, (arg, target) in enumerate(zip(args, wanted, strict=True), start=1):
+    for number, (arg, target) in enumerate(zip(args, wanted, strict=True), start=1):
         if not widens(type_of(arg), target):
             raise PlanError(
-                f"{name}: argument {place} must be {type_name(target)}, "
+                f"{name}: argument {number} must be {type_name(target)}, "
                 f"not {type_name(type_of(arg))}",
                 position=arg.position or position,
             )

@@ -113,8 +113,8 @@ def _single(query: Query, builder: SelectBuilder) -> Node:
     """One SELECT: ORDER BY may also read what is not selected, which travels hidden."""
     outputs = builder.output_scope()
     hidden = {
-        place: builder.carry(item.expr)
-        for place, item in enumerate(query.order_by)
+        index: builder.carry(item.expr)
+        for index, item in enumerate(query.order_by)
         if not _readable(item.expr, outputs)
     }
     windowed = isinstance(builder.select.with_clause, Hopping)
@@ -137,10 +137,10 @@ def _ranked(
     """What ORDER BY and LIMIT leave; `hidden` are order columns that the node has already."""
     if query.limit is not None:
         order: list[tuple[str, bool]] = []
-        for place, item in enumerate(query.order_by):
-            name = hidden.get(place)
+        for index, item in enumerate(query.order_by):
+            name = hidden.get(index)
             if name is None:
-                name, node = _order_column(node, item.expr, outputs, f"$o{place}")
+                name, node = _order_column(node, item.expr, outputs, f"$o{index}")
             _check_order(item.expr)
             order.append((name, item.descending))
         top = Top(node, tuple(order), query.limit, query.ties, scope)
@@ -174,19 +174,19 @@ def union(nodes: Sequence[Node], position: Position | None = None) -> Node:
                 f"UNION ALL of {width} and {len(other.columns)} columns", position=position
             )
     types = tuple(
-        _union_type(place, [s.columns[place] for s in schemas], position) for place in range(width)
+        _union_type(index, [s.columns[index] for s in schemas], position) for index in range(width)
     )
     return Union(tuple(_widened(n, types) for n in nodes))
 
 
 def _union_type(
-    place: int, columns: Sequence[tuple[str, pa.DataType]], position: Position | None
+    index: int, columns: Sequence[tuple[str, pa.DataType]], position: Position | None
 ) -> pa.DataType:
     shared = common_type_of(dtype for _, dtype in columns)
     if shared is None:
         types = ", ".join(dict.fromkeys(type_name(dtype) for _, dtype in columns))
         raise PlanError(
-            f"UNION ALL: column {place + 1} (`{columns[0][0]}`) has types {types}",
+            f"UNION ALL: column {index + 1} (`{columns[0][0]}`) has types {types}",
             position=position,
             hint="CAST one of them",
         )

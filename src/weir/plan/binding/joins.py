@@ -181,8 +181,8 @@ def _key_columns(
 
 
 def _warn_theta(clause: JoinClause) -> None:
-    place = f"line {clause.position[0]}: " if clause.position else ""
+    line = f"line {clause.position[0]}: " if clause.position else ""
     warnings.warn(
-        PlanWarning(f"{place}a join without an equality in ON compares every pair of live rows"),
+        PlanWarning(f"{line}a join without an equality in ON compares every pair of live rows"),
         stacklevel=2,
     )

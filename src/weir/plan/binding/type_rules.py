@@ -58,21 +58,21 @@ def _count(call: Call, least: int, most: int | None = None) -> None:
         raise _error(call, f"takes {wanted} argument(s), not {given}")
 
 
-def _as(call: Call, place: int, target: pa.DataType) -> Expr:
-    arg = call.args[place]
+def _as(call: Call, index: int, target: pa.DataType) -> Expr:
+    arg = call.args[index]
     if not widens(type_of(arg), target):
         raise _error(
             call,
-            f"argument {place + 1} must be {type_name(target)}, not {type_name(type_of(arg))}",
+            f"argument {index + 1} must be {type_name(target)}, not {type_name(type_of(arg))}",
             hint=f"CAST(… AS {type_name(target)})",
         )
     return coerce(arg, target)
 
 
-def _constant(call: Call, place: int) -> Literal:
-    arg = call.args[place]
+def _constant(call: Call, index: int) -> Literal:
+    arg = call.args[index]
     if not isinstance(arg, Literal) or arg.value is None:
-        raise _error(call, f"argument {place + 1} must be a constant")
+        raise _error(call, f"argument {index + 1} must be a constant")
     return arg
 
 
@@ -104,9 +104,9 @@ def fixed(
     def rule(call: Call) -> Call:
         _count(call, len(types) if least is None else least, len(types))
         args = tuple(_as(call, i, types[i]) for i in range(len(call.args)))
-        for place in constant:
-            if place < len(args):
-                _constant(call, place)
+        for index in constant:
+            if index < len(args):
+                _constant(call, index)
         if default is not None and len(args) < len(types):
             args = (*args, Literal(default, type=types[-1]))
         return _made(call, args, result)
@@ -235,16 +235,16 @@ def null_test(call: Call) -> Call:
     return _made(call, call.args, BOOLEAN)
 
 
-def _unit(call: Call, place: int, allowed: tuple[str, ...]) -> None:
-    unit = _constant(call, place).value
+def _unit(call: Call, index: int, allowed: tuple[str, ...]) -> None:
+    unit = _constant(call, index).value
     if unit not in allowed:
         raise _error(call, f"unknown unit {unit!r} here", hint=f"one of {', '.join(allowed)}")
 
 
-def _moment(call: Call, place: int) -> Expr:
+def _moment(call: Call, index: int) -> Expr:
     """The argument that is a TIMESTAMP or a DATE."""
-    arg = call.args[place]
-    return arg if type_of(arg) == DATE else _as(call, place, TIMESTAMP)
+    arg = call.args[index]
+    return arg if type_of(arg) == DATE else _as(call, index, TIMESTAMP)
 
 
 def truncate(call: Call) -> Call:

@@ -92,7 +92,7 @@ class Operator(ABC):
 
     @property
     @abstractmethod
-    def by_place(self) -> bool:
+    def by_position(self) -> bool:
         """Whether it reads columns by their place, so that inputs must have no others."""
 
     @abstractmethod

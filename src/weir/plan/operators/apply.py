@@ -39,7 +39,7 @@ class Apply(Stateful):
     keys: tuple[tuple[str, ...], ...]
     call: OperatorCall
 
-    by_place = False
+    by_position = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -57,7 +57,7 @@ class Join(Stateful):
     keys: tuple[tuple[str, str], ...]
     condition: Expr | None = None
 
-    by_place = False
+    by_position = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -23,7 +23,7 @@ class OneInput(Operator):
     """An operator whose only input is its field `input`."""
 
     input: Node
-    by_place = False
+    by_position = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:

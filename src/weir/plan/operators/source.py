@@ -85,7 +85,7 @@ class Source(Operator):
     data: object | None = field(default=None, compare=False, repr=False)
 
     stateless = True
-    by_place = False
+    by_position = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:

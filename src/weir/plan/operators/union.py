@@ -34,7 +34,7 @@ class Union(Operator):
     branches: tuple[Node, ...]
 
     stateless = True
-    by_place = True
+    by_position = True
 
     @property
     def inputs(self) -> tuple[Node, ...]:

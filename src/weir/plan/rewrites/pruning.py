@@ -34,7 +34,7 @@ def prune_columns(program: Program) -> Program:
         ):
             # Behind a stage of its own a projection would cost more than it saves.
             alone = readers[old] == 1 and not node.stateless
-            if alone or node.by_place:
+            if alone or node.by_position:
                 new[port] = keep_only(inputs[port], names)
         result = with_inputs(slim[node], new)
         if not node.inputs or readers[node] > 1:
