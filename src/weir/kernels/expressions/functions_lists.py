@@ -29,12 +29,12 @@ def _lengths(lists: pa.Array) -> Ints:
 
 
 def _starts(lengths: Ints) -> Ints:
-    """Where each list's elements begin in `flatten()`, which leaves out what NULLs hide."""
+    """Return where each list's elements begin in `flatten()`, which leaves out what NULLs hide."""
     return np.cumsum(lengths) - lengths
 
 
 def _array_contains(site: Site) -> ArrayFunction:
-    """True when found; NULL when not found but NULL is among the elements, or asked for."""
+    """Build the search: TRUE if found; NULL if not found but an element, or the value, is NULL."""
     equal = comparison("eq", site.arg_types[1])
 
     def run(lists: pa.Array, wanted: pa.Array) -> pa.Array:

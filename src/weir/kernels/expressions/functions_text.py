@@ -169,7 +169,8 @@ def _regexp_extract(site: Site) -> ArrayFunction:
 
 
 def name_groups(pattern: str) -> tuple[str, int]:
-    """The pattern with its groups named g1, g2, … as Arrow wants them, and their number.
+    """Return the pattern with its groups named g1, g2, … as Arrow wants them, and how many there
+    are.
 
     >>> name_groups(r"(a)[(](?:b)(?P<x>c)")
     ('(?P<g1>a)[(](?:b)(?P<g2>c)', 2)

@@ -1,4 +1,4 @@
-"""LEFT SEMI and LEFT ANTI joins by keys alone: what matters of the right side is where it is.
+"""LEFT SEMI and LEFT ANTI joins by keys alone need to know only when the right side has a row.
 
 Without a further condition all left rows of a key are matched at the same instants, so there is
 one *presence* a key: the last maximal piece [since, edge) that its right rows cover. A right row
@@ -47,7 +47,8 @@ _EMPTY = np.array([-1, -1, -1, OPEN, START, -1, NO_TIMER], dtype=np.int64)
 
 
 class PresenceKernel:
-    """See the module's contract."""
+    """A `PresenceKernel` runs SEMI and ANTI joins without a further condition (see
+    `kernel.Kernel`)."""
 
     right_from = START
 
@@ -62,7 +63,8 @@ class PresenceKernel:
         self._kept_names = [right.names[i] for i in self._kept]
         self._index = KeyIndex()
         self._rows = RowStore(left.types)
-        self._links = np.zeros((0, 4), dtype=np.int64)  # by slot
+        self._links = np.zeros((0, 4), dtype=np.int64)  # by slot: heap and list, see `heaps_loops`
+        # By group: its rows, its presence, its timer (the fields of `presence_loops`).
         self._groups = _EMPTY.reshape(1, -1).copy()
         self._held = np.full(1, OPEN, dtype=np.int64)  # by group: start of its next piece
         self._presences = RowStore([right.types[i] for i in self._kept])  # their keys
@@ -112,7 +114,7 @@ class PresenceKernel:
     def _settle(
         self, touched: Int64s, cti: int, pieces: Int64s, count: int, gone: int
     ) -> tuple[Int64s, int, int]:
-        """Do what is due in these groups, and see to their holds and timers."""
+        """Do what is due in these groups, and update their holds and timers."""
         pieces, count, gone, moved, armed, emptied = settle(
             touched, cti, pieces, count, gone,
             self._rows.vs, self._rows.ve, self._links, self._groups, self._held, self._semi,
