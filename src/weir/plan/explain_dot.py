@@ -1,4 +1,4 @@
-"""A staged plan as a Graphviz graph: a box for each stage, its operators in it."""
+"""A staged plan is drawn as a Graphviz graph: a box for each stage, with its operators in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LABEL_WIDTH = 44
 
 
 def dot_of(staged: StagedPlan) -> str:
-    """The graph's text, for `dot -Tsvg`."""
+    """Return the graph's text, for `dot -Tsvg`."""
     return "\n".join(_lines(staged)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""STREAM: a declared input, its columns and options checked."""
+"""A STREAM statement declares an input; its columns and options are checked here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TAKEN = ("window_start", "window_end")
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """The statement, its columns, and its options by name."""
+    """A `_Statement` is a STREAM statement, with its columns and its options by name."""
 
     node: exp.Expr
     columns: Columns
@@ -38,13 +38,15 @@ class _Statement:
     scope: StatementScope
 
     def node_of(self, option: str) -> exp.Expr:
-        """Where to point for an option: its value, or the stream's name when it has none."""
+        """Return the node that errors of an option point at: its value, or the stream's name
+        without one."""
         name: exp.Expr = self.node.this
         return self.options.get(option, name)
 
 
 def source_node(node: exp.Expr, index: int, scope: StatementScope) -> SourceNode:
-    """The source that a STREAM statement declares; `index` is its place among them."""
+    """Make the source that a STREAM statement declares; `index` is its number among them, from
+    0."""
     statement = _Statement(node, _columns(node, scope), _options(node, scope), scope)
     return SourceNode(
         name=node.name,
@@ -104,7 +106,7 @@ def _source_options(s: _Statement) -> SourceOptions:
 
 
 def _time_column(s: _Statement, option: str) -> str | None:
-    """The column that an option names; a column called like the option is that by itself."""
+    """Find the column that an option names; a column called like the option is meant by itself."""
     name = _word(s, option) if option in s.options else None
     if option in s.columns and name not in (None, option):
         raise s.scope.error(
@@ -126,7 +128,7 @@ def _time_column(s: _Statement, option: str) -> str | None:
 
 
 def _word(s: _Statement, option: str) -> str:
-    """A bare word or a string."""
+    """Read a bare word or a string."""
     value = s.options[option]
     if isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
         return value.name
@@ -147,7 +149,7 @@ def _ticks(s: _Statement, option: str) -> int | None:
 
 
 def _size(s: _Statement, option: str, default: int) -> int:
-    """A number of bytes, or a text like '16MB'."""
+    """Read a number of bytes, or a text like '16MB'."""
     if option not in s.options:
         return default
     found = literal(s.options[option], s.scope)

@@ -1,4 +1,4 @@
-"""The type rules that the table of built-in functions is made of.
+"""These are the type rules that the table of built-in functions is made of.
 
 A rule takes a call with bound arguments and gives it back with its type and with its arguments
 cast to what the evaluator gets, or raises a PlanError that names the function.
@@ -98,8 +98,11 @@ def fixed(
     constant: tuple[int, ...] = (),
     default: object = None,
 ) -> Rule:
-    """Arguments of these types, the last ones optional from `least` on. `constant` places take
-    literals only; a missing last argument becomes the literal `default` if there is one."""
+    """Make a rule for arguments of these types, the last ones optional from `least` on.
+
+    Arguments at the indices `constant` must be literals; a missing last argument becomes the
+    literal `default` if there is one.
+    """
 
     def rule(call: Call) -> Call:
         _count(call, len(types) if least is None else least, len(types))
@@ -115,7 +118,7 @@ def fixed(
 
 
 def alike(*, least: int, most: int | None, result: pa.DataType | None = None) -> Rule:
-    """Arguments of one type, which is the result's where no other is given."""
+    """Make a rule for arguments of one type, which is the result's where no other is given."""
 
     def rule(call: Call) -> Call:
         _count(call, least, most)
@@ -125,7 +128,7 @@ def alike(*, least: int, most: int | None, result: pa.DataType | None = None) ->
 
 
 def variadic(dtype: pa.DataType, least: int) -> Rule:
-    """Any number of arguments of one given type, which is the result's too."""
+    """Make a rule for any number of arguments of one given type, which is the result's too."""
 
     def rule(call: Call) -> Call:
         _count(call, least)
@@ -135,7 +138,7 @@ def variadic(dtype: pa.DataType, least: int) -> Rule:
 
 
 def one_of(*types: pa.DataType, result: pa.DataType) -> Rule:
-    """One argument, of one of these types; NULL is taken as the first."""
+    """Make a rule for one argument, of one of these types; NULL is taken as the first."""
 
     def rule(call: Call) -> Call:
         _count(call, 1, 1)
@@ -242,7 +245,7 @@ def _unit(call: Call, index: int, allowed: tuple[str, ...]) -> None:
 
 
 def _moment(call: Call, index: int) -> Expr:
-    """The argument that is a TIMESTAMP or a DATE."""
+    """Return the argument, which must be a TIMESTAMP or a DATE."""
     arg = call.args[index]
     return arg if type_of(arg) == DATE else _as(call, index, TIMESTAMP)
 
@@ -263,7 +266,7 @@ def extract(call: Call) -> Call:
 
 
 def with_pattern(rule: Rule) -> Rule:
-    """The rule, whose second argument is a regular expression that must compile."""
+    """Extend a rule: its second argument is a regular expression that must compile."""
 
     def checked(call: Call) -> Call:
         made = rule(call)
