@@ -40,10 +40,10 @@ BUGS = (
     # --- calls ---
     Bug("SystemExit of a function ends the run", _CALLS,
         "        except BaseException as error:\n            check_not_interrupted(error, call)\n"
-        "            place = failure_place(function.name, call, error)\n"
+        "            failed_at = failing_line(function.name, call, error)\n"
         "            raise RowFailure(len(results)",
         "        except Exception as error:\n            check_not_interrupted(error, call)\n"
-        "            place = failure_place(function.name, call, error)\n"
+        "            failed_at = failing_line(function.name, call, error)\n"
         "            raise RowFailure(len(results)", _HOSTILE),
     Bug("a vectorised result shares its memory", _CALLS,
         "return pa.concat_arrays([result, result.slice(0, 0)])", "return result", _HOSTILE),

@@ -45,7 +45,10 @@ _NONE: Int64s = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events in some order; see the module's contract."""
+    """A `Batch` holds events in some order, as columns: lifetimes, origins and payload.
+
+    Its arrays have one element for each event (see the rules at the head of this module).
+    """
 
     vs: Int64s
     ve: Int64s
@@ -64,7 +67,7 @@ class Batch:
         )
 
     def take(self, rows: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Batch:
-        """The rows at these positions, or where the mask is true."""
+        """Return the rows at these positions, or those where the mask is true."""
         if rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)
         index = pa.array(rows)
@@ -75,12 +78,12 @@ class Batch:
 
 
 def empty_batch(types: Sequence[pa.DataType], origins: int = 0) -> Batch:
-    """No events, with columns of these types."""
+    """Make a batch of no events, with columns of these types."""
     return Batch(_NONE, _NONE, tuple(pa.array([], t) for t in types), (_NONE,) * origins)
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:
-    """One batch after the other; all have the same columns."""
+    """Put batches that have the same columns one behind the other."""
     if len(batches) == 1:
         return batches[0]
     first = batches[0]
@@ -93,7 +96,7 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
 
 
 def ticks(column: pa.Array) -> Int64s:
-    """A time column (BIGINT or TIMESTAMP) as ticks; NULL becomes `OPEN`."""
+    """Convert a time column (BIGINT or TIMESTAMP) to ticks; NULL becomes `OPEN`."""
     plain = column.cast(pa.int64())
     if plain.null_count:
         plain = pc.fill_null(plain, OPEN)
@@ -101,7 +104,7 @@ def ticks(column: pa.Array) -> Int64s:
 
 
 def times(values: Int64s, dtype: pa.DataType) -> pa.Array:
-    """Ticks as a column of BIGINT or TIMESTAMP; `OPEN` becomes NULL."""
+    """Convert ticks to a column of BIGINT or TIMESTAMP; `OPEN` becomes NULL."""
     is_open = values == OPEN
     plain = pa.array(values, mask=is_open) if is_open.any() else pa.array(values)
     return plain if dtype == pa.int64() else plain.cast(dtype)

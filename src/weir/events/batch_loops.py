@@ -1,4 +1,4 @@
-"""The compiled loop that takes rows out of a batch."""
+"""The compiled loop here takes rows out of a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weir.events.compiled import compiled
 
 @compiled
 def lifetimes_at(vs, ve, rows):
-    """The lifetimes of the rows at these positions."""
+    """Return the lifetimes of the rows at these positions."""
     # Both at once: one waits for memory while the other does.
     starts, ends = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
     for i in range(len(rows)):

@@ -1,13 +1,14 @@
-"""The one place where loops are compiled.
+"""Every loop of the package is compiled here.
 
 A compiled loop takes int64 (and bool, uint8) arrays and plain integers only: payload never
 enters one, so each compiles once for all types. The machine code is cached on disk beside
 the source (or in the user's cache folder), so only the first run on a machine pays for it.
 
-Machine code holds that of the loops it calls and the values of constants, in other files too, but
-Numba looks at the time of its own file alone. So loops lie in modules of their own, `*_loops.py`,
-which import nothing of the package but each other and the files of `FROZEN`; and code on disk
-counts only if the text of none of these files has changed since.
+The machine code of a loop contains the code of the loops that it calls and the values of constants,
+also those of other files, but Numba only looks at the time of the loop's own file. So loops lie in
+modules of their own, `*_loops.py`, which import nothing of the package but each other and the files
+of `FROZEN`; and machine code on disk is used only if the text of none of these files has changed
+since it was made.
 """
 
 from __future__ import annotations
@@ -43,15 +44,19 @@ def compiled(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
 def in_place(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
     """Compile a loop that makes no array and returns none.
 
-    Nothing then counts who holds an array. Else each call inside a loop does so, for each array
-    that it hands over, in a way that all cores see: that took five times as long as a join's rows.
+    Such a loop keeps no reference counts. Other loops, whenever they call a loop, count the
+    references of each array that they hand over, with operations that all cores see: in a join that
+    took five times as long as the work on the rows.
     """
     return _jit(loop, _nrt=False)
 
 
 def inlined(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
-    """Compile such a loop into each that calls it: for some lines that run for every row, where a
-    call would cost more than they do. The caller must be `in_place` too to gain by it."""
+    """Compile an `in_place` loop into each loop that calls it.
+
+    This is for a few lines that run for every row, where a call would cost more than they do. It
+    gains something only if the caller is `in_place` too.
+    """
     return _jit(loop, _nrt=False, inline="always")
 
 
@@ -67,7 +72,7 @@ def _jit(loop: Callable[Arguments, Any], **options: Any) -> Callable[Arguments, 
 
 @cache
 def stamp(package: Path) -> str:
-    """Changes with the text of every file that machine code of this package depends on."""
+    """Return a hash of the text of every file that machine code of this package depends on."""
     files = sorted({*package.rglob("*_loops.py"), *(package / name for name in FROZEN)})
     texts = [(str(path.relative_to(package)), path.read_bytes()) for path in files]
     return hashlib.sha256(repr(texts).encode()).hexdigest()

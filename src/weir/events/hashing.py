@@ -1,8 +1,9 @@
 """A 128-bit hash of rows, stable across processes, machines and releases.
 
-One hash serves three ends: it splits streams into partitions, finds keys, and makes digests.
+One hash serves three purposes: it splits streams into partitions, finds keys, and makes digests.
 Rules
-1. Equal values hash alike and only they: −0 = 0, NaN equals itself, NULL is a value of its own.
+1. Equal values have equal hashes, and different values have different ones (but for collisions,
+   which 128 bits make improbable): −0 = 0, NaN equals itself, NULL is a value of its own.
 2. The hash of a row folds its columns left to right into two 64-bit words; each fold is
    bijective in the word it folds in, so rows of one integer column never collide.
 3. The numbers below are part of the on-disk format: changing one is a breaking change, and
@@ -28,7 +29,7 @@ _CANONICAL_NAN = np.int64(0x7FF8000000000000)
 
 
 def hash_rows(columns: Sequence[pa.Array], length: int) -> tuple[UInt64s, UInt64s]:
-    """Two words for each row of these columns (all of this length)."""
+    """Return the two words of each row's hash; all columns have this length."""
     first = np.full(length, _SEEDS[0], dtype=np.uint64)
     second = np.full(length, _SEEDS[1], dtype=np.uint64)
     for column in columns:
@@ -61,7 +62,8 @@ def fold_column(column: pa.Array, first: UInt64s, second: UInt64s) -> None:
 
 
 def canonical_words(column: pa.Array) -> npt.NDArray[np.int64]:
-    """A fixed-width column as int64, equal exactly where the values are equal (NULL: 0)."""
+    """Convert a fixed-width column to int64 words that are equal exactly where the values are
+    (NULL: 0)."""
     dtype = column.type
     if pa.types.is_null(dtype):
         return np.zeros(len(column), dtype=np.int64)
@@ -81,7 +83,7 @@ def canonical_words(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
-    """A DECIMAL column's unscaled values as (low, high) words; NULL is (0, 0)."""
+    """Return the unscaled values of a DECIMAL column as (low, high) words; NULL is (0, 0)."""
     raw = array_of(column.buffers()[1], np.int64).reshape(-1, 2)
     words = raw[column.offset : column.offset + len(column)]
     if column.null_count:
@@ -90,7 +92,8 @@ def decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def binary_buffers(column: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Offsets (one more than rows) and bytes of a STRING or BINARY column."""
+    """Return the offsets (one more than there are rows) and the bytes of a STRING or BINARY
+    column."""
     _, offsets, data = column.buffers()
     numbers = array_of(offsets, np.int32) if offsets else np.zeros(1, np.int32)
     return numbers[column.offset : column.offset + len(column) + 1], array_of(data, np.uint8)

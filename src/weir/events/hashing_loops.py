@@ -1,4 +1,4 @@
-"""Compiled loops of the hash: words and bytes folded into rows; rows by part."""
+"""Compiled loops of the hash fold words and bytes into rows' hashes and sort rows by part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _NULL = np.uint64(0x6E756C6C)  # folded in instead of a value
 
 @compiled
 def by_part(parts, count):
-    """Positions that put rows of each part together, in order within it, and where each ends."""
+    """Return the positions that put the rows of each part together, in their order, and where
+    each part ends."""
     ends = np.zeros(count, dtype=np.int64)
     for part in parts:
         ends[part] += 1
@@ -31,7 +32,7 @@ def by_part(parts, count):
 
 @in_place
 def _mix(word):
-    """The finaliser of splitmix64: a bijection of 64 bits in which every bit matters."""
+    """Apply the finaliser of splitmix64: a bijection of 64 bits in which every bit matters."""
     word ^= word >> np.uint64(30)
     word *= np.uint64(0xBF58476D1CE4E5B9)
     word ^= word >> np.uint64(27)
@@ -67,8 +68,11 @@ def fold_words_or_null(words, nulls, first, second):
 
 @in_place
 def _eight_bytes(data, at):
-    """The little-endian word at a place. Written out, and with unsigned places (which need no
-    check for negative ones), it compiles to one load."""
+    """Read the little-endian word at an offset.
+
+    Written out, and with unsigned offsets (which need no check for negative ones), it compiles to
+    one load.
+    """
     word = np.uint64(data[at])
     word |= np.uint64(data[at + np.uint64(1)]) << np.uint64(8)
     word |= np.uint64(data[at + np.uint64(2)]) << np.uint64(16)
@@ -116,7 +120,7 @@ def fold_elements(offsets, lengths, e1, e2, first, second):
 
 @in_place
 def sum_halves(words):
-    """The sums of the words' upper and lower halves, which do not overflow."""
+    """Return the sums of the words' upper and lower halves, which do not overflow."""
     upper, lower = np.uint64(0), np.uint64(0)
     for word in words:
         upper += word >> np.uint64(32)
@@ -126,7 +130,7 @@ def sum_halves(words):
 
 @in_place
 def fold_rows(first, second, a, b):
-    """The running checksum (a, b) behind rows of these hashes."""
+    """Return the running checksum (a, b) after rows of these hashes."""
     for row in range(len(first)):
         a = (a ^ first[row]) * np.uint64(0x9E3779B97F4A7C15)
         a ^= a >> np.uint64(32)

@@ -1,8 +1,8 @@
-"""Whether Arrow data that came from outside can be touched.
+"""Arrow data that came from outside is checked here before other code touches it.
 
-Arrow believes what a message says of its buffers: an offset that points beyond them is followed,
-and the process dies without a word. So data from files, channels and stores is checked once,
-where it comes in; behind that all code may trust it.
+Arrow trusts what a message says of its buffers: it follows an offset that points beyond them, and
+the process dies without an error. So data from files, channels and stores is checked once, where it
+comes in; all code behind that may trust it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import pyarrow as pa
 
 
 def check_intact(batch: pa.RecordBatch | pa.Table) -> None:
-    """pa.ArrowInvalid unless every buffer is large enough, offsets grow and lie within their
-    values, texts are UTF-8, dictionary indices exist and NULLs are as many as it says.
+    """Raise pa.ArrowInvalid unless the data's buffers agree with each other.
+
+    Every buffer must be large enough, offsets must grow and lie within their values, texts must be
+    UTF-8, dictionary indices must exist, and there must be as many NULLs as the data says.
 
     Columns of numbers cost nothing; offsets and texts are read once (some GB a second).
 

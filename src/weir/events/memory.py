@@ -1,9 +1,8 @@
-"""Arrow's memory as NumPy arrays that look as if they could be written to. Nobody does: batches are
-immutable.
+"""Arrow's memory is given to compiled loops as NumPy arrays that are marked as writable.
 
-A compiled loop takes arrays that can be written and those that cannot as two types, and Arrow's
-cannot. Each mixture of both that comes by would be compiled anew, in the middle of a stream, for
-seconds (`tests/conformance` sees to it that none is).
+Nobody writes to them: batches are immutable. But Numba treats writable and read-only arrays as two
+types, and Arrow's are read-only. It would compile a loop anew for each mixture of both that occurs,
+in the middle of a stream, for seconds (`tests/conformance` checks that this does not happen).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pyarrow as pa
 
 
 def array_of(buffer: pa.Buffer | None, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A buffer's memory, not copied; empty for none."""
+    """Return a buffer's memory as an array, without copying; None gives an empty one."""
     item = np.dtype(dtype)
     if buffer is None or not buffer.size:
         return np.empty(0, item)
@@ -24,7 +23,7 @@ def array_of(buffer: pa.Buffer | None, dtype: npt.DTypeLike) -> npt.NDArray[Any]
 
 
 def numbers_of(column: pa.Array) -> npt.NDArray[Any]:
-    """The numbers of a column without NULLs, not copied.
+    """Return the numbers of a column without NULLs as an array, without copying.
 
     >>> numbers_of(pa.array([1, 2, 3]).slice(1)).tolist()
     [2, 3]
@@ -34,7 +33,8 @@ def numbers_of(column: pa.Array) -> npt.NDArray[Any]:
 
 
 class _Memory:
-    """What NumPy asks for the address, and keeps as long as its array lives."""
+    """A `_Memory` tells NumPy the address of a buffer and keeps the buffer alive as long as the
+    array."""
 
     __slots__ = ("__array_interface__", "_buffer")
 

@@ -32,7 +32,7 @@ KeyOf = Callable[[Rows | None], Int64s]
 
 
 def order_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
-    """Codes that compare as the values of the array do; `exact` tells −0 from 0.
+    """Return codes that compare as the values of the array do; with `exact`, −0 comes before 0.
 
     >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
     [2, 0, 1, 2]
@@ -50,7 +50,8 @@ def order_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
 
 
 def sort_rows(keys: Sequence[Int64s]) -> Rows:
-    """Positions in order of the keys, left to right; equal rows keep their order.
+    """Return the positions of the rows in order of the keys, left to right; equal rows keep their
+    order.
 
     >>> sort_rows([np.array([2, 1, 1]), np.array([0, 5, 4])]).tolist()
     [2, 1, 0]
@@ -59,7 +60,8 @@ def sort_rows(keys: Sequence[Int64s]) -> Rows:
 
 
 def sort_batch(batch: Batch, by_origin: bool, *, exact: bool = False) -> Rows:
-    """Positions in the order of events, the origin left out unless `by_origin`."""
+    """Return the positions of the rows in the order of events, without the origin unless
+    `by_origin`."""
     keys = [_key(batch.vs)]
     if by_origin:
         keys += [_key(origin) for origin in batch.origin]
@@ -71,18 +73,18 @@ def sort_batch(batch: Batch, by_origin: bool, *, exact: bool = False) -> Rows:
 
 
 def in_order(rows: Batch) -> Batch:
-    """The rows as a file has them: by (vs, ve, payload), equal but not identical ones in a fixed
-    order too."""
+    """Sort the rows as a file has them, by (vs, ve, payload); equal rows that are not identical
+    get a fixed order too."""
     return taken(rows, sort_batch(rows, False, exact=True))
 
 
 def taken(rows: Batch, order: Rows) -> Batch:
-    """All rows in this order; not copied if it is theirs."""
+    """Take all rows in this order; they are not copied if they are in it already."""
     return rows if _is_identity(order) else rows.take(order)
 
 
 def dense_codes(keys: Sequence[Int64s]) -> Int64s:
-    """Ranks from 0 of the rows by these keys: equal rows have equal ranks."""
+    """Return the ranks of the rows by these keys, from 0; equal rows have equal ranks."""
     rows = sort_rows(keys)
     fresh = np.zeros(len(rows), dtype=bool)
     for key in keys:
@@ -94,7 +96,7 @@ def dense_codes(keys: Sequence[Int64s]) -> Int64s:
 
 
 def has_floats(dtype: pa.DataType) -> bool:
-    """Whether a float stands anywhere in values of this type."""
+    """Tell whether a value of this type is or contains a float."""
     if pa.types.is_list(dtype):
         return has_floats(dtype.value_type)
     if pa.types.is_struct(dtype):
@@ -124,17 +126,17 @@ def _sort(count: int, keys: Sequence[KeyOf]) -> Rows:
     if (first[1:] < first[:-1]).any():
         order = np.argsort(first, kind="stable")
         first = first[order]
-    # `places` are the positions in `order` still tied with a neighbour; `groups` their tie.
+    # `positions` are those in `order` that are still tied with a neighbour; `groups` their tie.
     everything = np.zeros(count, dtype=np.int64)
-    places, groups = still_tied(everything, first, np.arange(count, dtype=np.intp))
+    positions, groups = still_tied(everything, first, np.arange(count, dtype=np.intp))
     for key in keys[1:]:
-        if not len(places):
+        if not len(positions):
             break
-        rows = order[places]
-        values = key(None if len(places) == count and _is_identity(rows) else rows)
+        rows = order[positions]
+        values = key(None if len(positions) == count and _is_identity(rows) else rows)
         inner = sort_within(groups, values)
-        order[places] = rows[inner]
-        places, groups = still_tied(groups, values[inner], places)
+        order[positions] = rows[inner]
+        positions, groups = still_tied(groups, values[inner], positions)
     return order
 
 

@@ -1,11 +1,11 @@
-"""Values as bytes that compare as the values do, whatever array they stand in.
+"""Values are encoded as bytes that compare as the values do, also across arrays.
 
-    NULL            0; numbers, which all are as long, go on as the number 0 does
+    NULL            0; that of a number type is followed by the bytes of the number 0
     numbers         1, then 8 bytes (DECIMALs of more than 18 digits: 16), the highest first and
                     the sign bit flipped
     texts, bytes    1, then themselves with 0 written as 0, 255; then 0, 0
     lists           1, then each element behind a 1; then 0
-    structs         1, then the fields; of a NULL they all are NULL
+    structs         1, then the fields; in a NULL struct all fields are NULL
 
 No value's bytes are the beginning of another's, so those of several columns side by side
 compare as rows do. Equal values have equal bytes: −0 = 0, NaN last and equal to itself.
@@ -31,7 +31,8 @@ _DOWN = np.int64(2**63 - 1)
 
 
 def order_bytes(column: pa.Array, *, exact: bool = False) -> Encoded:
-    """The bytes of each value; `exact` tells −0 from 0, and NaNs by their bits.
+    """Return the bytes of each value; with `exact`, −0 differs from 0 and NaNs differ by their
+    bits.
 
     >>> offsets, data = order_bytes(pa.array([["a"], [], None]))
     >>> [data[i:j].tolist() for i, j in zip(offsets, offsets[1:])]
@@ -58,14 +59,14 @@ def order_bytes(column: pa.Array, *, exact: bool = False) -> Encoded:
 
 
 def is_plain(dtype: pa.DataType) -> bool:
-    """Whether one int64 compares as a value of this type does."""
+    """Tell whether one int64 compares as a value of this type does."""
     if pa.types.is_decimal(dtype):
         return bool(dtype.precision <= 18)
     return not (pa.types.is_string(dtype) or pa.types.is_binary(dtype) or pa.types.is_nested(dtype))
 
 
 def plain_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
-    """The int64 of each value of a plain type; 0 for NULL."""
+    """Return the int64 of each value of a plain type; 0 for NULL."""
     if pa.types.is_decimal(column.type):
         return np.ascontiguousarray(decimal_words(column)[:, 0])
     if column.type != pa.float64():
@@ -78,25 +79,25 @@ def plain_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
 
 
 def number_bytes(codes: Int64s) -> Bytes:
-    """Eight bytes for each number, a row each."""
+    """Return eight bytes for each number, as a matrix of a row each."""
     return (codes ^ _SIGN).astype(">i8").view(np.uint8).reshape(-1, 8)
 
 
 def wide_decimal_bytes(column: pa.Array) -> Bytes:
-    """Sixteen bytes for each DECIMAL, a row each."""
+    """Return sixteen bytes for each DECIMAL, as a matrix of a row each."""
     words = decimal_words(column)
     low = words[:, 0].astype(">i8").view(np.uint8).reshape(-1, 8)
     return np.concatenate([number_bytes(words[:, 1]), low], axis=1)
 
 
 def equally_long(rows: Bytes) -> Encoded:
-    """The rows of a matrix of bytes, end to end."""
+    """Return the rows of a matrix of bytes, end to end, with their offsets."""
     count, width = rows.shape
     return np.arange(count + 1) * width, np.ascontiguousarray(rows).reshape(-1)
 
 
 def as_binary(encoded: Encoded) -> pa.Array:
-    """The bytes as an Arrow column; a large one: its rows may be whole lists."""
+    """Return the bytes as an Arrow column of large binaries, since its rows may be whole lists."""
     offsets, data = encoded
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)

@@ -9,7 +9,7 @@ from weir.events.compiled import compiled
 
 @compiled
 def escaped_texts(offsets, data, valid):
-    """Texts with their 0 bytes escaped and an end, or NULL."""
+    """Write each text with its 0 bytes escaped and an end mark, or NULL."""
     size = 0
     for row in range(len(valid)):
         size += 1
@@ -39,7 +39,7 @@ def escaped_texts(offsets, data, valid):
 
 @compiled
 def listed_elements(lengths, offsets, data):
-    """Lists of so many elements, −1 for NULL; `data` has the elements' bytes."""
+    """Write lists of so many elements each, −1 for NULL; `data` has the elements' bytes."""
     size = len(data) + len(offsets) - 1
     for length in lengths:
         size += 1 if length < 0 else 2
@@ -65,7 +65,7 @@ def listed_elements(lengths, offsets, data):
 
 @compiled
 def side_by_side(left_offsets, left, right_offsets, right):
-    """The bytes of each row of the one followed by those of the other."""
+    """Return the bytes of each row of the first column followed by those of the second."""
     out = np.empty(len(left) + len(right), dtype=np.uint8)
     offsets = np.zeros(len(left_offsets), dtype=np.int64)
     size = 0

@@ -1,4 +1,4 @@
-"""Compiled loops of the total order: sorting within ties."""
+"""Compiled loops of the total order sort rows within ties."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ _FEW_DIGITS = 3
 
 @compiled
 def sort_within(groups, values):
-    """Positions that sort each run of equal groups by value, stable. Runs are mostly a few
-    rows long, where inserting one by one beats any general sort."""
+    """Return the positions that sort each run of equal groups by value, stably.
+
+    Runs are mostly a few rows long, where inserting one by one beats any general sort.
+    """
     order = np.arange(len(groups))
     start = np.int64(0)
     while start < len(groups):
@@ -39,8 +41,10 @@ def sort_within(groups, values):
 
 @compiled
 def _sort_run(values, start, stop, order):
-    """Sort `order[start:stop]`, which is those positions, by value, stable: digit by digit where
-    the values lie so close together that they have few."""
+    """Sort the positions `order[start:stop]` by value, stably.
+
+    It goes digit by digit where the values lie so close together that they have few digits.
+    """
     lowest, highest = values[start], values[start]
     for i in range(start, stop):
         lowest, highest = min(lowest, values[i]), max(highest, values[i])
@@ -69,7 +73,10 @@ def _sort_run(values, start, stop, order):
 
 @compiled
 def still_tied(groups, ordered, places):
-    """Of places in order, with the tie each was in: those still tied, and their new ties."""
+    """Find the rows that are still tied after one more key, and the new tie of each.
+
+    `places` are their positions in order; `groups` is the tie that each was in before.
+    """
     kept = np.empty_like(places)
     ties = np.empty(len(places), dtype=np.int64)
     count = start = 0

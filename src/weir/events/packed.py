@@ -1,5 +1,7 @@
-"""Arrow streams written where they stay: into room that was made for them, not copied from one
-buffer to a larger one again and again."""
+"""Arrow streams are measured first, so that they are written into a buffer of the right size.
+
+A buffer that grows while it is written would be copied to a larger one again and again.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ def write_stream(stream: Stream, sink: pa.NativeFile) -> None:
 
 
 def stream_size(stream: Stream) -> int:
-    """How many bytes `write_stream` writes: exactly so many."""
+    """Return exactly how many bytes `write_stream` writes."""
     counted = pa.MockOutputStream()
     write_stream(stream, counted)
     size: int = counted.size()

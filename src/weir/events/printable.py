@@ -1,9 +1,9 @@
-"""Foreign text (names, paths, values, messages that quote them) as it may be shown to people.
+"""Foreign text (names, paths, values, messages that quote them) is made safe to show to people.
 
-What would move the cursor, change the terminal or the direction of writing, or cannot be encoded,
-is written as JSON writes it: ESC is the six characters `\\u001b`. So JSON stays JSON. All other
-characters stay as they are, whatever the script. Files and `--json` are not for people: they have
-everything as it is.
+A character that would move the cursor or change the terminal or the direction of writing, or that
+cannot be encoded, is written as JSON writes it: ESC becomes the six characters `\\u001b`. So JSON
+stays JSON. All other characters stay as they are, whatever the script. Files and `--json` are not
+for people: nothing is escaped there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IN_A_LINE = re.compile(f"[\x00-\x1f{_OTHERS}]")
 
 
 def printable(text: str) -> str:
-    """A text of some lines; their ends and tabs stay.
+    """Escape a text of several lines; ends of lines and tabs stay.
 
     >>> printable("red \\x1b[31m, é, 日本\\n\\ttwo")
     'red \\\\u001b[31m, é, 日本\\n\\ttwo'
@@ -28,7 +28,7 @@ def printable(text: str) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """A name or a value, which must not look like a line of its own.
+    """Escape a name or a value, which must not look like a line of its own.
 
     >>> in_one_line("a\\nweir: error: b\\u202e")
     'a\\\\u000aweir: error: b\\\\u202e'
@@ -37,7 +37,8 @@ def in_one_line(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """A piece of a program's text, in which nothing may hide: invisible characters are shown too.
+    """Escape a piece of a program's text, invisible characters included, so that nothing hides in
+    it.
 
     >>> visible("a\\ufeffb")
     'a\\\\ufeffb'

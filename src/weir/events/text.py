@@ -1,9 +1,9 @@
-"""How values look as text, in casts and in text files alike.
+"""Values are written as text and read from it the same way in casts and in text files.
 
     TIMESTAMP   ISO 8601, `2024-05-01T12:00:00.000000Z`; UTC unless an offset is given
     DOUBLE      shortest digits that read back; NaN, Infinity, -Infinity
 
-Parsing raises `pa.ArrowInvalid` where a text is none; the caller knows the row's place.
+Parsing raises `pa.ArrowInvalid` for a text that is no such value; the caller finds the row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DOUBLE_NAMES = (("nan", "NaN"), ("-nan", "NaN"), ("inf", "Infinity"), ("-inf", 
 
 
 def parse_timestamps(texts: pa.Array) -> pa.Array:
-    """ISO 8601 texts as TIMESTAMP; NULL stays NULL.
+    """Parse ISO 8601 texts as TIMESTAMP; NULL stays NULL.
 
     >>> times = parse_timestamps(pa.array(["1970-01-01T01:00+01:00", "1970-01-01"]))
     >>> times.cast(pa.int64()).to_pylist()
@@ -42,7 +42,7 @@ def parse_timestamps(texts: pa.Array) -> pa.Array:
 
 
 def format_timestamps(times: pa.Array) -> pa.Array:
-    """TIMESTAMP as ISO 8601 in UTC with six decimals.
+    """Write TIMESTAMPs as ISO 8601 in UTC with six decimals.
 
     >>> format_timestamps(pa.array([1], TIMESTAMP)).to_pylist()
     ['1970-01-01T00:00:00.000001Z']
@@ -55,7 +55,7 @@ def format_timestamps(times: pa.Array) -> pa.Array:
 
 
 def format_doubles(values: pa.Array) -> pa.Array:
-    """DOUBLE as text, the special values as JSON files have them.
+    """Write DOUBLEs as text, the special values as JSON files have them.
 
     >>> format_doubles(pa.array([0.5, float("inf")])).to_pylist()
     ['0.5', 'Infinity']

@@ -1,7 +1,7 @@
-"""The value types of the language, as Arrow types.
+"""The value types of the language are Arrow types.
 
-A column's type is a plain `pyarrow.DataType`; this module is the only place that knows
-which of them the language has and how they are called in a script.
+A column's type is a plain `pyarrow.DataType`; only this module knows which of them the language has
+and what they are called in a script.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAMES = {dtype: name for name, dtype in _SIMPLE.items()} | {NULL: "NULL"}
 
 
 def simple_type(name: str) -> pa.DataType | None:
-    """The type of a name without parameters, or None.
+    """Return the type of a name without parameters, or None.
 
     >>> simple_type("bigint") == BIGINT
     True
@@ -46,7 +46,7 @@ def simple_type(name: str) -> pa.DataType | None:
 
 
 def type_name(dtype: pa.DataType) -> str:
-    """How a script writes a type.
+    """Return how a script writes a type.
 
     >>> type_name(pa.list_(pa.decimal128(10, 2)))
     'LIST(DECIMAL(10, 2))'
@@ -70,7 +70,7 @@ def is_numeric(dtype: pa.DataType) -> bool:
 
 
 def parse_type(text: str) -> pa.DataType:
-    """The type that a script writes so; PlanError where there is none.
+    """Return the type that a script writes so; PlanError where there is none.
 
     >>> parse_type("LIST(DECIMAL(10, 2))") == pa.list_(pa.decimal128(10, 2))
     True
@@ -89,7 +89,8 @@ _CLOSED_BY = {"(": ")", "<": ">"}
 
 
 def _read_type(tokens: list[str]) -> pa.DataType | None:
-    """The type at the front of the tokens, which are used up; IndexError when they run out."""
+    """Return the type at the front of the tokens, which are used up; IndexError when they run
+    out."""
     name = tokens.pop(0).upper()
     if name not in ("DECIMAL", "LIST", "ARRAY", "STRUCT"):
         return simple_type(name)

@@ -1,4 +1,4 @@
-"""What a kernel is.
+"""A kernel runs one stateful operator over slices of time.
 
 Contract of a stateful kernel
 1. `step(slices, cti)` is handed, for each input, all rows with previous cti ≤ vs < cti, in merge
@@ -10,9 +10,9 @@ Contract of a stateful kernel
 4. `snapshot()` is the whole state as named Arrow tables with the key columns in them;
    `load` of it into a new kernel continues as if nothing had happened.
 5. `state_rows` counts the rows held; it is bounded by what is still live.
-6. `right_from` is START but while a chain is rebuilt from its input. Rows that start before it are
-   then not asked for, since they may be made of too little: whoever steps the kernel drops them,
-   and a kernel that could fail on them leaves them out itself.
+6. `right_from` is START, except while a chain is rebuilt from its input. Then rows that start
+   before it may be made of too little input and are not wanted: whoever steps the kernel drops
+   them, and a kernel that could fail on them leaves them out itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ Tables = dict[str, pa.Table]
 
 
 class Kernel(Protocol):
-    """A stateful operator; see the module's contract."""
+    """A kernel is the running form of a stateful operator: it takes slices of rows and keeps state.
+
+    The rules at the head of this module say what `step`, `snapshot` and `load` must do.
+    """
 
     right_from: int
 
@@ -44,7 +47,7 @@ class Kernel(Protocol):
 
 
 def emitted(parts: Sequence[tuple[Int64s, Batch]]) -> Batch:
-    """Rows with the times at which they became final, in the order of emission."""
+    """Put rows into the order of emission, given the times at which they became final."""
     final = np.concatenate([f for f, _ in parts]) if len(parts) > 1 else parts[0][0]
     rows = concat_batches([b for _, b in parts])
     if len(rows) < 2:
@@ -55,7 +58,7 @@ def emitted(parts: Sequence[tuple[Int64s, Batch]]) -> Batch:
 
 
 def rows_table(batch: Batch, names: Sequence[str], **extra: Int64s) -> pa.Table:
-    """Held rows as a table: `vs`, `ve`, origins, extra int64 columns (`@name`), payload."""
+    """Write held rows as a table: `vs`, `ve`, origins, extra int64 columns (`@name`), payload."""
     arrays = [pa.array(batch.vs), pa.array(batch.ve)]
     arrays += [pa.array(o) for o in batch.origin]
     arrays += [pa.array(values) for values in extra.values()]
@@ -65,7 +68,7 @@ def rows_table(batch: Batch, names: Sequence[str], **extra: Int64s) -> pa.Table:
 
 
 def table_rows(table: pa.Table) -> tuple[Batch, dict[str, Int64s]]:
-    """The held rows of `rows_table`, and its extra columns."""
+    """Read the rows of a table that `rows_table` made, and its extra columns."""
     columns = {name: table.column(i).combine_chunks() for i, name in enumerate(table.column_names)}
     if "vs" not in columns or "ve" not in columns:
         raise SnapshotCorrupt(f"a table of held rows lacks vs or ve: {table.column_names}")

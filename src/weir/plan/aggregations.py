@@ -1,4 +1,4 @@
-"""One aggregate of a window: columns in, one column out."""
+"""An aggregation computes one column of a window's result from columns of its rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _ADDED_UP = frozenset(("count_star", "count", "sum", "avg", "stddev", "variance"
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """One aggregate of an `Aggregate`.
+    """An `Aggregation` is one aggregate of an `Aggregate` node.
 
     `function`: count_star, count, count_distinct, sum, avg, min, max, stddev, variance, first,
-    last, quantile_disc, quantile_cont, collect, or `user` with the user's own in `user`.
-    MEDIAN is quantile_cont with params ("0.5",).
-    In two phases: `moments`, with params ("squares",) if squares are asked for, gives what
-    sums, means and variances are made of; they then read that column, and `of` says of values
-    of which type it is made.
+    last, quantile_disc, quantile_cont, collect, or `user` with the user's own in `user`. MEDIAN is
+    quantile_cont with params ("0.5",).
+
+    In two phases, the first phase computes `moments` (with params ("squares",) if squares are
+    needed): the counts and sums that sums, means and variances are made of. The second phase reads
+    that column, and `of` is the type of the values that the moments were made of.
     """
 
     function: str
@@ -39,12 +40,12 @@ class Aggregation:
 
     @property
     def sees_order(self) -> bool:
-        """Whether the order of rows within an instant can change the value."""
+        """Tell whether the order of rows within an instant can change the value."""
         return self.function in _BY_ORDER
 
     @property
     def keeps_values(self) -> bool:
-        """Whether it needs the values themselves, besides a row of sums."""
+        """Tell whether it needs the values themselves, besides a row of sums."""
         return self.function not in _ADDED_UP
 
     @property
@@ -52,7 +53,7 @@ class Aggregation:
         return frozenset(c for c in (*self.args, self.filter) if c is not None)
 
     def can_fail(self, below: Schema) -> bool:
-        """Whether the value may not fit its type, or is the user's to compute."""
+        """Tell whether the value may not fit its type, or the user's code computes it."""
         if self.function == "user":
             return True
         if self.function not in ("sum", "avg"):

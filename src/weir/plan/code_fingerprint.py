@@ -1,15 +1,17 @@
-"""Fingerprints of the user's Python: what a job was begun with, so that a resume can compare.
+"""Fingerprints of the user's Python let a resume compare its code with what the job was begun with.
 
 Rules
-1. A file that IMPORT runs has one, and so has every module that it imports, directly or not, also
-   inside functions: what Python would find, unless it is Python's own, Weir's, or installed
-   (site-packages). It is that of the syntax tree: comments and layout do not count.
-2. A function that was not IMPORTed, such as one of a script or a notebook, has one of its own: its
-   bytecode and constants, with the functions, classes and values that it refers to. From modules
-   that it refers to come those of rule 1.
-3. Values count by what pickle would keep of them. What cannot be pickled (a lock, an open file, a
-   generator), and what is within a thousand objects or five sets, counts by its type only.
-4. What code reads from files, and versions of libraries, are not in it.
+1. A file that IMPORT runs has a fingerprint, and so has every module that it imports, directly or
+   not, also inside functions, as Python would find it; but not modules that are Python's own,
+   Weir's, or installed (site-packages). The fingerprint is taken of the syntax tree: comments and
+   layout do not count.
+2. A function that was not IMPORTed, such as one of a Python script or a notebook, has a fingerprint
+   of its own: of its bytecode and constants, with the functions, classes and values that it refers
+   to. Modules that it refers to have fingerprints by rule 1.
+3. Values count by what pickle would keep of them. A value that cannot be pickled (a lock, an open
+   file, a generator), or that is nested in a thousand objects or five sets, counts by its type
+   only.
+4. Files that code reads, and versions of libraries, are not in it.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ _MOST_REDUCTIONS = 1000
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """What is different: "rules.py changed", "helper is new", "old is gone".
+    """List what is different: "rules.py changed", "helper is new", "old is gone".
 
     >>> changes({"a": "1", "b": "1"}, {"b": "2", "c": "1"})
     ['a is gone', 'b changed', 'c is new']
@@ -73,7 +75,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def program_code(program: Program) -> dict[str, str]:
-    """The fingerprints of all the user's code that a program was made of."""
+    """Take the fingerprints of all the user's code that a program was made of."""
     found = dict(program.code)
     roots = [output.node for output in program.outputs]
     for function in _user_functions(ordered_nodes(roots)):
@@ -88,7 +90,7 @@ def program_code(program: Program) -> dict[str, str]:
 
 
 def value_text(value: object) -> str:
-    """A value as a text that is the same in every process, by rule 3.
+    """Write a value as a text that is the same in every process, by rule 3.
 
     >>> value_text(1.5), value_text("a"), value_text(True)
     ('1.5', "'a'", 'bool 1')
@@ -97,18 +99,18 @@ def value_text(value: object) -> str:
 
 
 def file_code(name: str, source: bytes) -> dict[str, str]:
-    """The fingerprint of a file that IMPORT runs, by its written name, and those of what it
-    imports."""
+    """Take the fingerprint of a file that IMPORT runs, under its written name, and those of what
+    it imports."""
     return {name: source_hash(source)} | _reached(_imports(source, ""))
 
 
 def module_code(name: str) -> dict[str, str]:
-    """The fingerprint of a module, if it is the user's, and those of what it imports."""
+    """Take the fingerprint of a module, if it is the user's, and those of what it imports."""
     return _reached([name])
 
 
 def source_hash(source: bytes) -> str:
-    """The same for texts that differ in comments and layout only."""
+    """Hash a source so that texts that differ only in comments and layout have one hash."""
     try:
         return _hash(ast.unparse(ast.parse(source)).encode())
     except (SyntaxError, ValueError, RecursionError):  # it is no Python, or too deep
@@ -144,7 +146,7 @@ def _reached(names: list[str]) -> dict[str, str]:
 
 
 def _imports(source: bytes, package: str) -> list[str]:
-    """The full names of what a source may import; not all of them need be modules."""
+    """Return the full names of what a source may import; not all of them need be modules."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -166,7 +168,7 @@ def _prefixes(name: str) -> Iterator[str]:
 
 
 def _user_file(name: str) -> Path | None:
-    """The file of a module that is the user's own."""
+    """Return the file of a module that is the user's own."""
     if name.split(".")[0] in (*sys.stdlib_module_names, "weir"):
         return None
     module = sys.modules.get(name)
@@ -178,7 +180,7 @@ def _user_file(name: str) -> Path | None:
 
 
 def _origin(name: str) -> str | None:
-    """Where Python would find a module that nobody has imported yet; nothing is run."""
+    """Return where Python would find a module that nobody has imported yet; nothing is run."""
     path = None
     spec = None
     for prefix in _prefixes(name):
@@ -193,7 +195,7 @@ def _origin(name: str) -> str | None:
 
 
 def _user_functions(value: object, seen: set[int] | None = None) -> Iterator[UserFunction]:
-    """All of them in a plan, or a part of one, in its order."""
+    """Return all the user's functions in a plan, or a part of one, in its order."""
     seen = set() if seen is None else seen
     if id(value) in seen:
         return
@@ -213,9 +215,12 @@ def _wrapped(function: UserFunction) -> object:
 
 
 class _Walk:
-    """Code and values as a text that is the same in every process; `modules` are those that the
-    code refers to. Things have numbers in the order in which they are met, so cycles end, and how
-    deep they are does not matter. `around` are the sets that the walk is within."""
+    """A `_Walk` writes code and values as a text that is the same in every process.
+
+    `modules` are those that the code refers to. Things have numbers in the order in which they are
+    met, so cycles end, and how deep they are does not matter. `around` are the sets that the walk
+    is within.
+    """
 
     def __init__(self, around: tuple[int, ...] = ()) -> None:
         self.modules: list[str] = []
@@ -232,7 +237,7 @@ class _Walk:
         return "\n".join(told)
 
     def _told(self, value: object) -> str:
-        """A plain value itself, the number of anything else."""
+        """Write a plain value itself, and the number of anything else."""
         kind = type(value)
         if kind in (int, bool):
             return f"{kind.__name__} {value:x}"  # decimals of long ones are refused
@@ -284,7 +289,8 @@ class _Walk:
         return self._reduced(value)
 
     def _set(self, values: set[object] | frozenset[object]) -> str:
-        """Its elements each for themselves, since their order is another in every process."""
+        """Write the elements of a set one by one and sort the texts: its own order differs
+        between processes."""
         if len(self._around) == _DEEPEST_SETS:
             return str(len(values))
         told = []
@@ -295,7 +301,7 @@ class _Walk:
         return ",".join(sorted(told))
 
     def _reduced(self, value: object) -> str:
-        """What pickle would keep of it: its class, its attributes, its elements."""
+        """Write what pickle would keep of an object: its class, its attributes, its elements."""
         if self._reductions == _MOST_REDUCTIONS:
             return ""
         try:
@@ -334,12 +340,13 @@ class _Walk:
 
 
 def _is_users(module: str | None) -> bool:
-    """Whether what is defined there is the user's own: a script, a notebook, a module of theirs."""
+    """Tell whether code defined in this module is the user's own: a script, a notebook, a module
+    of theirs."""
     return module is None or module == "__main__" or _user_file(module) is not None
 
 
 def _names(code: CodeType) -> set[str]:
-    """The globals that code reads; attributes of the same names are none."""
+    """Return the globals that code reads, without attributes of the same names."""
     inner = (c for c in code.co_consts if isinstance(c, CodeType))
     own = {i.argval for i in dis.get_instructions(code) if i.opname in _READS_GLOBALS}
     return own.union(*(_names(c) for c in inner))

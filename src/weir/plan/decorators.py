@@ -1,8 +1,8 @@
-"""`@udf`, `@aggregate`, `@operator`: the user's Python becomes plan data.
+"""`@udf`, `@aggregate` and `@operator` turn the user's Python into plan data.
 
-Types are written as in a script (`"BIGINT"`, `"LIST(STRING)"`) or come from the annotations:
-int BIGINT, float DOUBLE, str STRING, bool BOOLEAN, bytes BINARY. What is decorated is called by
-its own name in a program, and from Python it works as before.
+Types are written as in a script (`"BIGINT"`, `"LIST(STRING)"`) or come from the annotations: int
+BIGINT, float DOUBLE, str STRING, bool BOOLEAN, bytes BINARY. A program calls the decorated function
+or class by its own name, and from Python it works as before.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def udf(
     result: TypeText | None = None,
     vectorised: bool = False,
 ) -> ScalarFunction | Callable[[Callable[..., object]], ScalarFunction]:
-    """A scalar function. A vectorised one takes and gives Arrow arrays, and must say its types.
+    """Declare a scalar function.
+
+    A vectorised one takes and gives Arrow arrays, and must say its types.
 
     >>> @udf
     ... def double(x: int) -> int:
@@ -77,10 +79,10 @@ def aggregate(
     result: TypeText | None = None,
     exact: bool = False,
 ) -> AggregateFunction | Callable[[type], AggregateFunction]:
-    """An aggregate: a class with zero, add, result, and optionally remove and merge.
+    """Declare an aggregate: a class with zero, add, result, and optionally remove and merge.
 
-    They are called on an instance. Without `args` the annotations of `add` after the state
-    count, without `result` those of `result`.
+    They are called on an instance. Without `args`, the annotations of `add` after the state are its
+    argument types; without `result`, the annotation of `result` is its result type.
 
     >>> @aggregate
     ... class Longest:
@@ -108,10 +110,10 @@ def operator(
     columns: Mapping[str, TypeText],
     state: Mapping[str, TypeText] | None = None,
 ) -> Callable[[type], OperatorFunction]:
-    """A stateful operator: a class with `on_event(event, ctx)` and optionally `on_time`.
+    """Declare a stateful operator: a class with `on_event(event, ctx)` and optionally `on_time`.
 
-    `columns` are what it emits; `state` the attributes that a snapshot keeps, by default those
-    that the class annotates.
+    `columns` are those of the rows that it emits; `state` are the attributes that a snapshot keeps,
+    by default those that the class annotates.
 
     >>> @operator(columns={"total": "BIGINT"})
     ... class Totals:
@@ -184,7 +186,7 @@ def _returned(function: Callable[..., object], name: str) -> pa.DataType:
 
 
 def _added(cls: type) -> tuple[pa.DataType, ...]:
-    """The types of `add`'s values: what follows self (unless static) and the state."""
+    """Return the types of `add`'s values: what follows self (unless static) and the state."""
     add = _method(cls, "add")
     hints, names = _hints(add), list(inspect.signature(add).parameters)
     skipped = 1 if isinstance(inspect.getattr_static(cls, "add"), staticmethod) else 2
@@ -203,7 +205,7 @@ def _method(cls: type, name: str) -> Callable[..., object]:
 
 
 def _name(function: Callable[..., object]) -> str:
-    """The name of a function, which must be one that gives values when it is called."""
+    """Return the name of a function, which must be one that gives values when it is called."""
     name = getattr(function, "__name__", None)
     if not callable(function) or not isinstance(name, str):
         raise PlanError(f"a {type(function).__name__} is no function with a name")

@@ -1,4 +1,4 @@
-"""Durations as people write them, in ticks (1 tick = 1 µs)."""
+"""Durations are read and written as people write them, in ticks (1 tick = 1 µs)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DURATION = re.compile(r"(-?[0-9]+)([a-z]*)", re.ASCII)
 
 
 def parse_duration(value: str | int) -> int:
-    """The ticks of `250ms`, `5s`, `2m`, `1h`, `7d`, `10us`, or of a plain number.
+    """Return the ticks of `250ms`, `5s`, `2m`, `1h`, `7d`, `10us`, or of a plain number.
 
     >>> parse_duration("250ms"), parse_duration("-2m"), parse_duration(7)
     (250000, -120000000, 7)
@@ -35,7 +35,7 @@ def parse_duration(value: str | int) -> int:
 
 
 def duration_text(ticks: int) -> str:
-    """Ticks as a script writes them.
+    """Write ticks as a script writes them.
 
     >>> duration_text(90_000_000), duration_text(3_600_000_000), duration_text(7)
     ('90s', '1h', '7us')

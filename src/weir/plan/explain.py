@@ -1,10 +1,9 @@
-"""What a program will do, for people and for machines.
+"""`explain` shows what a program will do, for people and for machines.
 
-`explain` shows the logical plan with its named streams, the stages with their vertices, ports
-and keys, the names of the streams between vertices (`*` stands for any vertex or part), what each
-vertex keeps, how long each operator can hold rows back, how a live run
-recovers each stage and why, and the outputs.
-As text, as a Graphviz graph (`explain_dot.py`) or as JSON.
+It shows the logical plan with its named streams; the stages with their vertices, ports and keys;
+the names of the streams between vertices (`*` stands for any vertex or part); what each vertex
+keeps; how long each operator can hold rows back; how a live run recovers each stage and why; and
+the outputs. The result is text, a Graphviz graph (`explain_dot.py`) or JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _BLANK = "\N{NO-BREAK SPACE}"
 
 
 def explain(program: Program, staged: StagedPlan, format: Format = "text") -> str:
-    """The plan in one of three forms; `staged` is the program cut into stages."""
+    """Show the plan in one of three forms; `staged` is the program cut into stages."""
     if format == "dot":
         return dot_of(staged)
     view = _View.of(program, staged)
@@ -40,15 +39,18 @@ def explain(program: Program, staged: StagedPlan, format: Format = "text") -> st
 
 
 def guarantee(output: Output) -> str:
-    """How often a row of the output reaches its sink when vertices fail and run again."""
+    """Say how often a row of the output reaches its sink when vertices fail and run again."""
     scheme = output.path.partition(":")[0]
     return "at least once" if scheme in ("console", "callback") else "exactly once"
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The program with a number and a hold for every operator, and labels for those that the
-    text shows by themselves: named streams, inputs, outputs, whatever several read."""
+    """A `_View` is the program with a number and a hold for every operator.
+
+    It has labels for operators that the text shows by themselves: named streams, inputs, outputs,
+    and those that have several readers.
+    """
 
     program: Program
     staged: StagedPlan
@@ -102,7 +104,7 @@ def _text(view: _View) -> Iterator[str]:
 
 
 def _tree(root: Node, view: _View, indent: int) -> Iterator[str]:
-    """An operator and what it reads, down to what has a label of its own."""
+    """Yield an operator and what it reads, down to operators that have a label of their own."""
     stack = [(root, indent)]
     while stack:
         node, depth = stack.pop()
@@ -115,7 +117,7 @@ def _tree(root: Node, view: _View, indent: int) -> Iterator[str]:
 
 
 def operator_text(node: Node | Branch) -> str:
-    """An operator with what it does, in a line."""
+    """Write an operator and what it does in one line."""
     if isinstance(node, Branch):
         return f"Branch {node.number} of a union"
     detail = node.detail()
@@ -123,7 +125,7 @@ def operator_text(node: Node | Branch) -> str:
 
 
 def _held(hold: Span) -> str:
-    # Not to be broken over two lines.
+    # Spaces that must not become line breaks.
     return "" if hold == NONE else f" [holds rows: {hold}]".replace(" ", _BLANK)
 
 
@@ -143,7 +145,8 @@ def _stage(stage: Stage, view: _View) -> Iterator[str]:
 
 
 def _written(stage: Stage, view: _View) -> Iterator[tuple[str, str, Split]]:
-    """The streams that the vertices of a stage write: their name, what they carry, the split."""
+    """Yield the streams that the vertices of a stage write: their name, what they carry, the
+    split."""
     for number, split in enumerate(view.outlets[stage.number]):
         if split.keys is None:
             yield f"{stage.number}.*/{number}.0", "all rows", split
@@ -193,8 +196,8 @@ def _sink_line(output: Output, stages: Sequence[int]) -> str:
 
 
 def _field(name: str, entries: Sequence[str]) -> Iterator[str]:
-    for place, entry in enumerate(entries):
-        label = name if place == 0 else ""
+    for index, entry in enumerate(entries):
+        label = name if index == 0 else ""
         yield from textwrap.wrap(
             entry,
             _WIDTH,
@@ -204,7 +207,7 @@ def _field(name: str, entries: Sequence[str]) -> Iterator[str]:
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
-    # Deep trees keep half a line for what they say.
+    # In deep trees the text keeps at least half of the line.
     width = max(_WIDTH, indent + _WIDTH // 2)
     margin = " " * indent
     return textwrap.wrap(line, width, initial_indent=margin, subsequent_indent=margin + "    ")

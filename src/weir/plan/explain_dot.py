@@ -1,4 +1,4 @@
-"""A staged plan as a Graphviz graph: a box for each stage, its operators in it."""
+"""A staged plan is drawn as a Graphviz graph: a box for each stage, with its operators in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LABEL_WIDTH = 44
 
 
 def dot_of(staged: StagedPlan) -> str:
-    """The graph's text, for `dot -Tsvg`."""
+    """Return the graph's text, for `dot -Tsvg`."""
     return "\n".join(_lines(staged)) + "\n"
 
 
@@ -40,10 +40,10 @@ def _lines(staged: StagedPlan) -> Iterator[str]:
 def _stage_lines(stage: Stage, holds: dict[Node, Span]) -> Iterator[str]:
     yield f"  subgraph cluster_{stage.number} {{"
     yield f"    label={_quoted(_title(stage))};"
-    for place, operator in enumerate(stage.operators):
-        yield f"    {_name(stage, place)} [label={_quoted(_operator(operator, holds))}];"
-    for place in range(1, len(stage.operators)):
-        yield f"    {_name(stage, place - 1)} -> {_name(stage, place)};"
+    for index, operator in enumerate(stage.operators):
+        yield f"    {_name(stage, index)} [label={_quoted(_operator(operator, holds))}];"
+    for index in range(1, len(stage.operators)):
+        yield f"    {_name(stage, index - 1)} -> {_name(stage, index)};"
     yield "  }"
 
 
@@ -59,8 +59,8 @@ def _sink_lines(number: int, sink: Sink, staged: StagedPlan) -> Iterator[str]:
             yield f"  {_name(source, 0)} -> out{number} [label={_quoted(output.kind)}];"
 
 
-def _name(stage: Stage, place: int) -> str:
-    return f"s{stage.number}_{place % len(stage.operators)}"
+def _name(stage: Stage, index: int) -> str:
+    return f"s{stage.number}_{index % len(stage.operators)}"
 
 
 def _title(stage: Stage) -> str:

@@ -1,4 +1,4 @@
-"""Expressions as data.
+"""Expressions are trees of immutable nodes.
 
 The same classes serve before and after binding: before, `type` is None and names are what
 the user wrote; after, every node has its type and every `Column` names a column of the
@@ -27,6 +27,8 @@ LIFETIME_NAMES = ("vs", "ve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expr:
+    """An `Expr` is a node of an expression; `position` is where it stood in a script."""
+
     type: pa.DataType | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
 
@@ -37,14 +39,15 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Column(Expr):
-    """A column by name; `A.k` is one name, with the dot, once streams are joined."""
+    """A `Column` is a column by name; `A.k` is one name, with the dot, once streams are joined."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """A constant: None, bool, int, float, str, bytes, Decimal, or a tuple of these."""
+    """A `Literal` is a constant: None, bool, int, float, str, bytes, Decimal, or a tuple of
+    these."""
 
     value: object
 
@@ -55,7 +58,8 @@ class Literal(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expr):
-    """A built-in operator or function by its canonical name (`functions.py` lists them)."""
+    """A `Call` calls a built-in operator or function by its canonical name (see
+    `binding/functions.py`)."""
 
     function: str
     args: tuple[Expr, ...]
@@ -67,7 +71,8 @@ class Call(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """CAST (an error where the value does not fit) or TRY_CAST (NULL there) to `type`."""
+    """A `Cast` is CAST (an error where the value does not fit) or TRY_CAST (NULL there) to
+    `type`."""
 
     arg: Expr
     lenient: bool = False
@@ -79,7 +84,8 @@ class Cast(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Case(Expr):
-    """CASE WHEN condition THEN value … ELSE otherwise END; tried in order."""
+    """A `Case` is CASE WHEN condition THEN value … ELSE otherwise END; branches are tried in
+    order."""
 
     branches: tuple[tuple[Expr, Expr], ...]
     otherwise: Expr
@@ -91,7 +97,7 @@ class Case(Expr):
 
 @dataclass(frozen=True, slots=True)
 class UserCall(Expr):
-    """A call of the user's scalar function."""
+    """A `UserCall` calls the user's scalar function."""
 
     function: ScalarFunction
     args: tuple[Expr, ...]
@@ -103,7 +109,8 @@ class UserCall(Expr):
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall(Expr):
-    """An aggregate in a select list or HAVING; never inside a plan node, which has columns.
+    """An `AggregateCall` is an aggregate in a select list or HAVING; plan nodes have columns
+    instead.
 
     `function` is the canonical lower-case name or the user's aggregate's name; `params` are
     constants such as a quantile's p (kept as the decimal that was written).
@@ -121,14 +128,14 @@ class AggregateCall(Expr):
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The node and all below it, parents first."""
+    """Yield the node and all below it, parents first."""
     yield expr
     for child in expr.children:
         yield from walk(child)
 
 
 def depth_of(expr: Expr) -> int:
-    """How many nodes there are within each other.
+    """Return how many nodes are nested within each other.
 
     >>> depth_of(Call("neg", (Column("v"),)))
     2
@@ -140,12 +147,12 @@ def depth_of(expr: Expr) -> int:
 
 
 def columns_of(expr: Expr) -> frozenset[str]:
-    """Every column name that the expression reads, the lifetime's included."""
+    """Return every column name that the expression reads, the lifetime's included."""
     return frozenset(e.name for e in walk(expr) if isinstance(e, Column))
 
 
 def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
-    """The expression with each column changed; positions and types of the rest stay."""
+    """Return the expression with each column changed; positions and types of the rest stay."""
 
     def again(part: Expr) -> Expr:
         return map_columns(part, change)
@@ -166,22 +173,22 @@ def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
 
 
 def substituted(expr: Expr, columns: Mapping[str, Expr]) -> Expr:
-    """The expression with these columns spelled out; others, and the lifetime, stay."""
+    """Return the expression with these columns spelled out; others, and the lifetime, stay."""
     return map_columns(expr, lambda c: columns.get(c.name, c))
 
 
 def size_of(expr: Expr) -> int:
-    """How many nodes the expression has."""
+    """Return how many nodes the expression has."""
     return sum(1 for _ in walk(expr))
 
 
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
-    """The parts of an AND, or the predicate itself."""
+    """Return the parts of an AND, or the predicate itself."""
     if isinstance(predicate, Call) and predicate.function == "and":
         return tuple(part for arg in predicate.args for part in conjuncts(arg))
     return (predicate,)
 
 
 def all_of(parts: Sequence[Expr]) -> Expr:
-    """One predicate that holds where all of them do; tried in order."""
+    """Return one predicate that holds where all of them do; they are tried in order."""
     return parts[0] if len(parts) == 1 else Call("and", tuple(parts), type=BOOLEAN)

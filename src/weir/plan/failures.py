@@ -1,4 +1,4 @@
-"""What can fail at run time.
+"""These functions tell which expressions can fail at run time.
 
 A failure is part of a program's answer, so no rewrite may add one or take one away: an
 expression that can fail is evaluated on exactly the rows it was written for. `can_fail` is
@@ -27,7 +27,7 @@ _CHECKED = frozenset(("add", "sub", "mul", "neg", "abs", "round", "floor", "ceil
 
 
 def can_fail(expr: Expr) -> bool:
-    """Whether some value could make the expression fail.
+    """Tell whether some value could make the expression fail.
 
     >>> v = Column("v", type=BIGINT)
     >>> can_fail(Call("lt", (v, v), type=BOOLEAN)), can_fail(Call("add", (v, v), type=BIGINT))
@@ -37,7 +37,7 @@ def can_fail(expr: Expr) -> bool:
 
 
 def _fails_itself(expr: Expr) -> bool:
-    """Whether this very node can fail when its arguments do not."""
+    """Tell whether this very node can fail when its arguments do not."""
     match expr:
         case Column() | Literal() | Case():
             return False
@@ -86,8 +86,10 @@ def _cast_is_total(source: pa.DataType | None, target: pa.DataType | None) -> bo
 
 
 def sees_equals_alike(predicate: Expr) -> bool:
-    """Whether the predicate is the same for payloads that are equal: a group is known by one
-    of its rows, and −0.0 = 0.0 while 1 / −0.0 < 1 / 0.0."""
+    """Tell whether the predicate has one value for all payloads that are equal.
+
+    A group is represented by one of its rows, and −0.0 = 0.0 while 1 / −0.0 < 1 / 0.0.
+    """
     parts = list(walk(predicate))
     columns = [p for p in parts if isinstance(p, Column)]
     if not any(_has_doubles(c.type) for c in columns):

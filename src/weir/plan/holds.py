@@ -1,4 +1,4 @@
-"""How long operators can hold rows back.
+"""These functions compute how long operators can hold rows back.
 
 Results are final when they come out. An operator whose rows have an end that later input can
 change holds them, and the output CTI at their start, until that end is known. How long that can
@@ -20,13 +20,13 @@ from weir.plan.traversal import ordered_nodes
 
 
 def longest_holds(roots: Iterable[Node]) -> dict[Node, Span]:
-    """The longest hold of every operator below these."""
+    """Return the longest hold of every operator below these."""
     lives = longest_lifetimes(roots)
     return {node: node.longest_hold([lives[i] for i in node.inputs]) for node in lives}
 
 
 def longest_lifetimes(roots: Iterable[Node]) -> dict[Node, Span]:
-    """The longest lifetime of every operator's rows."""
+    """Return the longest lifetime of every operator's rows."""
     lives: dict[Node, Span] = {}
     for node in ordered_nodes(roots):
         lives[node] = node.longest_lifetime([lives[i] for i in node.inputs])

@@ -1,4 +1,4 @@
-"""How far back a stage's state reaches: what replay has to read again.
+"""The horizon of a stage is how far back its state reaches: what replay has to read again.
 
 A stage that has taken in everything before T can be rebuilt without a snapshot if nothing that
 comes out of it later depends on rows that start before T − `ticks`. Two numbers follow the rows
@@ -43,10 +43,12 @@ from weir.plan.stages import Branch, Stage, StagedPlan
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """`ticks` is None where the stage depends on all of history; `why` says by what.
+    """A `Horizon` says how far back a stage depends on its input.
 
-    `reaches` has, for each operator of the stage, the reach behind it. A stage without state has
-    a horizon of −1: it needs no row again, waiting ones included.
+    `ticks` is None where the stage depends on all of history; `why` says by what.
+
+    `reaches` has, for each operator of the stage, the reach behind it. A stage without state has a
+    horizon of −1: it needs no row again, waiting ones included.
     """
 
     ticks: int | None
@@ -64,12 +66,12 @@ class Horizon:
 
 
 def _shown(ticks: int) -> str:
-    """To the millisecond above, where that is less to read."""
+    """Write a duration, rounded up to the millisecond where that is shorter to read."""
     return duration_text(-(-ticks // 1000) * 1000 if ticks > 1000 else ticks)
 
 
 def horizons(plan: StagedPlan) -> tuple[Horizon, ...]:
-    """The horizon of each stage."""
+    """Compute the horizon of each stage."""
     operators = [o for s in plan.stages for o in s.operators if not isinstance(o, Branch)]
     lives = longest_lifetimes(operators)
     return tuple(_horizon(stage, lives) for stage in plan.stages)

@@ -1,7 +1,7 @@
-"""The files that a program's IMPORTs ran, which go wherever its functions go.
+"""The files that a program's IMPORTs ran go wherever its functions go.
 
-A function of an imported file is pickled by value, since another process has no such module. What
-its file did when it was run (a table that it filled in another module, a setting of `decimal`) does
+A function of an imported file is pickled by value, since another process has no such module. The
+effects of running its file (a table that it filled in another module, a setting of `decimal`) do
 not travel with it. So every process that gets one of a program's functions runs all the program's
 files first, in their order and once: the answer is the same in the process that parsed the program,
 in Spark's workers and in hosts.
@@ -29,7 +29,8 @@ _ran: set[ImportedFile] = set()
 
 
 class ImportedFiles:
-    """Those of one program, in order; it grows while the program is parsed."""
+    """`ImportedFiles` are those of one program, in order; the list grows while the program is
+    parsed."""
 
     def __init__(self) -> None:
         self._files: list[ImportedFile] = []
@@ -44,7 +45,8 @@ class ImportedFiles:
 
 
 def _arrived(*files: ImportedFile) -> ImportedFiles:
-    """In another process; here what was run is not run again."""
+    """Run the files in a process that has unpickled them; files that ran here before are not run
+    again."""
     made = ImportedFiles()
     for path, source in files:
         made._files.append((path, source))

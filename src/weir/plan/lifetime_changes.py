@@ -1,5 +1,7 @@
-"""What `AlterLifetime` does to the lifetimes of rows; all times are in ticks. The exact rules are
-in docs/reference/semantics.md."""
+"""`AlterLifetime` changes the lifetimes of rows in one of these ways; all times are in ticks.
+
+The exact rules are in docs/reference/semantics.md.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,15 @@ from weir.plan.expressions import Expr
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """`[vs, vs + ticks)`."""
+    """The lifetime becomes `[vs, vs + ticks)`."""
 
     ticks: int
 
 
 @dataclass(frozen=True, slots=True)
 class SetLifetime:
-    """`[vs + shift, end)`; a NULL end is open. `end` reads the lifetime before the change."""
+    """The lifetime becomes `[vs + shift, end)`; a NULL end is open. `end` reads the old
+    lifetime."""
 
     shift: int
     end: Expr
@@ -26,33 +29,33 @@ class SetLifetime:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """`[vs + ticks, ve + ticks)`."""
+    """The lifetime becomes `[vs + ticks, ve + ticks)`."""
 
     ticks: int
 
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """`[vs, ve + ticks)`."""
+    """The lifetime becomes `[vs, ve + ticks)`."""
 
     ticks: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClipDuration:
-    """`[vs, min(ve, vs + ticks))`."""
+    """The lifetime becomes `[vs, min(ve, vs + ticks))`."""
 
     ticks: int
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """`[vs, vs + 1)`."""
+    """The lifetime becomes `[vs, vs + 1)`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointAtEnd:
-    """`[ve, ve + 1)`; open events give nothing."""
+    """The lifetime becomes `[ve, ve + 1)`; open events are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,8 @@ class Quantize:
 
 @dataclass(frozen=True, slots=True)
 class HopLifetime:
-    """From the next point of the grid on, for as long as windows of this size see the event."""
+    """The event lives from the next point of the grid on, as long as windows of this size see
+    it."""
 
     size: int
     hop: int

@@ -1,8 +1,8 @@
-"""How large a plan may be. What is larger is refused when it is made, with what to do instead:
-further on, Python's stack or the machine's memory would end first, without a word.
+"""Plans may only be so large; a larger one is refused when it is made, with what to do instead.
 
 Plans and expressions are walked, compared and pickled by functions that call themselves, a few
-times for each operator in a row, and Python allows a thousand calls.
+times for each operator in a row, and Python allows a thousand calls. Without these limits, Python's
+stack or the machine's memory would end later, without a helpful message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_PARTS = 200
 
 
 def sized(node: Node, position: Position | None = None) -> Node:
-    """The node, if the plan below it is not too large; else PlanError."""
+    """Return the node if the plan below it is not too large; else raise PlanError."""
     operators, branches = _size(node)
     if operators > MOST_OPERATORS:
         raise PlanError(
@@ -47,7 +47,8 @@ def check_vertices(count: int, what: str, position: Position | None = None) -> N
 
 
 def _size(node: Node) -> tuple[int, int]:
-    """How many operators in a row end with this one, and how many branches it reads as one."""
+    """Return how many operators in a row end with this one, and how many branches it reads as
+    one."""
     return computed(node, "_size", _size_above_inputs)
 
 

@@ -1,7 +1,7 @@
-"""Which rows carry their origin (architecture: where a row came from), and how much of it.
+"""These functions say which rows carry their origin (where a row came from), and how much of it.
 
-Origins are carried from a source as far as an operator that sees the order of rows may ask for
-them: through operators that treat each row alone and through UNION ALL.
+Rows carry origins from a source up to an operator that sees the order of rows: through operators
+that treat each row alone and through UNION ALL.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from weir.plan.traversal import ordered_nodes
 
 
 def origin_depths(program: Program) -> dict[Node, int]:
-    """How many origin columns each node's rows carry: 0 where nobody asks or there are none."""
+    """Return how many origin columns each node's rows carry: 0 where nobody asks or there are
+    none."""
     nodes = ordered_nodes(o.node for o in program.outputs)
     asked = _nodes_asked_for_origins(nodes)
     depths: dict[Node, int] = {}
@@ -25,8 +26,11 @@ def origin_depths(program: Program) -> dict[Node, int]:
 
 
 def unique_origins(nodes: Sequence[Node]) -> Mapping[Node, bool]:
-    """Whether no two rows of a node have the same origin, so that order never asks for more; the
-    nodes come with inputs before their readers."""
+    """Tell whether no two rows of a node have the same origin, so that order never needs more than
+    it.
+
+    The nodes come with inputs before their readers.
+    """
     depths: dict[Node, int] = {}
     unique: dict[Node, bool] = {}
     for node in nodes:

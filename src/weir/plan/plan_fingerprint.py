@@ -1,13 +1,15 @@
-"""The fingerprint of a staged plan: whether two programs compute the same, however they are shown.
+"""The fingerprint of a staged plan tells whether two programs compute the same, however they are
+shown.
 
 Rules
-1. Of a stage its vertices, its split, what it reads and its operators count, with all that they
-   compute; of an output its name, kind and path, and the stages that write it. Names of streams
-   count only where columns are called after them; how `explain` words any of it does not.
+1. The fingerprint of a stage covers its vertices, its split, what it reads and its operators, with
+   all that they compute; that of an output covers its name, kind and path, and the stages that
+   write it. Names of streams count only where columns are called after them; the wording of
+   `explain` does not count.
 2. How a stage recovers does not count: a job may go on under another strategy.
-3. Of the user's functions names and types count. Their code has fingerprints of its own
+3. Of the user's functions, names and types count. Their code has fingerprints of its own
    (`code_fingerprint.py`).
-4. A part is encoded by the names of classes and fields and by values, so it has the same hash in
+4. A part is encoded by the names of classes and fields and by values, so its hash is the same in
    every process. FORMAT is raised when an unchanged plan would be encoded in another way: plans of
    different formats cannot be compared.
 5. The words of a part are for people who ask what has changed. They are never compared.
@@ -40,7 +42,8 @@ _MOST_WORDS = 300
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
-    """One stage, operator or output: where in the plan it is, what it is in words, its hash."""
+    """A `PlanPart` is one stage, operator or output: where it is in the plan, its words, its
+    hash."""
 
     where: str
     words: str
@@ -49,7 +52,7 @@ class PlanPart:
 
 @dataclass(frozen=True, slots=True)
 class PlanFingerprint:
-    """All parts of a plan, in order."""
+    """A `PlanFingerprint` has all parts of a plan, in order."""
 
     parts: tuple[PlanPart, ...] = ()
     format: int = FORMAT
@@ -61,7 +64,7 @@ def plan_fingerprint(plan: StagedPlan) -> PlanFingerprint:
 
 
 def plan_difference(before: PlanFingerprint, now: PlanFingerprint) -> str:
-    """Say what the first difference between two plans of one format is; empty: there is none.
+    """Say what the first difference between two plans of one format is; empty when there is none.
 
     >>> old, new = PlanPart("stage 0", "1 vertex", "a"), PlanPart("stage 0", "2 vertices", "b")
     >>> plan_difference(PlanFingerprint((old,)), PlanFingerprint((new,)))
@@ -103,7 +106,7 @@ def _parts(plan: StagedPlan) -> Iterator[PlanPart]:
 
 
 def _only_recovers(operator: Node | Branch) -> bool:
-    """Rule 2: it says how its stage recovers, and does nothing."""
+    """Tell whether a node only says how its stage recovers (rule 2)."""
     return isinstance(operator, Recovery)
 
 
@@ -136,7 +139,7 @@ def _hash(value: object) -> str:
 
 
 def _encoded(value: object) -> str:
-    """A value as a text that is the same in every process, and of no other value."""
+    """Write a value as a text that is the same in every process, and of no other value."""
     if isinstance(value, str):
         return ascii(value)  # which characters `repr` shows depends on Python's version
     if isinstance(value, pa.DataType):
@@ -150,12 +153,12 @@ def _encoded(value: object) -> str:
 
 
 def _is_weirs(value: object) -> bool:
-    """Whether it is a part of a plan, and no constant of the user's."""
+    """Tell whether it is a part of a plan, and no constant of the user's."""
     return type(value).__module__.startswith("weir.")
 
 
 def _counting(value: DataclassInstance) -> list[str]:
-    """The fields of one of Weir's values that count."""
+    """Return those fields of one of Weir's values that count."""
     without = _CODE if isinstance(value, UserFunction) else ()
     return [
         f.name
@@ -165,5 +168,5 @@ def _counting(value: DataclassInstance) -> list[str]:
 
 
 def _holds_operators(value: object) -> bool:
-    """Whether these are the inputs of an operator, which are parts of their own."""
+    """Tell whether these are the inputs of an operator, which are parts of their own."""
     return isinstance(value[0] if isinstance(value, tuple) and value else value, Node)

@@ -1,4 +1,4 @@
-"""A checked program: its inputs, its named streams and its outputs."""
+"""A checked program has inputs, named streams and outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weir.plan.operators import Node, Source
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """OUTPUT … TO: the rows of a stream, or a source's late or bad rows."""
+    """An `Output` is OUTPUT … TO: the rows of a stream, or a source's late or bad rows."""
 
     name: str
     node: Node
@@ -20,7 +20,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """A program's text and what else it was parsed with; `directory` is where IMPORT looks."""
+    """A `ProgramText` is what a program was parsed from; `directory` is where IMPORT looks."""
 
     source: str
     params: tuple[tuple[str, str], ...]
@@ -30,18 +30,19 @@ class ProgramText:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A checked program: named streams in order of definition, outputs, settings."""
+    """A `Program` is checked: it has its named streams in order of definition, outputs and
+    settings."""
 
     sources: tuple[Source, ...]
     streams: tuple[tuple[str, Node], ...]
     outputs: tuple[Output, ...]
     settings: tuple[tuple[str, object], ...] = ()
     code: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
-    """What IMPORT ran, file by file and module by module, with fingerprints."""
+    """The files and modules that IMPORT ran, each with its fingerprint."""
     text: ProgramText | None = field(default=None, compare=False, repr=False)
-    """What it was parsed from, if it was."""
+    """The text that it was parsed from, if it was."""
 
 
 def row_outputs(program: Program) -> list[Node]:
-    """The streams whose rows are asked for (a source's late and bad rows are no stream)."""
+    """Return the streams whose rows are written (a source's late and bad rows are no stream)."""
     return [o.node for o in program.outputs if o.kind == "rows"]

@@ -1,5 +1,7 @@
-"""Expressions as a script writes them, with the casts that the binder put in: for `explain` and for
-messages."""
+"""Expressions are written as a script writes them, for `explain` and for messages.
+
+The casts that the binder put in are shown.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ _CHAINED = ("or", "and", "concat")
 
 
 def render(expr: Expr) -> str:
-    """The expression as a script writes it.
+    """Write the expression as a script writes it.
 
     >>> from weir.events.types import BIGINT
     >>> v = Column("v", type=BIGINT)
@@ -45,12 +47,12 @@ def render(expr: Expr) -> str:
 
 
 def render_part(expr: Expr) -> str:
-    """The expression as a part of an AND."""
+    """Write the expression as a part of an AND."""
     return _inside(expr, _AND)
 
 
 def _render(expr: Expr) -> tuple[str, int]:
-    """The text, and how tightly it binds."""
+    """Return the text, and how tightly it binds."""
     match expr:
         case Column():
             return expr.name, _WHOLE
@@ -109,7 +111,7 @@ def _listed(exprs: Sequence[Expr]) -> str:
 
 
 def render_value(value: object) -> str:
-    """A constant as a script writes it."""
+    """Write a constant as a script writes it."""
     match value:
         case None:
             return "NULL"

@@ -1,7 +1,8 @@
-"""What makes something else of a stream: packages above the plan, which the plan does not know.
+"""The methods of `Stream` find runners here, which live in packages above the plan.
 
-Whoever knows both provides a function here, and the methods of `Stream` ask for it by its name.
-`weir/__init__.py` does so, which Python imports before any module of Weir.
+The plan does not know those packages. A module that knows both provides a function here, and
+`Stream` asks for it by its name. `weir/__init__.py` does so, which Python imports before any other
+module of Weir.
 """
 
 from __future__ import annotations
@@ -19,5 +20,5 @@ def provide(name: str, runner: Runner) -> None:
 
 
 def provided(name: str) -> Runner:
-    """The runner of this name; it takes the stream first."""
+    """Return the runner of this name; its first argument is the stream."""
     return _provided[name]

@@ -1,4 +1,4 @@
-"""The columns of a node's rows."""
+"""A schema has the columns of a node's rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Payload columns in order, and the type of the time columns (BIGINT or TIMESTAMP)."""
+    """A `Schema` has the payload columns in order, and the type of the time columns (BIGINT or
+    TIMESTAMP)."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     time: pa.DataType
@@ -33,6 +34,8 @@ class Schema:
 
 
 def common_time(schemas: Sequence[Schema]) -> pa.DataType:
-    """The type of the time where rows of several inputs come together: TIMESTAMP only when every
-    input's is, for a plain tick count has no calendar."""
+    """Return the type of the time where rows of several inputs come together.
+
+    It is TIMESTAMP only if every input's is, since a plain tick count has no calendar.
+    """
     return schemas[0].time if all(s.time == schemas[0].time for s in schemas) else pa.int64()

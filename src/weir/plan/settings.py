@@ -1,9 +1,9 @@
-"""The settings of a program: what SET can say, what it means, and what is nonsense.
+"""The settings of a program are what SET can say; their values are read and checked here.
 
 Rules
-1. None of them changes an answer. The local and the offline runner take note of none.
-2. What is said on the command line or in Python counts before what the program says.
-3. A value is checked where it is said: what is read later is right.
+1. No setting changes an answer. The local and the offline runner ignore all of them.
+2. A setting on the command line or in Python overrides that of the program.
+3. A value is checked where it is set, so code that reads it later need not check it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weir.plan.strategy import parse_strategy
 
 
 def parse_step_limit(text: str) -> float:
-    """The seconds of a SET step_limit.
+    """Return the seconds of a SET step_limit.
 
     >>> parse_step_limit("30s")
     30.0
@@ -35,7 +35,7 @@ def parse_step_limit(text: str) -> float:
 
 
 def parse_interval(text: str) -> float:
-    """The seconds between two flushes or commits.
+    """Return the seconds between two flushes or commits.
 
     >>> parse_interval("200ms")
     0.2
@@ -49,7 +49,7 @@ def parse_interval(text: str) -> float:
 
 
 def parse_buffer(text: str, *, most: int) -> int:
-    """The bytes of a buffer or a segment.
+    """Return the bytes of a buffer or a segment.
 
     >>> parse_buffer("8MB", most=1 << 30)
     8388608
@@ -64,7 +64,7 @@ def parse_buffer(text: str, *, most: int) -> int:
 
 
 def parse_flag(text: str) -> bool:
-    """TRUE or FALSE, as a script writes them.
+    """Read TRUE or FALSE, as a script writes them.
 
     >>> parse_flag("true")
     True
@@ -79,7 +79,8 @@ SMALLEST = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class SettingKind:
-    """The type of a setting's value in a script, and what reads its text."""
+    """A `SettingKind` has the type of a setting's value in a script, and the function that reads
+    its text."""
 
     type: pa.DataType
     read: Callable[[str], object]
@@ -104,7 +105,7 @@ SETTINGS: Mapping[str, SettingKind] = {
 
 
 def with_settings(program: Program, given: Mapping[str, str]) -> Program:
-    """The program with these settings, whatever it says itself."""
+    """Return the program with these settings instead of its own."""
     said = dict(program.settings)
     for name, text in given.items():
         if name not in SETTINGS:
@@ -116,6 +117,6 @@ def with_settings(program: Program, given: Mapping[str, str]) -> Program:
 
 
 def step_limit(program: Program) -> float | None:
-    """How many seconds a step of a live run may take; None: as long as it takes."""
+    """Return how many seconds a step of a live run may take; None means that there is no limit."""
     said = dict(program.settings).get("step_limit")
     return None if said is None else parse_step_limit(str(said))

@@ -1,4 +1,4 @@
-"""Sizes as people write them, in bytes; the units are powers of 1024."""
+"""Sizes are read and written as people write them, in bytes; the units are powers of 1024."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIZE = re.compile(r"([0-9]{1,15}) ?([A-Za-z]*)", re.ASCII)
 
 
 def parse_size(value: str | int) -> int:
-    """The bytes of `64KB`, `16MB`, `1GB`, or of a plain number.
+    """Return the bytes of `64KB`, `16MB`, `1GB`, or of a plain number.
 
     >>> parse_size("64KB"), parse_size("16 mb"), parse_size(7)
     (65536, 16777216, 7)
@@ -27,7 +27,7 @@ def parse_size(value: str | int) -> int:
 
 
 def size_text(size: int) -> str:
-    """A size as `parse_size` reads it, in the largest unit that fits.
+    """Write a size as `parse_size` reads it, in the largest unit that fits.
 
     >>> size_text(16 << 20), size_text(1000)
     ('16MB', '1000B')

@@ -1,4 +1,4 @@
-"""STREAM from Python: a declared input with its columns and options checked."""
+"""A source that Python declares is checked here: its columns and options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def declare_source(
     options: SourceOptions,
     index: int,
 ) -> Source:
-    """A source whose options fit its columns; PlanError where they do not."""
+    """Make a source whose options fit its columns; raise PlanError where they do not."""
     declared = {n: parse_type(t) if isinstance(t, str) else t for n, t in columns.items()}
     for column in declared:
         if column not in ("vs", "ve"):

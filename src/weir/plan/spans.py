@@ -1,4 +1,4 @@
-"""Upper bounds of times: how long rows live, and how long operators hold them back."""
+"""A span bounds a time from above: how long rows live, or how long operators hold them back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from weir.plan.durations import duration_text
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """An upper bound of a time: some ticks, what the data says, or none at all."""
+    """A `Span` is an upper bound of a time: some ticks, the longest lifetime in the data, or
+    none at all."""
 
     rank: int
     ticks: int = 0

@@ -1,4 +1,4 @@
-"""The plan cut into stages: what runs in one vertex, and how rows travel between vertices.
+"""A plan is cut into stages: what runs in one vertex, and how rows travel between vertices.
 
 A stage is a chain of operators between two exchanges; each of its vertices runs the whole chain
 over its share of the rows. The cut depends on the program alone; `parallelism` only sets how
@@ -34,7 +34,7 @@ Channel = Literal["forward", "hash", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Rows of a union's branch: its number goes into origins of this depth."""
+    """A `Branch` marks rows of a union's branch: its number goes into origins of this depth."""
 
     input: Node
     depth: int
@@ -43,8 +43,11 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How a stage reads another: `forward` (vertex i from vertex i), `hash` of these columns,
-    `all` (the only vertex from every vertex)."""
+    """A `Link` says how a stage reads another.
+
+    `forward`: vertex i reads from vertex i; `hash`: by the hash of these columns; `all`: the only
+    vertex reads from every vertex.
+    """
 
     stage: int
     channel: Channel
@@ -53,15 +56,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One input of a stage's first operator."""
+    """A `Port` is one input of a stage's first operator."""
 
     links: tuple[Link, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`operators` in order; the first reads the ports (a source stage has none). `vertices` is
-    None for a source stage: one for each partition of its data."""
+    """A `Stage` has `operators` in order; the first reads the ports (a source stage has none).
+
+    `vertices` is None for a source stage: it has one for each partition of its data.
+    """
 
     number: int
     ports: tuple[Port, ...]
@@ -74,8 +79,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How a stage writes its rows at one outlet: split by the hash of `keys` into so many parts,
-    or, without keys, all of them to one stream."""
+    """A `Split` says how a stage writes its rows at one outlet.
+
+    They are split by the hash of `keys` into so many parts, or, without keys, all go to one stream.
+    """
 
     keys: tuple[str, ...] | None = None
     parts: int = 1
@@ -83,7 +90,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """An output and the stages that write it."""
+    """A `Sink` is an output and the stages that write it."""
 
     output: Output
     stages: tuple[int, ...]
@@ -91,12 +98,15 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class StagedPlan:
+    """A `StagedPlan` has the stages of a program, its outputs, and the origin depth of every
+    node."""
+
     stages: tuple[Stage, ...]
     sinks: tuple[Sink, ...]
     origins: dict[Node, int]
 
     def vertex_counts(self, partitions: Callable[[Source], int]) -> tuple[int, ...]:
-        """The vertices of each stage; `partitions` says how many a source has."""
+        """Return the number of vertices of each stage; `partitions` says how many a source has."""
         counts: list[int] = []
         for stage in self.stages:
             if stage.vertices is not None:
@@ -110,7 +120,7 @@ class StagedPlan:
         return tuple(counts)
 
     def stages_of(self, sink: Sink) -> tuple[int, ...]:
-        """The stages that write an output; late and bad rows come from their source's."""
+        """Return the stages that write an output; late and bad rows come from their source's."""
         if sink.output.kind == "rows":
             return sink.stages
         return tuple(
@@ -118,8 +128,10 @@ class StagedPlan:
         )
 
     def outlets(self) -> tuple[tuple[Split, ...], ...]:
-        """The outlets of each stage, in the order of their numbers: one for each way in which
-        others read its rows, however many do."""
+        """Return the outlets of each stage, in the order of their numbers.
+
+        There is one for each way in which others read its rows, however many read them that way.
+        """
         found: list[dict[Split, None]] = [{} for _ in self.stages]
         for stage in self.stages:
             for _, link in links_of(stage):
@@ -132,8 +144,11 @@ class StagedPlan:
 
 @dataclass(slots=True)
 class _Draft:
-    """A stage in the making. `split_by`: the columns its rows are split by now (None: they are
-    not, `()` with one vertex: all in one place)."""
+    """A `_Draft` is a stage in the making.
+
+    `split_by` are the columns that its rows are split by now; None: they are not split by columns;
+    `()` with one vertex: all are in one vertex.
+    """
 
     number: int
     ports: tuple[Port, ...]
@@ -162,50 +177,55 @@ def cut_stages(program: Program, parallelism: int = 1) -> StagedPlan:
 
 
 class _Cutter:
+    """The `_Cutter` walks a program from its inputs up and collects the stages."""
+
     def __init__(self, program: Program, parallelism: int) -> None:
         self._program = program
         self._parallelism = parallelism
         self._drafts: list[_Draft] = []
-        self._placed: dict[Node, list[_Draft]] = {}
+        self._drafted: dict[Node, list[_Draft]] = {}
         self._origins = origin_depths(program)
         self._readers = reader_counts(program, ordered_nodes(row_outputs(program)))
 
     def cut(self) -> StagedPlan:
         sinks = []
         for output in self._program.outputs:
-            drafts = self._place(output.node)  # late and bad rows come with their source's stage
+            drafts = self._drafts_of(
+                output.node
+            )  # late and bad rows come with their source's stage
             numbers = tuple(d.number for d in drafts) if output.kind == "rows" else ()
             sinks.append(Sink(output, numbers))
         return StagedPlan(tuple(d.freeze() for d in self._drafts), tuple(sinks), self._origins)
 
-    def _place(self, node: Node) -> list[_Draft]:
-        """The stages whose rows are the node's rows."""
-        if node not in self._placed:
+    def _drafts_of(self, node: Node) -> list[_Draft]:
+        """Return the stages whose rows are the node's rows."""
+        if node not in self._drafted:
             # Deep plans would exceed Python's recursion: inputs first.
             for below in ordered_nodes([node]):
-                if below not in self._placed:
-                    self._placed[below] = self._place_one(below)
-        return self._placed[node]
+                if below not in self._drafted:
+                    self._drafted[below] = self._drafts_of_one(below)
+        return self._drafted[node]
 
-    def _place_one(self, node: Node) -> list[_Draft]:
+    def _drafts_of_one(self, node: Node) -> list[_Draft]:
         if isinstance(node, Source):
             return [self._begin((), None, None, node)]
         if isinstance(node, Union):
-            return self._place_union(node)
+            return self._drafts_of_union(node)
         if node.meeting() is Meet.NEVER:
-            return [self._extended(d, node) for d in self._placed[node.inputs[0]]]
-        return [self._place_stateful(node)]
+            return [self._extended(d, node) for d in self._drafted[node.inputs[0]]]
+        return [self._draft_of_stateful(node)]
 
-    def _place_union(self, node: Union) -> list[_Draft]:
+    def _drafts_of_union(self, node: Union) -> list[_Draft]:
         depth = max(self._origins[i] for i in node.branches)
         drafts = []
         for number, below in enumerate(node.branches):
-            for draft in self._placed[below]:
+            for draft in self._drafted[below]:
                 drafts.append(self._extended(draft, Branch(below, depth, number)))
         return drafts
 
     def _extended(self, draft: _Draft, step: Node | Branch) -> _Draft:
-        """The stage with one more operator; a new one behind it if others read its rows."""
+        """Return the stage with one more operator, or a new stage behind it if others read its
+        rows."""
         below = step.input if isinstance(step, Branch) else step.inputs[0]
         if self._readers[below] > 1:
             port = Port((Link(draft.number, "forward"),))
@@ -216,9 +236,9 @@ class _Cutter:
             draft.split_by = _carried(draft.split_by, step)
         return draft
 
-    def _place_stateful(self, node: Node) -> _Draft:
+    def _draft_of_stateful(self, node: Node) -> _Draft:
         meeting, below = node.meeting(), node.inputs
-        feeding = [self._placed[i] for i in below]
+        feeding = [self._drafted[i] for i in below]
         hint = _partition_hint(below[0])
         if len(below) == 1 and len(feeding[0]) == 1 and self._readers[below[0]] == 1:
             draft = feeding[0][0]
@@ -232,8 +252,8 @@ class _Cutter:
         split = list(meeting)
         count, uid = self._parallelism, None
         if hint is not None and set(hint.keys) <= set(meeting[0]):
-            places = [meeting[0].index(k) for k in hint.keys]
-            split = [tuple(k[p] for p in places) for k in meeting]
+            indices = [meeting[0].index(k) for k in hint.keys]
+            split = [tuple(k[p] for p in indices) for k in meeting]
             count, uid = hint.count, hint.uid
         ports = tuple(
             Port(tuple(Link(d.number, "hash", split[i]) for d in ds))
@@ -243,8 +263,10 @@ class _Cutter:
 
     @staticmethod
     def _suits(draft: _Draft, meeting: Meeting) -> bool:
-        """Whether rows that may meet are in one vertex already. It must not look at how many
-        vertices there are: the cut depends on the program alone."""
+        """Tell whether rows that may meet are in one vertex already.
+
+        It must not look at how many vertices there are: the cut depends on the program alone.
+        """
         if draft.split_by is None:
             return False
         if isinstance(meeting, Meet):
@@ -269,14 +291,16 @@ class _Cutter:
 
 
 def _split_of_result(node: Node, split: list[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """The columns that a stateful operator's rows are split by, if one of its inputs' split
-    columns are still in them."""
+    """Return the columns that a stateful operator's rows are split by.
+
+    These are the split columns of one of its inputs, if they are still in its rows.
+    """
     carried = (_carried(columns, node, port) for port, columns in enumerate(split))
     return next((columns for columns in carried if columns is not None), None)
 
 
 def split_of(link: Link, reader: Stage) -> Split:
-    """How the rows of a stage are split that `reader` reads by this link."""
+    """Return how the rows of a stage are split that `reader` reads by this link."""
     if link.channel != "hash":
         return Split()
     assert reader.vertices is not None
@@ -284,25 +308,28 @@ def split_of(link: Link, reader: Stage) -> Split:
 
 
 def links_of(stage: Stage) -> list[tuple[int, Link]]:
-    """The links of a stage with their ports."""
+    """Return the links of a stage with their ports."""
     return [(number, link) for number, port in enumerate(stage.ports) for link in port.links]
 
 
 def stage_schema(stage: Stage) -> Schema:
-    """The columns of a stage's rows."""
+    """Return the columns of a stage's rows."""
     last = stage.operators[-1]
     return schema(last.input if isinstance(last, Branch) else last)
 
 
 def _carried(split_by: tuple[str, ...], node: Node, port: int = 0) -> tuple[str, ...] | None:
-    """What the split columns of an input are called above the operator; None when one is lost."""
+    """Return what the split columns of an input are called above the operator; None when one is
+    lost."""
     names = {below: name for name, below in node.passed_columns(port).items()}
     return tuple(names[k] for k in split_by) if all(k in names for k in split_by) else None
 
 
 def _partition_hint(node: Node) -> Partition | None:
-    """The PARTITION BY below, through operators that run wherever rows are, with its columns as
-    they are called here; None when one of them is gone."""
+    """Return the PARTITION BY below, with its columns as they are called here.
+
+    It looks through operators that run wherever rows are; None when one of the columns is gone.
+    """
     above: list[Node] = []
     while not isinstance(node, Partition):
         if len(node.inputs) != 1 or node.meeting() is not Meet.NEVER:

@@ -1,4 +1,4 @@
-"""Which strategy recovers the vertices of a stage (StreamScope §4.4), and who chooses it.
+"""A strategy says how the vertices of a stage recover (StreamScope §4.4); it is chosen here.
 
 checkpoint(every)   its snapshot goes to the store every so many seconds
 replay              no state is kept, only positions: the state is rebuilt from input
@@ -7,12 +7,12 @@ replicate(k)        k instances run at once; one of them takes checkpoints
 Here a strategy is a name with numbers; what it does is in `reliable/strategies.py`.
 
 Rules
-1. What the user says for a stage counts (`Stream.with_strategy`), else what the program says
-   (SET strategy), else the planner chooses: replay where nothing is kept, or where the horizon
-   is shorter than the time between two checkpoints; checkpoint elsewhere.
+1. What the user says for a stage counts (`Stream.with_strategy`), else what the program says (SET
+   strategy). Else the planner chooses: replay where nothing is kept, or where the horizon is
+   shorter than the time between two checkpoints; checkpoint elsewhere.
 2. Replay of a stage that depends on all of history is refused.
-3. A source keeps where it stands in its partition, which is little and cannot be rebuilt: it
-   takes checkpoints, in one instance, whatever is said.
+3. A source keeps its position in its partition, which is little and cannot be rebuilt: it takes
+   checkpoints, in one instance, whatever the user or the program says.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DEFAULT_EVERY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class NamedStrategy:
-    """A strategy as a program names it; `every` is in seconds."""
+    """A `NamedStrategy` is a strategy as a program names it; `every` is in seconds."""
 
     name: Literal["checkpoint", "replay", "replicate"] = "checkpoint"
     every: float = DEFAULT_EVERY
@@ -43,7 +43,7 @@ class NamedStrategy:
 
     @property
     def needs_horizon(self) -> bool:
-        """Whether it suits only stages that look back over a bounded time."""
+        """Tell whether it suits only stages that look back over a bounded time."""
         return self.name == "replay"
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ def parse_strategy(text: str) -> NamedStrategy:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The strategy of a stage, and why it has that one."""
+    """A `Choice` is the strategy of a stage, and why it has that one."""
 
     strategy: NamedStrategy
     why: str
@@ -90,13 +90,13 @@ class Choice:
 
 
 def default_strategy(program: Program) -> NamedStrategy | None:
-    """What the program says for all its stages; None when it says nothing."""
+    """Return what the program says for all its stages; None when it says nothing."""
     said = dict(program.settings).get("strategy")
     return None if said is None else parse_strategy(str(said))
 
 
 def choose_strategies(plan: StagedPlan, default: NamedStrategy | None = None) -> tuple[Choice, ...]:
-    """The choice for each stage, by the module's rules."""
+    """Choose the strategy of each stage, by the rules at the head of this module."""
     found = horizons(plan)
     return tuple(_choose(stage, found[stage.number], default) for stage in plan.stages)
 
@@ -134,7 +134,7 @@ def _planned(stage: Stage, horizon: Horizon) -> Choice:
 
 
 def _said_of(stage: Stage) -> NamedStrategy | None:
-    """What `with_strategy` says of one of the stage's operators."""
+    """Return what `with_strategy` says of one of the stage's operators."""
     said = [o.strategy for o in stage.operators if isinstance(o, Recovery)]
     if len(set(said)) > 1:
         raise PlanError(f"stage {stage.number} has two strategies: {', '.join(said)}")

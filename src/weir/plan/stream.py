@@ -1,4 +1,4 @@
-"""The fluent API: streams as Python objects.
+"""The fluent API has streams as Python objects.
 
 Every method writes the query that a script would, and gives it to the same builder: so
 `a.where(col("v") > 0).group_by("k").window(hopping("5s", "5s")).agg(n=count())` and the script
@@ -75,7 +75,8 @@ def stream(
     max_record: str | int = MAX_RECORD,
     index: int = 0,
 ) -> Stream:
-    """A declared input, as STREAM in a script; `index` is its place among a program's inputs.
+    """Declare an input, as STREAM in a script; `index` is its number among a program's inputs, from
+    0.
 
     >>> a = stream("A", {"At": "TIMESTAMP", "k": "STRING"}, "a.jsonl", vs="At", delay="10s")
     >>> a.columns
@@ -96,13 +97,14 @@ def stream(
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A SELECT without its list: joins, WHERE, GROUP BY, HAVING and a window so far."""
+    """A `Selection` is a SELECT without its list: joins, WHERE, GROUP BY, HAVING and a window so
+    far."""
 
     draft: Draft
     keys: tuple[Term, ...] = ()
 
     def join(self, other: Stream, on: Term | None = None, kind: JoinName = "inner") -> Selection:
-        """Another join; both sides' columns are then `A.k`, by the streams' names."""
+        """Add another join; both sides' columns are then `A.k`, by the streams' names."""
         if other.name is None:
             raise PlanError("a stream in a join needs a name", hint='as_("…")')
         condition = None if on is None else on.expr
@@ -125,14 +127,14 @@ class Selection:
         return replace(self, draft=self.draft.changed(changed, [condition]))
 
     def select(self, *items: Named, **named: Named) -> Stream:
-        """The rows; strings are columns' names, `*` all of them, keywords give names."""
+        """Select rows; strings are columns' names, `*` is all of them, keywords give names."""
         terms = [term(t) for t in (*items, *named.values())]
         changed = replace(self.draft.select, items=select_items(items, named))
         done = self.draft.changed(changed, terms)
         return Stream(done.planned(), draft=done)
 
     def agg(self, *aggregates: Term, **named: Term) -> Stream:
-        """The group keys, then these aggregates."""
+        """Select the group keys, then these aggregates."""
         return self.select(*self.keys, *aggregates, **named)
 
     def _with(self, **changes: object) -> Selection:
@@ -142,7 +144,8 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A plan and the name its rows have in joins. Streams of equal plans are equal."""
+    """A `Stream` is a plan and the name its rows have in joins. Streams of equal plans are
+    equal."""
 
     node: Node
     name: str | None = field(default=None, compare=False)
@@ -157,7 +160,7 @@ class Stream:
         return self.schema.names
 
     def as_(self, name: str) -> Stream:
-        """The stream under the name that its columns get in a join."""
+        """Return the stream under the name that its columns get in a join."""
         return replace(self, name=name)
 
     # --- payload -------------------------------------------------------------------------
@@ -169,7 +172,7 @@ class Stream:
         return self._keeping(self._selection().where(condition).select("*").node)
 
     def explode(self, column: str) -> Stream:
-        """One row for each element of the column's list, in its place."""
+        """Make one row for each element of the column's list; the element replaces the list."""
         items = [explode(n).as_(n) if n == column else n for n in self.columns]
         if column not in self.columns:
             items.append(explode(column).as_(column))
@@ -192,11 +195,12 @@ class Stream:
         return self._selection().window(window)
 
     def agg(self, *aggregates: Term, **named: Term) -> Stream:
-        """Aggregates of the whole stream at every instant."""
+        """Compute aggregates of the whole stream at every instant."""
         return self._selection().agg(*aggregates, **named)
 
     def top(self, k: int, by: Named | Sequence[Named] = (), *, ties: bool = False) -> Stream:
-        """ORDER BY … LIMIT k, of each window right after a hopping one, else of each instant."""
+        """Keep the first k rows of an order, of each window right after a hopping one, else of
+        each instant."""
         given = [by] if isinstance(by, str | Term) else by
         before = self.draft or draft(self.node, self.name)
         return Stream(before.ranked(k, [term(t) for t in given], ties).planned())
@@ -205,13 +209,16 @@ class Stream:
         return Stream(union([self.node, *(o.node for o in others)]))
 
     def partition_by(self, *keys: str, into: int, uid: str) -> Stream:
-        """How the stage that reads this is split, and its name."""
+        """Set how the stage that reads this stream is split, and its name."""
         clause = PartitionClause(tuple(term(k).expr for k in keys), into, uid)
         return self._keeping(partition(self.node, clause))
 
     def with_strategy(self, strategy: str) -> Stream:
-        """How the stage that makes these rows recovers in a live run: `checkpoint(10s)`, `replay`
-        or `replicate(2)`. To be said last, behind all that the stage does."""
+        """Set how the stage that makes these rows recovers in a live run.
+
+        The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`. Call this last, behind all
+        that the stage does.
+        """
         said = str(parse_strategy(strategy))
         return self._keeping(Recovery(self.node, said))
 
@@ -248,7 +255,8 @@ class Stream:
         return self._change(StitchChange())
 
     def lifetime(self, start: Named, end: Named) -> Stream:
-        """`[start, end)`: start is `vs` moved by a constant, end any expression."""
+        """Set lifetimes to `[start, end)`: start is `vs` moved by a constant, end any
+        expression."""
         clause = LifetimeClause(term(start).expr, term(end).expr)
         changed = self._selection()._with(with_clause=clause)
         return self._keeping(changed.select("*").node)
@@ -262,7 +270,8 @@ class Stream:
         return Stream(apply([self.node], [keys], using))
 
     def combine(self, other: Stream, *keys: str | tuple[str, str], using: OperatorCall) -> Stream:
-        """Two streams, by keys of one name in both or by pairs of names."""
+        """Run the user's operator over two streams, by keys of one name in both or by pairs of
+        names."""
         pairs = [(k, k) if isinstance(k, str) else k for k in keys]
         sides = [[left for left, _ in pairs], [right for _, right in pairs]]
         return Stream(apply([self.node, other.node], sides, using))
@@ -270,8 +279,10 @@ class Stream:
     # --- where rows go -------------------------------------------------------------------
 
     def to(self, path: str | Path, name: str | None = None) -> Output:
-        """Write the rows to a file or a folder, as OUTPUT … TO in a script; a runner takes one
-        such output or several. Its name, in reports, is the stream's, or else the file's.
+        """Write the rows to a file or a folder, as OUTPUT … TO in a script.
+
+        A runner takes one such output or several. In reports its name is the stream's, or else the
+        file's.
 
         >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> a.to("out/rows.parquet").name, a.select("v").to("out/values.csv").name
@@ -296,7 +307,8 @@ class Stream:
     # --- on Spark ------------------------------------------------------------------------
 
     def to_spark(self, spark: object, **options: object) -> object:
-        """The rows as a Spark DataFrame: vs, ve, then the payload; computed when asked for.
+        """Return the rows as a Spark DataFrame: vs, ve, then the payload; Spark computes it when it
+        is used.
 
         `directory` is where relative paths of sources start, `parallelism` the number of vertices.
         """

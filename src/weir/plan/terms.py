@@ -1,4 +1,4 @@
-"""Expressions of the fluent API: Python operators that write unbound `Expr` trees.
+"""The terms of the fluent API turn Python operators into unbound `Expr` trees.
 
 A `Term` says what a script's expression says, and is bound by the same binder when a stream
 method takes it. Python values beside a term are literals: `col("v") > 3`, `col("k") == "x"`.
@@ -24,7 +24,7 @@ Value: TypeAlias = "Term | bool | int | float | str | bytes | Decimal | list[obj
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """An expression to be; `alias` and `descending` where it stands in a list that has them.
+    """A `Term` is an expression to be; `alias` and `descending` apply where it stands in a list.
 
     >>> (col("v") + 1).as_("next").alias
     'next'
@@ -39,15 +39,15 @@ class Term:
         raise TypeError("a term has no truth value: write & | ~ instead of and, or, not")
 
     def as_(self, alias: str) -> Term:
-        """This column's name in a select list."""
+        """Name this column in a select list."""
         return replace(self, alias=alias)
 
     def desc(self) -> Term:
-        """Largest first, in `top`."""
+        """Put the largest first, in `top`."""
         return replace(self, descending=True)
 
     def filter(self, condition: Term) -> Term:
-        """FILTER (WHERE …) of an aggregate."""
+        """Restrict an aggregate to rows where the condition holds: FILTER (WHERE …)."""
         if not isinstance(self.expr, AggregateCall):
             raise PlanError("FILTER belongs to an aggregate")
         return replace(self, expr=replace(self.expr, filter=condition.expr))
@@ -56,7 +56,7 @@ class Term:
         return replace(self, expr=Cast(self.expr, type=_type(dtype)))
 
     def try_cast(self, dtype: str | pa.DataType) -> Term:
-        """NULL where the value does not fit."""
+        """Cast the value; it becomes NULL where it does not fit."""
         return replace(self, expr=Cast(self.expr, lenient=True, type=_type(dtype)))
 
     # --- operators -----------------------------------------------------------------------
@@ -180,7 +180,7 @@ class Term:
         return self._aggregate("median")
 
     def quantile_disc(self, p: str | float) -> Term:
-        """The element number ⌈p·n⌉; write `p` as text where its digits matter."""
+        """Take the element number ⌈p·n⌉; write `p` as text where its digits matter."""
         return self._aggregate("quantile_disc", str(p))
 
     def quantile_cont(self, p: str | float) -> Term:
@@ -194,7 +194,7 @@ class Term:
 
 
 def col(name: str) -> Term:
-    """A column by name, `A.k` in joins; `vs` and `ve` are the lifetime.
+    """Name a column, `A.k` in joins; `vs` and `ve` are the lifetime.
 
     >>> col("v").expr
     Column(type=None, name='v')
@@ -203,7 +203,7 @@ def col(name: str) -> Term:
 
 
 def lit(value: Value | datetime) -> Term:
-    """A constant.
+    """Make a constant.
 
     >>> lit(1).expr
     Literal(type=None, value=1)
@@ -216,17 +216,17 @@ def lit(value: Value | datetime) -> Term:
 
 
 def count() -> Term:
-    """COUNT(*)."""
+    """Count rows, as COUNT(*)."""
     return Term(AggregateCall("count_star", ()))
 
 
 def explode(values: Term | str) -> Term:
-    """EXPLODE(list): one row for each element."""
+    """Make one row for each element of a list, as EXPLODE(list)."""
     return call("explode", col(values) if isinstance(values, str) else values)
 
 
 def call(function: str | ScalarFunction | AggregateFunction, *args: Value) -> Term:
-    """A built-in function by its name in a script, or the user's own.
+    """Call a built-in function by its name in a script, or the user's own.
 
     >>> call("lower", col("k")).expr.function
     'lower'
@@ -242,7 +242,7 @@ def call(function: str | ScalarFunction | AggregateFunction, *args: Value) -> Te
 
 
 def case(*branches: tuple[Term, Value], otherwise: Value = None) -> Term:
-    """CASE WHEN condition THEN value … ELSE otherwise END.
+    """Choose a value: CASE WHEN condition THEN value … ELSE otherwise END.
 
     >>> case((col("v") > 3, "big"), otherwise="small").expr.otherwise.value
     'small'

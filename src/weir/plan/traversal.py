@@ -1,4 +1,4 @@
-"""Walking and rebuilding plans.
+"""Plans are walked and rebuilt by these functions.
 
 A plan is a graph: equal nodes are one node, however many read it. Every function here visits
 each node once, and none goes as deep as the plan is.
@@ -15,7 +15,7 @@ from weir.plan.program import Output, Program, row_outputs
 
 
 def ordered_nodes(roots: Iterable[Node]) -> list[Node]:
-    """Every distinct node below these, inputs before the nodes that read them."""
+    """Return every distinct node below these, inputs before the nodes that read them."""
     found: dict[Node, None] = {}
     seen: set[Node] = set()
     stack = [(root, False) for root in roots][::-1]
@@ -31,21 +31,21 @@ def ordered_nodes(roots: Iterable[Node]) -> list[Node]:
 
 
 def reader_counts(program: Program, nodes: Iterable[Node]) -> Counter[Node]:
-    """How many inputs and outputs read each node."""
+    """Return how many inputs and outputs read each node."""
     readers = Counter(i for node in nodes for i in node.inputs)
     readers.update(dict.fromkeys(row_outputs(program), 1))
     return readers
 
 
 def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
-    """The same operator over other inputs; the node itself where they are its own."""
+    """Return the same operator over other inputs; the node itself where they are its own."""
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
         return node
     return node.over(inputs)
 
 
 def rebuilt(program: Program, rebuild: Callable[[Node, tuple[Node, ...]], Node]) -> Program:
-    """The program with each node replaced by `rebuild(node, its inputs, replaced before)`."""
+    """Rebuild the program: each node becomes `rebuild(node, its inputs, replaced before)`."""
     known: dict[Node, Node] = {}
     # Equal nodes become one object: comparing two graphs that are equal but share nothing
     # takes time exponential in their depth.

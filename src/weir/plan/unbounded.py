@@ -1,4 +1,4 @@
-"""Programs that may hold rows back for ever.
+"""A live run refuses programs that may hold rows back for ever.
 
 Over a finite input every row comes out in the end, at the CTI at infinity. Over a source without
 an end it may not: a row of SESSION, DISTINCT or STITCH is held for as long as others continue it,
@@ -19,8 +19,10 @@ from weir.plan.traversal import ordered_nodes
 
 
 def refuse_unbounded(program: Program, has_no_end: Callable[[Source], bool]) -> None:
-    """PlanError if an operator over a source without an end can hold rows back for ever, and the
-    program does not allow that."""
+    """Raise PlanError if an operator over a source without an end can hold rows back for ever.
+
+    A program may allow that (`SET allow_unbounded = TRUE`).
+    """
     if dict(program.settings).get("allow_unbounded"):
         return
     lives = longest_lifetimes(row_outputs(program))
@@ -42,7 +44,7 @@ def refuse_unbounded(program: Program, has_no_end: Callable[[Source], bool]) -> 
 
 
 def _stream_of(node: Node, program: Program) -> str:
-    """The name of the first stream that the operator is a part of."""
+    """Return the name of the first stream that the operator is a part of."""
     outputs = ((output.name, output.node) for output in program.outputs)
     named = (*program.streams, *outputs)
     return next(name for name, stream in named if node in ordered_nodes([stream]))

@@ -1,9 +1,9 @@
-"""The user's own code as plan data: scalar functions, aggregates, stateful operators.
+"""The user's own code is plan data: scalar functions, aggregates, stateful operators.
 
 Contract
 1. All of it must be deterministic: the same arguments give the same result, in any process.
-2. Every object is identified by name and by what it wraps; it lives in the plan and is called
-   by kernels only. What it raises reaches the user as `OperatorFailed`.
+2. Every object is identified by its name and by what it wraps; it is part of the plan, and only
+   kernels call it. An exception that it raises reaches the user as `OperatorFailed`.
 3. An operator's `emit` takes vs ≥ the current time. `on_time(t)` fires only for a t that was
    registered, after all events with vs < t and before those at t, by key.
 """
@@ -28,7 +28,7 @@ _LONGEST = 2000
 
 
 def describe(error: BaseException) -> str:
-    """The kind and the text of what the user's code raised."""
+    """Write the kind and the text of what the user's code raised."""
     try:
         text = str(error)
     except KeyboardInterrupt:
@@ -41,7 +41,7 @@ def describe(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """`@weir.udf`: `vectorised` functions take and return Arrow arrays, others plain values."""
+    """A `ScalarFunction` is made by `@weir.udf`; `vectorised` ones take and return Arrow arrays."""
 
     name: str
     function: Callable[..., object]
@@ -57,11 +57,11 @@ class ScalarFunction:
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """`@weir.aggregate`: a class with zero, add, result and optionally remove and merge.
+    """An `AggregateFunction` is made by `@weir.aggregate` of a class with zero, add and result.
 
-    `zero() -> state`, `add(state, *values) -> state`, `remove(state, *values) -> state`,
-    `merge(state, state) -> state`, `result(state) -> value`. `remove` and `merge` are used only
-    when `exact` says that they give the very value that adding in order would.
+    `zero() -> state`, `add(state, *values) -> state`, `result(state) -> value`; optional are
+    `remove(state, *values) -> state` and `merge(state, state) -> state`. These are used only when
+    `exact` says that they give the very value that adding in order would.
     """
 
     name: str
@@ -75,9 +75,13 @@ class AggregateFunction:
 
 @dataclass(frozen=True, slots=True)
 class OperatorFunction:
-    """`@weir.operator`: a class with `on_event(self, event, ctx)` and optionally
-    `on_time(self, time, ctx)`; `columns` are what it emits. One instance per key; the
-    attributes named in `state` (with their types) are what a snapshot keeps of it."""
+    """An `OperatorFunction` is made by `@weir.operator` of a class with `on_event(self, event,
+    ctx)`.
+
+    `on_time(self, time, ctx)` is optional; `columns` are those of the rows that it emits. There is
+    one instance of the class per key; the attributes named in `state` (with their types) are what a
+    snapshot keeps of it.
+    """
 
     name: str
     implementation: type
@@ -87,13 +91,14 @@ class OperatorFunction:
     """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
 
     def __call__(self, *args: object) -> OperatorCall:
-        """`Op(30m)`: the operator with its constants, for PROCESS, REDUCE and COMBINE."""
+        """Return the operator with its constants, as `Op(30m)` in PROCESS, REDUCE and COMBINE."""
         return OperatorCall(self, args)
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorCall:
-    """`Op(30m)` in PROCESS, REDUCE or COMBINE: the operator and its constant arguments."""
+    """An `OperatorCall` is `Op(30m)` in PROCESS, REDUCE or COMBINE: the operator and its
+    constants."""
 
     operator: OperatorFunction
     args: tuple[object, ...]
@@ -104,7 +109,7 @@ class OperatorCall:
 
     @property
     def misfit(self) -> str:
-        """What is wrong with the arguments, if anything is and the class says what it takes."""
+        """Say what is wrong with the arguments, if anything is and the class says what it takes."""
         try:
             signature = inspect.signature(self.operator.implementation)
         except ValueError:  # made by a type of C without a signature
@@ -118,7 +123,7 @@ class OperatorCall:
 
 @dataclass(frozen=True, slots=True)
 class UserFunctions:
-    """The user's own code that a program can call, by name."""
+    """`UserFunctions` are the user's functions that a program can call, by name."""
 
     scalars: Mapping[str, ScalarFunction] = field(default_factory=dict)
     aggregates: Mapping[str, AggregateFunction] = field(default_factory=dict)
@@ -126,7 +131,7 @@ class UserFunctions:
 
     @classmethod
     def of(cls, objects: Iterable[object]) -> UserFunctions:
-        """Those among the objects that a decorator made; of equal names the last one counts.
+        """Collect those objects that a decorator made; of equal names the last one counts.
 
         >>> UserFunctions.of([1, "no function"]) == UserFunctions()
         True
@@ -139,7 +144,7 @@ class UserFunctions:
         )
 
     def travelling_with(self, files: ImportedFiles) -> UserFunctions:
-        """The same, each with what must be run wherever it goes."""
+        """Return the same functions, each with the files that must be run wherever it goes."""
         return UserFunctions(
             {name: replace(f, files=files) for name, f in self.scalars.items()},
             {name: replace(f, files=files) for name, f in self.aggregates.items()},
@@ -147,7 +152,7 @@ class UserFunctions:
         )
 
     def __or__(self, other: UserFunctions) -> UserFunctions:
-        """Both; of equal names the other's counts."""
+        """Return the functions of both; of equal names the other's counts."""
         return UserFunctions(
             {**self.scalars, **other.scalars},
             {**self.aggregates, **other.aggregates},

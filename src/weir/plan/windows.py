@@ -1,5 +1,7 @@
-"""The windows of `WITH`, and the functions of the fluent API that make them; durations there are
-as in a script (`"5s"`) or in ticks."""
+"""The windows of `WITH` are here, with the functions of the fluent API that make them.
+
+Durations in those functions are as in a script (`"5s"`) or in ticks.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from weir.plan.durations import duration_text, parse_duration
 
 @dataclass(frozen=True, slots=True)
 class Hopping:
-    """Windows `[offset + k·hop, offset + k·hop + size)`; tumbling when hop == size."""
+    """The k-th hopping window is `[offset + k·hop, offset + k·hop + size)`; it is tumbling if
+    hop == size."""
 
     size: int
     hop: int
@@ -20,14 +23,14 @@ class Hopping:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A window for each run of events that start less than `timeout` after the one before."""
+    """A session is a run of events that start less than `timeout` after the one before."""
 
     timeout: int
 
 
 @dataclass(frozen=True, slots=True)
 class CountWindow:
-    """A window for every `n` events of a group, a new one every `step` of them."""
+    """A count window has `n` events of a group; a new one begins every `step` of them."""
 
     n: int
     step: int
@@ -35,14 +38,14 @@ class CountWindow:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotWindow:
-    """A cell between any two neighbouring endpoints of a group's events."""
+    """A snapshot window is a cell between any two neighbouring endpoints of a group's events."""
 
 
 Window: TypeAlias = Hopping | Session | CountWindow | SnapshotWindow
 
 
 def window_text(window: Window) -> str:
-    """The window as a script writes it.
+    """Write the window as a script writes it.
 
     >>> window_text(Hopping(5_000_000, 5_000_000))
     'TUMBLING(5s)'
@@ -62,12 +65,12 @@ def window_text(window: Window) -> str:
 
 
 def offset_text(offset: int) -> str:
-    """How an offset stands behind a size; nothing for none."""
+    """Write an offset as it stands behind a size; nothing for none."""
     return f", offset {duration_text(offset)}" if offset else ""
 
 
 def hopping(size: str | int, hop: str | int, offset: str | int = 0) -> Hopping:
-    """Windows of `size`, one every `hop`.
+    """Make windows of `size`, one every `hop`.
 
     >>> hopping("30s", "2s")
     Hopping(size=30000000, hop=2000000, offset=0)
@@ -76,7 +79,7 @@ def hopping(size: str | int, hop: str | int, offset: str | int = 0) -> Hopping:
 
 
 def tumbling(size: str | int, offset: str | int = 0) -> Hopping:
-    """Windows of `size`, one after the other.
+    """Make windows of `size`, one after the other.
 
     >>> tumbling(5)
     Hopping(size=5, hop=5, offset=0)
@@ -85,7 +88,7 @@ def tumbling(size: str | int, offset: str | int = 0) -> Hopping:
 
 
 def session(timeout: str | int) -> Session:
-    """A window for each run of events that start less than `timeout` after the one before.
+    """Make a window for each run of events that start less than `timeout` after the one before.
 
     >>> session("30m")
     Session(timeout=1800000000)
@@ -94,7 +97,7 @@ def session(timeout: str | int) -> Session:
 
 
 def count_window(n: int, step: int | None = None) -> CountWindow:
-    """A window for every `n` events of a group, a new one every `step` of them.
+    """Make a window for every `n` events of a group, a new one every `step` of them.
 
     >>> count_window(4)
     CountWindow(n=4, step=4)
@@ -103,7 +106,7 @@ def count_window(n: int, step: int | None = None) -> CountWindow:
 
 
 def snapshot() -> SnapshotWindow:
-    """A window between any two neighbouring endpoints: the value at every instant.
+    """Make a window between any two neighbouring endpoints: the value at every instant.
 
     >>> snapshot()
     SnapshotWindow()

@@ -1,7 +1,7 @@
-"""Text to plan: the script language on sqlglot.
+"""This package turns the text of a script into a plan, with sqlglot.
 
-The way of a program: `dialect` (tokens) → `grammar_*` (syntax trees) → `translate*` (queries
-and expressions) → `program` (statements checked in order, queries built).
+A program goes through `dialect` (tokens) → `grammar_*` (syntax trees) → `translate*` (queries and
+expressions) → `program` (statements checked in order, queries built).
 """
 
 from weir.script.program import parse_program

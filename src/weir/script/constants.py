@@ -1,4 +1,4 @@
-"""Constants: numbers, strings, durations, typed literals, lists and parameters.
+"""Constants are numbers, strings, durations, typed literals, lists and parameters.
 
 A duration is a BIGINT in ticks (µs). A TIMESTAMP literal's value is its ticks since 1970, a
 DATE's its days, both as plain ints under their own type.
@@ -47,7 +47,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A declared parameter: its typed value, and the digits as they were written."""
+    """A `Parameter` is a declared parameter: its typed value, and the digits as they were
+    written."""
 
     literal: Literal
     text: str
@@ -55,7 +56,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class StatementScope:
-    """What a statement may name besides streams, and the text it stands in."""
+    """A `StatementScope` has what a statement may name besides streams, and the text it stands
+    in."""
 
     source: ProgramSource
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
@@ -66,7 +68,7 @@ class StatementScope:
 
 
 def literal(node: exp.Expr, scope: StatementScope) -> Literal | None:
-    """The value of a constant, or None when the node is something else."""
+    """Return the value of a constant, or None when the node is something else."""
     position = scope.source.position(offset_of(node))
     match node:
         case exp.Literal(is_string=True):
@@ -134,7 +136,8 @@ def _typed(node: exp.Expr, scope: StatementScope) -> Literal:
 
 
 def moment(text: str, dtype: pa.DataType) -> int:
-    """ISO 8601 to ticks (TIMESTAMP, UTC unless it has an offset) or days (DATE); ValueError.
+    """Convert ISO 8601 to ticks (TIMESTAMP, UTC unless it has an offset) or days (DATE), or raise
+    ValueError.
 
     >>> moment("1970-01-01T00:00:01Z", TIMESTAMP)
     1000000
@@ -174,7 +177,7 @@ def parameter(node: exp.Expr, scope: StatementScope) -> Parameter:
 
 
 def declared(node: exp.Expr, dtype: pa.DataType, scope: StatementScope) -> Parameter:
-    """The parameter that DECLARE makes of the value `node`."""
+    """Make the parameter that DECLARE declares with the value `node`."""
     value = literal(node, scope)
     if value is None or value.type is None:
         raise scope.error("DECLARE takes a constant", node)
@@ -201,7 +204,7 @@ def _from_digits(node: exp.Expr, dtype: pa.DataType, scope: StatementScope) -> L
 
 
 def overridden(text: str, dtype: pa.DataType) -> Parameter | None:
-    """The parameter that `--param name=text` makes, or None when the text does not fit.
+    """Make the parameter that `--param name=text` gives, or None when the text does not fit.
 
     >>> overridden("5s", BIGINT).literal.value
     5000000
@@ -211,7 +214,7 @@ def overridden(text: str, dtype: pa.DataType) -> Parameter | None:
 
 
 def converted(text: str, dtype: pa.DataType) -> object:
-    """The text as a value of the type, or None."""
+    """Return the text as a value of the type, or None."""
     try:
         if dtype in (BIGINT, INT):
             return _integer(text, dtype)
@@ -245,7 +248,7 @@ def _fits_int(value: object) -> bool:
 
 
 def integer(node: exp.Expr, scope: StatementScope, what: str) -> int:
-    """A whole number (a duration is none)."""
+    """Return a whole number (a duration is none)."""
     found = None if isinstance(node, DurationLiteral) else literal(node, scope)
     if found is None or found.type not in (BIGINT, INT) or not isinstance(found.value, int):
         raise scope.error(f"{what} must be a whole number", node)
@@ -253,7 +256,7 @@ def integer(node: exp.Expr, scope: StatementScope, what: str) -> int:
 
 
 def ticks(node: exp.Expr, scope: StatementScope, what: str) -> int:
-    """A duration, or a plain number of ticks."""
+    """Return the ticks of a duration, or of a plain number of ticks."""
     found = literal(node, scope)
     if found is None or found.type not in (BIGINT, INT) or not isinstance(found.value, int):
         raise scope.error(

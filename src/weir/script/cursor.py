@@ -1,4 +1,4 @@
-"""sqlglot's parser, reduced to a cursor over our tokens.
+"""sqlglot's parser is reduced here to a cursor over our tokens.
 
 Contract
 1. Words are not tokens of their own: every unquoted word is a VAR, and the grammar matches
@@ -6,7 +6,7 @@ Contract
    the words in RESERVED do not.
 2. The grammar never goes back: one token decides, at most two are looked at. Parsing takes
    time linear in the text, and MAX_NESTING bounds its depth.
-3. Whatever is wrong is a `ScriptError` at the token that is wrong.
+3. Every error is a `ScriptError` at the token that is wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ T = TypeVar("T")
 
 
 class TokenCursor(Parser):
-    """A place in the tokens, and the moves the grammar makes from there."""
+    """A `TokenCursor` is a position in the tokens, with the moves that the grammar makes from
+    there."""
 
     def start(self, tokens: list[Token], text: str) -> None:
         self.reset()
@@ -59,7 +60,7 @@ class TokenCursor(Parser):
 
     @property
     def token(self) -> Token:
-        """The current token; a false one at the end."""
+        """Return the current token; at the end it is a false one."""
         return self._curr
 
     @property
@@ -68,7 +69,7 @@ class TokenCursor(Parser):
 
     @property
     def word(self) -> str:
-        """The current token in upper case if it is an unquoted word, else ''."""
+        """Return the current token in upper case if it is an unquoted word, else ''."""
         return _upper(self._curr)
 
     @property
@@ -76,7 +77,7 @@ class TokenCursor(Parser):
         return _upper(self._next)
 
     def comes(self, kind: TokenType) -> bool:
-        """Whether the current token is of this kind."""
+        """Tell whether the current token is of this kind."""
         return self._curr.token_type == kind
 
     def advance(self) -> Token:
@@ -84,7 +85,7 @@ class TokenCursor(Parser):
         return self._prev
 
     def take(self, kind: TokenType) -> bool:
-        """Step over a token of this kind, if that is what comes."""
+        """Step over a token of this kind, if it comes next."""
         if self._curr.token_type != kind:
             return False
         self._advance()
@@ -110,7 +111,7 @@ class TokenCursor(Parser):
         return self.advance()
 
     def name(self, what: str) -> exp.Identifier:
-        """A name: quoted, or an unreserved word."""
+        """Read a name: quoted, or an unreserved word."""
         token = self._curr
         quoted = token.token_type == TokenType.IDENTIFIER
         if not quoted and not is_name(token):
@@ -129,14 +130,14 @@ class TokenCursor(Parser):
         return quote
 
     def list_of(self, parse: Callable[[TokenCursor], NodeT]) -> list[NodeT]:
-        """One or more, with commas between."""
+        """Read one or more elements, with commas between them."""
         items = [parse(self)]
         while self.take(TokenType.COMMA):
             items.append(parse(self))
         return items
 
     def grown(self, node: NodeT) -> NodeT:
-        """An expression that may be part of a larger one, if it is not too deep by now."""
+        """Return an expression that may be part of a larger one, if it is not too deep by now."""
         node.meta["depth"] = depth = _depth(node)
         if depth > MOST_PARTS:
             self.fail(
@@ -146,9 +147,9 @@ class TokenCursor(Parser):
             )
         return node
 
-    def at(self, node: NodeT, place: Token | exp.Expr) -> NodeT:
-        """The node, with the place where it began."""
-        node.meta["start"] = place.start if isinstance(place, Token) else offset_of(place)
+    def at(self, node: NodeT, began: Token | exp.Expr) -> NodeT:
+        """Return the node with the offset at which it began."""
+        node.meta["start"] = began.start if isinstance(began, Token) else offset_of(began)
         return node
 
     def unexpected(self, wanted: str, hint: str = "") -> NoReturn:
@@ -157,13 +158,13 @@ class TokenCursor(Parser):
             came = f"'{self._curr.text}'"
         self.fail(f"expected {wanted}, found {came}", hint=hint)
 
-    def fail(self, message: str, place: Token | exp.Expr | None = None, hint: str = "") -> NoReturn:
-        raise ProgramSource(self.sql).error(message, self._offset(place), hint)
+    def fail(self, message: str, where: Token | exp.Expr | None = None, hint: str = "") -> NoReturn:
+        raise ProgramSource(self.sql).error(message, self._offset(where), hint)
 
-    def _offset(self, place: Token | exp.Expr | None) -> int:
-        if isinstance(place, exp.Expr):
-            return offset_of(place)
-        token = place or self._curr
+    def _offset(self, where: Token | exp.Expr | None) -> int:
+        if isinstance(where, exp.Expr):
+            return offset_of(where)
+        token = where or self._curr
         if token:
             return token.start
         return self._prev.end + 1 if self._prev else len(self.sql)
@@ -176,7 +177,7 @@ def _upper(token: Token) -> str:
 
 
 def is_name(token: Token) -> bool:
-    """Whether the token is a word that may name something without quotes."""
+    """Tell whether the token is a word that may name something without quotes."""
     return (
         token.token_type == TokenType.VAR
         and token.text.isidentifier()

@@ -1,4 +1,4 @@
-"""Weir's dialect of sqlglot: tokens, and the parser that the grammar drives.
+"""Weir is a dialect of sqlglot: it has its own tokens, and a parser that the grammar drives.
 
 `parse_statements` is the border: sqlglot's own exceptions end here as `ScriptError`.
 """
@@ -22,7 +22,8 @@ _SPACE = re.compile(r"\s+|--[^\n\r]*|/\*.*?\*/", re.DOTALL)
 
 
 class Weir(Dialect):
-    """The script language; `Weir.parse` gives one tree for each statement."""
+    """`Weir` is the script language as a dialect; `Weir.parse` gives one tree for each
+    statement."""
 
     # `5s` is one word, not the number 5 with the alias s.
     IDENTIFIERS_CAN_START_WITH_DIGIT = True
@@ -53,7 +54,7 @@ Weir.Tokenizer._COMMENTS.pop("{#", None)
 
 
 def parse_statements(source: ProgramSource) -> list[exp.Expr]:
-    """The program's syntax trees; raises ScriptError and nothing else."""
+    """Parse the program into syntax trees; raise ScriptError and nothing else."""
     try:
         tokens = _tokens(source)
         return [tree for tree in Weir().parser().parse(tokens, source.text) if tree is not None]
@@ -77,7 +78,7 @@ def _tokens(source: ProgramSource) -> list[Token]:
 
 
 def _after_space(source: ProgramSource, tokens: list[Token]) -> int:
-    """The offset of what follows the last token, its comments skipped.
+    """Return the offset of what follows the last token and its comments.
 
     sqlglot reads an unclosed comment to the end and says nothing: here it is an error.
     """

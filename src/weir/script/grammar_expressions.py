@@ -1,4 +1,4 @@
-"""The grammar of expressions: tokens to sqlglot's nodes, by precedence climbing.
+"""The grammar of expressions turns tokens into sqlglot's nodes by precedence climbing.
 
 From loose to tight: OR · AND · NOT · comparisons, IS, IN, BETWEEN, LIKE, RLIKE · `||` ·
 `+ -` · `* / // %` · unary minus · `.field`. All binary operators group to the left.
@@ -44,7 +44,7 @@ UNITS = ("ms", "s", "m", "h", "d")
 
 
 def expression(p: TokenCursor) -> exp.Expr:
-    """Any expression; it ends at the first token that cannot continue it."""
+    """Parse any expression; it ends at the first token that cannot continue it."""
     return p.nested(lambda: _climb(p, 1))
 
 
@@ -78,7 +78,7 @@ def _prefix(p: TokenCursor, lowest: int) -> exp.Expr:
 
 
 def _predicate(p: TokenCursor, left: exp.Expr) -> exp.Expr:
-    """IS [NOT] NULL, and [NOT] IN, BETWEEN, LIKE, RLIKE."""
+    """Parse IS [NOT] NULL, and [NOT] IN, BETWEEN, LIKE, RLIKE."""
     token = p.token
     if p.take_word("IS"):
         negated = p.take_word("NOT")
@@ -164,7 +164,7 @@ def _list(p: TokenCursor, start: Token) -> exp.Expr:
 
 
 def parameter(p: TokenCursor) -> exp.Parameter:
-    """`@name`."""
+    """Parse `@name`."""
     token = p.expect(TokenType.PARAMETER, "`@`")
     name = p.token
     if not (p.comes(TokenType.VAR) and name.text.isidentifier()):
@@ -234,7 +234,7 @@ def _named(p: TokenCursor) -> exp.Expr:
 
 
 def _fields(p: TokenCursor, node: exp.Expr) -> exp.Expr:
-    """`node.a.b`: the fields of a struct, or the columns of a stream."""
+    """Parse `node.a.b`: the fields of a struct, or the columns of a stream."""
     while p.comes(TokenType.DOT):
         dot = p.advance()
         node = p.grown(p.at(exp.Dot(this=node, expression=p.name("a name after `.`")), dot))
@@ -244,7 +244,7 @@ def _fields(p: TokenCursor, node: exp.Expr) -> exp.Expr:
 
 
 def call(p: TokenCursor) -> exp.Expr:
-    """`name(…)`, as in `USING Op(30m)`."""
+    """Parse `name(…)`, as in `USING Op(30m)`."""
     return _call(p, p.name("a name"))
 
 

@@ -1,4 +1,4 @@
-"""The grammar of queries.
+"""Queries follow this grammar.
 
     query  := select {UNION ALL select} [ORDER BY …] [LIMIT k [WITH TIES]]
     select := SELECT [DISTINCT] items FROM relation [PARTITION BY … INTO n AS 'uid'] {join}
@@ -78,7 +78,7 @@ def _query(p: TokenCursor) -> QueryExpression:
 
 
 def _operand(p: TokenCursor) -> exp.Expr:
-    """A SELECT, or a query in parentheses."""
+    """Parse a SELECT, or a query in parentheses."""
     if p.take(TokenType.L_PAREN):
         inner = query(p)
         p.expect(TokenType.R_PAREN, "`)` after a sub-select")
@@ -117,7 +117,7 @@ def _select(p: TokenCursor) -> SelectClause:
 
 
 def _item(p: TokenCursor) -> exp.Expr:
-    """`*`, `A.*`, or an expression and its alias."""
+    """Parse `*`, `A.*`, or an expression and its alias."""
     token = p.token
     if p.take(TokenType.STAR):
         return p.at(exp.Star(), token)
@@ -128,7 +128,7 @@ def _item(p: TokenCursor) -> exp.Expr:
 
 
 def _stray_hint(p: TokenCursor) -> str:
-    """What a name is likely meant to be where none can stand; '' when it is no name."""
+    """Say what a name was likely meant to be where none can stand; '' when it is no name."""
     if not (is_name(p.token) or p.comes(TokenType.IDENTIFIER)):
         return ""
     if p.following.token_type == TokenType.EQ or p.word in _STATEMENT_WORDS:
@@ -148,7 +148,7 @@ def _order_item(p: TokenCursor) -> exp.Expr:
 
 
 def _count(p: TokenCursor, what: str) -> exp.Expr:
-    """A whole number, or a parameter."""
+    """Parse a whole number, or a parameter."""
     if p.comes(TokenType.PARAMETER):
         return parameter(p)
     token = p.expect(TokenType.NUMBER, f"a number, {what}")
@@ -159,7 +159,7 @@ def _count(p: TokenCursor, what: str) -> exp.Expr:
 
 
 def _relation(p: TokenCursor) -> exp.Expr:
-    """A stream's name or a query in parentheses, and its alias."""
+    """Parse a stream's name or a query in parentheses, and its alias."""
     token = p.token
     node: exp.Expr
     if p.take(TokenType.L_PAREN):
@@ -193,7 +193,7 @@ def _partition(p: TokenCursor) -> PartitionSyntax:
 
 
 def text(p: TokenCursor, what: str) -> exp.Expr:
-    """A string, or a parameter."""
+    """Parse a string, or a parameter."""
     if p.comes(TokenType.PARAMETER):
         return parameter(p)
     token = p.expect(TokenType.STRING, what)
@@ -237,7 +237,7 @@ def _join(p: TokenCursor) -> exp.Expr:
 
 
 def _with(p: TokenCursor) -> WithClause:
-    """WITH NAME or WITH NAME(arguments)."""
+    """Parse WITH NAME or WITH NAME(arguments)."""
     p.advance()
     token = p.token
     name = p.name("a window or a lifetime after WITH")

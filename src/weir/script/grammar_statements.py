@@ -1,4 +1,4 @@
-"""The grammar of statements: one function for each, chosen by the first word.
+"""The grammar of statements has one function for each, chosen by the first word.
 
 `name = …` is a definition whatever the name, so `stream = SELECT …` defines a stream called
 `stream`.
@@ -27,7 +27,7 @@ from weir.script.tree import (
 
 
 def program(p: TokenCursor) -> list[exp.Expr]:
-    """Statements, each ended by `;`."""
+    """Parse statements, each ended by `;`."""
     statements = []
     while p.token:
         if p.take(TokenType.SEMICOLON):

@@ -1,7 +1,7 @@
-"""The grammar of type names: BIGINT, DECIMAL(10, 2), LIST(T) or ARRAY<T>, STRUCT(a T, …).
+"""The grammar of type names accepts BIGINT, DECIMAL(10, 2), LIST(T) or ARRAY<T>, STRUCT(a T, …).
 
-A type is an `exp.DataType` with its upper-case name in `kind`; which names there are is the
-translator's business (`type_names.py`).
+A type is an `exp.DataType` with its upper-case name in `kind`; the translator knows which names
+there are (`type_names.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BRACKETS = {
 
 
 def data_type(p: TokenCursor) -> exp.DataType:
-    """A type and its parameters."""
+    """Parse a type and its parameters."""
     token = p.token
     name = p.name("a type").name.upper()
     parameters = p.nested(lambda: _parameters(p, name))
@@ -44,6 +44,6 @@ def _parameter(p: TokenCursor) -> exp.Expr:
 
 
 def column_definition(p: TokenCursor) -> exp.Expr:
-    """`name TYPE`, in STREAM and STRUCT."""
+    """Parse `name TYPE`, in STREAM and STRUCT."""
     name = p.name("a column's name")
     return p.at(exp.ColumnDef(this=name, kind=data_type(p)), name)

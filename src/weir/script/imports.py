@@ -1,9 +1,9 @@
-"""IMPORT: the user's Python file, run once, and what its decorators made.
+"""IMPORT runs the user's Python file once and collects what its decorators made.
 
-Whatever the file raises is a `ScriptError` at the IMPORT. The file is run under a name that is
-gone from `sys.modules` afterwards, so that its functions are pickled by value: another process has
-no such file, and runs it first (`plan/imported_files.py`). What is run is what the file holds now:
-no bytecode of Python's cache, which may be older than a change within the same second.
+Whatever the file raises is a `ScriptError` at the IMPORT. The file is run under a name that is gone
+from `sys.modules` afterwards, so that its functions are pickled by value: another process has no
+such file, and runs it first (`plan/imported_files.py`). It runs the text that the file holds now,
+not the bytecode of Python's cache, which may be older than a change within the same second.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ _TAKEN = frozenset((*FUNCTIONS, *AGGREGATES, "explode", "cast", "try_cast", "cou
 def imported(
     node: exp.Expr, directory: Path, scope: StatementScope, files: ImportedFiles
 ) -> tuple[UserFunctions, dict[str, str]]:
-    """The user's functions in the file that IMPORT names, relative to `directory`, and the
-    fingerprints of what was run."""
+    """Run the file that IMPORT names, relative to `directory`; return its functions and
+    fingerprints.
+
+    The fingerprints are those of everything that was run.
+    """
     written = string(node.this, scope, "the file of IMPORT")
     path = directory / written
     if path.suffix != ".py" or not _is_file(path):

@@ -1,4 +1,4 @@
-"""PROCESS, REDUCE and COMBINE: the user's stateful operators over named streams."""
+"""PROCESS, REDUCE and COMBINE run the user's stateful operators over named streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from weir.script.source import did_you_mean
 
 
 def find_stream(node: exp.Expr, streams: Mapping[str, Node], scope: StatementScope) -> Node:
-    """The stream that a name stands for; ScriptError, with the nearest name, when none has it."""
+    """Return the stream that a name stands for; raise ScriptError, with the nearest name, when
+    none has it."""
     if node.name not in streams:
         hint = did_you_mean(node.name, streams)
         raise scope.error(f"unknown stream `{node.name}`", node, hint)
@@ -23,7 +24,7 @@ def find_stream(node: exp.Expr, streams: Mapping[str, Node], scope: StatementSco
 
 
 def apply_node(node: exp.Expr, streams: Mapping[str, Node], scope: StatementScope) -> Node:
-    """The node of a parsed PROCESS, REDUCE or COMBINE."""
+    """Make the node of a parsed PROCESS, REDUCE or COMBINE."""
     names = list(node.args["inputs"])
     inputs = tuple(find_stream(name, streams, scope) for name in names)
     call = _operator_call(node.args["call"], scope)
@@ -57,7 +58,7 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _pair(key: exp.Expr, names: list[exp.Expr], scope: StatementScope) -> tuple[exp.Expr, ...]:
-    """One key: `k`, the same in every input, or `A.k == B.j` for two inputs."""
+    """Read one key: `k`, the same in every input, or `A.k == B.j` for two inputs."""
     if isinstance(key, exp.Column) and isinstance(key.this, exp.Identifier):
         return tuple(key for _ in names)
     if isinstance(key, exp.EQ) and len(names) == 2:

@@ -1,9 +1,9 @@
-"""A program's text to a checked `Program`: the one function that others call.
+"""`parse_program` turns a program's text into a checked `Program`; it is what other packages call.
 
 Contract
 1. `parse_program` gives a Program or raises ScriptError, for any text at all. Nothing of the
    program has run then, except the Python files it IMPORTs.
-2. Statements count in order: a stream, a parameter, an import is there for those after it.
+2. Statements take effect in order: those after a stream, a parameter or an import can use it.
 3. Paths of STREAM and OUTPUT stay as written; IMPORT is relative to the program's folder.
 """
 
@@ -52,11 +52,11 @@ def parse_program(
     name: str = "",
     sources: Sequence[Source] = (),
 ) -> Program:
-    """The checked program.
+    """Parse and check a program.
 
-    `params` override DECLAREs (`--param`), `directory` is where IMPORT looks (the working
-    directory by default), `name` is put before the message of an error. `sources` are inputs
-    that are there before the first statement, numbered in order.
+    `params` override DECLAREs (`--param`), `directory` is where IMPORT looks (the working directory
+    by default), `name` is put before the message of an error. `sources` are inputs that are there
+    before the first statement, numbered in order.
 
     >>> program = parse_program("STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';")
     >>> program.sources[0].name
@@ -77,13 +77,13 @@ def parse_program(
             raise
         raise _named(error, name, source) from error.__cause__
     if sources:
-        return program  # more than a text
+        return program  # what it is made of is more than a text
     given = tuple((params or {}).items())
     return replace(program, text=ProgramText(text, given, str(directory or Path()), name))
 
 
 def _check_characters(source: ProgramSource, text: str) -> None:
-    """Halves of characters (surrogates) can be neither written nor hashed."""
+    """Refuse halves of characters (surrogates), which can be neither written nor hashed."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -97,7 +97,7 @@ def _named(error: ScriptError, name: str, source: ProgramSource) -> ScriptError:
 
 
 class _Checker:
-    """The program so far: what the statements before have declared and defined."""
+    """A `_Checker` has the program so far: what the statements before have declared and defined."""
 
     def __init__(
         self,
@@ -227,6 +227,6 @@ class _Checker:
         try:
             SETTINGS[key].read(str(value.value))
         except PlanError as error:
-            place = option.args["expression"]
-            raise self._scope.error(error.message, place, error.hint) from error
+            said = option.args["expression"]
+            raise self._scope.error(error.message, said, error.hint) from error
         self._settings[key] = value.value

@@ -1,7 +1,7 @@
-"""The text of a program: where things stand in it, and errors that point there.
+"""The text of a program knows where things stand in it, and makes errors that point there.
 
-A place is an offset into the text, from 0, until it leaves this package as a position:
-line and column, both from 1. Lines are those of `str.splitlines`, as in `ScriptError`.
+Inside this package an *offset* counts characters of the text from 0; what leaves it is a
+*position*: line and column, both from 1. Lines are those of `str.splitlines`, as in `ScriptError`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from weir.errors import Position, ScriptError
 
 @dataclass(frozen=True)
 class ProgramSource:
+    """A `ProgramSource` is the text of a program; it makes errors that point into it."""
+
     text: str
 
     @cached_property
@@ -26,7 +28,7 @@ class ProgramSource:
         return [0, *accumulate(lengths)]
 
     def position(self, offset: int) -> Position:
-        """Line and column of an offset; one past the end stands after the last character.
+        """Return line and column of an offset; one past the end stands after the last character.
 
         >>> ProgramSource("a\\nbc").position(3)
         (2, 2)
@@ -44,7 +46,7 @@ class ProgramSource:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """A hint that names the closest candidate, or nothing when none is close.
+    """Make a hint that names the closest candidate, or nothing when none is close.
 
     >>> did_you_mean("Alret", ["Alert", "Process"])
     'did you mean `Alert`?'

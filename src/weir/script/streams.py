@@ -1,4 +1,4 @@
-"""STREAM: a declared input, its columns and options checked."""
+"""A STREAM statement declares an input; its columns and options are checked here."""
 
 from __future__ import annotations
 
@@ -30,21 +30,23 @@ _TAKEN = ("window_start", "window_end")
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """The statement, its columns, and its options by name."""
+    """A `_Statement` is a STREAM statement, with its columns and its options by name."""
 
     node: exp.Expr
     columns: Columns
     options: Mapping[str, exp.Expr]
     scope: StatementScope
 
-    def place(self, option: str) -> exp.Expr:
-        """Where to point for an option: its value, or the stream's name when it has none."""
+    def node_of(self, option: str) -> exp.Expr:
+        """Return the node that errors of an option point at: its value, or the stream's name
+        without one."""
         name: exp.Expr = self.node.this
         return self.options.get(option, name)
 
 
 def source_node(node: exp.Expr, index: int, scope: StatementScope) -> SourceNode:
-    """The source that a STREAM statement declares; `index` is its place among them."""
+    """Make the source that a STREAM statement declares; `index` is its number among them, from
+    0."""
     statement = _Statement(node, _columns(node, scope), _options(node, scope), scope)
     return SourceNode(
         name=node.name,
@@ -86,10 +88,10 @@ def _source_options(s: _Statement) -> SourceOptions:
         raise s.scope.error(f"stream `{s.node.name}` has no `vs`", s.node.this, hint)
     ve, lifetime = _time_column(s, "ve"), _ticks(s, "lifetime")
     if ve is not None and lifetime is not None:
-        raise s.scope.error("a stream has `ve` or `lifetime`, not both", s.place("lifetime"))
+        raise s.scope.error("a stream has `ve` or `lifetime`, not both", s.node_of("lifetime"))
     if ve is not None and s.columns[ve] != s.columns[vs]:
         both = f"{type_name(s.columns[vs])} and {type_name(s.columns[ve])}"
-        raise s.scope.error(f"`vs` and `ve` must have one type, not {both}", s.place("ve"))
+        raise s.scope.error(f"`vs` and `ve` must have one type, not {both}", s.node_of("ve"))
     delay = _ticks(s, "delay")
     return SourceOptions(
         vs=vs,
@@ -104,29 +106,29 @@ def _source_options(s: _Statement) -> SourceOptions:
 
 
 def _time_column(s: _Statement, option: str) -> str | None:
-    """The column that an option names; a column called like the option is that by itself."""
+    """Find the column that an option names; a column called like the option is meant by itself."""
     name = _word(s, option) if option in s.options else None
     if option in s.columns and name not in (None, option):
         raise s.scope.error(
             f"column `{option}` is the stream's `{option}`, so `{name}` cannot be",
-            s.place(option),
+            s.node_of(option),
         )
     name = option if option in s.columns else name
     if name is None:
         return None
     if name not in s.columns:
         hint = did_you_mean(name, s.columns)
-        raise s.scope.error(f"unknown column `{name}`", s.place(option), hint)
+        raise s.scope.error(f"unknown column `{name}`", s.node_of(option), hint)
     if s.columns[name] not in (BIGINT, TIMESTAMP):
         raise s.scope.error(
             f"`{option}` must be BIGINT or TIMESTAMP, `{name}` is {type_name(s.columns[name])}",
-            s.place(option),
+            s.node_of(option),
         )
     return name
 
 
 def _word(s: _Statement, option: str) -> str:
-    """A bare word or a string."""
+    """Read a bare word or a string."""
     value = s.options[option]
     if isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
         return value.name
@@ -142,24 +144,24 @@ def _ticks(s: _Statement, option: str) -> int | None:
     value = ticks(s.options[option], s.scope, f"`{option}`")
     if value < _SHORTEST[option]:
         wanted = "negative" if _SHORTEST[option] == 0 else "zero or negative"
-        raise s.scope.error(f"`{option}` cannot be {wanted}", s.place(option))
+        raise s.scope.error(f"`{option}` cannot be {wanted}", s.node_of(option))
     return value
 
 
 def _size(s: _Statement, option: str, default: int) -> int:
-    """A number of bytes, or a text like '16MB'."""
+    """Read a number of bytes, or a text like '16MB'."""
     if option not in s.options:
         return default
     found = literal(s.options[option], s.scope)
     is_duration = isinstance(s.options[option], DurationLiteral)
     if found is None or is_duration or not isinstance(found.value, str | int):
-        raise s.scope.error(f"`{option}` must be a size, as in '64MB'", s.place(option))
+        raise s.scope.error(f"`{option}` must be a size, as in '64MB'", s.node_of(option))
     try:
         size = parse_size(found.value)
     except PlanError as error:
-        raise s.scope.error(error.message, s.place(option), error.hint) from None
+        raise s.scope.error(error.message, s.node_of(option), error.hint) from None
     if not 1 <= size <= LARGEST_RECORD:
-        raise s.scope.error(f"`{option}` is from 1 byte to 1GB", s.place(option))
+        raise s.scope.error(f"`{option}` is from 1 byte to 1GB", s.node_of(option))
     return size
 
 
@@ -168,5 +170,5 @@ def _choice(s: _Statement, option: str) -> str:
     value = _word(s, option) if option in s.options else choices[0]
     if value not in choices:
         listed = ", ".join(f"'{c}'" for c in choices)
-        raise s.scope.error(f"`{option}` is one of {listed}, not '{value}'", s.place(option))
+        raise s.scope.error(f"`{option}` is one of {listed}, not '{value}'", s.node_of(option))
     return value

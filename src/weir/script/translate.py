@@ -1,4 +1,4 @@
-"""Syntax trees of queries to `plan.query.Query`: what a SELECT says, with its positions."""
+"""Syntax trees of queries become `plan.binding.query.Query`: what a SELECT says, with positions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from weir.script.windows import with_clause
 
 
 def translate_query(node: exp.Expr, scope: StatementScope) -> Query:
-    """The query of a parsed SELECT … [UNION ALL …]."""
+    """Translate a parsed SELECT … [UNION ALL …] to a query."""
     limit = node.args.get("limit")
     order = node.args.get("order") or ()
     return Query(
@@ -43,7 +43,7 @@ def translate_query(node: exp.Expr, scope: StatementScope) -> Query:
 
 
 def partition_clauses(query: Query) -> Iterator[PartitionClause]:
-    """Every PARTITION BY of the query and of the sub-selects in it."""
+    """Yield every PARTITION BY of the query and of the sub-selects in it."""
     for select in query.selects:
         if select.partition is not None:
             yield select.partition
@@ -57,7 +57,8 @@ def _position(node: exp.Expr, scope: StatementScope) -> Position:
 
 
 def _selects(operand: exp.Expr, scope: StatementScope) -> tuple[Select, ...]:
-    """An operand of UNION ALL. One in parentheses with a LIMIT of its own is a sub-select."""
+    """Return the SELECTs of an operand of UNION ALL; one in parentheses with a LIMIT is a
+    sub-select."""
     if not isinstance(operand, QueryExpression):
         return (_select(operand, scope),)
     query = translate_query(operand, scope)

@@ -1,4 +1,4 @@
-"""Syntax trees of expressions to unbound `Expr`s.
+"""Syntax trees of expressions become unbound `Expr`s.
 
 Built-in functions get their canonical lower-case name; a name that the language does not
 have stays as written, for the binder to look among the user's. Every node has its position:
@@ -50,7 +50,7 @@ _UNIT_ARGUMENT = {"date_trunc": 0, "extract": 0, "date_add": 2}
 
 
 def expression(node: exp.Expr, scope: StatementScope) -> Expr:
-    """The unbound expression; ScriptError where the tree is none."""
+    """Translate a tree to an unbound expression; raise ScriptError where it is none."""
     constant = literal(node, scope)
     if constant is not None:
         return constant
@@ -92,7 +92,8 @@ def expression(node: exp.Expr, scope: StatementScope) -> Expr:
 
 
 def _chain(node: exp.Expr, scope: StatementScope) -> Expr:
-    """A binary operator. The left operands are followed in a loop: a long sum is not deep."""
+    """Translate a binary operator; left operands are followed in a loop, so a long sum is not
+    deep."""
     spine = []
     while type(node) in _BINARY:
         spine.append(node)
@@ -107,7 +108,8 @@ def _chain(node: exp.Expr, scope: StatementScope) -> Expr:
 
 
 def _dotted(node: exp.Expr, scope: StatementScope) -> Expr:
-    """`A.k`, `k.field`: one name for the binder; a field of anything else is a call."""
+    """Translate `A.k` and `k.field` to one name for the binder; a field of anything else is a
+    call."""
     fields = []
     inner = node
     while isinstance(inner, exp.Dot):
@@ -126,7 +128,8 @@ def _dotted(node: exp.Expr, scope: StatementScope) -> Expr:
 
 
 def _repeated(node: exp.Expr, scope: StatementScope) -> Expr:
-    """An operand that will stand in the plan more than once; nested, that grows as 2ⁿ."""
+    """Check an operand that will stand in the plan more than once; nested, such plans grow as
+    2ⁿ."""
     value = expression(node, scope)
     if sum(1 for _ in islice(walk(value), MAX_REPEATED + 1)) > MAX_REPEATED:
         raise scope.error(
@@ -143,7 +146,7 @@ def _between(node: exp.Expr, scope: StatementScope, at: Position) -> Expr:
 
 
 def _case(node: exp.Expr, scope: StatementScope, at: Position) -> Expr:
-    """CASE x WHEN v … is CASE WHEN x = v …."""
+    """Translate CASE; CASE x WHEN v … becomes CASE WHEN x = v …."""
     subject = None if node.this is None else _repeated(node.this, scope)
     branches = []
     for branch in node.args["ifs"]:
@@ -188,10 +191,10 @@ def _call(node: exp.Expr, scope: StatementScope, at: Position, condition: Expr |
 
 
 def _with_unit(function: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    place = _UNIT_ARGUMENT.get(function, len(args))
+    unit = _UNIT_ARGUMENT.get(function, len(args))
     return tuple(
         Literal(a.value.lower(), type=STRING, position=a.position)
-        if i == place and isinstance(a, Literal) and isinstance(a.value, str)
+        if i == unit and isinstance(a, Literal) and isinstance(a.value, str)
         else a
         for i, a in enumerate(args)
     )
@@ -217,7 +220,7 @@ def _aggregate(
 
 
 def _fraction(node: exp.Expr, scope: StatementScope) -> str:
-    """The p of a quantile, as the digits written: 0.1 is one tenth, not the double nearest."""
+    """Read the p of a quantile as the digits written: 0.1 is one tenth, not the double nearest."""
     value = literal(node, scope)
     number = value.value if value is not None and _is_number(value.type) else None
     if not isinstance(number, int | float) or not 0 <= number <= 1:

@@ -1,6 +1,6 @@
-"""The nodes of the syntax tree that sqlglot does not have: our statements and clauses.
+"""Our statements and clauses are nodes of the syntax tree that sqlglot does not have.
 
-Every node of a tree that the grammar makes carries its place (`meta["start"]`, an offset);
+Every node of a tree that the grammar makes carries the offset at which it began (`meta["start"]`);
 names are `exp.Identifier`, so that a quoted name is never taken for a keyword.
 """
 

@@ -1,4 +1,4 @@
-"""Type names of a script to Arrow types."""
+"""Type names of a script are translated to Arrow types."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_PRECISION = 38
 
 
 def arrow_type(node: exp.Expr, source: ProgramSource) -> pa.DataType:
-    """The Arrow type of a parsed type name; ScriptError where there is none."""
+    """Return the Arrow type of a parsed type name; raise ScriptError where there is none."""
     name, parameters = str(node.args.get("kind")), list(node.expressions)
     match name:
         case "DECIMAL":

@@ -1,7 +1,6 @@
-"""WITH: windows and lifetime changes, from their name and arguments to plan data.
+"""The name and arguments of a WITH clause become a window or a lifetime change of the plan.
 
-What the numbers must satisfy (a positive hop, …) is the builder's to check: the fluent API
-makes the same clauses.
+The builder checks the numbers (a positive hop, …), since the fluent API makes the same clauses.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ Make: TypeAlias = Callable[..., WithClause]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One word after WITH: its arguments' names, how many of them are required, its maker."""
+    """A `_Form` is one word after WITH: its arguments' names, how many of them are required, its
+    maker."""
 
     arguments: tuple[str, ...]
     required: int
@@ -79,7 +79,7 @@ _FORMS = {
 
 
 def with_clause(node: exp.Expr, scope: StatementScope) -> WithClause:
-    """The window or lifetime change of a parsed WITH."""
+    """Make the window or lifetime change of a parsed WITH."""
     name, arguments = str(node.this), node.expressions
     form = _FORMS.get(name)
     if form is None:

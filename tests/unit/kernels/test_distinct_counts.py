@@ -72,13 +72,13 @@ class Scene:
         new, live = Scene(), self.table.live()
         at, columns = self.measure.values(live)
         owners = live[at]
-        place = (self.table.group[owners], self.table.start[owners], self.table.end[owners])
+        interval = (self.table.group[owners], self.table.start[owners], self.table.end[owners])
         new.table.encode(
             *(column[live] for column in (self.table.group, self.table.start, self.table.end))
         )
-        panes, _ = new.table.encode(*place)
+        panes, _ = new.table.encode(*interval)
         new.measure.grow(new.table.capacity, GROUPS)
-        new.measure.restore(panes, place[0], columns)
+        new.measure.restore(panes, interval[0], columns)
         new.rows, new.window = self.rows, self.window
         mine = new.table.live()
         new.entered = set(mine[new.table.start[mine] < self.window].tolist())

@@ -510,7 +510,7 @@ def test_simple_text_functions():
 def substring(text: str, start: int, length: int | None = None) -> str:
     first = start if start >= 0 else len(text) + start + 1
     stop = len(text) + 1 if length is None else first + length
-    return "".join(c for place, c in enumerate(text, start=1) if first <= place < stop)
+    return "".join(c for number, c in enumerate(text, start=1) if first <= number < stop)
 
 
 @pytest.mark.parametrize("start", [-20, -3, -1, 0, 1, 2, 20])
@@ -534,14 +534,14 @@ def test_text_functions_take_columns_for_their_parameters():
 
 
 def test_split_part():
-    for place in (1, 2, 3, 4, 5, -1, -4, -5):
-        index = place - 1 if place > 0 else place
+    for ordinal in (1, 2, 3, 4, 5, -1, -4, -5):
+        index = ordinal - 1 if ordinal > 0 else ordinal
 
         def part(text, index=index):
             parts = text.split(",")
             return parts[index] if -len(parts) <= index < len(parts) else ""
 
-        check(call("split_part", s, ",", place), each(part), s=TEXTS)
+        check(call("split_part", s, ",", ordinal), each(part), s=TEXTS)
     with pytest.raises(RunError, match="from 1"):
         values(call("split_part", s, ",", 0), s=TEXTS)
 

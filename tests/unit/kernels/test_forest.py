@@ -66,8 +66,8 @@ class Scene:
         panes = [pane for panes in self.inside for pane in panes]
         at, entries = self.forest.members(np.array(panes, dtype=np.int64))
         found: dict[int, list[int]] = {pane: [] for pane in panes}
-        for place, key in zip(at.tolist(), self.forest.keys(entries).tolist(), strict=True):
-            found[panes[place]].append(key)
+        for index, key in zip(at.tolist(), self.forest.keys(entries).tolist(), strict=True):
+            found[panes[index]].append(key)
         expected = {pane: sorted(keys) for panes in self.inside for pane, keys in panes.items()}
         assert {pane: sorted(keys) for pane, keys in found.items()} == expected
 

@@ -45,8 +45,8 @@ RAISED = {
     "long": "raise ValueError('x' * 10**6)",
 }
 
-# Each runs `harm()` at one place; the name is what must be blamed.
-PLACES = {
+# Each runs `harm()` at one point; the name is what must be blamed.
+POINTS = {
     "scalar": "@weir.udf\ndef scalar(v: int) -> int: return harm()",
     "vector": "@weir.udf(args=['BIGINT'], result='BIGINT', vectorised=True)\n"
     "def vector(v): return harm()",
@@ -98,10 +98,10 @@ def run(folder: Path, rules: str, query: str, **how: object) -> Result:
     return run_program(program, {"A": [ROWS]}, **how)  # type: ignore[arg-type]
 
 
-def rules_of(place: str, harm: str) -> tuple[str, str]:
-    kind = place.split(".")[0]
+def rules_of(point: str, harm: str) -> tuple[str, str]:
+    kind = point.split(".")[0]
     shape = {"Agg": AGGREGATE, "Op": OPERATOR}.get(kind, "{}")
-    return HEAD.format(harm=harm) + shape.format(PLACES[place]), QUERIES[kind]
+    return HEAD.format(harm=harm) + shape.format(POINTS[point]), QUERIES[kind]
 
 
 def failure(folder: Path, rules: str, query: str) -> OperatorFailed:
@@ -114,13 +114,13 @@ def failure(folder: Path, rules: str, query: str) -> OperatorFailed:
     return error
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("harm", RAISED)
-def test_whatever_is_raised_is_a_failure_with_its_place(
-    tmp_path: Path, place: str, harm: str
+def test_whatever_is_raised_is_a_failure_with_its_line(
+    tmp_path: Path, point: str, harm: str
 ) -> None:
-    error = failure(tmp_path, *rules_of(place, RAISED[harm]))
-    assert error.function == place
+    error = failure(tmp_path, *rules_of(point, RAISED[harm]))
+    assert error.function == point
     if harm == "mute":
         assert error.cause == "Mute, whose text cannot be shown"
 
@@ -139,14 +139,14 @@ GIVEN = {
 
 
 @pytest.mark.parametrize(
-    "place", ["scalar", "vector", "Agg.result", "Op.on_event", "Op.on_time", "Op.n"]
+    "point", ["scalar", "vector", "Agg.result", "Op.on_event", "Op.on_time", "Op.n"]
 )
 @pytest.mark.parametrize("given", GIVEN)
-def test_whatever_is_given_must_be_of_the_type(tmp_path: Path, place: str, given: str) -> None:
+def test_whatever_is_given_must_be_of_the_type(tmp_path: Path, point: str, given: str) -> None:
     body, shown = GIVEN[given]
-    error = failure(tmp_path, *rules_of(place, body))
-    assert error.function in (place, "Op") and shown in error.cause
-    assert ("return None" if "on_" in place else "BIGINT") in error.cause
+    error = failure(tmp_path, *rules_of(point, body))
+    assert error.function in (point, "Op") and shown in error.cause
+    assert ("return None" if "on_" in point else "BIGINT") in error.cause
 
 
 @pytest.mark.parametrize("given", GIVEN)

@@ -70,8 +70,8 @@ def test_equal_first_words_are_told_apart_by_the_second() -> None:
 
 
 def test_release_leaves_no_gap_in_a_run_that_wraps_around() -> None:
-    """Keys whose home is the last place of the table spill over to its beginning."""
-    last = 63  # of the 64 places before growth
+    """Keys whose home is the last slot of the table spill over to its beginning."""
+    last = 63  # of the 64 slots before growth
     index = KeyIndex()
     firsts = [last, last + 64, last + 128, 0, 64, 1]
     groups = index.encode(*_words(firsts, firsts))

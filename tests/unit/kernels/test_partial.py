@@ -109,7 +109,7 @@ def test_squares_may_reach_further_than_the_sum() -> None:
         assert total == state_of([value, -value] * 50, DOUBLE)
 
 
-def test_a_slice_of_states_is_read_from_its_own_place() -> None:
+def test_a_slice_of_states_is_read_from_its_own_offset() -> None:
     states = pa.array([state_of([i], BIGINT) for i in range(5)], BINARY).slice(2, 2)
     merged = MergedMoment(make_moment(BIGINT, squares=False))
     assert pack(lanes_of(merged, states), merged.lane_names)[0].as_py()[7:] == b"\x04\0\1\5\0\0\0"
@@ -157,8 +157,8 @@ def test_a_pane_lives_in_its_own_windows(window: Hopping) -> None:
     numbers, new = panes.encode(np.zeros_like(vs), starts, ends)
     windower.opened(new)
     due = windower.due(OPEN)
-    place = {pane: i for i, pane in enumerate(due.gone.tolist())}
-    rows = np.array([place[n] for n in numbers.tolist()])
+    index = {pane: i for i, pane in enumerate(due.gone.tolist())}
+    rows = np.array([index[n] for n in numbers.tolist()])
     assert (due.results.vs[rows] <= vs).all()
     assert (due.results.ve[rows] >= ve).all()
     again = windows_met(window, due.results.vs[rows], due.results.ve[rows])

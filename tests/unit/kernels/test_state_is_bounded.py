@@ -36,7 +36,7 @@ LONGEST = 12  # ticks that an event is valid
 
 MOST_ROWS = 4 * STEP
 """One step's rows and the few hundred that were live before it, with some air."""
-MOST_PLACES = 16 * STEP
+MOST_LENGTH = 16 * STEP
 """In one array: doubling, and an index that is at most half full, on top of that."""
 
 RULES = """
@@ -71,8 +71,8 @@ class Pipeline:
             ports = [i for i, port in enumerate(stage.ports) for _ in port.links]
             self.chains.append(Chain(stage, self._plan.origins, ports or [0]))
             links = [link for port in stage.ports for link in port.links]
-            for place, link in enumerate(links):
-                self._readers.setdefault(link.stage, []).append((stage.number, place))
+            for index, link in enumerate(links):
+                self._readers.setdefault(link.stage, []).append((stage.number, index))
         self._sources = {
             stage.operators[0].name: stage.number  # type: ignore[union-attr]
             for stage in self._plan.stages
@@ -91,8 +91,8 @@ class Pipeline:
         rows, out = chain.pull()
         if stage not in self._readers:
             self.rows += 0 if rows is None else len(rows)
-        for reader, place in self._readers.get(stage, []):
-            self._push(reader, place, chain.empty() if rows is None else rows, out)
+        for reader, index in self._readers.get(stage, []):
+            self._push(reader, index, chain.empty() if rows is None else rows, out)
 
     @property
     def state_rows(self) -> int:
@@ -137,7 +137,7 @@ class Peak:
     """The most that was ever held, and where."""
 
     rows: int = 0
-    places: int = 0
+    length: int = 0
     where: str = ""
     sampled: int = field(default=0, repr=False)
 
@@ -145,8 +145,8 @@ class Peak:
         self.sampled += 1
         self.rows = max(self.rows, pipeline.state_rows)
         for path, length in lengths(pipeline.chains):
-            if length > self.places:
-                self.places, self.where = length, path
+            if length > self.length:
+                self.length, self.where = length, path
 
 
 def test_the_measure_sees_what_a_chain_holds() -> None:
@@ -215,7 +215,7 @@ def _drive(pipeline: Pipeline, streams: Mapping[str, tuple[Batch, ...]]) -> Peak
 def _check(peak: Peak, pipeline: Pipeline, *, rows: int = MOST_ROWS) -> None:
     assert pipeline.rows > 0, "nothing came out: this run shows nothing"
     assert peak.rows <= rows
-    assert peak.places <= MOST_PLACES, peak.where
+    assert peak.length <= MOST_LENGTH, peak.where
     assert pipeline.state_rows == 0, "something is held behind the end of the input"
 
 
@@ -343,7 +343,7 @@ def test_count_windows_hold_a_row_for_every_key(name: str) -> None:
     pipeline = Pipeline(_program(f"Out = {EVERY_KEY[name]};"))
     peak = _drive(pipeline, {"A": _batches(EVENTS, KEYS, 0)})
     assert pipeline.rows > EVENTS // 10
-    assert peak.rows <= MOST_ROWS and peak.places <= MOST_PLACES, peak
+    assert peak.rows <= MOST_ROWS and peak.length <= MOST_LENGTH, peak
     assert pipeline.state_rows <= 8 * KEYS
 
 
@@ -355,7 +355,7 @@ def test_asof_joins_hold_one_row_for_every_key_of_the_right(kind: str) -> None:
     streams = {"A": _batches(EVENTS // 2, None, 0), "B": _batches(EVENTS // 2, KEYS, 1)}
     peak = _drive(pipeline, streams)
     assert pipeline.rows > 0
-    assert peak.rows <= 2 * MOST_ROWS and peak.places <= MOST_PLACES, peak
+    assert peak.rows <= 2 * MOST_ROWS and peak.length <= MOST_LENGTH, peak
     assert pipeline.state_rows == len(set(_rows(0, KEYS * KEY_TICKS, KEYS).columns[0].to_pylist()))
 
 
@@ -380,7 +380,7 @@ def test_user_code(name: str, tmp_path: Path) -> None:
     events = EVENTS // 10 // len(names)
     peak = _drive(pipeline, {n: _batches(events, keys, i) for i, n in enumerate(names)})
     assert pipeline.rows > 0
-    assert peak.rows <= 2 * MOST_ROWS and peak.places <= MOST_PLACES, peak
+    assert peak.rows <= 2 * MOST_ROWS and peak.length <= MOST_LENGTH, peak
     assert pipeline.state_rows <= (0 if keys is None else KEYS)
 
 
@@ -390,7 +390,7 @@ def test_user_code(name: str, tmp_path: Path) -> None:
 
 TOUCHES = 1_500
 FEW = 400
-"""Well below one place for each touch."""
+"""Well below one element for each touch."""
 
 
 def _long_lived(ve: int, vs: int = 0) -> Batch:
@@ -423,7 +423,7 @@ def test_a_session_that_never_ends(query: str) -> None:
     pipeline = Pipeline(_program(f"Out = {query};"))
     peak = _touch(pipeline, "A", every=1, ve=lambda vs: vs + 1)
     assert pipeline.rows == 0 and peak.sampled > 20
-    assert peak.places <= FEW, peak
+    assert peak.length <= FEW, peak
 
 
 @pytest.mark.parametrize("end", [OPEN, 10**12])
@@ -432,7 +432,7 @@ def test_a_payload_that_stays_live_for_good(end: int) -> None:
     pipeline.feed("A", _long_lived(end), 1)
     peak = _touch(pipeline, "A", every=1, ve=lambda vs: vs + 1)
     assert pipeline.state_rows == 1
-    assert peak.places <= FEW, peak
+    assert peak.length <= FEW, peak
 
 
 @pytest.mark.parametrize("end", [OPEN, 10**12])
@@ -456,7 +456,7 @@ def test_a_left_row_that_is_matched_again_and_again(
         return
     peak = _touch(pipeline, "B", every=2, ve=ends[until], idle="A")
     assert pipeline.state_rows <= 3
-    assert peak.places <= FEW, peak
+    assert peak.length <= FEW, peak
 
 
 def test_matches_inside_a_longer_match() -> None:
@@ -467,7 +467,7 @@ def test_matches_inside_a_longer_match() -> None:
     pipeline.feed("B", _long_lived(10**12), 1)
     peak = _touch(pipeline, "B", every=1, ve=lambda vs: vs + 1, idle="A")
     assert pipeline.state_rows <= 3
-    assert peak.places <= FEW, peak
+    assert peak.length <= FEW, peak
 
 
 @pytest.mark.parametrize("life", [None, 10**9])
@@ -484,7 +484,7 @@ def test_left_rows_that_are_clipped_long_before_their_end(life: int | None, cond
             peak.look_at(pipeline)
     assert pipeline.rows > TOUCHES // 2 - 3
     assert pipeline.state_rows <= 2
-    assert peak.places <= FEW, peak
+    assert peak.length <= FEW, peak
 
 
 def test_matches_that_reach_the_end_of_many_left_rows() -> None:
@@ -499,7 +499,7 @@ def test_matches_that_reach_the_end_of_many_left_rows() -> None:
         if i % 100 == 0:
             peak.look_at(pipeline)
     assert pipeline.rows >= TOUCHES - 2
-    assert peak.places <= FEW, peak
+    assert peak.length <= FEW, peak
 
 
 def test_a_snapshot_cell_that_changes_for_good() -> None:
@@ -508,4 +508,4 @@ def test_a_snapshot_cell_that_changes_for_good() -> None:
     pipeline.feed("A", _long_lived(OPEN), 1)
     peak = _touch(pipeline, "A", every=2, ve=lambda vs: vs + 1)
     assert pipeline.rows > TOUCHES // 2
-    assert peak.places <= FEW, peak
+    assert peak.length <= FEW, peak

@@ -89,8 +89,8 @@ GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 @pytest.mark.parametrize("keys", ["rising", "falling", "golden", "golden falling", "equal"])
 def test_no_order_of_keys_makes_a_deep_tree(keys: str) -> None:
-    """Depth must stay far below the 256 places that an insertion has for its path. Numbers spread
-    by the golden ratio are what a simple hash of the node's number looks like."""
+    """Depth must stay far below 256, the longest path that an insertion has room for. Numbers
+    spread by the golden ratio are what a simple hash of the node's number looks like."""
     count = 20_000
     golden = [(i * GOLDEN_RATIO % 2**64) >> 2 for i in range(1, count + 1)]
     made = {

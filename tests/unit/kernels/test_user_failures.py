@@ -1,4 +1,4 @@
-"""What the user's code raises reaches the user as `OperatorFailed`, with place and event."""
+"""What the user's code raises reaches the user as `OperatorFailed`, with line and event."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "programs"
 
 FACTS = {
     "inputs", "over", "schema_over", "passed_columns", "stateless", "meeting", "sees_order",
-    "origin_depth", "longest_lifetime", "longest_hold", "horizon_step", "by_place", "columns_read",
-    "slimmed", "pushed", "kept", "detail",
+    "origin_depth", "longest_lifetime", "longest_hold", "horizon_step", "by_position",
+    "columns_read", "slimmed", "pushed", "kept", "detail",
 }  # fmt: skip
 
 KINDS = {kind.__name__: kind for kind in get_args(Node)}
@@ -73,17 +73,17 @@ def test_an_operator_must_state_every_fact() -> None:
 
 
 ROLES: dict[type[Operator], set[str]] = {
-    OneInput: {"inputs", "over", "by_place"},
-    SameColumns: {"inputs", "over", "by_place", "schema_over", "passed_columns", "slimmed"},
+    OneInput: {"inputs", "over", "by_position"},
+    SameColumns: {"inputs", "over", "by_position", "schema_over", "passed_columns", "slimmed"},
     Stateful: {"stateless", "origin_depth"},
     RowByRow: {
-        *("inputs", "over", "by_place"),
+        *("inputs", "over", "by_position"),
         *("stateless", "meeting", "sees_order", "origin_depth", "longest_hold", "kept"),
     },
     SameRows: FACTS - {"columns_read", "pushed", "detail"},
     EqualRows: FACTS - {"sees_order", "horizon_step", "pushed", "kept", "detail"},
     Grouping: {
-        *("inputs", "over", "by_place", "stateless", "origin_depth"),
+        *("inputs", "over", "by_position", "stateless", "origin_depth"),
         *("schema_over", "passed_columns", "columns_read", "detail"),
     },
 }
@@ -181,7 +181,7 @@ def test_columns(kind: str) -> None:
             assert wanted <= set(schema(slim).names) <= whole
             for names, below in zip(slim.columns_read(wanted), node.inputs, strict=True):
                 assert names <= set(schema(below).names)
-        assert node.by_place in (True, False)
+        assert node.by_position in (True, False)
 
 
 @each_kind
@@ -194,7 +194,7 @@ def test_filters(kind: str) -> None:
             pushed = node.pushed(predicates, lives)
             assert isinstance(pushed, Pushed) and len(pushed.below) == len(node.inputs)
             assert set(pushed.above) <= set(predicates)
-            assert not node.by_place or len({len(below) for below in pushed.below}) == 1
+            assert not node.by_position or len({len(below) for below in pushed.below}) == 1
 
 
 @each_kind

@@ -111,7 +111,7 @@ def test_partition_key_not_in_the_operator_s(plan: Plan, query: str) -> None:
         plan(query)
 
 
-def test_an_error_points_at_its_place(plan: Plan) -> None:
+def test_an_error_points_at_its_position(plan: Plan) -> None:
     with pytest.raises(ScriptError) as caught:
         plan("SELECT k, vv FROM A")
     assert caught.value.source_line[caught.value.column - 1 :].startswith("vv")

@@ -29,7 +29,7 @@ def test_the_whole_message() -> None:
     )
 
 
-# The text of a query over A and B; `^` stands before the place of the error.
+# The text of a query over A and B; `^` stands before the position of the error.
 QUERIES = [
     ("SELECT v ^x FROM A", "expected `,` or FROM", "AS x"),
     ("SELECT ^5 s FROM A", "a duration is one word", "write `5s`"),
@@ -181,12 +181,12 @@ PROGRAMS = [
 
 @pytest.mark.parametrize(("marked", "message", "hint"), PROGRAMS)
 def test_statements(marked: str, message: str, hint: str) -> None:
-    place = marked.index("^")
+    caret = marked.index("^")
     error = error_of(marked.replace("^", ""))
     assert message in error.message
     assert hint in error.hint
-    before = marked[:place].splitlines() or [""]
-    at_start_of_line = marked[:place].endswith("\n")
+    before = marked[:caret].splitlines() or [""]
+    at_start_of_line = marked[:caret].endswith("\n")
     line = len(before) + at_start_of_line
     assert (error.line, error.column) == (line, 1 if at_start_of_line else len(before[-1]) + 1)
 

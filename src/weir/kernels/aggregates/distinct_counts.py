@@ -1,15 +1,16 @@
-"""COUNT(DISTINCT x): how many values have at least one pane in the group's window.
+"""COUNT(DISTINCT x) counts the values that have at least one pane in the group's window.
 
-A value of a group has a number. It is held by the one of its panes that ends last: panes come
-in order of their starts, so where the next one starts before that end, the value stays in the
-window without a gap. Hence no value is visited when a pane enters or leaves: the pane knows how
-many come with its start (GAIN) and go with its end (LOSS). A snapshot has each value once, in
-the pane that holds it: behind a step every pane is part of its group's next answer, so it does
-not matter with which of its panes the value came.
+Each value of a group has a number. Of the panes that contain the value, the one that ends last
+holds it: panes come in order of their starts, so if the next one starts before that end, the value
+stays in the window without a gap. Hence no value is visited when a pane enters or leaves: the pane
+knows how many values come with its start (GAIN) and go with its end (LOSS). A snapshot has each
+value once, in the pane that holds it: after a step every pane is part of its group's next answer,
+so it does not matter with which of its panes the value came.
 
-A pane that is dropped leaves its values to a list of the dropped, as a whole. They are freed
-two for each row that comes, so neither does the end of a long window visit them all, nor are
-there ever more numbers than values were in windows at one time and rows in an entry.
+When a pane is dropped, its whole list of values is appended to the list of dropped ones. For each
+row that comes, two of these are freed. So the end of a long window does not visit all its values,
+and there are never more numbers than the most values that were in windows at one time plus the rows
+of an entry.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from weir.plan.schema import Schema
 
 
 class DistinctMeasure:
-    """See the module's docstring, and `measures.Measure` for the contract."""
+    """A `DistinctMeasure` answers COUNT(DISTINCT x) for the windows of each group (see
+    `Measure`)."""
 
     def __init__(self, aggregation: Aggregation, schema: Schema, table: Panes) -> None:
         self._arg = schema.index(aggregation.args[0])
@@ -46,10 +48,10 @@ class DistinctMeasure:
         self._table = table
         self._numbers = KeyIndex()  # (group, value) → number
         self._values = RowStore([schema.types[self._arg]])
-        self._held = np.full((0, 5), NO_SLOT, dtype=np.int64)  # by number, see SLOT
-        self._panes = np.zeros((0, 5), dtype=np.int64)  # by pane, see FIRST
-        self._dropped = np.zeros((1, 2), dtype=np.int64)
-        self._distinct = np.zeros(0, dtype=np.int64)  # by group
+        self._held = np.full((0, 5), NO_SLOT, dtype=np.int64)  # by number: the fields from SLOT on
+        self._panes = np.zeros((0, 5), dtype=np.int64)  # by pane: the fields from FIRST on
+        self._dropped = np.zeros((1, 2), dtype=np.int64)  # the list of dropped values
+        self._distinct = np.zeros(0, dtype=np.int64)  # by group: how many values are in the window
 
     @property
     def state_rows(self) -> int:

@@ -44,7 +44,7 @@ def _join(one, other, held):
 
 @compiled
 def hold_values(numbers, panes, start, end, held, lists, dropped):
-    """Values come into panes; the rows that first name a number."""
+    """Put values into panes; return the rows that are the first with their number."""
     rows = np.empty(len(numbers), dtype=np.int64)
     count = 0
     for row in range(len(numbers)):
@@ -74,7 +74,7 @@ def hold_values(numbers, panes, start, end, held, lists, dropped):
 
 @in_place
 def replay_distinct(kinds, groups, panes, lists, distinct, out):
-    """Run the operations; at each EMIT how many values its group has."""
+    """Run the operations; at each EMIT write how many values its group has."""
     emitted = 0
     for op in range(len(kinds)):
         if kinds[op] == EMIT:
@@ -88,7 +88,7 @@ def replay_distinct(kinds, groups, panes, lists, distinct, out):
 
 @in_place
 def drop_panes(panes, held, lists, dropped):
-    """Panes leave their values to the list of the dropped."""
+    """Move the values of these panes to the list of dropped ones."""
     for pane in panes:
         if lists[pane, SIZE]:
             if dropped[0, SIZE]:
@@ -102,7 +102,7 @@ def drop_panes(panes, held, lists, dropped):
 
 @compiled
 def dropped_numbers(count, held, dropped):
-    """Take so many numbers out of the list of the dropped."""
+    """Take so many numbers out of the list of dropped ones."""
     numbers = np.empty(count, dtype=np.int64)
     for i in range(count):
         numbers[i] = dropped[0, FIRST]
@@ -112,7 +112,7 @@ def dropped_numbers(count, held, dropped):
 
 @compiled
 def numbers_in(panes, held, lists):
-    """All numbers that panes hold, with the index of the pane each belongs to."""
+    """Return all numbers that panes hold, each with the index of its pane."""
     count = 0
     for pane in panes:
         count += lists[pane, SIZE]

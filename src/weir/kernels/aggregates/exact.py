@@ -1,4 +1,6 @@
-"""Exact sums as Python's integers and fractions, rounded once (see `exact_loops.py` for limbs)."""
+"""Exact sums become Python's integers and fractions, rounded once (`exact_loops.py` explains
+limbs).
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from weir.events.batch import Int64s
 
 
 def exact_sum(lanes: Int64s, low: int) -> int:
-    """One row's limbs as a Python integer, in its units."""
+    """Return one row's limbs as a Python integer, in their units."""
     return sum(int(lane) << (32 * (low + i)) for i, lane in enumerate(lanes.tolist()))
 
 
 def nearest(value: Fraction) -> float:
-    """The nearest double, ties to even; beyond the range an infinity."""
+    """Return the nearest double, ties to even; a value beyond the range becomes an infinity."""
     try:
         return value.numerator / value.denominator
     except OverflowError:
@@ -22,7 +24,7 @@ def nearest(value: Fraction) -> float:
 
 
 def nearest_root(value: Fraction) -> float:
-    """The double nearest to the square root of a value ≥ 0, rounded once."""
+    """Return the double nearest to the square root of a value ≥ 0, rounded once."""
     if value == 0:
         return 0.0
     # 2·70 extra bits give a root of at least 70 bits; an odd last bit stands for the rest.

@@ -1,4 +1,4 @@
-"""Exact sums of doubles, as integers in limbs.
+"""Sums of doubles are kept exactly, as integers in limbs.
 
 A finite double is m·2^e with a 53-bit integer m. In units of 2^`unit` (−1074 for values,
 −2148 for squares) it is an integer, cut into 32-bit limbs; limb i is worth 2^(32·i). A lane is
@@ -22,8 +22,11 @@ MAX_VALUES = 2**31
 
 @in_place
 def limb_range(bits, counted):
-    """The lowest limb, one past the highest, and whether a NaN or infinity was seen, of the
-    counted doubles (given as their bits); (0, 0) for the limbs when there is none."""
+    """Return the lowest limb that the counted doubles need, one past the highest, and whether one
+    is NaN or infinite.
+
+    The doubles are given as their bits; the limbs are (0, 0) when there is none.
+    """
     low, high, special = 1 << 30, 0, False
     for row in range(len(bits)):
         if not counted[row]:
@@ -59,7 +62,7 @@ def add_limbs(lanes, row, at, low, magnitude, negative, position):
 
 @in_place
 def split_double(bits):
-    """Magnitude m and position p: the double's absolute value is m·2^(p − 1074)."""
+    """Return the magnitude m and position p of a double: its absolute value is m·2^(p − 1074)."""
     exponent = (bits >> 52) & 0x7FF
     magnitude = np.uint64(bits & ((1 << 52) - 1))
     if exponent == 0:
@@ -78,7 +81,7 @@ def encode_sums(bits, counted, lanes, at, low):
 
 @in_place
 def encode_squares(bits, counted, lanes, at, low):
-    """The same for the doubles' squares, in units of 2^−2148."""
+    """Write the square of each counted finite double into its row's lanes, in units of 2^−2148."""
     half = np.uint64((1 << 27) - 1)
     for row in range(len(bits)):
         if counted[row] and (bits[row] >> 52) & 0x7FF != 0x7FF and bits[row] << 1 != 0:
@@ -104,8 +107,11 @@ def encode_specials(bits, counted, lanes, at):
 
 @compiled
 def round_quotient(lanes, low, unit, divisors):
-    """Each row's sum over its divisor (1 ≤ divisor < 2³¹), rounded once, and a mask of the
-    rows that this fast path leaves to `exact_sum`: results in the subnormal range."""
+    """Divide each row's sum by its divisor (1 ≤ divisor < 2³¹), rounded once.
+
+    A mask tells the rows that this fast path leaves to `exact_sum`: those with results in the
+    subnormal range.
+    """
     rows, width = lanes.shape
     result = np.zeros(rows)
     left_over = np.zeros(rows, dtype=np.bool_)
@@ -137,7 +143,7 @@ def round_quotient(lanes, low, unit, divisors):
 
 @in_place
 def _digits_of(lanes, row, digits):
-    """The absolute value's base-2³² digits above three zero ones; the sign."""
+    """Write the base-2³² digits of the absolute value above three zero digits; return the sign."""
     width = lanes.shape[1]
     for sign in (1, -1):
         carry = np.int64(0)
@@ -155,7 +161,8 @@ def _digits_of(lanes, row, digits):
 
 @in_place
 def _leading_bits(digits, top, sticky):
-    """The 64 leading bits, how far they were shifted up, and whether anything is below."""
+    """Return the 64 leading bits, how far they were shifted up, and whether any bit is set below
+    them."""
     u = (np.uint64(digits[top]) << np.uint64(32)) | np.uint64(digits[top - 1] if top >= 1 else 0)
     shift = 0
     while not (u >> np.uint64(63)):

@@ -21,7 +21,7 @@ _FIRST_DEBTOR, DEBTS, _SPENT, SPENT_COUNT = range(4)
 @compiled
 def add_entries(entries, panes, groups, keys, heads, fields, following, nodes, roots,
                 starts, lengths, buffer):  # fmt: skip
-    """Chain entries to their panes; the panes that wait because of them."""
+    """Chain entries to their panes; return the panes that now wait because of them."""
     waiting = np.empty((len(entries), 2), dtype=np.int64)
     count = 0
     for i in range(len(entries)):
@@ -45,7 +45,7 @@ def add_entries(entries, panes, groups, keys, heads, fields, following, nodes, r
 
 @compiled
 def settle_panes(waiting, heads, fields, following, nodes, roots, starts, lengths, buffer):
-    """Panes that still wait enter."""
+    """Let the panes that still wait enter their trees."""
     for i in range(len(waiting)):
         pane, group = waiting[i]
         if fields[pane, _INSIDE] == _WAITS:
@@ -62,7 +62,7 @@ def _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths,
 
 @in_place
 def _leave(pane, group, heads, fields, following, nodes, roots, groups, account):
-    """The group owes the pane's entries, or has a tree no more."""
+    """Make the group owe the pane's entries, or drop its tree if all of it is owed."""
     fields[pane, _INSIDE] = _OUT
     size = fields[pane, _SIZE]
     if size == 0:
@@ -91,7 +91,7 @@ def _leave(pane, group, heads, fields, following, nodes, roots, groups, account)
 
 @in_place
 def _pay_group(group, most, following, nodes, roots, groups, account, starts, lengths, buffer):
-    """Take out what the group owes, at most so much; how much that was."""
+    """Take at most so many of the entries that the group owes out of its tree; return how many."""
     debt = groups[group]
     paid = min(most, debt[_DEBT])
     for _ in range(paid):
@@ -108,7 +108,7 @@ def _pay_group(group, most, following, nodes, roots, groups, account, starts, le
 
 @in_place
 def pay_debts(most, following, nodes, roots, groups, account, starts, lengths, buffer):
-    """Take entries that are owed out of their trees, at most so many, debtor by debtor."""
+    """Take at most so many owed entries out of their trees, group by group."""
     while most > 0 and account[_FIRST_DEBTOR] > 0:
         group = account[_FIRST_DEBTOR] - 1
         most -= _pay_group(
@@ -121,7 +121,7 @@ def pay_debts(most, following, nodes, roots, groups, account, starts, lengths, b
 
 @compiled
 def collect_spent(count, following, account):
-    """Give back so many of the spent."""
+    """Return so many of the spent entries."""
     entries = np.empty(count, dtype=np.int64)
     for i in range(count):
         entries[i] = account[_SPENT]
@@ -133,7 +133,7 @@ def collect_spent(count, following, account):
 @compiled
 def _change(kind, pane, group, heads, fields, following, nodes, roots, groups, account,
             starts, lengths, buffer):  # fmt: skip
-    """A pane enters or leaves; or, for an EMIT, the tree is made what it should be."""
+    """Let a pane enter or leave; for an EMIT, take all that the group owes out of its tree."""
     if kind == ENTER:
         _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths, buffer)
     elif kind == EXIT:
@@ -146,7 +146,7 @@ def _change(kind, pane, group, heads, fields, following, nodes, roots, groups, a
 @compiled
 def replay_answers(kinds, groups, panes, heads, fields, following, nodes, roots, debts, account,
                    query, p, q, starts, lengths, buffer, out, rests):  # fmt: skip
-    """Run the operations; at each EMIT the nodes that answer the query, and its rest."""
+    """Run the operations; at each EMIT write the nodes that answer the query, and its rest."""
     emitted = 0
     for op in range(len(kinds)):
         _change(
@@ -161,7 +161,7 @@ def replay_answers(kinds, groups, panes, heads, fields, following, nodes, roots,
 @compiled
 def replay_members(kinds, groups, panes, heads, fields, following, nodes, roots, debts, account,
                    starts, lengths, buffer, counts):  # fmt: skip
-    """Run the operations; at each EMIT all nodes in order, one list after the other."""
+    """Run the operations; at each EMIT write all nodes in order, one list after the other."""
     out = np.empty(1024, dtype=np.int64)
     at = emitted = 0
     for op in range(len(kinds)):

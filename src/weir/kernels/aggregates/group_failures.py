@@ -1,9 +1,10 @@
-"""Failures of aggregates: what fails knows little, so it is named on the way out.
+"""Failures of aggregates get the names of their group and window on the way out.
 
-A sum knows the number of its result (`RowFailure`), the user's aggregate the operation it was at
-(`OperationFailure`), a window the number of its group (`GroupFailure`). The kernel, which knows
-groups and windows, makes a `GroupFailure` of all of them, and of this, with the group's keys, an
-error that names the event, or the window and the group. Only that error leaves the package.
+The code that fails knows little: a sum knows the number of its result (`RowFailure`), the user's
+aggregate the operation it was at (`OperationFailure`), a window the number of its group
+(`GroupFailure`). The kernel, which knows groups and windows, turns each of them into a
+`GroupFailure`, and this, with the group's keys, into an error that names the event, or the window
+and the group. Only that error leaves the package.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class OperationFailure(Exception):
-    """The user's aggregate fails at this operation, maybe on an event that it was given."""
+    """The user's aggregate failed at this operation, perhaps on an event that it was given."""
 
     def __init__(
         self, at: int, why: str, user_code: UserCode, event: Mapping[str, object] | None = None
@@ -34,7 +35,7 @@ class OperationFailure(Exception):
 
 
 class GroupFailure(Exception):
-    """A group cannot be worked on: in which window, or on which of its events, if known."""
+    """A group cannot be computed; the window or the event is given where it is known."""
 
     def __init__(
         self,
@@ -50,16 +51,16 @@ class GroupFailure(Exception):
         self.user_code, self.event = user_code, event
 
     def named(self, keys: Mapping[str, object]) -> RunError:
-        """The error that users see."""
-        place = _place(self.window, keys)
+        """Make the error that users see."""
+        window = _window_text(self.window, keys)
         user = self.user_code
         if user is None:
-            return RunError(f"in {place}: {self.why}")
+            return RunError(f"in {window}: {self.why}")
         return OperatorFailed(
             function=user.function,
             file=user.file,
             line=user.line,
-            event=place if self.event is None else _event(self.event, keys),
+            event=window if self.event is None else _event(self.event, keys),
             cause=self.why,
         )
 
@@ -67,7 +68,7 @@ class GroupFailure(Exception):
 def located(
     failure: OperationFailure | RowFailure, operations: Operations, results: Results
 ) -> GroupFailure:
-    """The failure of the group whose operation it was, in the window that it was for."""
+    """Make a `GroupFailure` of the group whose operation failed, in the window that it was for."""
     emits = np.flatnonzero(operations.kinds == EMIT)
     at = failure.at if isinstance(failure, OperationFailure) else int(emits[failure.row])
     group = int(operations.groups[at])
@@ -79,14 +80,14 @@ def located(
 
 
 def key_text(keys: Mapping[str, object]) -> str:
-    """`k = 'a', j = 2`; a computed key has no name."""
+    """Write the keys as `k = 'a', j = 2`; a computed key has no name."""
     named = (
         f"{name} = {value!r}" if name[0] != "$" else repr(value) for name, value in keys.items()
     )
     return ", ".join(named)
 
 
-def _place(window: tuple[int, int] | None, keys: Mapping[str, object]) -> str:
+def _window_text(window: tuple[int, int] | None, keys: Mapping[str, object]) -> str:
     if window is None:
         return f"the group {key_text(keys)}" if keys else "the group of all events"
     start, end = window
@@ -95,7 +96,8 @@ def _place(window: tuple[int, int] | None, keys: Mapping[str, object]) -> str:
 
 
 def _event(event: Mapping[str, object], keys: Mapping[str, object]) -> dict[str, object]:
-    """The lifetime, the keys, the rest; what is computed is called by its place."""
+    """List the lifetime, the keys and the rest of an event; a computed value is called by its
+    number."""
     lifetime = {name: event[name] for name in ("vs", "ve")}
     named = {_label(n, "key", i): v for i, (n, v) in enumerate(keys.items(), 1)}
     rest = [(n, v) for n, v in event.items() if n not in lifetime]
@@ -106,5 +108,5 @@ def _event(event: Mapping[str, object], keys: Mapping[str, object]) -> dict[str,
     }
 
 
-def _label(name: str, kind: str, place: int) -> str:
-    return f"{kind} {place}" if name[0] == "$" else name
+def _label(name: str, kind: str, number: int) -> str:
+    return f"{kind} {number}" if name[0] == "$" else name

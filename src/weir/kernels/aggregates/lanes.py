@@ -1,4 +1,4 @@
-"""The additive part of an aggregation: all its counts and sums in one matrix of int64 lanes.
+"""The additive part of an aggregation keeps all its counts and sums in one matrix of int64 lanes.
 
 Contract
 1. Lane 0 counts rows. Aggregates over the same column and filter share one moment. A column
@@ -30,7 +30,7 @@ ADDITIVE = frozenset({"count_star", "count"}) | _SUMS
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Which rows of which column a moment is about."""
+    """A moment is computed of the rows of this column that pass this filter."""
 
     arg: int | None
     filter: int | None
@@ -41,7 +41,7 @@ _ALL_ROWS = _Column(None, None)
 
 
 class Lanes:
-    """See the module's contract."""
+    """The `Lanes` of an operator turn rows into int64 lanes and lanes into results."""
 
     def __init__(self, aggregates: Sequence[Aggregation], schema: Schema) -> None:
         self._moments: dict[_Column, Moment] = {}
@@ -70,7 +70,7 @@ class Lanes:
 
     @property
     def names(self) -> list[str]:
-        """One stable name for each lane."""
+        """Return one stable name for each lane."""
         moments = enumerate(self._moments.values())
         return ["rows", *(f"m{i}.{name}" for i, moment in moments for name in moment.lane_names)]
 
@@ -79,7 +79,7 @@ class Lanes:
         return 1 + sum(len(m.lane_names) for m in self._moments.values())
 
     def encode(self, columns: Sequence[pa.Array], length: int) -> tuple[Int64s, Int64s | None]:
-        """Each row's lanes, and where old lanes are now if they moved."""
+        """Return each row's lanes and, if old lanes moved, where each of them is now."""
         before = self.names
         counted = {c: counted_rows(columns, c.arg, c.filter, length) for c in self._moments}
         changed = False
@@ -98,7 +98,7 @@ class Lanes:
         return np.array([now[name] for name in before], dtype=np.int64)
 
     def results(self, matrix: Int64s) -> list[pa.Array]:
-        """One column for each aggregate, in their order."""
+        """Return one column for each aggregate, in their order."""
         starts: dict[_Column, int] = {}
         at = 1
         for column, moment in self._moments.items():
@@ -132,7 +132,8 @@ def _squares(aggregation: Aggregation) -> bool:
 def counted_rows(
     columns: Sequence[pa.Array], arg: int | None, filter_: int | None, length: int
 ) -> Mask:
-    """The rows an aggregate looks at: its argument is not NULL and its filter is true."""
+    """Return the rows that an aggregate looks at: its argument is not NULL and its filter is
+    true."""
     counted = np.ones(length, dtype=np.bool_) if arg is None else valid_mask(columns[arg])
     if filter_ is not None:
         kept = columns[filter_].fill_null(False).to_numpy(zero_copy_only=False)
@@ -141,7 +142,7 @@ def counted_rows(
 
 
 def relaid(matrix: Int64s, moved: Int64s, width: int) -> Int64s:
-    """The matrix with each old lane where it is now and zeros in the new ones."""
+    """Return the matrix with each old lane where it is now and zeros in the new ones."""
     wider = np.zeros((len(matrix), width), dtype=np.int64)
     wider[:, moved] = matrix
     return wider

@@ -1,12 +1,12 @@
-"""What is measured of a group's rows; and the measure of lanes (counts and sums).
+"""A measure computes one or more aggregates of a group's rows; that of lanes is here.
 
 Contract of a measure
 1. `put` adds rows to panes; `replay` runs window operations and answers one value for each
    EMIT; `drop` forgets panes that have left. Costs are per row, per pane and per EMIT, never
    per window that a row is in.
 2. `values(panes)` is what a snapshot keeps: rows of (index into panes, columns); `restore` puts
-   them back into panes that were made anew. `reenter` puts panes that had entered before the
-   snapshot back into their groups' running state.
+   them back into panes that were made anew. Then `replay` of an ENTER for each pane that had
+   entered before the snapshot rebuilds the groups' running state.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from weir.plan.schema import Schema
 
 
 class Measure(Protocol):
+    """A measure keeps what its aggregates need of each pane and answers for whole windows."""
+
     def put(self, batch: Batch, panes: Int64s, groups: Int64s, arrivals: Int64s) -> None: ...
     def replay(self, operations: Operations) -> list[pa.Array]: ...
     def drop(self, panes: Int64s) -> None: ...
@@ -38,11 +40,13 @@ class Measure(Protocol):
 
 
 class LaneMeasure:
-    """Every additive aggregate of the operator at once."""
+    """The `LaneMeasure` computes all additive aggregates (counts and sums) of the operator at
+    once."""
 
     def __init__(self, aggregates: Sequence[Aggregation], schema: Schema) -> None:
         self._lanes = Lanes(aggregates, schema)
         self._panes = np.zeros((0, self._lanes.width), dtype=np.int64)
+        # By group: the sum of the panes that are in its window.
         self._running = np.zeros((0, self._lanes.width), dtype=np.int64)
 
     state_rows = 0  # one row of lanes a pane, which the kernel counts

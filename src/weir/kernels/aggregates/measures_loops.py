@@ -23,7 +23,7 @@ def add_rows(lanes, panes, shares):
 
 @in_place
 def replay_lanes(kinds, groups, panes, lanes, running, out):
-    """Run the operations; at each EMIT the running lanes of its group."""
+    """Run the operations; at each EMIT write the running lanes of its group."""
     emitted = 0
     for op in range(len(kinds)):
         group, pane = groups[op], panes[op]

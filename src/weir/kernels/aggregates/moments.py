@@ -1,4 +1,4 @@
-"""Counts, sums and squares of one column, as lanes that can be added and taken away.
+"""A moment keeps counts, sums and squares of one column as lanes that can be added and subtracted.
 
 Contract
 1. A moment turns rows into int64 lanes: `encode` writes each row's share into a matrix; the
@@ -31,10 +31,12 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Moment(Protocol):
+    """A moment turns the values of a column into lanes and sums of lanes into results."""
+
     @property
     def lane_names(self) -> list[str]: ...
     def fit(self, column: pa.Array | None, counted: Mask) -> bool:
-        """Make room for these values; whether the lanes changed."""
+        """Make room for these values; tell whether the lanes changed."""
         ...
 
     def widen(self, low: int, high: int, special: bool) -> bool:
@@ -61,7 +63,7 @@ def make_moment(dtype: pa.DataType | None, squares: bool) -> Moment:
 
 
 class _FixedLanes:
-    """What moments share whose lanes never change."""
+    """Moments whose lanes never change share these methods."""
 
     lane_names: list[str]
 
@@ -76,7 +78,7 @@ class _FixedLanes:
 
 
 class CountMoment(_FixedLanes):
-    """How many rows count."""
+    """A `CountMoment` counts rows, in one lane."""
 
     def __init__(self) -> None:
         self.lane_names = ["n"]
@@ -89,7 +91,8 @@ class CountMoment(_FixedLanes):
 
 
 class IntegerMoment(_FixedLanes):
-    """n, the sum in two lanes of 32 bits, the sum of squares in four."""
+    """An `IntegerMoment` has lanes for n, the sum (two of 32 bits) and the sum of squares
+    (four)."""
 
     def __init__(self, squares: bool) -> None:
         self._squares = squares
@@ -131,7 +134,7 @@ class IntegerMoment(_FixedLanes):
 
     @staticmethod
     def _carried(lanes: Int64s) -> tuple[Int64s, Int64s]:
-        """The sum's high part (signed) and its low 32 bits."""
+        """Return the sum's high part (signed) and its low 32 bits."""
         return lanes[:, 2] + (lanes[:, 1] >> 32), lanes[:, 1] & 0xFFFFFFFF
 
     def _sum(self, lanes: Int64s, n: Int64s) -> pa.Array:
@@ -161,7 +164,10 @@ class IntegerMoment(_FixedLanes):
 
 
 class FloatMoment:
-    """n, counts of NaN and ±∞ once one was seen, limbs of the sum, limbs of the squares."""
+    """A `FloatMoment` has lanes for n, the limbs of the sum and the limbs of the squares.
+
+    Once a NaN or an infinity was seen, it also has lanes that count NaN, +∞ and −∞.
+    """
 
     def __init__(self, squares: bool) -> None:
         self._squares = squares
@@ -252,7 +258,8 @@ class FloatMoment:
 
 
 class DecimalMoment(_FixedLanes):
-    """n, the unscaled sum in four lanes of 32 bits, the sum of squares in eight."""
+    """A `DecimalMoment` has lanes for n, the unscaled sum (four of 32 bits) and the squares
+    (eight)."""
 
     def __init__(self, dtype: pa.DataType, squares: bool) -> None:
         self._scale = dtype.scale
@@ -316,8 +323,11 @@ def _variance(
     moments: Callable[[Int64s], tuple[Fraction, Fraction]],
     specials: Int64s | None = None,
 ) -> pa.Array:
-    """Sample variance or its root, by exact fractions: row by row, since numerator and
-    denominator need hundreds of bits before the one rounding."""
+    """Compute the sample variance, or its root, by exact fractions.
+
+    It goes row by row, since numerator and denominator need hundreds of bits before the one
+    rounding.
+    """
     rounding = nearest_root if function == "stddev" else nearest
     values: list[float | None] = []
     for row, count in enumerate(n.tolist()):

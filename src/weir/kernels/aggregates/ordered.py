@@ -1,8 +1,9 @@
-"""Aggregates that ask for places in an order: MIN, MAX, FIRST, LAST, quantiles, COLLECT.
+"""Aggregates that pick values by their position in an order: MIN, MAX, FIRST, LAST, quantiles,
+COLLECT.
 
-A row that counts is an *entry* of its pane: a node with a sort key (its value, or its place in
-the order of arrival) that is in its group's tree while its pane is in the window. MIN, MAX,
-FIRST and LAST keep only the best entry of a pane.
+A row that counts is an *entry* of its pane: a node with a sort key (its value, or its number in the
+order of arrival) that is in its group's tree while its pane is in the window. MIN, MAX, FIRST and
+LAST keep only the best entry of a pane.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _NO_KEYS: SortKeys = (_NO_NUMBERS, _NO_NUMBERS, np.zeros(0, dtype=np.uint8))
 
 
 class OrderedMeasure:
-    """One ordered aggregate."""
+    """An `OrderedMeasure` computes one aggregate that picks values by their position in an
+    order."""
 
     def __init__(self, aggregation: Aggregation, schema: Schema) -> None:
         self._type = aggregation.type
@@ -56,14 +58,15 @@ class OrderedMeasure:
         self._arg_types = [schema.types[i] for i in self._args]
         self._plain = not self._by_arrival and is_plain(self._arg_types[0])
         self._whole = self._by_arrival or pa.types.is_nested(self._arg_types[0])
-        # An entry's number is its slot here. Its value may be had from its key: from the number
-        # or, where that is only the beginning of one, from the bytes in front.
+        # An entry's number is its slot here. Its value is found from its key: from the key's number
+        # or, where that is only the first bytes of the value, from the binary column in front.
         self._has_bytes = not (self._plain or self._by_arrival)
         stored = self._arg_types if self._whole else []
         self._entries = RowStore([pa.binary(), *stored] if self._has_bytes else stored)
         self._query = _QUERIES[aggregation.function]
         self._single = aggregation.function in ("first", "last", "min", "max")
-        # Panes that many entries enter with; the user's own code runs when windows do.
+        # Whether panes enter trees before their windows are due: panes of one entry gain nothing
+        # by it, and the user's own code must run only when windows are due.
         self._early = not (self._single or self._function == "user")
         p = Fraction(Decimal(aggregation.params[0])) if aggregation.params else Fraction(0)
         self._p, self._q = p.numerator, p.denominator
@@ -116,7 +119,7 @@ class OrderedMeasure:
         self._forest.add(slots, panes, groups, keys, capacity, self._sort_keys())
 
     def _tidy(self, rows: int) -> None:
-        """What former steps left to do, in proportion to the rows that come now."""
+        """Do some of the work that former steps left, in proportion to the rows that come now."""
         if self._early:
             self._forest.settle(self._sort_keys())
         self._forest.pay(2 * rows, self._sort_keys())
@@ -133,7 +136,8 @@ class OrderedMeasure:
         return [self._values(out[:, 0])]
 
     def replay_lists(self, operations: Operations) -> tuple[Int64s, tuple[pa.Array, ...]]:
-        """At each EMIT all entries in order: how many, and their columns end to end."""
+        """Run the operations; return how many entries there are at each EMIT, and their columns
+        end to end."""
         counts, entries = self._forest.replay_all(operations, self._sort_keys())
         return counts, self._entries.columns(entries)
 
@@ -181,7 +185,8 @@ class OrderedMeasure:
 
 
 class CollectMeasure(OrderedMeasure):
-    """COLLECT: the values in order of arrival, as a list; NULL over none."""
+    """A `CollectMeasure` computes COLLECT: the values in order of arrival, as a list; NULL over
+    none."""
 
     def replay(self, operations: Operations) -> list[pa.Array]:
         counts, columns = self.replay_lists(operations)
@@ -202,7 +207,7 @@ def _between(a: float | int | Decimal, b: float | int | Decimal, part: Fraction)
 
 
 def _pieces(keys: pa.Array) -> SortKeys:
-    """The sort keys of rows, as those of entries are kept."""
+    """Return the sort keys of rows in the form in which those of entries are kept."""
     offsets, data = binary_buffers(keys)
     wide = offsets.astype(np.int64)
     return wide[:-1], np.diff(wide), data

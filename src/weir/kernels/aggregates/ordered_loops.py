@@ -10,8 +10,11 @@ from weir.kernels.structures import treap_loops as treap
 
 @compiled
 def best_rows(panes, keys, firsts, sizes, data, sign, heads, nodes, starts, lengths, buffer, mark):
-    """The best row of each pane that beats what the pane has, and the entries so beaten. The
-    rows' sort keys come first, then those of entries."""
+    """Find the best row of each pane that beats what the pane has, and the entries that are so
+    beaten.
+
+    The sort keys of the rows come first, then those of the entries.
+    """
     rows = np.empty(len(panes), dtype=np.int64)
     count = 0
     for row in range(len(panes)):

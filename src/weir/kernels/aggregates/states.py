@@ -1,14 +1,14 @@
-"""Moments as bytes: what a partial aggregate hands to the final one.
+"""A partial aggregate hands its moments to the final one as bytes, called states.
 
-A moment is a few integers, each by a name: how many values there were, how many of them NaN or
-an infinity, their exact sum, the exact sum of their squares. A *state* is those that are not 0,
-in the order of `_NAMES`:
+A moment is a few named integers: how many values there were, how many of them were NaN or an
+infinity, their exact sum, the exact sum of their squares. A *state* has those that are not 0, in
+the order of `_NAMES`:
 
     name u8 · first limb u8 · words u8 · the words, 32 bits each, the lowest first
 
-in two's complement, without words that say nothing at either end. So equal moments are equal
-bytes, whatever lanes they were added up in; and a state has no largest value: whether a sum
-fits its type is for the final aggregate to judge.
+The words are in two's complement; redundant words at either end are left out. So equal moments are
+equal bytes, whatever lanes they were added up in; and a state has no largest value: the final
+aggregate checks whether a sum fits its type.
 """
 
 from __future__ import annotations
@@ -40,18 +40,20 @@ _NUMBERED = re.compile(r"(sum|limb|square)(\d+)")
 
 
 def pack(lanes: Int64s, names: Sequence[str]) -> pa.Array:
-    """The state of each row of lanes, which are called so (see `Moment.lane_names`)."""
-    places = _places(names)
-    most = sum(HEADER + 4 * (width + 2) for width in places[:, WIDTH].tolist() if width)
+    """Write each row of lanes as a state; `names` are those of the lanes (see
+    `Moment.lane_names`)."""
+    spans = _lane_spans(names)
+    most = sum(HEADER + 4 * (width + 2) for width in spans[:, WIDTH].tolist() if width)
     offsets = np.zeros(len(lanes) + 1, dtype=np.int32)
     data = np.empty(len(lanes) * most, dtype=np.uint8)
-    used = pack_rows(np.ascontiguousarray(lanes), places, offsets, data)
+    used = pack_rows(np.ascontiguousarray(lanes), spans, offsets, data)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[:used].copy())]
     return pa.Array.from_buffers(pa.binary(), len(lanes), buffers)
 
 
 class MergedMoment:
-    """A moment whose rows are states: what they stand for is added up in the inner's lanes."""
+    """A `MergedMoment` reads states instead of values and adds them up in the lanes of an inner
+    moment."""
 
     def __init__(self, inner: Moment) -> None:
         self._inner = inner
@@ -72,17 +74,18 @@ class MergedMoment:
         return self._inner.widen(lowest, highest, special)
 
     def encode(self, column: pa.Array | None, counted: Mask, lanes: Int64s, at: int) -> None:
-        unpack_rows(*binary_buffers(column), _places(self.lane_names), lanes, at)
+        unpack_rows(*binary_buffers(column), _lane_spans(self.lane_names), lanes, at)
 
 
-def _places(names: Sequence[str]) -> Int64s:
-    """For each of a state's names its first lane, how many lanes it has, its first limb."""
-    places = np.zeros((NAMES, 3), dtype=np.int64)
+def _lane_spans(names: Sequence[str]) -> Int64s:
+    """Return for each of a state's names its first lane, how many lanes it has, and its first
+    limb."""
+    spans = np.zeros((NAMES, 3), dtype=np.int64)
     for lane, label in enumerate(names):
         numbered = _NUMBERED.fullmatch(label)
         name, limb = numbered.groups() if numbered else (label, "0")
-        place = places[_NAMES[name]]
-        if not place[WIDTH]:
-            place[LANE], place[LIMB] = lane, int(limb)
-        place[WIDTH] += 1
-    return places
+        span = spans[_NAMES[name]]
+        if not span[WIDTH]:
+            span[LANE], span[LIMB] = lane, int(limb)
+        span[WIDTH] += 1
+    return spans

@@ -16,7 +16,8 @@ LANE, WIDTH, LIMB = range(3)
 
 @in_place
 def _words(lanes, row, at, width, words):
-    """A sum's words in two's complement; the first and one past the last that say something."""
+    """Write a sum's words in two's complement; return the first that is not redundant and one
+    past the last."""
     carry = np.int64(0)
     for i in range(width):
         total = lanes[row, at + i] + carry
@@ -37,7 +38,7 @@ def _words(lanes, row, at, width, words):
 
 @compiled
 def pack_rows(lanes, places, offsets, data):
-    """Write each row's state; how many bytes they take."""
+    """Write each row's state; return how many bytes they take."""
     words = np.empty(lanes.shape[1] + 2, dtype=np.int64)
     used = 0
     for row in range(len(lanes)):
@@ -83,7 +84,8 @@ def unpack_rows(offsets, data, places, lanes, at):
 
 @compiled
 def extents_of(offsets, data):
-    """For each name the lowest limb that a state has and one past the highest; 0, 0: none."""
+    """Return for each name the lowest limb that a state has and one past the highest (0, 0: none
+    has)."""
     extents = np.zeros((NAMES, 2), dtype=np.int64)
     for row in range(len(offsets) - 1):
         place = offsets[row]

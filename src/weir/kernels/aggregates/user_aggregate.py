@@ -1,4 +1,4 @@
-"""The user's own aggregates: rows in order of arrival, folded by the user's `add`.
+"""The user's own aggregates fold rows in order of arrival by the user's `add`.
 
 Every result folds its rows anew, which is right for any aggregate and costs the size of the
 window. One that the user declares `exact` keeps a state for each group instead: rows are added
@@ -23,7 +23,7 @@ from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.user_calls import (
     check_not_interrupted,
     extra_calls,
-    failure_place,
+    failing_line,
     guarded,
     python_values,
 )
@@ -41,8 +41,10 @@ _CHANGING = (list, dict, set, bytearray, deque, np.ndarray)
 
 
 class UserMeasure(OrderedMeasure):
-    """See the module's docstring. An entry keeps the event's lifetime after the arguments, for
-    messages."""
+    """A `UserMeasure` computes one of the user's own aggregates.
+
+    An entry keeps the event's lifetime after the arguments, for messages.
+    """
 
     def __init__(self, aggregation: Aggregation, schema: Schema) -> None:
         self._names = (*aggregation.args, *_LIFETIME)
@@ -76,7 +78,7 @@ class UserMeasure(OrderedMeasure):
         return [self._typed(results, operations)]
 
     def _folded(self, operations: Operations) -> list[object]:
-        """The results at each EMIT, by adding all rows anew."""
+        """Return the results at each EMIT, adding all rows of the window anew."""
         counts, columns = self.replay_lists(operations)
         rows = list(zip(*(python_values(column) for column in columns), strict=True))
         results: list[object] = []
@@ -90,7 +92,7 @@ class UserMeasure(OrderedMeasure):
         return results
 
     def _running(self, operations: Operations) -> list[object]:
-        """The results at each EMIT, by adding and removing."""
+        """Return the results at each EMIT, adding rows to a group's state and removing them."""
         results = []
         changing = operations.panes[operations.kinds != EMIT]
         rows_of = self._rows_of(each_once(changing))
@@ -113,13 +115,13 @@ class UserMeasure(OrderedMeasure):
         return results
 
     def _rows_of(self, panes: Int64s) -> dict[int, list[Row]]:
-        """The values of each pane's rows, in order of arrival."""
+        """Return the values of each pane's rows, in order of arrival."""
         at, entries = self._forest.members(panes)
         order = np.lexsort((self._forest.keys(entries), at))
         columns = [python_values(c) for c in self._entries.columns(entries[order])]
         rows: dict[int, list[Row]] = {pane: [] for pane in panes.tolist()}
-        for place, values in zip(at[order].tolist(), zip(*columns, strict=True), strict=True):
-            rows[int(panes[place])].append(values)
+        for index, values in zip(at[order].tolist(), zip(*columns, strict=True), strict=True):
+            rows[int(panes[index])].append(values)
         return rows
 
     def _zero(self, at: int) -> object:
@@ -161,15 +163,15 @@ class UserMeasure(OrderedMeasure):
     ) -> OperationFailure:
         call = getattr(self._user.implementation, method, None)
         check_not_interrupted(error, call)
-        place = failure_place(f"{self._user.name}.{method}", call, error)
+        failed_at = failing_line(f"{self._user.name}.{method}", call, error)
         event = None if row is None else dict(zip(self._names, row, strict=True))
         if event is not None and event["ve"] == OPEN:
             event["ve"] = None
-        return OperationFailure(at, describe(error), place, event)
+        return OperationFailure(at, describe(error), failed_at, event)
 
     def _refused(self, method: str, at: int, why: str) -> OperationFailure:
         call = getattr(self._user.implementation, method)
-        return OperationFailure(at, why, failure_place(f"{self._user.name}.{method}", call, None))
+        return OperationFailure(at, why, failing_line(f"{self._user.name}.{method}", call, None))
 
     def _typed(self, results: list[object], operations: Operations) -> pa.Array:
         try:
@@ -181,7 +183,7 @@ class UserMeasure(OrderedMeasure):
 
 
 def _can_change(dtype: pa.DataType) -> bool:
-    """Whether a Python value of this type may be one that is written into later."""
+    """Tell whether code may later write into a Python value of this type."""
     return bool(pa.types.is_nested(dtype) or dtype == BINARY)
 
 

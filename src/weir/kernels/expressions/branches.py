@@ -1,8 +1,8 @@
-"""AND, OR, COALESCE and CASE: the parts of expressions that not every row reaches.
+"""AND, OR, COALESCE and CASE have parts that not every row reaches.
 
-A part is first run on the whole batch and its values are chosen from: that is fast, and right
-as long as nothing fails. When something fails, or calls the user's code, the part is run again
-only on the rows that reach it; what fails there has failed.
+A part is first run on the whole batch, and the values of the rows that reach it are used: that is
+fast, and right as long as nothing fails. When something fails, or calls the user's code, the part
+is run only on the rows that reach it; a failure there is a failure of the program.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A compiled expression; `run` gives a scalar exactly where `constant` is one.
+    """A `Part` is a compiled expression; `run` gives a scalar exactly where `constant` is one.
 
-    `columns` are the places of the columns it reads.
+    `columns` are the indices of the columns that it reads; `calls_user` says whether it runs the
+    user's code.
     """
 
     run: Callable[[Batch], Datum]
@@ -44,13 +45,14 @@ def constant_part(scalar: pa.Scalar) -> Part:
 
 
 def made_of(parts: Sequence[Part], run: Callable[[Batch], Datum], dtype: pa.DataType) -> Part:
-    """A part that reads what its parts read."""
+    """Make a part that reads the columns that its parts read."""
     columns: frozenset[int] = frozenset().union(*(p.columns for p in parts))
     return Part(run, dtype, columns=columns, calls_user=any(p.calls_user for p in parts))
 
 
 def connective(name: str, parts: Sequence[Part]) -> Part:
-    """AND or OR, three-valued; the left side decides which rows reach the right one."""
+    """Make a part for AND or OR, three-valued; the left side decides which rows reach the right
+    one."""
     combine = pc.and_kleene if name == "and" else pc.or_kleene
     deciding = name == "or"
 
@@ -74,11 +76,12 @@ def connective(name: str, parts: Sequence[Part]) -> Part:
 
 
 def coalesce(parts: Sequence[Part], dtype: pa.DataType) -> Part:
-    """The first value that is not NULL; an argument is reached where all before it are."""
+    """Make a part for the first value that is not NULL; rows reach an argument where all before
+    it are NULL."""
     parts = [p for p in parts if p.constant is None or p.constant.is_valid]
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if part.constant is not None:
-            parts = parts[: place + 1]
+            parts = parts[: index + 1]
             break
     if not parts:
         return constant_part(pa.scalar(None, dtype))
@@ -100,7 +103,7 @@ def coalesce(parts: Sequence[Part], dtype: pa.DataType) -> Part:
 
 
 def case(branches: Sequence[tuple[Part, Part]], otherwise: Part, dtype: pa.DataType) -> Part:
-    """CASE: the value of the first branch whose condition is true."""
+    """Make a part for CASE: it has the value of the first branch whose condition is true."""
     branches, otherwise = _without_constants(branches, otherwise)
     if not branches:
         return otherwise
@@ -158,7 +161,8 @@ def _by_branch(
 
 
 def _tried(part: Part, batch: Batch) -> Datum | None:
-    """The part's values for all rows, or None where only those that reach it may be asked."""
+    """Return the part's values for all rows, or None if it may be run only on the rows that
+    reach it."""
     if part.calls_user:
         return None
     try:
@@ -174,7 +178,7 @@ def _true_rows(condition: pa.Array) -> Bools:
 
 
 def _on_rows(part: Part, batch: Batch, rows: Rows) -> pa.Array:
-    """The part's values at these rows, NULL elsewhere."""
+    """Return the part's values at these rows, NULL elsewhere."""
     return assemble(len(batch), part.type, [(rows, _values(part, batch, rows))])
 
 
@@ -183,10 +187,10 @@ def _values(part: Part, batch: Batch, rows: Rows) -> pa.Array:
         return part.array(batch)
     if not len(rows):
         return pa.nulls(0, part.type)
-    index = pa.array(rows)
+    taken = pa.array(rows)
     # Columns that the part does not read stay as they are: nobody looks at them.
     columns = tuple(
-        c.take(index) if place in part.columns else c for place, c in enumerate(batch.columns)
+        c.take(taken) if index in part.columns else c for index, c in enumerate(batch.columns)
     )
     try:
         return part.array(Batch(batch.vs[rows], batch.ve[rows], columns))

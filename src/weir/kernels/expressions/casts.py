@@ -1,4 +1,4 @@
-"""CAST and TRY_CAST: one converter for each pair of types.
+"""CAST and TRY_CAST have one converter for each pair of types.
 
 Rules
 1. DOUBLE and DECIMAL to an integer: cut towards zero. To a DECIMAL of fewer decimals: half away
@@ -49,7 +49,7 @@ _EXACT = Context(prec=100)
 
 
 def build_cast(source: pa.DataType, target: pa.DataType, lenient: bool) -> Convert:
-    """The converter of a bound cast."""
+    """Build the converter of a bound cast."""
     convert = _converter(source, target)
     if not lenient:
         return convert
@@ -65,7 +65,7 @@ def build_cast(source: pa.DataType, target: pa.DataType, lenient: bool) -> Conve
 
 
 def cast_array(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """The column as another type; for functions whose results need one."""
+    """Convert a column to another type, for functions whose results need one."""
     return column if column.type == target else _converter(column.type, target)(column)
 
 
@@ -234,7 +234,7 @@ def _decimal_to_integer(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def list_converter(convert: Convert, target: pa.DataType) -> Convert:
-    """A converter of lists by their elements."""
+    """Build a converter of lists by their elements."""
 
     def run(column: pa.Array) -> pa.Array:
         lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
@@ -252,7 +252,7 @@ def list_converter(convert: Convert, target: pa.DataType) -> Convert:
 
 
 def struct_converter(converts: Sequence[Convert], target: pa.DataType) -> Convert:
-    """A converter of structs field by field."""
+    """Build a converter of structs field by field."""
 
     def run(column: pa.Array) -> pa.Array:
         fields = [convert(f) for convert, f in zip(converts, column.flatten(), strict=True)]

@@ -1,12 +1,12 @@
-"""What the evaluator and the built-in functions agree on.
+"""The evaluator and the built-in functions share the contract and the types in this module.
 
 Contract
 1. A *builder* gets a `Site` (types and constants of one call) and returns a function over Arrow
    data: arrays for columns, scalars for constants, at least one of them an array. The
    result is an array of that length and of the site's type.
-2. A value that a function cannot take is `RowFailure(row, why)` or any `pa.ArrowInvalid`: the
-   evaluator finds the row of the latter. Neither leaves the package: `compile_expression`
-   turns them into an error that names the event.
+2. For a value that it cannot take, a function raises `RowFailure(row, why)` or any
+   `pa.ArrowInvalid`; the evaluator finds the row of the latter. Neither leaves the package:
+   `compile_expression` turns them into an error that names the event.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One call: what is known of it before any row is."""
+    """A `Site` holds what is known of one call before any row comes: its types and constants."""
 
     function: str
     type: pa.DataType
     arg_types: tuple[pa.DataType, ...]
     constants: tuple[pa.Scalar | None, ...]
 
-    def constant(self, place: int) -> object:
-        """The value of an argument that is always a literal."""
-        scalar = self.constants[place]
-        assert scalar is not None, f"{self.function}: argument {place + 1} is no constant"
+    def constant(self, index: int) -> object:
+        """Return the value of an argument that is always a literal."""
+        scalar = self.constants[index]
+        assert scalar is not None, f"{self.function}: argument {index + 1} is no constant"
         value: object = scalar.as_py()
         return value
 
@@ -49,7 +49,7 @@ Builder = Callable[[Site], ArrayFunction]
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """Where the user's own code failed."""
+    """This is the line at which the user's own code failed."""
 
     function: str
     file: str
@@ -57,7 +57,7 @@ class UserCode:
 
 
 class RowFailure(Exception):
-    """A value of this row cannot be computed."""
+    """The expression cannot be computed for this row."""
 
     def __init__(self, row: int, why: str, user_code: UserCode | None = None) -> None:
         super().__init__(why)
@@ -65,7 +65,7 @@ class RowFailure(Exception):
 
 
 def shown_value(scalar: pa.Scalar) -> object:
-    """A value as messages show it."""
+    """Write a value as messages show it."""
     try:
         value: object = scalar.as_py()
     except (ValueError, OverflowError):  # a time that Python has no date for
@@ -75,7 +75,7 @@ def shown_value(scalar: pa.Scalar) -> object:
 
 
 def plain(function: ArrayFunction) -> Builder:
-    """A builder for a function that needs to know nothing before."""
+    """Make a builder for a function that needs neither types nor constants."""
     return lambda site: function
 
 
@@ -92,7 +92,7 @@ def as_array(datum: Datum, length: int) -> pa.Array:
 
 
 def spread(function: ArrayFunction) -> ArrayFunction:
-    """A function that gets arrays only: constants are repeated."""
+    """Make a function of arrays take constants too, by repeating them."""
 
     def run(*args: Datum) -> pa.Array:
         length = length_of(args)
@@ -102,7 +102,7 @@ def spread(function: ArrayFunction) -> ArrayFunction:
 
 
 def valid_rows(*columns: pa.Array) -> Bools | None:
-    """Where no column is NULL; None when that is everywhere."""
+    """Return where no column is NULL, or None when that is everywhere."""
     masks = [np.asarray(c.is_valid()) for c in columns if c.null_count]
     return np.logical_and.reduce(masks) if masks else None
 
@@ -112,14 +112,14 @@ def with_nulls(values: npt.NDArray[np.generic], valid: Bools | None) -> pa.Array
 
 
 def numbers(column: pa.Array) -> npt.NDArray[np.generic]:
-    """The values of a fixed-width column; whatever number where it is NULL."""
+    """Return the values of a fixed-width column; where it is NULL, the number is arbitrary."""
     if column.null_count:
         column = pc.fill_null(column, 0)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def fail_where(bad: Bools, valid: Bools | None, why: Callable[[int], str]) -> None:
-    """RowFailure for the first bad row that is not NULL."""
+    """Raise RowFailure for the first bad row that is not NULL."""
     if valid is not None:
         bad = bad & valid
     if bad.any():
@@ -165,13 +165,13 @@ def assemble(
     dtype: pa.DataType,
     parts: Sequence[tuple[Sequence[int] | npt.NDArray[np.intp], pa.Array]],
 ) -> pa.Array:
-    """One array from values for some of its rows each; NULL where no part has the row."""
-    places = np.full(length, -1, dtype=np.int64)
+    """Make one array from parts that each have the values of some rows; other rows are NULL."""
+    indices = np.full(length, -1, dtype=np.int64)
     start = 0
     for rows, values in parts:
-        places[rows] = np.arange(start, start + len(values))
+        indices[rows] = np.arange(start, start + len(values))
         start += len(values)
     if not start:
         return pa.nulls(length, dtype)
     together = pa.concat_arrays([values.cast(dtype) for _, values in parts])
-    return together.take(pa.array(places, mask=places < 0))
+    return together.take(pa.array(indices, mask=indices < 0))

@@ -1,15 +1,15 @@
-"""Evaluation of bound expressions over batches, vectorised on Arrow.
+"""Bound expressions are evaluated over whole batches, vectorised on Arrow.
 
 Contract
 1. `compile_expression(expr, schema)` resolves names and builds functions once; what it returns
    takes a batch with the schema's columns and gives an array of the expression's type, one value
    for each row. It is pure: no clock, no random, nothing kept between calls.
-2. A value that cannot be computed is a `RunError` that names the event (in the user's own
+2. A value that cannot be computed raises a `RunError` that names the event (in the user's own
    function an `OperatorFailed`). It fails only where SQL evaluates: a CASE branch for rows that
-   reach it, a COALESCE argument where those before are NULL, the right side of AND (OR) where
-   the left is not FALSE (TRUE). Built-in functions are total but for such failures, so all is
-   first tried on whole batches, and only a failure is looked at row by row.
-3. What depends on no column is computed once; if that fails, it fails on the first event.
+   reach it, a COALESCE argument where those before are NULL, the right side of AND (OR) where the
+   left is not FALSE (TRUE). Built-in functions have no side effects, so everything is first tried
+   on whole batches, and only a failure is looked at row by row.
+3. A part that reads no column is computed once; if that fails, it fails on the first event.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _TAKE_NULLS = _TELL_NULLS | {"in", "nullif", "greatest", "least"}
 
 
 def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array]:
-    """A function from batches with these columns to the expression's values.
+    """Make a function from batches with these columns to the expression's values.
 
     >>> from weir.events.types import BIGINT
     >>> import numpy as np
@@ -105,7 +105,8 @@ def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array
 
 
 def event_at(batch: Batch, schema: Schema, row: int) -> dict[str, object]:
-    """One event as messages show it: its lifetime (an open end is None), then its columns."""
+    """Return one event as messages show it: its lifetime (an open end is None), then its
+    columns."""
     ve = int(batch.ve[row])
     event: dict[str, object] = {"vs": int(batch.vs[row]), "ve": None if ve == OPEN else ve}
     for name, column in zip(schema.names, batch.columns, strict=True):
@@ -114,7 +115,7 @@ def event_at(batch: Batch, schema: Schema, row: int) -> dict[str, object]:
 
 
 def named_failure(failure: RowFailure, batch: Batch, schema: Schema) -> RunError:
-    """The error that users see, with the event."""
+    """Make the error that users see, with the event."""
     event = event_at(batch, schema, failure.row)
     user = failure.user_code
     if user is None:
@@ -157,9 +158,9 @@ def _column(name: str, schema: Schema) -> Part:
         time = schema.time
         start = name == "vs"
         return Part(lambda batch: times(batch.vs if start else batch.ve, time), time)
-    place = schema.index(name)
-    columns = frozenset((place,))
-    return Part(lambda batch: batch.columns[place], schema.types[place], columns=columns)
+    index = schema.index(name)
+    columns = frozenset((index,))
+    return Part(lambda batch: batch.columns[index], schema.types[index], columns=columns)
 
 
 def _call(call: Call, args: Sequence[Part]) -> Part:
@@ -224,7 +225,7 @@ def _runner(
 def _located(
     function: ArrayFunction, values: Sequence[Datum], length: int, why: Why, error: Exception
 ) -> RowFailure:
-    """The failure of the first row on which Arrow fails."""
+    """Find the first row on which Arrow fails, and return its failure."""
     low, high = 0, length
     while high - low > 1:
         middle = (low + high) // 2

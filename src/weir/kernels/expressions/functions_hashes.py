@@ -1,4 +1,4 @@
-"""Fingerprints of STRING (its UTF-8 bytes) and BINARY: md5, sha256, xxhash64.
+"""md5, sha256 and xxhash64 take fingerprints of STRING (its UTF-8 bytes) and BINARY.
 
 They are for users; partitions, keys and digests have their own hash (`events/hashing.py`).
 """

@@ -33,7 +33,7 @@ def _round(lane, word):
 
 @in_place
 def _stripes(data, at, stop):
-    """The state after all whole stripes of 32 bytes."""
+    """Return the state after all whole stripes of 32 bytes."""
     a, b, c, d = _P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1
     while stop - at >= 32:
         a = _round(a, _read(data, at, 8))

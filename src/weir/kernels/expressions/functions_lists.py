@@ -29,12 +29,12 @@ def _lengths(lists: pa.Array) -> Ints:
 
 
 def _starts(lengths: Ints) -> Ints:
-    """Where each list's elements begin in `flatten()`, which leaves out what NULLs hide."""
+    """Return where each list's elements begin in `flatten()`, which leaves out what NULLs hide."""
     return np.cumsum(lengths) - lengths
 
 
 def _array_contains(site: Site) -> ArrayFunction:
-    """True when found; NULL when not found but NULL is among the elements, or asked for."""
+    """Build the search: TRUE if found; NULL if not found but an element, or the value, is NULL."""
     equal = comparison("eq", site.arg_types[1])
 
     def run(lists: pa.Array, wanted: pa.Array) -> pa.Array:
@@ -55,10 +55,10 @@ def _any(owners: Ints, hits: pa.Array, count: int) -> npt.NDArray[np.bool_]:
     return result
 
 
-def _element_at(lists: pa.Array, place: pa.Array) -> pa.Array:
-    lengths, index = _lengths(lists), numbers(place).astype(np.int64)
+def _element_at(lists: pa.Array, ordinals: pa.Array) -> pa.Array:
+    lengths, index = _lengths(lists), numbers(ordinals).astype(np.int64)
     inside = (index != 0) & (index <= lengths) & (index >= -lengths)
-    valid = valid_rows(lists, place)
+    valid = valid_rows(lists, ordinals)
     if valid is not None:
         inside &= valid
     at = _starts(lengths) + np.where(index > 0, index - 1, lengths + index)
@@ -67,8 +67,8 @@ def _element_at(lists: pa.Array, place: pa.Array) -> pa.Array:
 
 def _field(site: Site) -> ArrayFunction:
     struct = site.arg_types[0]
-    place = struct.get_field_index(str(site.constant(1)))
-    return lambda column, _: pc.struct_field(column, [place])
+    index = struct.get_field_index(str(site.constant(1)))
+    return lambda column, _: pc.struct_field(column, [index])
 
 
 FUNCTIONS: Mapping[str, Builder] = {

@@ -1,8 +1,8 @@
 """Comparison and choice: eq ne lt le gt ge, in, not, is_null, nullif, greatest, least.
 
-Values compare in the total order of the engine: −0 = 0, NaN equals itself and is larger than
-every number, strings by UTF-8 bytes. A comparison with NULL is NULL. AND, OR, COALESCE and
-CASE evaluate their arguments themselves: they are in `expressions.py`.
+Values compare in the total order of the engine: −0 = 0, NaN equals itself and is larger than every
+number, strings by UTF-8 bytes. A comparison with NULL is NULL. AND, OR, COALESCE and CASE evaluate
+their arguments themselves: they are in `branches.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HASHABLE = (BIGINT, INT, STRING, TIMESTAMP, DATE, pa.binary())
 
 
 def comparison(name: str, dtype: pa.DataType) -> ArrayFunction:
-    """The comparison of two operands of one type."""
+    """Build the comparison of two operands of one type."""
     if pa.types.is_floating(dtype):
         return _FLOATS[name]
     if pa.types.is_nested(dtype):

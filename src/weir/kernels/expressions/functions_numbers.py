@@ -1,4 +1,4 @@
-"""Arithmetic.
+"""Arithmetic functions follow SQL for integers and decimals and IEEE for doubles.
 
 Integers: + − * fail on overflow; // rounds down and % has the divisor's sign, so that always
 a = b * (a // b) + a % b; both fail on a zero divisor. Doubles follow IEEE: 1/0 is infinite, the

@@ -52,7 +52,7 @@ def _substring(column: pa.Array, start: int, length: int = _LAST) -> pa.Array:
     if length <= 0:
         return pc.utf8_slice_codeunits(column, 0, 0)
     if start >= 0:
-        # A start of 0 is the place before the first character, and uses up one of the length.
+        # A start of 0 is the position before the first character and uses up one of the length.
         first, stop = max(start - 1, 0), start - 1 + length
         return pc.utf8_slice_codeunits(column, first, max(first, min(stop, _LAST)))
     if length == _LAST:
@@ -86,13 +86,13 @@ def _split(column: pa.Array, separator: str) -> pa.Array:
     return split(column, separator)
 
 
-def _split_part(column: pa.Array, separator: str, place: int) -> pa.Array:
-    if place == 0:
+def _split_part(column: pa.Array, separator: str, ordinal: int) -> pa.Array:
+    if ordinal == 0:
         rows = column.is_valid()
         if pc.any(rows).as_py():
             raise RowFailure(pc.index(rows, True).as_py(), "SPLIT_PART counts from 1, not 0")
         return column
-    index = place - 1 if place > 0 else place
+    index = ordinal - 1 if ordinal > 0 else ordinal
 
     def part(text: str) -> str:
         parts = text.split(separator) if separator else list(text)
@@ -169,7 +169,8 @@ def _regexp_extract(site: Site) -> ArrayFunction:
 
 
 def name_groups(pattern: str) -> tuple[str, int]:
-    """The pattern with its groups named g1, g2, … as Arrow wants them, and their number.
+    """Return the pattern with its groups named g1, g2, … as Arrow wants them, and how many there
+    are.
 
     >>> name_groups(r"(a)[(](?:b)(?P<x>c)")
     ('(?P<g1>a)[(](?:b)(?P<g2>c)', 2)

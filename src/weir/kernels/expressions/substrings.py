@@ -1,7 +1,7 @@
-"""Texts searched for a given text, and cut at it, at the speed of memory.
+"""Texts are searched for a given text, or cut at it, at the speed of memory.
 
-Both read the bytes of a column as one long text: the rows lie one behind the other. Arrow looks
-at one text at a time, and at every byte of it alone.
+Both functions read the bytes of a column as one long text, since the rows lie one behind the other.
+Arrow's own functions take one text at a time, and one byte at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weir.kernels.structures.rows import bitmap, valid_mask
 
 
 def contains(column: pa.Array, sought: str) -> pa.Array:
-    """Whether each text contains the sought one; NULL for NULL.
+    """Tell whether each text contains the sought one; NULL for NULL.
 
     >>> contains(pa.array(["abc", "b", None, ""]), "bc").to_pylist()
     [True, False, None, False]
@@ -31,7 +31,7 @@ def contains(column: pa.Array, sought: str) -> pa.Array:
 
 
 def split(column: pa.Array, separator: str) -> pa.Array:
-    """The parts of each text between the separators, which must not be empty; NULL for NULL.
+    """Cut each text at the separators, which must not be empty; NULL for NULL.
 
     >>> split(pa.array(["a b", "", None, " c"]), " ").to_pylist()
     [['a', 'b'], [''], None, ['', 'c']]
@@ -44,11 +44,11 @@ def split(column: pa.Array, separator: str) -> pa.Array:
     data = np.empty(size, dtype=np.uint8)
     ends = np.zeros(begun + len(column) + 1, dtype=np.int32)
     cuts = np.zeros(len(column) + 1, dtype=np.int32)
-    places = offsets.astype(np.uint64)
+    starts = offsets.astype(np.uint64)
     if len(between) == 1:
-        used = split_at_byte(text, places, valid, between[0], data, ends, cuts)
+        used = split_at_byte(text, starts, valid, between[0], data, ends, cuts)
     else:
-        used = split_at_text(text, places, valid, between, data, ends, cuts)
+        used = split_at_text(text, starts, valid, between, data, ends, cuts)
     texts = [pa.py_buffer(ends), pa.py_buffer(data[:used])]
     parts = pa.StringArray.from_buffers(int(cuts[-1]), *texts)
     buffers = [bitmap(valid), pa.py_buffer(cuts)]

@@ -11,10 +11,12 @@ _BLOCK = 64
 
 @compiled
 def find_in_rows(text, places, pattern):
-    """Whether each row contains the pattern.
+    """Tell whether each row contains the pattern.
 
-    Blocks in which the first and the last byte stand nowhere at their distance are skipped:
-    sixty-four places cost a few instructions. Numbers are unsigned, or they would not."""
+    A block of 64 bytes is skipped if nowhere in it the first and the last byte of the pattern stand
+    at their distance; that costs a few instructions. It is so fast only because numbers are
+    unsigned.
+    """
     found = np.zeros(len(places) - 1, dtype=np.bool_)
     one, block, last = np.uint64(1), np.uint64(_BLOCK), np.uint64(len(pattern) - 1)
     first_byte, last_byte = pattern[0], pattern[-1]
@@ -47,9 +49,10 @@ def find_in_rows(text, places, pattern):
 
 @in_place
 def split_at_byte(text, places, valid, separator, data, ends, cuts):
-    """Write the parts between the separators end to end; how many bytes they are.
+    """Write the parts between the separators end to end; return how many bytes they are.
 
-    Every byte is written, and a separator written over: no branch to guess wrong."""
+    Every byte is written, and a separator is written over: so there is no branch to mispredict.
+    """
     one = np.uint64(1)
     used = part = np.uint64(0)
     for row in range(len(valid)):
@@ -69,7 +72,7 @@ def split_at_byte(text, places, valid, separator, data, ends, cuts):
 
 @in_place
 def split_at_text(text, places, valid, between, data, ends, cuts):
-    """The same for a separator of several bytes."""
+    """Do as `split_at_byte` does, for a separator of several bytes."""
     one, width = np.uint64(1), np.uint64(len(between))
     used = part = np.uint64(0)
     for row in range(len(valid)):

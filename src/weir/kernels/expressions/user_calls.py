@@ -1,14 +1,14 @@
-"""Calls of the user's own code.
+"""The user's own code is called here, and its failures are named.
 
-What a scalar function raises, and a result of another type than it declares, is a `RowFailure`
-with the place in the user's code. A vectorised function that fails on many rows is asked again for
-parts of them, so that the failure names one event.
+If a scalar function raises, or gives a result of another type than it declares, that becomes a
+`RowFailure` with the line of the user's code. A vectorised function that fails on many rows is
+called again for parts of them, so that the failure names one event.
 
-Whatever leaves the user's code by an exception is its failure, `SystemExit` too. Only Ctrl-C,
-which may find the process inside of it, passes.
+Every exception that leaves the user's code is its failure, `SystemExit` too. Only Ctrl-C, which may
+come while the user's code runs, passes.
 
 With WEIR_EXTRA_CALLS in the environment, as in the second run of `--check`, functions are also
-called where nobody asks for the result. That must change nothing.
+called where nobody needs the result. That must change nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
 def extra_calls() -> bool:
-    """Whether this process calls functions more often than their results are needed."""
+    """Tell whether this process calls functions more often than their results are needed."""
     return "WEIR_EXTRA_CALLS" in os.environ
 
 
@@ -48,8 +48,9 @@ def build_user_call(function: ScalarFunction) -> UserFunction:
     return _row_by_row(function)
 
 
-def failure_place(name: str, function: object, error: BaseException | None) -> UserCode:
-    """The line in the user's file where it failed; where the function is defined for None."""
+def failing_line(name: str, function: object, error: BaseException | None) -> UserCode:
+    """Find the line of the user's file where it failed; without an error, where the function is
+    defined."""
     code = _code_of(function)
     file = code.co_filename if code is not None else "<built-in>"
     line = code.co_firstlineno if code is not None else 0
@@ -64,7 +65,7 @@ def _code_of(function: object) -> CodeType | None:
     # A decorated function is looked through; a class runs its __init__, a callable object its
     # __call__.
     if isinstance(function, type):
-        # mypy: an instance's could be another; this is the class itself.
+        # mypy warns that an instance may have another __init__; here it is the class itself.
         function = function.__init__  # type: ignore[misc]
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
@@ -75,8 +76,10 @@ def _code_of(function: object) -> CodeType | None:
 
 
 def check_not_interrupted(error: BaseException, function: object) -> None:
-    """Raise the error again if it is Ctrl-C, which came while the user's code ran. A
-    KeyboardInterrupt that a `raise` in the function's own file raised is its failure."""
+    """Raise the error again if it is Ctrl-C, which came while the user's code ran.
+
+    A KeyboardInterrupt that a `raise` in the function's own file raised is its failure.
+    """
     if not isinstance(error, KeyboardInterrupt):
         return
     code, last = _code_of(function), error.__traceback__
@@ -95,15 +98,21 @@ def guarded(
     event: object,
     of: object = None,
 ) -> Result:
-    """Call the user's code; what it raises becomes `OperatorFailed` with the place and event.
-    `of` is whose code it is, where `call` is not the user's function itself."""
+    """Call the user's code; what it raises becomes `OperatorFailed` with the line and the event.
+
+    `of` is the user's function where `call` is not the function itself.
+    """
     try:
         return call(*arguments)
     except BaseException as error:
         check_not_interrupted(error, of or call)
-        place = failure_place(name, of or call, error)
+        failed_at = failing_line(name, of or call, error)
         raise OperatorFailed(
-            function=name, file=place.file, line=place.line, event=event, cause=describe(error)
+            function=name,
+            file=failed_at.file,
+            line=failed_at.line,
+            event=event,
+            cause=describe(error),
         ) from error
 
 
@@ -115,8 +124,8 @@ def _row_by_row(function: ScalarFunction) -> UserFunction:
         try:
             columns = [python_values(a) for a in args]
         except RowFailure as failure:
-            place = failure_place(function.name, call, None)
-            raise RowFailure(failure.row, failure.why, place) from None
+            failed_at = failing_line(function.name, call, None)
+            raise RowFailure(failure.row, failure.why, failed_at) from None
         try:
             for values in zip(*columns, strict=True) if columns else [()] * length:
                 if extra and not results:
@@ -124,8 +133,8 @@ def _row_by_row(function: ScalarFunction) -> UserFunction:
                 results.append(call(*values))
         except BaseException as error:
             check_not_interrupted(error, call)
-            place = failure_place(function.name, call, error)
-            raise RowFailure(len(results), describe(error), place) from error
+            failed_at = failing_line(function.name, call, error)
+            raise RowFailure(len(results), describe(error), failed_at) from error
         try:
             return typed_array(results, function.result)
         except RowFailure as failure:
@@ -135,7 +144,8 @@ def _row_by_row(function: ScalarFunction) -> UserFunction:
 
 
 def python_values(column: pa.Array) -> list[object]:
-    """The values as Python has them; `RowFailure` for the first that it cannot have."""
+    """Return the values as Python has them; raise `RowFailure` for the first that it cannot
+    have."""
     try:
         values: list[object] = column.to_pylist()
     except (ValueError, OverflowError):  # a time beyond the year 9999
@@ -151,8 +161,8 @@ def python_values(column: pa.Array) -> list[object]:
 
 
 def _wrong_type(function: ScalarFunction, row: int, why: str) -> RowFailure:
-    place = failure_place(function.name, function.function, None)
-    return RowFailure(row, f"it must return {why}", place)
+    failed_at = failing_line(function.name, function.function, None)
+    return RowFailure(row, f"it must return {why}", failed_at)
 
 
 def _vectorised(function: ScalarFunction) -> UserFunction:
@@ -168,15 +178,16 @@ def _vectorised(function: ScalarFunction) -> UserFunction:
         except BaseException as error:
             check_not_interrupted(error, call)
             row = _first_failing(call, args)
-            place = failure_place(function.name, call, error)
-            raise RowFailure(row, describe(error), place) from error
+            failed_at = failing_line(function.name, call, error)
+            raise RowFailure(row, describe(error), failed_at) from error
         return _checked(function, result, length)
 
     return run
 
 
 def _checked(function: ScalarFunction, result: object, length: int) -> pa.Array:
-    """The result as an array of its own memory: the function may write into what it returned."""
+    """Return the result as an array with memory of its own: the function may write into what it
+    returned."""
     if isinstance(result, pa.ChunkedArray):
         result = result.combine_chunks()
     elif isinstance(result, np.ndarray) and result.ndim == 1:
@@ -216,7 +227,7 @@ def _kind(result: object, wanted: pa.DataType) -> str:
 
 
 def _first_failing(call: Callable[..., object], args: Sequence[pa.Array]) -> int:
-    """The first row on which the function fails alone or with those before it."""
+    """Find the first row on which the function fails, alone or with those before it."""
     low, high = 0, len(args[0])  # fails on the first `high` rows, not on the first `low`
     while high - low > 1:
         middle = (low + high) // 2

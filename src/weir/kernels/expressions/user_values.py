@@ -1,12 +1,12 @@
-"""Values that the user's code gives, as values of a declared type: exactly, or not at all.
+"""Values that the user's code gives are converted to a declared type: exactly, or not at all.
 
 Contract
-1. What is taken stands in a table (docs/how-to/user-code.md): values that say the same in the
-   wanted type, in one way only. 1.0 is no BIGINT, True is no number, a datetime without a time
-   zone no TIMESTAMP. None is NULL, for every type and inside LIST and STRUCT.
-2. A *plain* value is the Python value that Arrow would give back for it. Columns of plain values
-   are made by Arrow at once; only others are looked at one by one.
-3. Converted values share nothing that could change with what the user gave.
+1. A table in docs/how-to/user-code.md lists what is accepted: values that mean the same in the
+   wanted type, in one way only. 1.0 is no BIGINT, True is no number, a datetime without a time zone
+   no TIMESTAMP. None is NULL, for every type and inside LIST and STRUCT.
+2. A *plain* value is the Python value that Arrow would give back for it. Arrow makes columns of
+   plain values at once; only other values are converted one by one.
+3. A converted value shares no memory that can change with the value that the user gave.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Misfit(Exception):
 
 
 def shown(value: object) -> str:
-    """A value of the user's as messages show it: shortened, with its type."""
+    """Write a value of the user's as messages show it: shortened, with its type."""
     kind = type(value).__name__
     try:
         return f"{_short.repr(value)} ({kind})"
@@ -73,7 +73,7 @@ def shown(value: object) -> str:
 
 
 def typed_array(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
-    """The values as an array; `RowFailure` for the first that does not fit."""
+    """Convert the values to an array; raise `RowFailure` for the first that does not fit."""
     if is_plain(values, dtype):
         try:
             return _whole(pa.array(values, dtype))
@@ -109,7 +109,7 @@ def _whole(made: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def is_plain(values: Sequence[object], dtype: pa.DataType) -> bool:
-    """Whether all values are plain (None aside); numbers may still be too large."""
+    """Tell whether all values are plain (None aside); numbers may still be too large."""
     kinds = set(map(type, values))
     kinds.discard(NoneType)
     if dtype in _PLAIN:
@@ -138,7 +138,8 @@ def _is_utc(value: object) -> bool:
 
 
 def plain_value(value: object, dtype: pa.DataType) -> object:
-    """The value as Arrow would give it back, itself where it is plain; else `Misfit`."""
+    """Return the value as Arrow would give it back, the same object where it is plain; else
+    raise `Misfit`."""
     kind = type(value)
     if kind is _PLAIN.get(dtype):
         if kind is str:
@@ -154,7 +155,8 @@ def plain_value(value: object, dtype: pa.DataType) -> object:
 
 @lru_cache(maxsize=1024)
 def converter(dtype: pa.DataType) -> Convert:
-    """A function from one value to one that Arrow takes as it is; it raises `Misfit`."""
+    """Return a function that turns one value into one that Arrow takes as it is, or raises
+    `Misfit`."""
     convert = _converter(dtype)
 
     def run(value: object) -> object:
@@ -187,7 +189,7 @@ def _fits_bits(value: object, dtype: pa.DataType) -> bool:
 
 
 def _whole_number(value: object) -> int | None:
-    """The value if it is an integer of Python's or NumPy's, and no bool."""
+    """Return the value if it is an integer of Python's or NumPy's, and no bool."""
     if isinstance(value, int):
         return None if isinstance(value, bool) else int.__int__(value)
     if isinstance(value, np.integer) and value.dtype.kind in "iu":  # a timedelta64 is one too
@@ -248,7 +250,7 @@ def _date(value: object, dtype: pa.DataType) -> date:
 
 
 def _timestamp(value: object, dtype: pa.DataType) -> int:
-    """Microseconds since 1970, as `event.vs` has them."""
+    """Convert a time to microseconds since 1970, as `event.vs` has them."""
     number = _whole_number(value)
     if number is not None:
         return _integer(number, BIGINT)

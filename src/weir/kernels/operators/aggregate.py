@@ -1,4 +1,4 @@
-"""The kernel of every windowed aggregation: groups, panes, measures and a windower.
+"""One kernel runs every windowed aggregation: it joins groups, panes, measures and a windower.
 
 Tables of a snapshot: `panes` (key columns, interval, lanes), `groups` (key columns and what the
 windower keeps of a group) and one `values<i>` for each aggregate that keeps values.
@@ -43,7 +43,8 @@ from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow
 
 
 class AggregateKernel:
-    """See `kernel.Kernel` for the contract."""
+    """An `AggregateKernel` computes the aggregates of each group and window (see
+    `kernel.Kernel`)."""
 
     right_from = START
 
@@ -139,7 +140,7 @@ class AggregateKernel:
         self._forget(emptied)
 
     def _forget(self, groups: Int64s) -> None:
-        """Forget groups without panes, as far as the windows do not ask for them."""
+        """Forget groups without panes, except those that the windower still needs."""
         self._groups.release(groups[self._windows.forgets(groups)])
 
     # --- snapshots ---------------------------------------------------------------------------
@@ -199,7 +200,7 @@ class AggregateKernel:
         return columns[:count], dict(zip(names, columns[count:], strict=True))
 
     def _reenter(self, panes: Int64s) -> None:
-        """Panes that were in their windows before the snapshot are so again."""
+        """Let the panes that were in their windows before the snapshot enter them again."""
         entered = panes[self._windows.entered(panes)]
         again = Operations(np.full_like(entered, ENTER), self._panes.group[entered], entered)
         for measure in self._measures:
@@ -224,13 +225,13 @@ def _windower(node: Aggregate | PartialAggregate, panes: Panes) -> Windower:
 def _measures(
     aggregates: Sequence[Aggregation], below: Schema, panes: Panes
 ) -> tuple[list[Measure], list[int]]:
-    """The measures, and for each aggregate the place of its column among theirs."""
+    """Return the measures, and for each aggregate the index of its column among theirs."""
     additive = [i for i, a in enumerate(aggregates) if a.function in ADDITIVE]
     others = [i for i in range(len(aggregates)) if i not in additive]
     measures: list[Measure] = [LaneMeasure([aggregates[i] for i in additive], below)]
     measures += [_measure(aggregates[i], below, panes) for i in others]
-    places = [*additive, *others]
-    return measures, [places.index(i) for i in range(len(aggregates))]
+    indices = [*additive, *others]
+    return measures, [indices.index(i) for i in range(len(aggregates))]
 
 
 def _measure(aggregation: Aggregation, below: Schema, panes: Panes) -> Measure:

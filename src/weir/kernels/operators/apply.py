@@ -1,11 +1,12 @@
-"""The user's own operators: PROCESS, REDUCE, COMBINE.
+"""PROCESS, REDUCE and COMBINE run the user's own operators.
 
-One instance of the user's class for each key, called event by event in merge order, its timers
-in between: `on_time(t)` comes after all events with vs < t and before those at t, in order of
-keys. What is emitted at time t has vs ≥ t. Python calls per row: the code is the user's.
+There is one instance of the user's class for each key. The kernel calls it event by event in merge
+order, with its timers in between: `on_time(t)` comes after all events with vs < t and before those
+at t, in order of keys. Rows that are emitted at time t have vs ≥ t. There are Python calls for
+every row, since the code is the user's.
 
-What is emitted is converted to its type, and so copied, when it is emitted (`user_context.py`).
-State always has the form in which a snapshot gives it back (`user_instances.py`).
+An emitted row is converted to its type, and so copied, at once (`user_context.py`). State always
+has the form in which a snapshot gives it back (`user_instances.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _NAN = math.nan  # one object, so that it equals itself as a key
 
 @dataclass(slots=True)
 class _Member:
-    """One key's instance, the key's values as they came, and its pending timers."""
+    """A `_Member` is one key's instance, with the key's values as they came and its pending
+    timers."""
 
     instance: object
     values: tuple[object, ...]
@@ -45,7 +47,7 @@ class _Member:
 
 
 class ApplyKernel:
-    """See `kernel.Kernel` for the contract."""
+    """An `ApplyKernel` runs the user's own operator, one instance a key (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -58,7 +60,8 @@ class ApplyKernel:
         self._timers: list[tuple[int, int, Key]] = []
         self._tie = itertools.count()
         self._context = Context(self._schema.columns)
-        self._changed: dict[Key, object] = {}  # whose nested state is to be looked at, after what
+        # Keys whose nested state is checked at the end of the step, with the call that changed it.
+        self._changed: dict[Key, object] = {}
         self._extra = extra_calls()
 
     @property
@@ -87,10 +90,10 @@ class ApplyKernel:
             return
         depth = max(len(b.origin) for b in slices)
         origins = [_origins(b, depth) for b in slices]
-        places = [(p, i) for p, of_port in enumerate(events) for i in range(len(of_port))]
+        order = [(p, i) for p, of_port in enumerate(events) for i in range(len(of_port))]
         # Both inputs in one order: (vs, origin), then the first input before the second.
-        places.sort(key=lambda at: (events[at[0]][at[1]].vs, origins[at[0]][at[1]], at))
-        yield from (events[port][i] for port, i in places)
+        order.sort(key=lambda at: (events[at[0]][at[1]].vs, origins[at[0]][at[1]], at))
+        yield from (events[port][i] for port, i in order)
 
     def _fire(self, until: int) -> None:
         while self._timers and self._timers[0][0] <= until:
@@ -120,7 +123,7 @@ class ApplyKernel:
         self._run("on_event", key, event, event)
 
     def _rehearse(self, event: Event) -> None:
-        """Call an instance that nobody knows, and forget what it does."""
+        """Call an instance that is thrown away, and ignore what it does."""
         context = Context(self._schema.columns)
         context.begin(event.vs, event.vs + 1)
         scratch = deepcopy(event.values)
@@ -199,7 +202,8 @@ def _events(batch: Batch, names: Sequence[str], port: int) -> list[Event]:
 
 
 def _origins(batch: Batch, depth: int) -> list[tuple[int, ...]]:
-    """Each row's origin: a shorter one before the longer ones it begins, none after all."""
+    """Return each row's origin: a shorter one before the longer ones it begins, a missing one
+    after all."""
     fill = -1 if batch.origin else OPEN
     padding: list[Int64s] = [np.full(len(batch), fill)] * (depth - len(batch.origin))
     columns = [o.tolist() for o in (*batch.origin, *padding)]
@@ -207,7 +211,8 @@ def _origins(batch: Batch, depth: int) -> list[tuple[int, ...]]:
 
 
 def _canonical(value: object) -> object:
-    """Equal keys, one object: −0 is 0, NaN is itself, lists are tuples."""
+    """Return one object for equal keys: −0 becomes 0, every NaN the same NaN, lists become
+    tuples."""
     if isinstance(value, float):
         return _NAN if math.isnan(value) else value + 0.0
     if isinstance(value, list):
@@ -218,11 +223,12 @@ def _canonical(value: object) -> object:
 
 
 def _order(key: Key) -> tuple[object, ...]:
-    """Keys in the order of values: NULL first, NaN last, strings by their bytes."""
-    return tuple(_place(value) for value in key)
+    """Return a sort key for keys in the order of values: NULL first, NaN last, strings by their
+    bytes."""
+    return tuple(_sort_key(value) for value in key)
 
 
-def _place(value: object) -> tuple[int, object]:
+def _sort_key(value: object) -> tuple[int, object]:
     if value is None:
         return 0, 0
     if value is _NAN:

@@ -1,4 +1,4 @@
-"""ASOF JOIN: each left row with the latest right row at or before its start.
+"""ASOF JOIN pairs each left row with the latest right row at or before its start.
 
 Right rows are held by key, newest first: only the newest of each key, or all of them when a
 condition may reject the newest. Left rows are not held: all right rows that start no later
@@ -25,7 +25,7 @@ from weir.plan.schema import Schema
 
 
 class AsofKernel:
-    """See `kernel.Kernel` for the contract."""
+    """An `AsofKernel` runs ASOF joins (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -41,10 +41,10 @@ class AsofKernel:
         if node.condition is not None:
             self._condition = compile_expression(node.condition, both)
         self._rows = RowStore(right.types)
-        self._arrival = np.zeros(0, dtype=np.int64)  # by slot
-        self._older = np.full(0, -1, dtype=np.int64)  # by slot
+        self._arrival = np.zeros(0, dtype=np.int64)  # by slot: the row's number in order of arrival
+        self._older = np.full(0, -1, dtype=np.int64)  # by slot: the next older row of its key
         self._group_of = np.full(0, -1, dtype=np.int64)  # by slot
-        self._newest = np.full(0, -1, dtype=np.int64)  # by group
+        self._newest = np.full(0, -1, dtype=np.int64)  # by group: the slot of its newest row
         self._arrivals = 0
 
     @property
@@ -85,7 +85,7 @@ class AsofKernel:
         return slots
 
     def _search(self, left: Batch, found: Int64s) -> Int64s:
-        """For each left row go from newer to older right rows until the condition holds."""
+        """Go, for each left row, from newer to older right rows until the condition holds."""
         assert self._condition is not None
         result = np.full(len(left), -1, dtype=np.int64)
         rows = np.flatnonzero(found >= 0)

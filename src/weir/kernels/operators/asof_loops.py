@@ -9,7 +9,8 @@ from weir.events.compiled import compiled
 
 @compiled
 def latest_rows(left_vs, left_groups, right_vs, right_groups, slots, newest, older, only_newest):
-    """The newest right row of each left row's key (−1 for none), and the rows replaced."""
+    """Find the newest right row of each left row's key (−1 for none), and the right rows so
+    replaced."""
     found = np.full(len(left_vs), -1, dtype=np.int64)
     replaced = np.empty(len(slots), dtype=np.int64)
     count = j = 0

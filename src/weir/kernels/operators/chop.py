@@ -1,4 +1,4 @@
-"""CHOP(p): rows cut at every grid point inside their lifetime.
+"""CHOP(p) cuts rows at every grid point inside their lifetime.
 
 A piece comes out when the CTI passes its start. A row is held while pieces of it lie ahead.
 """
@@ -20,7 +20,7 @@ from weir.plan.operators import Chop, schema
 
 
 class ChopKernel:
-    """See `kernel.Kernel` for the contract."""
+    """A `ChopKernel` runs CHOP (see `kernel.Kernel`)."""
 
     right_from = START
 

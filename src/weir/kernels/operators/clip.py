@@ -1,4 +1,4 @@
-"""CLIP JOIN: a left row ends where the next matching right row starts.
+"""CLIP JOIN ends a left row where the next matching right row starts.
 
 Left rows are held, linked by key, until they are clipped or end; right rows are looked at once.
 """
@@ -24,7 +24,7 @@ from weir.plan.schema import Schema
 
 
 class ClipKernel:
-    """See `kernel.Kernel` for the contract."""
+    """A `ClipKernel` runs CLIP joins (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -85,7 +85,8 @@ class ClipKernel:
     def _first_matches(
         self, left: Int64s, right_rows: Int64s, right: Batch
     ) -> tuple[Int64s, Int64s]:
-        """Of each left row the first right row for which the condition holds."""
+        """Return, for each left row that has one, the first right row for which the condition
+        holds."""
         assert self._condition is not None
         theirs = right.take(right_rows)
         columns = self._left.rows.columns(left) + theirs.columns

@@ -10,8 +10,11 @@ from weir.kernels.structures.buckets_loops import PAIRS, insert, live, make_room
 
 @compiled
 def clips(slots, vs, ve, groups, arena, spans, free, right_vs, right_groups, at_once):
-    """Walk new left rows and right rows in order of vs, right ones first: (left slot, right
-    row) wherever a right row starts inside a left row; `at_once` takes the left row out."""
+    """Find (left slot, right row) wherever a right row starts inside a left row of its key.
+
+    It walks new left rows and right rows in order of vs, right ones first; with `at_once` a left
+    row is taken out as soon as it is found.
+    """
     left = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
     right = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
     count = i = j = 0

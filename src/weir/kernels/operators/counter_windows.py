@@ -1,4 +1,4 @@
-"""Windows that a group's own events make: sessions and counts."""
+"""Sessions and count windows are made by a group's own events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from weir.kernels.structures.time_queue import Holds, TimeQueue
 
 
 class SessionWindows:
-    """A group's events with gaps below the timeout; positions are session numbers."""
+    """A session is a run of a group's events with gaps below the timeout; positions are session
+    numbers."""
 
     def __init__(self, panes: Panes, timeout: int) -> None:
         self._panes = panes
@@ -97,17 +98,18 @@ class SessionWindows:
 
 
 class CountWindows:
-    """The i-th window of a group holds its events i·step … i·step + n − 1."""
+    """The i-th window of a group holds its events i·step … i·step + n − 1; positions are the
+    numbers i."""
 
     def __init__(self, panes: Panes, n: int, step: int) -> None:
         self._panes = panes
         self._n, self._step = n, step
-        self._seen = np.zeros(0, dtype=np.int64)  # by group
-        # By group: the oldest pane that has not entered, not left; the youngest.
+        self._seen = np.zeros(0, dtype=np.int64)  # by group: how many events it has had
+        # By group: the oldest pane that has not entered, the oldest not left, the youngest.
         self._to_enter = np.full(0, -1, dtype=np.int64)
         self._to_leave = np.full(0, -1, dtype=np.int64)
         self._youngest = np.full(0, -1, dtype=np.int64)
-        self._next = np.full(0, -1, dtype=np.int64)  # by pane
+        self._next = np.full(0, -1, dtype=np.int64)  # by pane: the next younger one of its group
         self._full = np.zeros((0, 4), dtype=np.int64)
 
     def grow(self, groups: int) -> None:
@@ -152,7 +154,7 @@ class CountWindows:
         self._seen[groups] = state["seen"]
         ordered = panes[np.lexsort((self._panes.end[panes], self._panes.start[panes]))]
         self.opened(ordered)
-        for pane in ordered[self.entered(ordered)].tolist():  # one window's panes a group
+        for pane in ordered[self.entered(ordered)].tolist():  # of each group those of one window
             self._to_enter[self._panes.group[pane]] = self._next[pane]
 
     def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:

@@ -11,8 +11,11 @@ from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
 
 @compiled
 def sessions_of(vs, groups, timeout, first, last, number):
-    """Each row's session number; sessions closed by a later event (group, number, first, last);
-    the groups touched."""
+    """Return each row's session number, the sessions that a later event closed, and the groups
+    touched.
+
+    A closed session is (group, number, first start, last start).
+    """
     numbers = np.empty(len(vs), dtype=np.int64)
     closed = np.empty((len(vs), 4), dtype=np.int64)
     count = 0
@@ -41,7 +44,8 @@ def sessions_of(vs, groups, timeout, first, last, number):
 
 @compiled
 def windows_of(vs, ve, groups, n, step, seen):
-    """Each row's interval of windows, and the windows that it fills (group, number, vs, ve)."""
+    """Return each row's interval of windows, and the windows that it fills (group, number, vs,
+    ve)."""
     starts = np.empty(len(groups), dtype=np.int64)
     ends = np.empty(len(groups), dtype=np.int64)
     full = np.empty((len(groups), 4), dtype=np.int64)
@@ -76,7 +80,7 @@ def append_panes(panes, group_of, following, to_enter, to_leave, youngest):
 
 @compiled
 def count_operations(full, start, end, following, to_enter, to_leave, youngest):
-    """The operations of windows that are full: panes enter, the window's EMIT, panes leave."""
+    """Make the operations of windows that are full: panes enter, the window's EMIT, panes leave."""
     kinds = np.empty(64, dtype=np.int64)
     groups = np.empty(64, dtype=np.int64)
     panes = np.empty(64, dtype=np.int64)

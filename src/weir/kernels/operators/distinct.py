@@ -1,4 +1,4 @@
-"""SELECT DISTINCT: one row per payload and maximal interval on which it is live.
+"""SELECT DISTINCT gives one row for each payload and maximal interval on which it is live.
 
 A payload that is live has one open piece, from its first start to the furthest end so far; a
 row that starts no later than that end lengthens it.
@@ -21,7 +21,7 @@ from weir.plan.operators import Distinct, schema
 
 
 class DistinctKernel:
-    """See `kernel.Kernel` for the contract."""
+    """A `DistinctKernel` runs SELECT DISTINCT (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -29,8 +29,8 @@ class DistinctKernel:
         shape = schema(node)
         self._names = shape.names
         self._groups = Groups(range(len(shape.types)), shape.types)
-        self._start = np.full(0, OPEN, dtype=np.int64)  # by group
-        self._end = np.full(0, OPEN, dtype=np.int64)  # by group
+        self._start = np.full(0, OPEN, dtype=np.int64)  # by group: where its piece starts
+        self._end = np.full(0, OPEN, dtype=np.int64)  # by group: the furthest end so far
         self._timers = TimeQueue()
         self._holds = Holds()
 
@@ -61,11 +61,11 @@ class DistinctKernel:
         return groups
 
     def _over(self, cti: int) -> Int64s:
-        """The groups whose piece has ended for good."""
+        """Return the groups whose piece has ended for good."""
         due = self._timers.pop(cti)[1]
         due = each_once(due[self._start[due] != OPEN])
         over = after(self._end[due]) <= cti
-        self._watch(due[~over])  # lengthened since: one timer a piece, however often
+        self._watch(due[~over])  # lengthened since: a piece has one timer at a time
         return due[over]
 
     def _watch(self, groups: Int64s) -> None:

@@ -10,7 +10,8 @@ from weir.events.compiled import compiled
 
 @compiled
 def maximal_pieces(vs, ve, groups, start, end):
-    """Lengthen or begin pieces; the groups that began one, and the pieces so ended."""
+    """Lengthen or begin pieces; return the groups that began one, and the pieces that this
+    ended."""
     started = np.empty(len(vs), dtype=np.int64)
     ended = np.empty(len(vs), dtype=np.int64)
     starts = np.empty(len(vs), dtype=np.int64)

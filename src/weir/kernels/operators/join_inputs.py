@@ -1,4 +1,4 @@
-"""What joins hold of their inputs: groups of equal keys, and the rows of one side."""
+"""Joins hold groups of equal keys and, for each side, the rows that are still live."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weir.plan.schema import Schema
 
 
 def encode_keys(index: KeyIndex, batch: Batch, columns: Sequence[int]) -> Int64s:
-    """Each row's group; −1 where a key is NULL."""
+    """Return each row's group; −1 where a key is NULL."""
     keys = [batch.columns[i] for i in columns]
     if not any(k.null_count for k in keys):
         return index.encode(*hash_rows(keys, len(batch)))
@@ -30,7 +30,8 @@ def encode_keys(index: KeyIndex, batch: Batch, columns: Sequence[int]) -> Int64s
 
 
 class JoinKeys:
-    """Groups of equal keys on both sides; a group lives while rows of it are held."""
+    """`JoinKeys` numbers the groups of equal keys on both sides; a group lives while rows of it
+    are held."""
 
     def __init__(self) -> None:
         self._index = KeyIndex()
@@ -48,21 +49,22 @@ class JoinKeys:
         count_up(groups, self._members)
 
     def left(self, groups: Int64s) -> Int64s:
-        """These rows are gone, one group each; the groups without rows, which are forgotten."""
+        """Count rows that are gone, by their groups; forget the groups without rows, and return
+        them."""
         emptied: Int64s = count_down(groups, self._members)
         self._index.release(emptied)
         return emptied
 
 
 class HeldSide:
-    """The held rows of one input: by slot and by end."""
+    """A `HeldSide` holds the rows of one input, by slot and by end."""
 
     def __init__(self, shape: Schema, keys: Sequence[int]) -> None:
         self.names = shape.names
         self.keys = tuple(keys)
         self.rows = RowStore(shape.types)
         self._group = np.full(0, -1, dtype=np.int64)  # by slot
-        self._ends = TimeQueue()
+        self._ends = TimeQueue()  # slots by end, also of rows that are gone
 
     def add(self, batch: Batch, groups: Int64s) -> Int64s:
         slots = self.rows.add(batch)
@@ -75,12 +77,13 @@ class HeldSide:
         return self._group[slots]
 
     def forget_dropped(self) -> None:
-        """Rows that went before their end leave it behind: begin anew when most are such."""
+        """Build the queue of ends anew when most of it belongs to rows that went before their
+        end."""
         if len(self._ends) > 2 * self.rows.capacity:
             held = self.rows.held()
             self._ends = TimeQueue()
             self._ends.add(self.rows.ve[held], held)
 
     def due(self, cti: int) -> Int64s:
-        """The slots of rows that end at or before this CTI."""
+        """Return the slots of rows that end at or before this CTI."""
         return self._ends.pop(cti)[1]

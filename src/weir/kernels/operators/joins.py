@@ -1,14 +1,15 @@
-"""INNER and OUTER joins, SEMI and ANTI joins with a condition: pairs of live rows, and what they
-cover. (SEMI and ANTI by keys alone need no pairs: see `presence.py`.)
+"""INNER and OUTER joins, and SEMI and ANTI joins with a condition, find pairs of live rows.
 
-Both inputs are walked together in order of vs. A row meets exactly the rows of its key on the
-other side that are live at its vs, so the cost is that of the pairs. A row is held until its
-end; rows whose key is NULL meet nobody. The live rows of a key lie side by side: those of the left
-in bucket 2 · group, those of the right in the next one.
+(SEMI and ANTI by keys alone need no pairs: see `presence.py`.)
 
-SEMI and ANTI pieces (and the unmatched pieces of OUTER) come from the same pairs: each row
-that is tracked has an `edge` up to which its fate is known and, while matched, the start of
-its open piece (see `coverage.py`).
+Both inputs are walked together in order of vs. A row meets exactly the rows of its key on the other
+side that are live at its vs, so the cost is that of the pairs. A row is held until its end; rows
+whose key is NULL meet nobody. The live rows of a key lie side by side: those of the left in bucket
+2 · group, those of the right in the next one.
+
+SEMI and ANTI pieces (and the unmatched pieces of OUTER) come from the same pairs: each row that is
+tracked has an `edge` up to which its fate is known and, while matched, the start of its open piece
+(see `coverage.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from weir.plan.schema import Schema
 
 
 class JoinKernel:
-    """See `kernel.Kernel` for the contract."""
+    """A `JoinKernel` runs joins that need pairs of rows (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -81,7 +82,8 @@ class JoinKernel:
         return slots
 
     def _meet(self, left: Batch, right: Batch) -> tuple[Int64s, Int64s]:
-        """Hold the new rows; the slots of all pairs whose lifetimes meet, in order of time."""
+        """Hold the new rows; return the slots of all pairs whose lifetimes meet, in order of
+        time."""
         a = self._hold(self._left, self._left_cover, left)
         b = self._hold(self._right, self._right_cover, right)
         self._live.grow(2 * self._keys.capacity)
@@ -93,7 +95,7 @@ class JoinKernel:
         return pairs_left, pairs_right
 
     def _paired(self, left: Int64s, right: Int64s) -> Batch:
-        """Pairs as rows of both sides' columns, valid while both are."""
+        """Make rows of the pairs, with both sides' columns, valid while both are."""
         vs, ve = self._lifetimes(left, right)
         return Batch(vs, ve, self._left.rows.columns(left) + self._right.rows.columns(right))
 
@@ -103,7 +105,7 @@ class JoinKernel:
         return lifetimes
 
     def _pieces(self, left: Int64s, right: Int64s, cti: int) -> list[tuple[Int64s, Batch]]:
-        """The matched or unmatched pieces of tracked rows that became final."""
+        """Return the matched or unmatched pieces of tracked rows that became final."""
         if self._left_cover is None and self._right_cover is None:
             return []
         vs, ve = self._lifetimes(left, right)

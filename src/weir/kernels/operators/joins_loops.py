@@ -1,4 +1,4 @@
-"""Compiled loops of joins: pairs of rows that live at one time."""
+"""Compiled loops of joins find pairs of rows that live at one time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AHEAD = 64
 
 @compiled
 def meet(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, free):
-    """Walk both sides' new rows in order of vs; each meets the live rows of the other side."""
+    """Walk both sides' new rows in order of vs; pair each with the live rows of the other side."""
     rows = np.empty(len(a) + len(b) + 16, dtype=np.int64)  # of each pair: slot, or ~slot of right
     found = np.empty(len(rows), dtype=np.int64)  # the live row that it meets
     at = np.zeros(5, dtype=np.int64)
@@ -36,7 +36,7 @@ def meet(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, free):
 
 @in_place
 def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, found, at):
-    """Go on from where `at` says; why it stops."""
+    """Go on from where `at` says; return why the walk stops."""
     i, j, count = at[_A], at[_B], at[_COUNT]
     full, read = _DONE, 0
     while i + j < len(a) + len(b):
@@ -71,10 +71,11 @@ def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, 
 
 @inlined
 def _touch(groups, first, spans):
-    """Read what the next `_AHEAD` look-ups will read, of both sides, and give some number
-    that the caller keeps.
+    """Read what the next `_AHEAD` look-ups of both sides will read.
 
-    A look-up branches on what it reads, which it waits for; here the waits overlap."""
+    A look-up branches on what it reads, so it has to wait for it; here the waits overlap. The
+    caller keeps the number that is returned, so that the compiler leaves nothing out.
+    """
     total = 0
     for i in range(first, min(first + _AHEAD, len(groups))):
         total += spans[2 * max(groups[i], 0), BLOCK]
@@ -83,7 +84,7 @@ def _touch(groups, first, spans):
 
 @compiled
 def intersect(left, right, left_vs, left_ve, right_vs, right_ve):
-    """The times at which both rows of each pair live."""
+    """Return the times at which both rows of each pair live."""
     vs = np.empty(len(left), dtype=np.int64)
     ve = np.empty(len(left), dtype=np.int64)
     for i in range(len(left)):

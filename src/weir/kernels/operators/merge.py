@@ -1,4 +1,4 @@
-"""The merge: complete slices of time, in the total order.
+"""The merge turns several input streams into complete slices of time, in the total order.
 
 Contract
 1. `push` takes rows and the CTI of one input stream; rows wait until the smallest CTI of all
@@ -26,8 +26,10 @@ from weir.plan.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class PortShape:
-    """What a port carries: its columns, its origins' depth (0: not asked for), whether rows
-    must come out in the total order."""
+    """A `PortShape` says what a port carries, and whether rows must come out in the total order.
+
+    `origins` is the depth of its rows' origins (0: nobody asks for them).
+    """
 
     schema: Schema
     origins: int
@@ -35,10 +37,10 @@ class PortShape:
 
 
 class Merge:
-    """See the module's contract."""
+    """A `Merge` lets rows wait until the smallest CTI of all streams has passed them."""
 
     def __init__(self, ports: Sequence[PortShape], streams: Sequence[int]) -> None:
-        """`streams[i]` is the port of stream i."""
+        """Make a merge; `streams[i]` is the port of stream i."""
         self._ports = [_Port(shape) for shape in ports]
         self._port_of = tuple(streams)
         self._ctis = [START] * len(streams)
@@ -50,12 +52,15 @@ class Merge:
 
     @property
     def released(self) -> int:
-        """The CTI up to which rows have been given."""
+        """Return the CTI up to which rows have been given."""
         return self._released
 
     def wanted(self, most: int) -> Sequence[int]:
-        """The streams to read next: all of them, but while more than `most` rows wait only those
-        that they wait for. What lies ahead waits better in its stream than here."""
+        """Return the streams to read next.
+
+        These are all, but while more than `most` rows wait only those streams that the rows wait
+        for: rows that lie ahead wait better in their stream than here.
+        """
         streams = range(len(self._ctis))
         if self.state_rows <= most:
             return streams
@@ -63,7 +68,7 @@ class Merge:
         return [stream for stream in streams if self._ctis[stream] == least]
 
     def waiting(self, cti: int) -> Int64s:
-        """The starts below this CTI of rows that wait, each once, in order."""
+        """Return the starts below this CTI of rows that wait, each once, in order."""
         starts = [run.vs[run.vs < cti] for port in self._ports for run in port.runs]
         return np.unique(np.concatenate(starts)) if starts else np.empty(0, dtype=np.int64)
 
@@ -73,7 +78,7 @@ class Merge:
         self._ctis[stream] = max(self._ctis[stream], cti)
 
     def release(self) -> tuple[list[Batch], int] | None:
-        """The next slice of every port and its CTI; None when no CTI has advanced."""
+        """Give the next slice of every port and its CTI; None when no CTI has advanced."""
         cti = min(self._ctis)
         if cti <= self._released:
             return None
@@ -97,7 +102,8 @@ class Merge:
 
 
 class _Port:
-    """Waiting rows: runs sorted by vs, each at least twice as long as the next."""
+    """A `_Port` keeps waiting rows in runs sorted by vs, each at least twice as long as the
+    next."""
 
     def __init__(self, shape: PortShape) -> None:
         self._shape = shape
@@ -146,9 +152,9 @@ def _by_start(batch: Batch) -> Batch:
 
 
 def with_depth(batch: Batch, depth: int) -> Batch:
-    """The batch with exactly this many origin columns.
+    """Return the batch with exactly this many origin columns.
 
-    A shorter origin stands before the longer ones it begins; a row without one after all.
+    A shorter origin comes before the longer ones that it begins; a row without one comes after all.
     """
     have = len(batch.origin)
     if have == depth:
@@ -162,7 +168,7 @@ def with_depth(batch: Batch, depth: int) -> Batch:
 
 
 def with_branch(batch: Batch, depth: int, branch: int) -> Batch:
-    """The batch as branch number `branch` of a union whose inputs have this origin depth."""
+    """Return the batch as branch number `branch` of a union whose inputs have this origin depth."""
     deeper = with_depth(batch, depth)
     if not batch.origin:
         return with_depth(batch, depth + 1) if depth else batch

@@ -1,8 +1,8 @@
-"""The first half of a two-phase aggregation: every pane of a hopping window is a row.
+"""The first half of a two-phase aggregation sends every pane of a hopping window as a row.
 
-It runs wherever its input's rows are: no two rows need to meet. What it gives are the same
-panes that the final aggregate would have made of the rows, so that the final one, which reads
-them instead, sees the same windows at the same time.
+It runs wherever its input's rows are: no two rows need to meet. It makes the same panes that the
+final aggregate would have made of the rows. So the final one, which reads these panes instead of
+the rows, sees the same windows at the same time.
 
 1. A pane [start, end) of window numbers is sent when its first window ends: later rows are in
    later windows. So each vertex sends a pane once.
@@ -11,8 +11,8 @@ them instead, sees the same windows at the same time.
 3. Where windows up to K have ended, no unsent pane starts before window K ends, and this is
    the output CTI: by it the final aggregate knows that window K has ended.
 
-Open events are in panes without an end, which are sent like others: that they are an error at
-the end of a finite input is for the final aggregate to say.
+Open events are in panes without an end, which are sent like others: the final aggregate reports
+that they are an error at the end of a finite input.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from weir.plan.windows import Hopping
 
 
 class PaneWindows:
-    """See `windows.Windower` for the contract."""
+    """`PaneWindows` makes each pane of a hopping window due once, when its first window ends."""
 
     def __init__(self, panes: Panes, window: Hopping) -> None:
         self._panes = panes
@@ -49,7 +49,7 @@ class PaneWindows:
 
     def due(self, cti: int) -> Due:
         _, panes = self._unsent.pop(last_ended(self._window, cti))
-        # A pane that is alone in its group's running total is the total.
+        # Only one pane at a time is in its group's running total, so the total is the pane's.
         kinds = np.tile(np.array([ENTER, EMIT, EXIT], dtype=np.int64), len(panes))
         groups = np.repeat(self._panes.group[panes], 3)
         return Due(Operations(kinds, groups, np.repeat(panes, 3)), self._results(panes), panes)

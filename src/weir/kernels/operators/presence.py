@@ -1,4 +1,4 @@
-"""LEFT SEMI and LEFT ANTI joins by keys alone: what matters of the right side is where it is.
+"""LEFT SEMI and LEFT ANTI joins by keys alone need to know only when the right side has a row.
 
 Without a further condition all left rows of a key are matched at the same instants, so there is
 one *presence* a key: the last maximal piece [since, edge) that its right rows cover. A right row
@@ -47,7 +47,8 @@ _EMPTY = np.array([-1, -1, -1, OPEN, START, -1, NO_TIMER], dtype=np.int64)
 
 
 class PresenceKernel:
-    """See the module's contract."""
+    """A `PresenceKernel` runs SEMI and ANTI joins without a further condition (see
+    `kernel.Kernel`)."""
 
     right_from = START
 
@@ -62,7 +63,8 @@ class PresenceKernel:
         self._kept_names = [right.names[i] for i in self._kept]
         self._index = KeyIndex()
         self._rows = RowStore(left.types)
-        self._links = np.zeros((0, 4), dtype=np.int64)  # by slot
+        self._links = np.zeros((0, 4), dtype=np.int64)  # by slot: heap and list, see `heaps_loops`
+        # By group: its rows, its presence, its timer (the fields of `presence_loops`).
         self._groups = _EMPTY.reshape(1, -1).copy()
         self._held = np.full(1, OPEN, dtype=np.int64)  # by group: start of its next piece
         self._presences = RowStore([right.types[i] for i in self._kept])  # their keys
@@ -81,7 +83,7 @@ class PresenceKernel:
             slots, groups, right.vs, right.ve, theirs,
             self._rows.vs, self._rows.ve, self._links, self._groups, self._semi,
         )  # fmt: skip
-        self._place(right.take(met), theirs[met])
+        self._keep_keys(right.take(met), theirs[met])
         due = self._timers.pop(cti)
         touched = np.concatenate([groups, theirs, rung(*due, self._groups)])
         pieces, count, gone = self._settle(touched, cti, pieces, count, gone)
@@ -104,7 +106,7 @@ class PresenceKernel:
         self._links = grown(self._links, self._rows.capacity)
         return slots, groups
 
-    def _place(self, rows: Batch, groups: Int64s) -> None:
+    def _keep_keys(self, rows: Batch, groups: Int64s) -> None:
         """Keep the keys of groups that have a presence for the first time."""
         keys = tuple(rows.columns[i] for i in self._kept)
         self._groups[groups, PLACE] = self._presences.add(Batch(rows.vs, rows.ve, keys))
@@ -112,7 +114,7 @@ class PresenceKernel:
     def _settle(
         self, touched: Int64s, cti: int, pieces: Int64s, count: int, gone: int
     ) -> tuple[Int64s, int, int]:
-        """Do what is due in these groups, and see to their holds and timers."""
+        """Do what is due in these groups, and update their holds and timers."""
         pieces, count, gone, moved, armed, emptied = settle(
             touched, cti, pieces, count, gone,
             self._rows.vs, self._rows.ve, self._links, self._groups, self._held, self._semi,
@@ -120,8 +122,8 @@ class PresenceKernel:
         self._holds.push(self._held[moved], moved, self._held)
         self._timers.add(self._groups[armed, TIMER], armed)
         emptied = each_once(emptied)
-        places = self._groups[emptied, PLACE]
-        self._presences.free(places[places >= 0])
+        slots = self._groups[emptied, PLACE]
+        self._presences.free(slots[slots >= 0])
         self._groups[emptied] = _EMPTY
         self._index.release(emptied - 1)
         return pieces, count, gone
@@ -130,8 +132,8 @@ class PresenceKernel:
 
     def snapshot(self) -> Tables:
         present = np.flatnonzero(self._groups[:, PLACE] >= 0)
-        since, edge, places = self._groups[present][:, [SINCE, EDGE, PLACE]].T
-        presences = Batch(since, edge, self._presences.columns(places))
+        since, edge, slots = self._groups[present][:, [SINCE, EDGE, PLACE]].T
+        presences = Batch(since, edge, self._presences.columns(slots))
         return {
             "left": rows_table(self._rows.take(self._rows.held()), self._names),
             "right": rows_table(presences, self._kept_names),

@@ -8,7 +8,7 @@ from weir.events.batch import OPEN, START
 from weir.events.compiled import compiled
 from weir.kernels.structures.heaps_loops import AFTER, FIRST, ROOT, chain, insert, pop
 
-# Of a group, besides its rows: the presence, its place in the store, when something is due next.
+# Of a group, besides its rows: the presence, its slot in the store, when something is due next.
 SINCE, EDGE, PLACE, TIMER = range(3, 7)
 NO_TIMER = START
 NOBODY = 0
@@ -17,8 +17,11 @@ NOBODY = 0
 
 @compiled
 def walk(slots, groups, right_vs, right_ve, right_groups, vs, ve, links, table, semi):
-    """Walk both sides' new rows in order of vs. Pieces (final, start, end, slot) and how many;
-    the chain of rows that are gone; the right rows that are the first of their group."""
+    """Walk both sides' new rows in order of vs.
+
+    It returns the pieces (final, start, end, slot) and how many there are, the chain of rows that
+    are gone, and the right rows that are the first of their group.
+    """
     pieces = np.empty((len(slots) + len(right_vs) + 16, 4), dtype=np.int64)
     met = np.empty(len(right_vs), dtype=np.int64)
     gone = np.int64(-1)
@@ -55,7 +58,7 @@ def walk(slots, groups, right_vs, right_ve, right_groups, vs, ve, links, table, 
                 pieces, count = _emit(pieces, count, start + 1, from_, ve[slot], slot)
             gone = chain(slot, gone, links)
         if table[group, PLACE] < 0:
-            table[group, PLACE] = 0  # its place is not known yet
+            table[group, PLACE] = 0  # its slot is not known yet
             met[found] = j - 1
             found += 1
     return pieces, count, gone, met[:found]
@@ -63,8 +66,11 @@ def walk(slots, groups, right_vs, right_ve, right_groups, vs, ve, links, table, 
 
 @compiled
 def settle(touched, cti, pieces, count, gone, vs, ve, links, table, held, semi):
-    """Presences that are over and rows that end by this CTI; then the groups whose hold moved,
-    those that need a timer, and those without rows or presence (these may come twice)."""
+    """End the presences and rows that are over by this CTI.
+
+    It also returns the groups whose hold moved, those that need a timer, and those without rows or
+    presence (these may come twice).
+    """
     moved = np.empty(len(touched), dtype=np.int64)
     armed = np.empty(len(touched), dtype=np.int64)
     emptied = np.empty(len(touched), dtype=np.int64)
@@ -102,7 +108,8 @@ def settle(touched, cti, pieces, count, gone, vs, ve, links, table, held, semi):
 
 @compiled
 def rung(times, groups, table):
-    """The groups whose timer this is; one that was set anew, earlier, is not it any more."""
+    """Return the groups whose timer this is; a timer that was replaced by an earlier one counts
+    no more."""
     rung = np.empty(len(groups), dtype=np.int64)
     count = 0
     for i in range(len(groups)):
@@ -124,7 +131,8 @@ def _emit(pieces, count, final, start, end, slot):
 
 @compiled
 def _cut(group, start, end, vs, links, table, pieces, count):
-    """Rows of a group, all of which go on, have a piece from `start` or later up to `end`."""
+    """Write a piece from `start` or later up to `end` for the rows of a group, none of which end
+    by then."""
     slot = table[group, FIRST]
     while slot >= 0 and vs[slot] < end:
         pieces, count = _emit(pieces, count, end + 1, max(vs[slot], start), end, slot)
@@ -134,7 +142,8 @@ def _cut(group, start, end, vs, links, table, pieces, count):
 
 @compiled
 def _end(group, until, vs, ve, links, table, semi, pieces, count, gone):
-    """Rows that end by then, past the edge: unmatched since."""
+    """Take out the rows that end by `until`; ANTI gives each a last piece, since they are past
+    the edge."""
     while table[group, ROOT] >= 0 and ve[table[group, ROOT]] <= until:
         slot = pop(group, ve, links, table)
         if not semi:

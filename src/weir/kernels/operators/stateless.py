@@ -1,4 +1,4 @@
-"""Operators without state: rows in, rows out, in the order they came.
+"""Operators without state turn rows into rows and keep their order.
 
 A `Transform` maps a batch to a batch and a CTI to a CTI; origins are kept (EXPLODE adds the
 element's number), so order means the same above and below.
@@ -36,7 +36,7 @@ from weir.plan.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """What a stateless operator does to rows and to CTIs."""
+    """A `Transform` says what a stateless operator does to rows and to CTIs."""
 
     rows: Callable[[Batch], Batch]
     cti: Callable[[int], int]
@@ -56,7 +56,7 @@ def make_transform(node: Project | Filter | Explode | AlterLifetime) -> Transfor
 
 
 def _naming(transform: Transform, below: Schema) -> Transform:
-    """The transform, with an error that names the event where a row fails."""
+    """Return the transform with an error that names the event where a row fails."""
 
     def rows(batch: Batch) -> Batch:
         try:
@@ -95,7 +95,7 @@ def _filter(node: Filter, below: Schema) -> Callable[[Batch], Batch]:
 
 
 def true_rows(mask: pa.BooleanArray) -> Int64s:
-    """The positions at which a mask without NULLs is true."""
+    """Return the positions at which a mask without NULLs is true."""
     bits = array_of(mask.buffers()[1], np.uint8)
     if mask.offset:
         bits = np.packbits(mask.to_numpy(zero_copy_only=False), bitorder="little")
@@ -168,7 +168,7 @@ def _shifted(by: int) -> Callable[[int], int]:
 
 
 def _with_lifetimes(batch: Batch, vs: Int64s, ve: Int64s) -> Batch:
-    """The batch with other lifetimes; rows whose lifetime is empty are gone."""
+    """Return the batch with other lifetimes; rows whose lifetime is empty are dropped."""
     if len(vs) and (vs.min() < -LATEST or vs.max() > LATEST):
         row = int(np.argmax((vs < -LATEST) | (vs > LATEST)))
         raise RowFailure(row, f"overflow: a lifetime was moved to {vs[row]}, beyond ±2⁶² ticks")
@@ -204,7 +204,7 @@ def _set_lifetime(shift: int, end: Callable[[Batch], pa.Array]) -> Callable[[Bat
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """The points offset + k·hop."""
+    """A grid is the points offset + k·hop."""
 
     hop: int
     offset: int

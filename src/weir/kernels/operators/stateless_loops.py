@@ -14,7 +14,7 @@ BIT_NUMBERS[[(_DE_BRUIJN << i) >> 58 & 63 for i in range(64)]] = np.arange(64)
 
 @compiled
 def set_bits(words, bit_numbers, count):
-    """The numbers of the bits that are set, of which there are so many."""
+    """Return the numbers of the bits that are set; there are `count` of them."""
     rows = np.empty(count, dtype=np.int64)
     found = 0
     for at in range(len(words)):
@@ -28,7 +28,7 @@ def set_bits(words, bit_numbers, count):
 
 @compiled
 def repeated(vs, ve, counts, total):
-    """Each lifetime so many times, `total` in all."""
+    """Return each lifetime so many times, `total` in all."""
     starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
     at = 0
     for row in range(len(counts)):

@@ -1,7 +1,7 @@
-"""STITCH: rows of equal payload where one ends exactly where another starts become one.
+"""STITCH joins rows of equal payload where one ends exactly where another starts.
 
-A *chain* is such a run so far. A row that starts at t lengthens the oldest chain of its payload
-that ends at t (oldest: in the order in which chains began), else it begins one. A chain is
+A *chain* is a run of such rows so far. A row that starts at t lengthens the oldest chain of its
+payload that ends at t (oldest: in the order in which chains began), else it begins one. A chain is
 final once everything that starts at its end is known.
 """
 
@@ -24,7 +24,7 @@ from weir.plan.operators import Stitch, schema
 
 
 class StitchKernel:
-    """See `kernel.Kernel` for the contract."""
+    """A `StitchKernel` runs STITCH (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -33,12 +33,12 @@ class StitchKernel:
         self._names = shape.names
         self._groups = Groups(range(len(shape.types)), shape.types)
         self._chains = RowStore([])  # vs and ve of a chain; the payload is its group's
-        self._began = np.zeros(0, dtype=np.int64)  # by chain: its place among all
+        self._began = np.zeros(0, dtype=np.int64)  # by chain: its number in the order of beginning
         self._group = np.full(0, -1, dtype=np.int64)  # by chain
-        self._next = np.full(0, -1, dtype=np.int64)  # by chain: a younger one of the group
+        self._next = np.full(0, -1, dtype=np.int64)  # by chain: the next younger one of its group
         self._start = np.full(0, OPEN, dtype=np.int64)  # by chain: vs while it is held
-        self._oldest = np.full(0, -1, dtype=np.int64)  # by group
-        self._youngest = np.full(0, -1, dtype=np.int64)  # by group
+        self._oldest = np.full(0, -1, dtype=np.int64)  # by group: its oldest chain
+        self._youngest = np.full(0, -1, dtype=np.int64)  # by group: its youngest chain
         self._counter = 0
         self._timers = TimeQueue()
         self._holds = Holds()
@@ -50,7 +50,7 @@ class StitchKernel:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         (batch,) = slices
         groups = self._encode(batch)
-        # A chain for every row; those of rows that lengthen another are given back.
+        # Every row begins a chain; the chains of rows that lengthen another one are freed below.
         slots = self._add(batch, groups)
         touched, unused = stitch_rows(
             slots, groups, self._chains.vs, self._chains.ve,

@@ -26,7 +26,7 @@ def append_chains(slots, groups, following, oldest, youngest):
 
 @compiled
 def stitch_rows(slots, groups, vs, ve, following, oldest, youngest):
-    """The chains that rows lengthened or began, and the slots of rows that began none."""
+    """Return the chains that rows lengthened or began, and the slots of rows that began none."""
     touched = np.empty(len(slots), dtype=np.int64)
     unused = np.empty(len(slots), dtype=np.int64)
     count = 0

@@ -1,8 +1,8 @@
-"""ORDER BY … LIMIT k, of each window or of each instant.
+"""ORDER BY … LIMIT k takes the first rows of each window or of each instant.
 
-Of each window: the rows of a window have one lifetime and come in one slice, so nothing is
-held. Of each instant: as a snapshot without groups, with the first k rows of an ordered
-multiset at every cell. Ties of the order columns are broken by the order of the rows.
+Of each window: the rows of a window have one lifetime and come in one slice, so nothing is held. Of
+each instant: it works as a snapshot window without groups, and answers with the first k rows of an
+ordered multiset for every cell. Ties of the order columns are broken by the order of the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weir.plan.operators import Top, schema
 
 
 class TopOfWindow:
-    """See `kernel.Kernel` for the contract."""
+    """A `TopOfWindow` takes the first rows of each window (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -66,7 +66,7 @@ def _directed(column: pa.Array, descending: bool) -> Int64s:
 
 
 def _changes(keys: Sequence[Int64s], order: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Where a row in this order differs from the one before it."""
+    """Tell where a row in this order differs from the one before it."""
     changes = np.zeros(len(order), dtype=np.bool_)
     for key in keys:
         values = key[order]
@@ -75,7 +75,7 @@ def _changes(keys: Sequence[Int64s], order: npt.NDArray[np.intp]) -> npt.NDArray
 
 
 class TopOfInstant:
-    """See `kernel.Kernel` for the contract."""
+    """A `TopOfInstant` takes the first rows of each instant (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -126,7 +126,7 @@ class TopOfInstant:
         self._windows.opened(self._put(batch, arrivals))
 
     def _put(self, batch: Batch, arrivals: Int64s) -> Int64s:
-        """Hold rows; the panes made for them."""
+        """Hold rows; return the panes made for them."""
         keys = row_keys([(batch.columns[i], down) for i, down in self._order], arrivals)
         slots = self._rows.add(Batch(batch.vs, batch.ve, (*batch.columns, keys)))
         groups = np.zeros(len(batch), dtype=np.int64)

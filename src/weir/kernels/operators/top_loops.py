@@ -11,7 +11,7 @@ from weir.kernels.structures.panes_loops import EMIT, ENTER
 
 @compiled
 def ranks_of(window_changes, order_changes, ties):
-    """How many rows of the window come before each (with ties: before its first equal)."""
+    """Return how many rows of the window come before each (with ties: before its first equal)."""
     ranks = np.zeros(len(window_changes), dtype=np.int64)
     first = 0
     for i in range(len(ranks)):
@@ -25,7 +25,7 @@ def ranks_of(window_changes, order_changes, ties):
 
 @in_place
 def _equal_order(a, b, starts, lengths, buffer):
-    """Whether two rows are alike in their order columns: their keys but for the arrival."""
+    """Tell whether two rows have equal order columns: their keys without the order of arrival."""
     if lengths[a] != lengths[b]:
         return False
     same = True
@@ -37,7 +37,7 @@ def _equal_order(a, b, starts, lengths, buffer):
 @compiled
 def replay_top(kinds, panes, heads, following, nodes, roots, starts, lengths, buffer,
                 limit, ties, counts):  # fmt: skip
-    """Run the operations; at each EMIT the first rows, one list after the other."""
+    """Run the operations; at each EMIT write the first rows, one list after the other."""
     out = np.empty(1024, dtype=np.int64)
     at = emitted_count = 0
     for op in range(len(kinds)):

@@ -1,4 +1,4 @@
-"""What the code of a user's operator is given: events, and a context that emits and sets timers."""
+"""The code of a user's operator is given events and a context that emits rows and sets timers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from weir.kernels.expressions.user_values import Misfit, converter, plain_value
 
 
 class Event:
-    """An event as the user's code sees it: `event.Amount`, `event["Amount"]`, `event.vs`,
-    `event.ve` (None while open), `event.input` (0 or 1 in COMBINE)."""
+    """An `Event` is a row as the user's code sees it: `event.Amount`, `event["Amount"]`,
+    `event.vs`.
+
+    `event.ve` is None while the event is open; `event.input` is 0 or 1 in COMBINE.
+    """
 
     __slots__ = ("input", "values", "ve", "vs")
 
@@ -34,7 +37,8 @@ class Event:
             raise AttributeError(f"the event has no column {name}") from None
 
     def __reduce__(self) -> tuple[object, ...]:
-        # In an `OperatorFailed` it crosses processes; unpickling by slots would ask for columns.
+        # An `OperatorFailed` carries events across processes; unpickling by slots would read
+        # columns that are not there yet.
         return Event, (self.vs, OPEN if self.ve is None else self.ve, self.values, self.input)
 
     def __repr__(self) -> str:
@@ -42,9 +46,9 @@ class Event:
 
 
 class Context:
-    """What the user's code can do: `emit` rows and `set_timer`s; `now` is the current time.
+    """The `Context` lets the user's code `emit` rows and `set_timer`s; `now` is the current time.
 
-    It is the same object in all calls, and of use only while one runs, in its own thread.
+    It is the same object in all calls, and may be used only during a call, in its own thread.
     """
 
     def __init__(self, columns: Sequence[tuple[str, pa.DataType]] = ()) -> None:
@@ -64,7 +68,7 @@ class Context:
         self._thread = None
 
     def emit(self, *, vs: int | None = None, ve: int | None = None, **columns: object) -> None:
-        """A row valid from `vs` (default: now) to `ve` (default: one tick)."""
+        """Emit a row valid from `vs` (default: now) to `ve` (default: one tick)."""
         self._check_running("emit")
         start = self.now if vs is None else _time(vs, "vs")
         end = start + 1 if ve is None else _time(ve, "ve")
@@ -86,7 +90,7 @@ class Context:
             self.rows.append((self._final, start, end, row))
 
     def set_timer(self, time: int) -> None:
-        """Ask for `on_time(time)`; a time that has passed is an error."""
+        """Ask for a call of `on_time(time)`; a time that has passed is an error."""
         self._check_running("set_timer")
         time = _time(time, "a timer")
         if time <= self.now:
@@ -99,7 +103,7 @@ class Context:
 
 
 def _time(given: object, what: str) -> int:
-    """A time that the user's code gives, or an open end."""
+    """Check a time that the user's code gives, or an open end, and return its ticks."""
     try:
         time = plain_value(given, BIGINT)
     except Misfit as misfit:

@@ -1,8 +1,8 @@
-"""Instances of a user's operator class: how they are made and called, and what their state may be.
+"""Instances of a user's operator class are made and called here, and their state is checked.
 
 State is brought into the form in which a snapshot gives it back: numbers and texts after every call
 (`settle`); LISTs and STRUCTs, which may be long, must have that form at the end of a step
-(`check_nested`). So a restart changes nothing. Whatever fails is an `OperatorFailed` that names the
+(`check_nested`). So a restart changes nothing. Every failure is an `OperatorFailed` that names the
 code and the event.
 """
 
@@ -16,14 +16,15 @@ import pyarrow as pa
 from weir.errors import OperatorFailed
 from weir.events.types import type_name
 from weir.kernels.expressions.evaluation import RowFailure
-from weir.kernels.expressions.user_calls import failure_place, guarded
+from weir.kernels.expressions.user_calls import failing_line, guarded
 from weir.kernels.expressions.user_values import Misfit, is_plain, plain_value, shown, typed_array
 from weir.kernels.operators.user_context import Context
 from weir.plan.user_code import OperatorCall
 
 
 class UserInstances:
-    """Makes instances of one operator's class, calls them, and reads and writes their state."""
+    """`UserInstances` makes instances of one operator's class, calls them, and reads and writes
+    their state."""
 
     def __init__(self, call: OperatorCall) -> None:
         self._operator, self._arguments = call.operator, call.args
@@ -37,7 +38,8 @@ class UserInstances:
         return bool(self._nested)
 
     def make(self, event: object) -> object:
-        """A new instance. Lists that it has from its class or its arguments are its own."""
+        """Make an instance. Lists that it gets from its class or its arguments are copied for
+        it."""
         implementation = self._operator.implementation
         made = guarded(
             f"{self._operator.name}.__init__",
@@ -50,7 +52,7 @@ class UserInstances:
         return made
 
     def restore(self, row: Mapping[str, object]) -> object:
-        """A new instance with the state that a row of a snapshot has."""
+        """Make an instance with the state that a row of a snapshot has."""
         event = "its first call after a restart"
         made = self.make(event)
         for name, _ in self._operator.state:
@@ -89,7 +91,7 @@ class UserInstances:
                 raise self.failed(event, why)
 
     def state(self, instances: Sequence[object]) -> dict[str, pa.Array]:
-        """The state of these instances as columns of a snapshot."""
+        """Return the state of these instances as columns of a snapshot."""
         return {
             f"${name}": self._column(name, dtype, instances) for name, dtype in self._operator.state
         }
@@ -117,8 +119,12 @@ class UserInstances:
             raise self.failed(event, f"its state `{name}` must be {misfit}") from None
 
     def failed(self, event: object, cause: str) -> OperatorFailed:
-        """The error that says so, at the line where `on_event` is defined."""
-        place = failure_place(self._operator.name, self._on_event, None)
+        """Make the error for this cause, at the line where `on_event` is defined."""
+        failed_at = failing_line(self._operator.name, self._on_event, None)
         return OperatorFailed(
-            function=place.function, file=place.file, line=place.line, event=event, cause=cause
+            function=failed_at.function,
+            file=failed_at.file,
+            line=failed_at.line,
+            event=event,
+            cause=cause,
         )

@@ -1,4 +1,4 @@
-"""Windows: which interval of positions an event takes part in, and when results are due.
+"""A windower says which interval of positions an event takes part in, and when results are due.
 
 Every kind of window gives its groups a line of integer *positions* and each event an interval
 [start, end) on it: window numbers (hopping), ticks (snapshot), session numbers, numbers of
@@ -9,8 +9,8 @@ Contract of a windower
    no window.
 2. `due(cti)` gives, in order, the operations on panes that are due (see `panes.Operations`),
    the results asked for by them, and the panes that have left for good.
-3. `output_cti(cti)`: no later result starts before it.
-4. `forgets(groups)`: which of the groups without panes need not be remembered.
+3. `output_cti(cti)` gives a time before which no later result starts.
+4. `forgets(groups)` says which of the groups without panes need not be remembered.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from weir.plan.windows import Hopping
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Rows to make: which EMIT each repeats, its lifetime, and when it became final."""
+    """`Results` are the rows to make: which EMIT each repeats, its lifetime, and when it became
+    final."""
 
     emit: Int64s
     vs: Int64s
@@ -48,13 +49,16 @@ NO_RESULTS = Results(_NONE, _NONE, _NONE, _NONE)
 
 @dataclass(frozen=True, slots=True)
 class Due:
+    """`Due` holds the operations that are due, the results that they ask for, and the panes that
+    are gone."""
+
     operations: Operations
     results: Results
     gone: Int64s
 
 
 def results_from(due: Due, time: int) -> Due:
-    """The same without results that start before this time, and without what only they ask for."""
+    """Leave out results that start before this time, and the operations that only they need."""
     operations, results = due.operations, due.results
     kept = results.vs >= time
     if kept.all():
@@ -75,6 +79,8 @@ def results_from(due: Due, time: int) -> Due:
 
 
 class Windower(Protocol):
+    """A windower maps events to intervals of positions, and the CTI to operations that are due."""
+
     def grow(self, groups: int) -> None: ...
     def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]: ...
     def opened(self, panes: Int64s) -> None: ...
@@ -87,19 +93,19 @@ class Windower(Protocol):
         ...
 
     def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:
-        """Which restored panes had entered their windows before the snapshot."""
+        """Tell which restored panes had entered their windows before the snapshot."""
         ...
 
 
 class _Sliding:
-    """What hopping windows and snapshots share: groups cut at positions where panes change."""
+    """Hopping windows and snapshots share this: they cut groups at positions where panes change."""
 
     def __init__(self, panes: Panes) -> None:
         self._panes = panes
         self._enters = TimeQueue()
         self._exits = TimeQueue()
         self._inside = np.zeros(0, dtype=np.int64)  # by group: panes in the window
-        self._cut = np.full(0, OPEN, dtype=np.int64)  # by group: from where nothing is emitted
+        self._cut = np.full(0, OPEN, dtype=np.int64)  # by group: up to where all is emitted
 
     def grow(self, groups: int) -> None:
         self._inside = grown(self._inside, groups)
@@ -116,8 +122,10 @@ class _Sliding:
         return {"cut": self._cut[groups]}
 
     def _operations(self, enter_until: int, exit_until: int) -> tuple[Operations, Int64s, Int64s]:
-        """Operations with an EMIT wherever a group's contents change; the EMITs' cells
-        (from, to, whether an exit cut it); the panes that left."""
+        """Return the operations that are due, with an EMIT wherever a group's contents change.
+
+        With them come the EMITs' cells (from, to, whether an exit cut it) and the panes that left.
+        """
         enter_at, entering = self._enters.pop(enter_until)
         exit_at, leaving = self._exits.pop(exit_until)
         kinds, groups, panes, cells = cut_cells(
@@ -127,7 +135,8 @@ class _Sliding:
 
 
 class SnapshotWindows(_Sliding):
-    """Cells between neighbouring endpoints of a group's events; positions are ticks."""
+    """A snapshot window is a cell between neighbouring endpoints of a group's events; positions
+    are ticks."""
 
     def __init__(self, panes: Panes) -> None:
         super().__init__(panes)
@@ -162,7 +171,7 @@ class SnapshotWindows(_Sliding):
 
 
 class HoppingWindows(_Sliding):
-    """Windows `[offset + k·hop, offset + k·hop + size)`; positions are the numbers k."""
+    """The k-th window is `[offset + k·hop, offset + k·hop + size)`; positions are the numbers k."""
 
     def __init__(self, panes: Panes, window: Hopping) -> None:
         super().__init__(panes)
@@ -184,7 +193,8 @@ class HoppingWindows(_Sliding):
         return Due(operations, self._results(cells), gone)
 
     def _endless(self) -> GroupFailure:
-        """The failure of the first open event, of which only its first window is still known."""
+        """Make the failure of the first open event, of which only its first window is still
+        known."""
         w, panes = self._window, self._exits.pop(OPEN)[1]
         pane = panes[np.argmin(self._panes.start[panes])]
         start = w.offset + int(self._panes.start[pane]) * w.hop
@@ -198,7 +208,7 @@ class HoppingWindows(_Sliding):
     def _flush(
         self, operations: Operations, cells: Int64s, until: int
     ) -> tuple[Operations, Int64s]:
-        """Every group in a window emits up to the last closed one."""
+        """Let every group in a window emit up to the last closed one."""
         if until == self._flushed:
             return operations, cells
         self._flushed = until
@@ -243,13 +253,14 @@ class HoppingWindows(_Sliding):
 
 
 def last_ended(window: Hopping, cti: int) -> int:
-    """The number of the last window that has ended at this CTI."""
+    """Return the number of the last window that has ended at this CTI."""
     if cti == OPEN:
         return OPEN - 1
     return max((cti - window.offset - window.size) // window.hop, START)
 
 
 def windows_met(window: Hopping, vs: Int64s, ve: Int64s) -> tuple[Int64s, Int64s]:
-    """The first window that each lifetime meets and one past the last (`OPEN`: none is)."""
+    """Return the first window that each lifetime meets and one past the last (`OPEN`: there is
+    no last)."""
     numbers: tuple[Int64s, Int64s] = window_numbers(vs, ve, window.size, window.hop, window.offset)
     return numbers

@@ -11,8 +11,11 @@ from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
 
 @compiled
 def cut_cells(enter_at, entering, exit_at, leaving, group_of, inside, cut):
-    """Let panes enter and leave in order, with an EMIT wherever a group's contents change: kinds,
-    groups and panes of the operations; the EMITs' cells (from, to, whether an exit cut it)."""
+    """Let panes enter and leave in order, with an EMIT wherever a group's contents change.
+
+    It returns the kinds, groups and panes of the operations, and the EMITs' cells (from, to,
+    whether an exit cut it).
+    """
     total = len(entering) + len(leaving)
     kinds = np.empty(2 * total, dtype=np.int64)
     groups = np.empty(2 * total, dtype=np.int64)
@@ -46,8 +49,11 @@ def cut_cells(enter_at, entering, exit_at, leaving, group_of, inside, cut):
 
 @compiled
 def window_numbers(vs, ve, size, hop, offset):
-    """The first window that each lifetime meets and one past the last. Neighbours mostly have
-    the same, so the divisions are skipped while a time stays in the same step of the grid."""
+    """Return the first window that each lifetime meets and one past the last.
+
+    Neighbours mostly have the same, so the divisions are skipped while a time stays in the same
+    step of the grid.
+    """
     starts = np.empty(len(vs), dtype=np.int64)
     ends = np.empty(len(vs), dtype=np.int64)
     start = end = 0

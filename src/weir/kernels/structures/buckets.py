@@ -1,8 +1,9 @@
-"""Live rows by group: each group's (end, slot) pairs lie side by side.
+"""Buckets keep the live rows of each group as (end, slot) pairs that lie side by side.
 
-A probe reads one stretch of memory, however many rows a group has. A group's first pair lies in
-its span, so that keys with one live row have nothing else; further ones in a block. Blocks come in
-powers of two from one arena; a block that a group outgrew goes to the free list of its size.
+So a probe reads one stretch of memory, however many rows a group has. A group's first pair lies in
+its span, so that a key with one live row needs nothing else; further pairs lie in a block. Blocks
+come in powers of two from one arena; a block that a group outgrew goes to the free list of its
+size.
 
 Contract
 1. `insert` appends to a group; rows that have ended by then may be dropped to make room.
@@ -26,12 +27,13 @@ from weir.kernels.structures.keys import grown
 
 
 class Buckets:
-    """See the module's contract. The arrays are public for the compiled walks of the joins."""
+    """`Buckets` hold the live rows of each group. The arrays are public for the compiled walks
+    of joins."""
 
     def __init__(self) -> None:
         self.arena = np.zeros((256, 2), dtype=np.int64)
-        self.spans = np.zeros((0, 4), dtype=np.int64)  # by group
-        # The first free block of each size; last: the first unused place of the arena.
+        self.spans = np.zeros((0, 4), dtype=np.int64)  # by group: see `buckets_loops`
+        # The first free block of each size; last: the first unused index of the arena.
         self.free = np.full(CLASSES + 1, -1, dtype=np.int64)
         self.free[CLASSES] = 0
 

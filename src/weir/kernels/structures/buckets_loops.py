@@ -33,7 +33,8 @@ def _move(arena, source, target):
 
 @compiled
 def make_room(group, now, arena, spans, free):
-    """Room for one more pair at least, where `insert` found none; the arena, which may be new."""
+    """Make room for one more pair at least, where `insert` found none; return the arena, which
+    may be new."""
     start, count, room = spans[group, BLOCK], spans[group, PAIRS], spans[group, ROOM]
     if room:
         kept = start
@@ -69,7 +70,7 @@ def make_room(group, now, arena, spans, free):
 
 @inlined
 def insert(group, slot, end, now, arena, spans):
-    """Append a pair; False when `make_room` must be called first."""
+    """Append a pair; return False when `make_room` must be called first."""
     count, room = spans[group, PAIRS], spans[group, ROOM]
     done = True
     if room == 0:
@@ -91,8 +92,10 @@ def insert(group, slot, end, now, arena, spans):
 
 @inlined
 def live(group, now, arena, spans, out, count):
-    """Append the group's slots that are live at `now` to `out`; how many there are then, or −1
-    when `out` is too short (nothing has happened then)."""
+    """Append the group's slots that are live at `now` to `out`; return how many `out` has then.
+
+    It returns −1 when `out` is too short; then nothing has happened.
+    """
     pairs = spans[group, PAIRS]
     if count + pairs > len(out):
         count = -1
@@ -119,7 +122,8 @@ def live(group, now, arena, spans, out, count):
 
 @compiled
 def insert_pairs(groups, slots, ends, now, arena, spans, free):
-    """Append pairs to their groups; the arena, which may be new. Those of group −1 are nobody's."""
+    """Append pairs to their groups, except those of group −1; return the arena, which may be
+    new."""
     for i in range(len(groups)):
         group = groups[i]
         if group < 0:

@@ -1,4 +1,4 @@
-"""Compiled loops of chains: the members of each pane, linked one to the next.
+"""Compiled loops of chains link the members of each pane one to the next.
 
 `heads[pane]` is a pane's first member, `following[member]` the next one; −1 is none.
 """
@@ -20,7 +20,7 @@ def chain(members, panes, following, heads):
 
 @compiled
 def chains_of(panes, heads, following):
-    """All members of the panes' chains, behind the index of the pane that each belongs to."""
+    """Return all members of the panes' chains, after the index of the pane that each belongs to."""
     count = 0
     for pane in panes:
         entry = heads[pane]

@@ -1,4 +1,4 @@
-"""On which pieces of its lifetime a row is matched.
+"""Coverage tracks on which pieces of its lifetime a row is matched.
 
 Matches of a row come as intervals in order of their start. Touching or overlapping ones are one
 piece. `edge` is where knowledge ends: the row is accounted for up to there, matched since
@@ -27,17 +27,18 @@ from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import Holds, TimeQueue, after
 
 Pieces = tuple[Int64s, Int64s, Int64s, Int64s]
-"""When final, start, end, slot."""
+"""Of each piece: the CTI at which it is final, its start, its end, the slot of its row."""
 
 
 class Coverage:
-    """See the module's contract."""
+    """A `Coverage` tracks the matched or the unmatched pieces of held rows, and says when they
+    are final."""
 
     def __init__(self, rows: RowStore, matched: bool) -> None:
         self._rows = rows
         self._matched = matched
-        self._edge = np.full(0, OPEN, dtype=np.int64)  # by slot
-        self._piece = np.full(0, OPEN, dtype=np.int64)  # by slot
+        self._edge = np.full(0, OPEN, dtype=np.int64)  # by slot: up to where its fate is known
+        self._piece = np.full(0, OPEN, dtype=np.int64)  # by slot: where its matched piece began
         self._timers = TimeQueue()
         self._holds = Holds()
 
@@ -46,7 +47,7 @@ class Coverage:
         return self._piece if self._matched else self._edge
 
     def started(self, slots: Int64s) -> None:
-        """Rows begin, unmatched."""
+        """Begin to track rows, as unmatched."""
         self._edge = grown(self._edge, self._rows.capacity, OPEN)
         self._piece = grown(self._piece, self._rows.capacity, OPEN)
         self._edge[slots] = self._rows.vs[slots]
@@ -74,7 +75,7 @@ class Coverage:
         )
 
     def ended(self, slots: Int64s) -> None:
-        """Rows are gone; all their pieces have come out."""
+        """Stop tracking rows all of whose pieces have come out."""
         self._edge[slots] = OPEN
         self._piece[slots] = OPEN
 
@@ -85,7 +86,7 @@ class Coverage:
         return {"edge": self._edge[slots], "piece": self._piece[slots]}
 
     def restore(self, slots: Int64s, state: Mapping[str, Int64s]) -> None:
-        """Rows that were started anew take over their state from a snapshot."""
+        """Give rows that were started anew the state that they had in a snapshot."""
         self._edge[slots], self._piece[slots] = state["edge"], state["piece"]
         self._holds.push(self._held[slots], slots, self._held)
         if self._matched:

@@ -10,8 +10,11 @@ from weir.events.compiled import compiled
 
 @compiled
 def cover(slots, starts, ends, ve, edge, piece, matched):
-    """Take matches in order of start: when each piece that they end is final, its start, end and
-    slot; the slots whose edge moved."""
+    """Take matches in order of start, and return the pieces that they end.
+
+    Of each piece it returns when it is final, its start, its end and its slot; and the slots whose
+    edge moved.
+    """
     at = np.empty(2 * len(slots), dtype=np.int64)
     out_start = np.empty(2 * len(slots), dtype=np.int64)
     out_end = np.empty(2 * len(slots), dtype=np.int64)
@@ -50,8 +53,8 @@ def cover(slots, starts, ends, ve, edge, piece, matched):
 
 @compiled
 def time_out(due_at, due, ve, edge, piece, matched):
-    """Pieces that end because nothing came: a matched one past its edge, an unmatched one at
-    the end of its row."""
+    """Return the pieces that end because no match came: matched ones past their edge, unmatched
+    ones at the end of their row."""
     at = np.empty(len(due), dtype=np.int64)
     out_start = np.empty(len(due), dtype=np.int64)
     out_end = np.empty(len(due), dtype=np.int64)

@@ -1,8 +1,9 @@
-"""Rows of groups, each group's in a heap by end and in a list in the order they came.
+"""The rows of each group lie in a heap by end and in a list in the order they came.
 
 Contract
 1. The owner keeps two tables of int64: `links` by slot, with the columns named here; `table` by
-   group, whose first three columns are these, −1 in a group without rows (more may follow).
+   group, whose first three columns are named here too and are −1 in a group without rows (more
+   columns may follow).
 2. `insert` and `pop` (the row that ends first) cost O(log n), amortised. The heap is a skew heap:
    linked, so that groups of any size share the tables and nothing is ever moved.
 3. Rows that were popped can be chained through their links until they are freed.
@@ -60,7 +61,8 @@ def pop(group, ve, links, table):
 
 @in_place
 def _melded(a, b, ve, links):
-    """Two skew heaps as one: children change places on the way down, which keeps it shallow."""
+    """Meld two skew heaps into one: children are swapped on the way down, which keeps it
+    shallow."""
     root = parent = -1
     while a >= 0 and b >= 0:
         if ve[b] < ve[a]:
@@ -82,14 +84,14 @@ def _melded(a, b, ve, links):
 
 @in_place
 def chain(slot, chained, links):
-    """Put a popped row before a chain of such; −1 is the empty one."""
+    """Put a popped row in front of a chain of popped rows; −1 is the empty chain."""
     links[slot, ONE] = chained
     return slot
 
 
 @compiled
 def slots_of(slot, links):
-    """The rows of a chain."""
+    """Return the rows of a chain."""
     count, at = 0, slot
     while at >= 0:
         count, at = count + 1, links[at, ONE]

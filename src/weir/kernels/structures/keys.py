@@ -1,4 +1,4 @@
-"""Dense numbers for keys: an open-addressing table from a key's 128-bit hash to its group.
+"""Keys get dense numbers from an open-addressing table of their 128-bit hashes.
 
 Contract
 1. `encode` gives every row the number of its group, making groups as they appear; numbers
@@ -29,7 +29,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 class KeyIndex:
-    """See the module's contract."""
+    """A `KeyIndex` numbers the groups of equal keys and reuses the numbers of released ones."""
 
     def __init__(self) -> None:
         self._table = np.full(64, FREE, dtype=np.int64)
@@ -44,11 +44,11 @@ class KeyIndex:
 
     @property
     def capacity(self) -> int:
-        """Every group number is below this."""
+        """Return a number that every group number is below."""
         return len(self._first)
 
     def encode(self, first: UInt64s, second: UInt64s) -> Int64s:
-        """The groups of these hashes; unseen ones are made."""
+        """Return the groups of these hashes; make those that are not there."""
         groups = np.empty(len(first), dtype=np.int64)
         done = 0
         while True:
@@ -61,7 +61,7 @@ class KeyIndex:
             self._grow()
 
     def find(self, first: UInt64s, second: UInt64s) -> Int64s:
-        """The groups of these hashes, −1 where there is none."""
+        """Return the groups of these hashes, −1 where there is none."""
         groups: Int64s = find_rows(first, second, self._table, self._first, self._second)
         return groups
 
@@ -83,7 +83,8 @@ class KeyIndex:
 
 
 def grown(array: npt.NDArray[Number], capacity: int, fill: int = 0) -> npt.NDArray[Number]:
-    """The array, at least this long; new places hold `fill`. For arrays indexed by group."""
+    """Return the array, at least this long; new elements hold `fill`. For arrays indexed by
+    group."""
     if len(array) >= capacity:
         return array
     shape = (max(capacity, 2 * len(array)) - len(array), *array.shape[1:])
@@ -91,7 +92,8 @@ def grown(array: npt.NDArray[Number], capacity: int, fill: int = 0) -> npt.NDArr
 
 
 def each_once(numbers: Int64s) -> Int64s:
-    """The different numbers, in order; NumPy's own `unique` hashes them, 50 times as slow."""
+    """Return the different numbers, in order; NumPy's own `unique` hashes them, 50 times as
+    slow."""
     ordered = np.sort(numbers)
     fresh = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])

@@ -7,12 +7,12 @@ import numpy as np
 from weir.events.compiled import compiled, in_place
 
 FREE = -1
-"""What is in a place of the table that no group has."""
+"""What a slot of the table holds that no group has."""
 
 
 @in_place
 def encode_rows(first, second, groups, done, live, table, f, s, unused):
-    """Encode rows from `done` on; stops early when all numbers are in use."""
+    """Encode rows from `done` on; stop early when all numbers are in use."""
     mask = np.uint64(len(table) - 1)
     capacity = len(f)
     for row in range(done, len(first)):
@@ -37,7 +37,7 @@ def encode_rows(first, second, groups, done, live, table, f, s, unused):
 
 @compiled
 def find_rows(first, second, table, f, s):
-    """The group of each row; −1 where there is none."""
+    """Return the group of each row; −1 where there is none."""
     mask = np.uint64(len(table) - 1)
     groups = np.empty(len(first), dtype=np.int64)
     for row in range(len(first)):
@@ -53,7 +53,7 @@ def find_rows(first, second, table, f, s):
 
 @in_place
 def release_groups(groups, live, table, f, s, unused):
-    """Take groups out of the table; how many are live then."""
+    """Take groups out of the table; return how many are live then."""
     mask = np.uint64(len(table) - 1)
     capacity = len(f)
     for group in groups:
@@ -79,7 +79,7 @@ def release_groups(groups, live, table, f, s, unused):
 
 @compiled
 def rehashed(table, f):
-    """The table at twice its length."""
+    """Return the table at twice its length."""
     bigger = np.full(2 * len(table), FREE, dtype=np.int64)
     mask = np.uint64(len(bigger) - 1)
     for i in range(len(table)):
@@ -94,7 +94,7 @@ def rehashed(table, f):
 
 @in_place
 def count_up(numbers, counts):
-    """One more for each number; negative ones are nobody's."""
+    """Count one more for each number; negative ones are ignored."""
     for number in numbers:
         if number >= 0:
             counts[number] += 1
@@ -102,7 +102,7 @@ def count_up(numbers, counts):
 
 @compiled
 def count_down(numbers, counts):
-    """One less for each number; those that have none left, each once."""
+    """Count one less for each number; return those that have none left, each once."""
     emptied = np.empty(len(numbers), dtype=np.int64)
     found = 0
     for number in numbers:

@@ -1,4 +1,4 @@
-"""Groups and panes: what a windowed aggregation counts by.
+"""Groups and panes are the units that a windowed aggregation keeps partial results for.
 
 A *group* is a key that has something held. A *pane* is the set of a group's events that take
 part in the same interval [start, end) of window positions: they enter and leave together, so
@@ -28,7 +28,8 @@ from weir.kernels.structures.rows import RowStore
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What happens to groups, in order: a pane enters or leaves, a result is asked for."""
+    """`Operations` happen to groups, in order: a pane enters or leaves, or a result is asked
+    for."""
 
     kinds: Int64s
     groups: Int64s
@@ -40,14 +41,14 @@ class Operations:
 
 
 class Groups:
-    """Keys in use, by number; a group lives while `members` of it are counted."""
+    """`Groups` numbers the keys in use; a group lives while `members` of it are counted."""
 
     def __init__(self, key_columns: Sequence[int], types: Sequence[pa.DataType]) -> None:
         self._key_columns = tuple(key_columns)
         self._index = KeyIndex()
         self._rows = RowStore(types)
-        self._slots = np.full(0, -1, dtype=np.int64)
-        self.members = np.zeros(0, dtype=np.int64)
+        self._slots = np.full(0, -1, dtype=np.int64)  # by group: where its key's values are
+        self.members = np.zeros(0, dtype=np.int64)  # by group: how many panes or rows it has
 
     def __len__(self) -> int:
         return len(self._index)
@@ -57,7 +58,7 @@ class Groups:
         return self._index.capacity
 
     def encode(self, batch: Batch) -> Int64s:
-        """The group of each row."""
+        """Return the group of each row."""
         return self.encode_keys([batch.columns[i] for i in self._key_columns], len(batch))
 
     def encode_keys(self, keys: Sequence[pa.Array], length: int) -> Int64s:
@@ -85,7 +86,7 @@ class Groups:
 
 
 class Panes:
-    """Panes in use, by number, with their group and interval of positions."""
+    """`Panes` numbers the panes in use, with the group and the interval of positions of each."""
 
     def __init__(self) -> None:
         self._index = KeyIndex()
@@ -102,7 +103,7 @@ class Panes:
         return self._index.capacity
 
     def encode(self, groups: Int64s, starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
-        """The pane of each row, and the panes made by this call, in order of appearance."""
+        """Return the pane of each row, and the panes made by this call, in order of appearance."""
         if len(groups):
             self._recent = grown(self._recent, int(groups.max()) + 1, -1)
         panes, missing = recent_panes(

@@ -14,7 +14,7 @@ _NEW, _SEEN = -1, -2
 
 @compiled
 def first_of_new(numbers, known):
-    """The first row of each number whose place in `known` is −1 (which is left so)."""
+    """Return the first row of each number whose entry in `known` is −1 (and leave it so)."""
     rows = np.empty(len(numbers), dtype=np.int64)
     count = 0
     for row in range(len(numbers)):
@@ -29,10 +29,11 @@ def first_of_new(numbers, known):
 
 @compiled
 def recent_panes(groups, starts, ends, recent, group_of, start_of, end_of):
-    """Each row's pane where it is the one its group used last; elsewhere −2 − i, where row
-    `missing[i]` is the first of that pane since the group used another. The rows `missing`.
+    """Find each row's pane where it is the one its group used last.
 
-    Whoever calls this puts the panes of those rows into `recent`.
+    Elsewhere it writes −2 − i, where row `missing[i]` is the first of that pane since the group
+    used another; it returns the rows `missing`. The caller puts the panes of those rows into
+    `recent`.
     """
     panes = np.empty(len(groups), dtype=np.int64)
     missing = np.empty(len(groups), dtype=np.int64)
@@ -78,7 +79,8 @@ def _mix(word):
 
 @compiled
 def pane_hashes(groups, starts, ends):
-    """Within a group a bijection of (start, end), so panes of a group never collide."""
+    """Hash panes; within a group this is a bijection of (start, end), so its panes never
+    collide."""
     first = np.empty(len(groups), dtype=np.uint64)
     second = np.empty(len(groups), dtype=np.uint64)
     for row in range(len(groups)):

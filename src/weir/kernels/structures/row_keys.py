@@ -1,7 +1,7 @@
-"""Rows of several order columns as bytes that compare as the rows do.
+"""Rows of several order columns are encoded as bytes that compare as the rows do.
 
-Each column gives the bytes of `events/order_bytes.py`, inverted where the order is descending.
-The row's place in the order of arrival ends the key, so no two are equal.
+Each column gives the bytes of `events/order_bytes.py`, inverted where the order is descending. The
+row's number in the order of arrival ends the key, so no two are equal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weir.events.order_bytes_loops import side_by_side
 
 
 def row_keys(columns: Sequence[tuple[pa.Array, bool]], arrivals: Int64s) -> pa.Array:
-    """One BINARY key for each row of (column, descending) pairs."""
+    """Return one BINARY key for each row of (column, descending) pairs."""
     key = equally_long(number_bytes(arrivals))
     for column, descending in reversed(columns):
         offsets, data = order_bytes(column)

@@ -1,4 +1,4 @@
-"""Held rows: lifetimes and payload by slot.
+"""A row store holds the lifetimes and payload of rows, by slot.
 
 Contract
 1. `add` puts rows into slots and returns them (their origins, which only merges ask for, are
@@ -26,7 +26,7 @@ from weir.kernels.structures.rows_loops import gather_bytes
 
 
 class RowStore:
-    """See the module's contract."""
+    """A `RowStore` holds rows in slots that are reused once their rows are freed."""
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self.vs = np.zeros(0, dtype=np.int64)
@@ -43,7 +43,7 @@ class RowStore:
         return len(self.vs)
 
     def add(self, batch: Batch) -> Int64s:
-        """Hold these rows; their slots, in order."""
+        """Hold these rows; return their slots, in order."""
         count = len(batch)
         if count > self._unused_count:
             self._grow(count - self._unused_count)
@@ -66,7 +66,7 @@ class RowStore:
         return tuple(store.take(slots) for store in self._columns)
 
     def bytes_of(self, column: int) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
-        """Where each slot's bytes start, how many there are, and the buffer they lie in."""
+        """Return where each slot's bytes start, how many there are, and the buffer they lie in."""
         store = self._columns[column]
         assert isinstance(store, _BytesColumn)
         return store.starts, store.lengths, store.buffer
@@ -75,7 +75,7 @@ class RowStore:
         return Batch(self.vs[slots], self.ve[slots], self.columns(slots))
 
     def held(self) -> Int64s:
-        """Every slot in use, lowest first."""
+        """Return every slot in use, lowest first."""
         in_use = np.ones(self.capacity, dtype=np.bool_)
         in_use[self._unused[: self._unused_count]] = False
         return np.flatnonzero(in_use)
@@ -94,6 +94,8 @@ class RowStore:
 
 
 class _ColumnStore(Protocol):
+    """A column store holds one column's values by slot."""
+
     def grow(self, capacity: int) -> None: ...
     def put(self, slots: Int64s, column: pa.Array) -> None: ...
     def take(self, slots: Int64s) -> pa.Array: ...
@@ -111,14 +113,14 @@ def _column_store(dtype: pa.DataType) -> _ColumnStore:
 
 
 def valid_mask(column: pa.Array) -> npt.NDArray[np.bool_]:
-    """True where the value is not NULL."""
+    """Return a mask that is true where the value is not NULL."""
     if not column.null_count:
         return np.ones(len(column), dtype=np.bool_)
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def bitmap(valid: npt.NDArray[np.bool_]) -> pa.Buffer | None:
-    """Arrow's validity buffer, or None when all are valid."""
+    """Return Arrow's validity buffer, or None when all are valid."""
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
@@ -126,7 +128,7 @@ _STORAGE: dict[int, npt.DTypeLike] = {8: np.int64, 4: np.int32, 16: np.dtype((np
 
 
 def raw_values(column: pa.Array) -> npt.NDArray[np.generic]:
-    """A fixed-width column's bits; anything where the value is NULL."""
+    """Return a fixed-width column's bits; where the value is NULL, they are arbitrary."""
     if pa.types.is_boolean(column.type):
         return np.asarray(column.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False))
     raw = array_of(column.buffers()[1], _STORAGE[column.type.bit_width // 8])
@@ -134,8 +136,10 @@ def raw_values(column: pa.Array) -> npt.NDArray[np.generic]:
 
 
 class _FixedColumn:
-    """Numbers, times, booleans, decimals: their bits in one NumPy array; which of them are NULL
-    in another, from the first NULL on."""
+    """A `_FixedColumn` holds numbers, times, booleans or decimals as bits in one NumPy array.
+
+    From the first NULL on, a second array says which of them are NULL.
+    """
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._type = dtype
@@ -170,7 +174,8 @@ class _FixedColumn:
 
 
 class _BytesColumn:
-    """Strings: where each begins in one long buffer, which is rewritten when half is dead."""
+    """A `_BytesColumn` holds strings in one long buffer, which is rewritten when half of it is
+    dead."""
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._type = dtype
@@ -220,8 +225,11 @@ class _BytesColumn:
 
 
 class _ObjectColumn:
-    """Lists and structs as Python objects: their shape differs row by row, so there is no
-    array to gather from; such payload is carried, never computed on, by a kernel."""
+    """An `_ObjectColumn` holds lists and structs as Python objects.
+
+    Their shape differs row by row, so there is no array to gather from; a kernel only carries such
+    payload and never computes on it.
+    """
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._type = dtype
@@ -246,7 +254,7 @@ class _ObjectColumn:
 
 
 def _without_times(dtype: pa.DataType) -> pa.DataType:
-    """The type with numbers for times: Python has no dates beyond the year 9999."""
+    """Return the type with numbers for times: Python has no dates beyond the year 9999."""
     if pa.types.is_list(dtype):
         return pa.list_(_without_times(dtype.value_type))
     if pa.types.is_struct(dtype):
@@ -257,6 +265,8 @@ def _without_times(dtype: pa.DataType) -> pa.DataType:
 
 
 class _NullColumn:
+    """A `_NullColumn` is a column in which every value is NULL."""
+
     def grow(self, capacity: int) -> None:
         pass
 

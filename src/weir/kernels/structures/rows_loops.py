@@ -9,7 +9,8 @@ from weir.events.compiled import compiled
 
 @compiled
 def gather_bytes(buffer, starts, offsets):
-    """Pieces of a buffer, one after the other; piece i is `offsets[i + 1] − offsets[i]` long."""
+    """Gather pieces of a buffer, one after the other; piece i is `offsets[i + 1] − offsets[i]`
+    long."""
     result = np.empty(offsets[-1], dtype=np.uint8)
     for i in range(len(starts)):
         start = starts[i]

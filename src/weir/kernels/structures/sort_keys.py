@@ -1,4 +1,4 @@
-"""Values as sort keys that outlive their batch, and back.
+"""Values are turned into sort keys that outlive their batch, and back.
 
 A number (integers, times, booleans, doubles, decimals up to 18 digits) is one int64 that
 compares as the value does, NaN last and −0 as 0. Any other value is bytes that compare as the
@@ -31,7 +31,7 @@ _DOWN = np.int64(2**63 - 1)
 
 
 def from_plain(keys: Int64s, missing: Mask, dtype: pa.DataType) -> pa.Array:
-    """The values of plain keys; NULL where missing."""
+    """Return the values of plain keys; NULL where missing."""
     if pa.types.is_null(dtype):
         return pa.nulls(len(keys))
     if dtype == pa.float64():
@@ -56,7 +56,7 @@ def _with_nulls(column: pa.Array, missing: Mask) -> pa.Array:
 
 
 def byte_keys(column: pa.Array) -> tuple[Int64s, pa.Array]:
-    """Prefix numbers and the whole keys as BINARY."""
+    """Return the keys' prefixes as numbers, and the whole keys as BINARY."""
     if pa.types.is_nested(column.type):
         keys = as_binary(order_bytes(column)).cast(pa.binary())
     elif pa.types.is_decimal(column.type):
@@ -90,7 +90,7 @@ def from_bytes(keys: pa.Array, dtype: pa.DataType) -> pa.Array:
 
 
 def canonical(dtype: pa.DataType) -> Convert:
-    """What makes one value of all that are equal: −0 is 0, and there is one NaN."""
+    """Make equal values identical: −0 becomes 0, and there is one NaN."""
     if pa.types.is_list(dtype):
         return list_converter(canonical(dtype.value_type), dtype)
     if pa.types.is_struct(dtype):

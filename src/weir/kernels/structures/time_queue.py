@@ -1,11 +1,13 @@
-"""Things that are due at a time: a few sorted runs, merged geometrically.
+"""A time queue keeps things that are due at a time, in a few sorted runs that are merged
+geometrically.
 
 Contract
 1. `add(times, ids)` remembers ids under times; `pop(until)` takes out all with time ≤ until,
-   ordered by time, where it is equal by when it was added.
+   ordered by time; those of one time come in the order in which they were added.
 2. Adding k things costs O(k log n), not only amortised: long runs are merged a little with every
    call, and are read where they are until then. Popping touches only what is due.
-3. Nothing is removed but by `pop`: an owner that drops an id early must know it when it is due.
+3. Only `pop` removes something: an owner that drops an id early must recognise it when it comes
+   due.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ as many: a merge is done before so much has come that the next one is due."""
 
 
 class TimeQueue:
-    """See the module's contract."""
+    """A `TimeQueue` remembers ids under times and gives back those that are due."""
 
     def __init__(self) -> None:
         # The longest first, each at least twice the next or about to be merged with it.
@@ -35,7 +37,7 @@ class TimeQueue:
 
     @property
     def next_time(self) -> int:
-        """The smallest time that something is due at; `OPEN` when nothing is."""
+        """Return the smallest time that something is due at; `OPEN` when nothing is."""
         return min((run.next_time for run in self._runs), default=OPEN)
 
     def add(self, times: Int64s, ids: Int64s) -> None:
@@ -61,7 +63,7 @@ class TimeQueue:
 
 
 class _Run:
-    """Times in order, and whose they are."""
+    """A `_Run` is a list of times in order, with their ids."""
 
     def __init__(self, times: Int64s, ids: Int64s) -> None:
         self.times, self.ids = times, ids
@@ -84,14 +86,15 @@ class _Run:
 
 
 class _Merge:
-    """Two runs that become one. Whatever is popped meanwhile is a beginning of the one too."""
+    """A `_Merge` is two runs that become one; what is popped meanwhile is the beginning of the
+    one run."""
 
     def __init__(self, one: _Run, other: _Run) -> None:
         self._one, self._other = one, other
         self._whole = (one.times, one.ids, other.times, other.ids)
         self._times = np.empty(len(self), dtype=np.int64)
         self._ids = np.empty(len(self), dtype=np.int64)
-        self._done = np.zeros(2, dtype=np.int64)  # of either run
+        self._done = np.zeros(2, dtype=np.int64)  # how many of each run are merged
 
     def __len__(self) -> int:
         return len(self._one) + len(self._other)
@@ -104,7 +107,7 @@ class _Merge:
         return self._one.pop(until) + self._other.pop(until)
 
     def advanced(self, count: int) -> _Run | _Merge:
-        """Merge this many more; at the end the one run."""
+        """Merge this many more; return the one run once all are merged."""
         if not len(self._one) or not len(self._other):
             return self._one if len(self._one) else self._other
         if not merge_runs(*self._whole, self._times, self._ids, self._done, count):
@@ -114,7 +117,7 @@ class _Merge:
 
 
 def _sorted(times: Int64s, ids: Int64s) -> tuple[Int64s, Int64s]:
-    """In order, in arrays of their own."""
+    """Return the times in order with their ids, in new arrays."""
     if bool((times[1:] >= times[:-1]).all()):
         return times.copy(), ids.copy()
     order = np.argsort(times, kind="stable")
@@ -122,14 +125,15 @@ def _sorted(times: Int64s, ids: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def after(ends: Int64s) -> Int64s:
-    """The first CTI at which nothing can touch a piece with this end; an open one ends at OPEN."""
+    """Return the first CTI at which nothing can touch a piece with this end; an open one ends at
+    OPEN."""
     return np.minimum(ends, OPEN - 1) + 1
 
 
 class Holds:
-    """The smallest start among things that are still held: it bounds the output CTI.
+    """`Holds` knows the smallest start among things that are still held: it bounds the output CTI.
 
-    A heap with lazy deletion. The owner keeps `current`, indexed by id: an entry counts while
+    It is a heap with lazy deletion. The owner keeps `current`, indexed by id: an entry counts while
     `current[id]` is still the start it was pushed with.
     """
 
@@ -147,7 +151,7 @@ class Holds:
         self._size = push_all(self._starts, self._ids, self._size, starts, ids)
 
     def _make_room(self, count: int, current: Int64s) -> None:
-        """Drop what is stale or was pushed twice; then there is room for this many more."""
+        """Drop entries that are stale or were pushed twice, and make room for this many more."""
         starts, ids = self._starts[: self._size], self._ids[: self._size]
         ids = each_once(ids[(current[ids] == starts) & (starts != OPEN)])
         ids = ids[np.argsort(current[ids])]  # in order: a heap
@@ -156,6 +160,6 @@ class Holds:
         self._starts, self._ids = np.concatenate([current[ids], room]), np.concatenate([ids, room])
 
     def minimum(self, current: Int64s) -> int:
-        """The smallest start still held; `OPEN` when nothing is."""
+        """Return the smallest start still held; `OPEN` when nothing is."""
         self._size = drop_stale(self._starts, self._ids, self._size, current)
         return int(self._starts[0]) if self._size else OPEN

@@ -7,7 +7,7 @@ from weir.events.compiled import in_place
 
 @in_place
 def merge_runs(a_times, a_ids, b_times, b_ids, times, ids, done, count):
-    """Go on from where `done` says; whether all are merged."""
+    """Go on merging from where `done` says; tell whether all are merged."""
     i, j = done[0], done[1]
     until = min(i + j + count, len(times))
     for at in range(i + j, until):
@@ -33,7 +33,7 @@ def _push_one(heap, ids, size, start, owner):
 
 @in_place
 def push_all(heap, ids, size, starts, new_ids):
-    """Push starts onto the heap, with whose they are; its size then."""
+    """Push starts with their ids onto the heap; return its size then."""
     for i in range(len(starts)):
         size = _push_one(heap, ids, size, starts[i], new_ids[i])
     return size
@@ -41,7 +41,7 @@ def push_all(heap, ids, size, starts, new_ids):
 
 @in_place
 def drop_stale(heap, ids, size, current):
-    """Pop until the first start is still its owner's; the size then."""
+    """Pop until the first start is still its owner's; return the size then."""
     while size > 0 and current[ids[0]] != heap[0]:
         size -= 1
         start, owner = heap[size], ids[size]

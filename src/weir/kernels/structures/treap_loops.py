@@ -36,8 +36,10 @@ def _priority(node):
 
 @in_place
 def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths, other_buffer):
-    """Below 0 where the first sort key (its number, and its bytes at `a`) stands before the
-    second, above 0 where it stands behind."""
+    """Return a number below 0 if the first sort key stands before the second, above 0 if behind.
+
+    A sort key is its number and then its bytes at `a` or `b`.
+    """
     if key != other_key:
         return -1 if key < other_key else 1
     if len(lengths) == 0:
@@ -51,7 +53,7 @@ def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths
 
 @in_place
 def _before(nodes, a, b, starts, lengths, buffer):
-    """Whether node a stands before node b."""
+    """Tell whether node a stands before node b."""
     if nodes[a, KEY] != nodes[b, KEY]:
         return nodes[a, KEY] < nodes[b, KEY]
     if len(lengths):
@@ -70,7 +72,7 @@ def _size(nodes, node):
 
 @in_place
 def _count(nodes, node):
-    """Write the size of a node whose children's are right."""
+    """Write the size of a node from the sizes of its children."""
     left, right = nodes[node, LEFT], nodes[node, RIGHT]
     nodes[node, SIZE] = 1 + _size(nodes, left) + _size(nodes, right)
 
@@ -144,7 +146,7 @@ def remove(nodes, roots, group, old, starts, lengths, buffer):
 
 @in_place
 def kth(nodes, root, rank):
-    """The node with this many before it."""
+    """Return the node with this many before it."""
     node = root
     while True:
         before = _size(nodes, nodes[node, LEFT])
@@ -159,7 +161,7 @@ def kth(nodes, root, rank):
 
 @compiled
 def in_order(nodes, root, out, at):
-    """Write all nodes of a tree, from `at` on; where they end."""
+    """Write all nodes of a tree, from `at` on; return where they end."""
     stack = np.empty(256, dtype=np.int64)
     depth, node = 0, root
     while node >= 0 or depth:
@@ -193,8 +195,11 @@ def remove_chain(node, following, nodes, roots, group, starts, lengths, buffer):
 
 @in_place
 def answer(nodes, root, query, p, q, out):
-    """The two nodes that a query asks for (−1 for none; p/q is a quantile), and the rest of the
-    division that a quantile's place is."""
+    """Write the two nodes that a query asks for (−1 for none); return the rest of a quantile's
+    division.
+
+    The quantile p/q of n nodes lies at p·(n − 1) / q, between the two nodes if there is a rest.
+    """
     n = _size(nodes, root)
     out[0] = out[1] = -1
     if n == 0:

@@ -1,6 +1,6 @@
-"""Aggregates: their types, and how they come out of expressions into an `Aggregate` node.
+"""Aggregates are typed here and moved out of expressions into an `Aggregate` node.
 
-What a kernel gets, after binding (arguments are columns; NULL means a column of only NULLs):
+After binding, a kernel gets these (arguments are columns; NULL means a column of only NULLs):
 
     count_star                    nothing                          -> BIGINT
     count count_distinct          any                              -> BIGINT
@@ -44,7 +44,7 @@ _BY_ORDER = ("first", "last", "collect", "user")
 
 
 def is_aggregate(expr: Expr, functions: UserFunctions) -> bool:
-    """Whether this very node is an aggregate; the user's may be written as a plain call."""
+    """Tell whether this very node is an aggregate; the user's may be written as a plain call."""
     if isinstance(expr, Call):
         known = expr.function in FUNCTIONS or expr.function in functions.scalars
         return not known and expr.function in functions.aggregates
@@ -56,7 +56,7 @@ def has_aggregate(expr: Expr, functions: UserFunctions) -> bool:
 
 
 def bind_aggregate(call: Expr, scope: Scope) -> tuple[AggregateCall, AggregateFunction | None]:
-    """A typed aggregate with its canonical name, and the user's function if it is one."""
+    """Return a typed aggregate with its canonical name, and the user's function if it is one."""
     if isinstance(call, Call):
         call = AggregateCall(call.function, call.args, position=call.position)
     assert isinstance(call, AggregateCall)
@@ -156,7 +156,8 @@ def _result(function: str, dtype: pa.DataType) -> pa.DataType:
 
 
 class Aggregator:
-    """Collects what the expressions above a window need, then makes the `Aggregate`.
+    """An `Aggregator` collects what the expressions above a window need, then makes the
+    `Aggregate`.
 
     Invariant: every column that `scope` has handed out is in the node that `node` makes; equal
     keys, arguments and aggregates are one column. `scope` is where the select list, HAVING and
@@ -176,18 +177,18 @@ class Aggregator:
         )
 
     def name_results(self, columns: Mapping[str, Expr]) -> None:
-        """The selected columns: HAVING and ORDER BY may use their names too."""
+        """Name the selected columns, so that HAVING and ORDER BY may use their names too."""
         self._aliases.update(columns)
 
     def node(self, position: Position | None = None) -> Node:
-        """The aggregate over one projection of the input to keys and arguments."""
+        """Make the aggregate over one projection of the input to keys and arguments."""
         aggregates = [(n, self._aggregation(c, u)) for n, c, u in self._results]
         ordered = isinstance(self._window, CountWindow) or any(
             a.function in _BY_ORDER for _, a in aggregates
         )
         columns = self._columns
         if ordered:
-            # Ties are broken by the payload: it must stay what the user sees it to be.
+            # The payload breaks ties of the order, so it must be what the user sees.
             seen = [
                 (v.expr.name, v.expr) for v in self._inside.visible if isinstance(v.expr, Column)
             ]
@@ -201,7 +202,7 @@ class Aggregator:
             self._keys.append((self._column(key, "$k"), key))
 
     def _column(self, expr: Expr, prefix: str = "$x") -> str:
-        """The name of a bound expression's column below the aggregate."""
+        """Return the name of a bound expression's column below the aggregate."""
         for name, known in self._columns:
             if known == expr:
                 return name
@@ -254,7 +255,7 @@ class Aggregator:
         return found
 
     def _above(self, bound: Expr) -> Expr | None:
-        """A key, or a field of a key, as a column above the aggregate."""
+        """Return a key, or a field of a key, as a column above the aggregate."""
         for name, key in self._keys:
             if key == bound:
                 return Column(name, type=key.type)

@@ -1,9 +1,9 @@
-"""Names and types: an expression as written becomes one that an operator can evaluate.
+"""The binder resolves names and types, so that an operator can evaluate an expression.
 
 Contract
 1. `bind(expr, scope)` gives the same tree with every node typed, every `Column` naming a column
    of the scope's input, and casts where operands meet (`coercion.py`).
-2. What is wrong is a PlanError that carries the position of the part that is wrong.
+2. An error is a PlanError that carries the position of the part that is wrong.
 3. A scope says what a name stands for. Bare `vs` and `ve` are the input's own lifetime unless
    the scope says otherwise; `A.k` is found by its qualifier, `k` when only one input has it.
 """
@@ -35,7 +35,7 @@ from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """A name that expressions may use, and the bound expression it stands for."""
+    """A `Visible` is a name that expressions may use, and the bound expression it stands for."""
 
     qualifier: str | None
     name: str
@@ -48,12 +48,12 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression may read, and where it stands (`clause`, for messages).
+    """A `Scope` says what an expression may read, and in which clause it stands (for messages).
 
-    `visible` are the payload columns in the order `*` lists them; `times` the lifetimes.
-    `replaced` is asked first, with the expression as written: what it gives is not looked at
-    further (aggregates and group keys above a window). `aliases` count where nothing else is
-    called so.
+    `visible` are the payload columns in the order in which `*` lists them; `times` are the
+    lifetimes. `replaced` is asked first, with the expression as written: if it gives a replacement
+    (aggregates and group keys above a window), that is not looked at further. `aliases` are used
+    only for names that nothing else has.
     """
 
     visible: tuple[Visible, ...]
@@ -70,7 +70,7 @@ class Scope:
 def schema_scope(
     schema: Schema, qualifier: str | None = None, functions: UserFunctions = NO_FUNCTIONS
 ) -> Scope:
-    """A single input's columns, bare and under its name, and its lifetime."""
+    """Make the scope of a single input: its columns, bare and under its name, and its lifetime."""
     columns = tuple(Visible(qualifier, n, Column(n, type=t)) for n, t in schema.columns)
     times = lifetime(schema.time)
     if qualifier is not None:
@@ -79,13 +79,13 @@ def schema_scope(
 
 
 def lifetime(time: pa.DataType, names: tuple[str, str] = ("vs", "ve")) -> tuple[Visible, ...]:
-    """The operator's own lifetime under two bare names."""
+    """Return the operator's own lifetime under its two bare names."""
     pairs = zip(names, ("vs", "ve"), strict=True)
     return tuple(Visible(None, n, Column(end, type=time)) for n, end in pairs)
 
 
 def bind(expr: Expr, scope: Scope) -> Expr:
-    """The expression with names resolved and types set.
+    """Return the expression with names resolved and types set.
 
     >>> scope = schema_scope(Schema((("v", pa.int64()),), pa.int64()))
     >>> bind(Call("gt", (Column("v"), Literal(1))), scope).type
@@ -121,7 +121,7 @@ def bind(expr: Expr, scope: Scope) -> Expr:
 
 
 def bind_condition(expr: Expr, scope: Scope) -> Expr:
-    """`bind`, and it must be BOOLEAN."""
+    """Bind an expression that must be BOOLEAN."""
     bound = bind(expr, scope)
     if not widens(type_of(bound), BOOLEAN):
         raise PlanError(
@@ -147,7 +147,7 @@ def _column(column: Column, scope: Scope) -> Expr:
 
 
 def lookup(name: str, scope: Scope, position: Position | None = None) -> Expr | None:
-    """What a name stands for: a lifetime, a column, a field of a STRUCT column, an alias."""
+    """Find what a name stands for: a lifetime, a column, a field of a STRUCT column, an alias."""
     for candidates in (scope.times, scope.visible, scope.aliases):
         found = _matching(name, candidates)
         if len(found) > 1 and any(v.expr != found[0].expr for v in found):
@@ -181,7 +181,7 @@ def _names(scope: Scope) -> list[str]:
 def unknown(
     what: str, name: str, known: Iterable[str], position: Position | None = None
 ) -> PlanError:
-    """The error for a name that nothing has, with the nearest one as a hint."""
+    """Make the error for a name that nothing has, with the nearest one as a hint."""
     by_lower = {n.lower(): n for n in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     hint = f"did you mean `{by_lower[close[0]]}`?" if close else ""
@@ -236,15 +236,15 @@ def _user_call(call: UserCall, args: tuple[Expr, ...]) -> Expr:
 def user_arguments(
     name: str, wanted: tuple[pa.DataType, ...], args: tuple[Expr, ...], position: Position | None
 ) -> tuple[Expr, ...]:
-    """The arguments of the user's function, as the types it declares."""
+    """Return the arguments of the user's function, cast to the types that it declares."""
     if len(args) != len(wanted):
         raise PlanError(
             f"{name} takes {len(wanted)} argument(s), not {len(args)}", position=position
         )
-    for place, (arg, target) in enumerate(zip(args, wanted, strict=True), start=1):
+    for number, (arg, target) in enumerate(zip(args, wanted, strict=True), start=1):
         if not widens(type_of(arg), target):
             raise PlanError(
-                f"{name}: argument {place} must be {type_name(target)}, "
+                f"{name}: argument {number} must be {type_name(target)}, "
                 f"not {type_name(type_of(arg))}",
                 position=arg.position or position,
             )

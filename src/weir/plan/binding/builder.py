@@ -1,4 +1,4 @@
-"""From what a query says to nodes: the one maker of plans.
+"""The builder makes nodes of what a query says; all plans are made here.
 
 `build_query` is what the script and the fluent API both call, so that they make equal plans.
 
@@ -45,7 +45,7 @@ MOST_JOINS = 100
 def build_query(
     query: Query, streams: Mapping[str, Node], functions: UserFunctions = NO_FUNCTIONS
 ) -> Node:
-    """The bound plan of a query over named streams; PlanError where it cannot be."""
+    """Build the bound plan of a query over named streams; raise PlanError where there is none."""
     _check_limit(query)
     if len(query.selects) == 1:
         order = [item.expr for item in query.order_by]
@@ -110,11 +110,12 @@ def _finished(builder: SelectBuilder) -> Node:
 
 
 def _single(query: Query, builder: SelectBuilder) -> Node:
-    """One SELECT: ORDER BY may also read what is not selected, which travels hidden."""
+    """Build one SELECT: ORDER BY may also read what is not selected, which is carried in hidden
+    columns."""
     outputs = builder.output_scope()
     hidden = {
-        place: builder.carry(item.expr)
-        for place, item in enumerate(query.order_by)
+        index: builder.carry(item.expr)
+        for index, item in enumerate(query.order_by)
         if not _readable(item.expr, outputs)
     }
     windowed = isinstance(builder.select.with_clause, Hopping)
@@ -134,13 +135,13 @@ def _ranked(
     hidden: Mapping[int, str],
     scope: Literal["window", "instant"],
 ) -> Node:
-    """What ORDER BY and LIMIT leave; `hidden` are order columns that the node has already."""
+    """Apply ORDER BY and LIMIT; `hidden` are the order columns that the node has already."""
     if query.limit is not None:
         order: list[tuple[str, bool]] = []
-        for place, item in enumerate(query.order_by):
-            name = hidden.get(place)
+        for index, item in enumerate(query.order_by):
+            name = hidden.get(index)
             if name is None:
-                name, node = _order_column(node, item.expr, outputs, f"$o{place}")
+                name, node = _order_column(node, item.expr, outputs, f"$o{index}")
             _check_order(item.expr)
             order.append((name, item.descending))
         top = Top(node, tuple(order), query.limit, query.ties, scope)
@@ -149,7 +150,7 @@ def _ranked(
 
 
 def _order_column(node: Node, expr: Expr, outputs: Scope, name: str) -> tuple[str, Node]:
-    """The column to order by, and the node that has it."""
+    """Return the name of the column to order by, and a node that has it."""
     bound = bind(expr, outputs.at("ORDER BY"))
     if isinstance(bound, Column) and bound.name not in ("vs", "ve"):
         return bound.name, node
@@ -165,7 +166,8 @@ def _check_order(expr: Expr) -> None:
 
 
 def union(nodes: Sequence[Node], position: Position | None = None) -> Node:
-    """UNION ALL: the columns by place, widened where their types differ; the first's names."""
+    """Make a UNION ALL: columns by position, widened where their types differ, with the first's
+    names."""
     schemas = [schema(n) for n in nodes]
     width = len(schemas[0].columns)
     for other in schemas[1:]:
@@ -174,19 +176,19 @@ def union(nodes: Sequence[Node], position: Position | None = None) -> Node:
                 f"UNION ALL of {width} and {len(other.columns)} columns", position=position
             )
     types = tuple(
-        _union_type(place, [s.columns[place] for s in schemas], position) for place in range(width)
+        _union_type(index, [s.columns[index] for s in schemas], position) for index in range(width)
     )
     return Union(tuple(_widened(n, types) for n in nodes))
 
 
 def _union_type(
-    place: int, columns: Sequence[tuple[str, pa.DataType]], position: Position | None
+    index: int, columns: Sequence[tuple[str, pa.DataType]], position: Position | None
 ) -> pa.DataType:
     shared = common_type_of(dtype for _, dtype in columns)
     if shared is None:
         types = ", ".join(dict.fromkeys(type_name(dtype) for _, dtype in columns))
         raise PlanError(
-            f"UNION ALL: column {place + 1} (`{columns[0][0]}`) has types {types}",
+            f"UNION ALL: column {index + 1} (`{columns[0][0]}`) has types {types}",
             position=position,
             hint="CAST one of them",
         )
@@ -204,9 +206,10 @@ def apply(
     call: OperatorCall,
     position: Position | None = None,
 ) -> Node:
-    """PROCESS (no keys), REDUCE (keys) and COMBINE (two inputs): the user's own operator.
+    """Make the node of the user's own operator: PROCESS (no keys), REDUCE (keys), COMBINE (two
+    inputs).
 
-    `keys` has one list of column names for each input, of equal types place by place.
+    `keys` has one list of column names for each input; those at one position have equal types.
     """
     for node, names in zip(inputs, keys, strict=True):
         for name in names:

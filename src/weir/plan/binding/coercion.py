@@ -1,10 +1,10 @@
-"""Which types go together, and the casts that bring them there.
+"""Coercion decides which types go together, and inserts the casts that bring them together.
 
 Contract
 1. The only silent conversions: INT to BIGINT to DOUBLE, integers to DECIMAL, DECIMAL to a wider
    DECIMAL and to DOUBLE, NULL to anything, LIST by its elements, and STRUCT by its fields where
    their names are the same. All else is an error.
-2. `coerce` inserts a `Cast`, or for a literal makes the literal of the target type, so that an
+2. `coerce` inserts a `Cast`, or makes a literal of the target type from a literal, so that an
    evaluator never has to convert anything itself.
 """
 
@@ -38,13 +38,13 @@ _DIGITS = {INT: 10, BIGINT: 19}
 
 
 def type_of(expr: Expr) -> pa.DataType:
-    """The type of a bound expression."""
+    """Return the type of a bound expression."""
     assert expr.type is not None, f"not bound: {expr}"
     return expr.type
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type both widen to, or None.
+    """Return the type that both widen to, or None.
 
     >>> common_type(INT, DOUBLE) == DOUBLE
     True
@@ -77,7 +77,7 @@ def _common_struct(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def common_type_of(types: Iterable[pa.DataType]) -> pa.DataType | None:
-    """The type all widen to, or None."""
+    """Return the type that all widen to, or None."""
 
     def step(left: pa.DataType | None, right: pa.DataType) -> pa.DataType | None:
         return None if left is None else common_type(left, right)
@@ -86,12 +86,12 @@ def common_type_of(types: Iterable[pa.DataType]) -> pa.DataType | None:
 
 
 def decimal_of(dtype: pa.DataType) -> pa.DataType:
-    """The DECIMAL that holds every value of an integer or DECIMAL type."""
+    """Return the DECIMAL that holds every value of an integer or DECIMAL type."""
     return dtype if pa.types.is_decimal(dtype) else pa.decimal128(_DIGITS[dtype], 0)
 
 
 def decimal(precision: int, scale: int) -> pa.DataType:
-    """DECIMAL(precision, scale), cut to 38 digits by giving up leading ones."""
+    """Make DECIMAL(precision, scale), cut to 38 digits by giving up leading ones."""
     return pa.decimal128(max(1, min(MAX_PRECISION, precision)), scale)
 
 
@@ -102,21 +102,22 @@ def _common_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def widens(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a value goes silently from one type to the other."""
+    """Tell whether values of one type become values of the other without a CAST."""
     if pa.types.is_decimal(target) and (is_integer(source) or pa.types.is_decimal(source)):
         return _holds(target, decimal_of(source))
     return bool(common_type(source, target) == target)
 
 
 def _holds(target: pa.DataType, source: pa.DataType) -> bool:
-    """Whether a DECIMAL has place for another; one of 38 digits for whatever it can keep."""
+    """Tell whether a DECIMAL has room for another's digits; one of 38 digits takes any whole
+    part."""
     whole = source.precision - source.scale
     fits = whole <= target.precision - target.scale or target.precision == MAX_PRECISION
     return bool(fits and source.scale <= target.scale)
 
 
 def coerce(expr: Expr, target: pa.DataType) -> Expr:
-    """The bound expression as `target`; the caller knows that it widens.
+    """Convert the bound expression to `target`; the caller has checked that it widens.
 
     >>> coerce(Literal(1, type=BIGINT), DOUBLE)
     Literal(type=DataType(double), value=1.0)
@@ -139,7 +140,7 @@ def _fold(value: object, target: pa.DataType) -> object:
 
 
 def literal_type(literal: Literal) -> pa.DataType:
-    """The type of an unbound literal; PlanError where the language has none for it."""
+    """Return the type of an unbound literal; PlanError where the language has none for it."""
     dtype = _value_type(literal.value)
     if dtype is None:
         raise PlanError(
@@ -181,10 +182,10 @@ def _decimal_type(value: Decimal) -> pa.DataType | None:
 
 
 def castable(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether CAST knows the way (a value may still not fit).
+    """Tell whether CAST converts between these types (a value may still not fit).
 
-    Numbers and BOOLEAN among each other; TIMESTAMP to and from BIGINT (ticks) and DATE; STRING
-    to and from every scalar; LIST by its elements, STRUCT by its fields.
+    Numbers and BOOLEAN among each other; TIMESTAMP to and from BIGINT (ticks) and DATE; STRING to
+    and from every scalar; LIST by its elements, STRUCT by its fields.
     """
     if widens(source, target):
         return True

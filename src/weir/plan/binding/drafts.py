@@ -1,4 +1,4 @@
-"""A SELECT in the making: what the fluent API has said so far, as a script would write it.
+"""A draft is a SELECT in the making: what the fluent API has said so far, as a script would.
 
 A `Draft` is what `Stream` and `Selection` hand around; `planned` gives it to the builder. It is
 kept with its plan until the next operator, since ORDER BY … LIMIT may follow a SELECT and read
@@ -35,7 +35,8 @@ ANONYMOUS = "input"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A query, the streams it names, and the user's functions it calls."""
+    """A `Draft` is a query with the streams that it names and the user's functions that it
+    calls."""
 
     query: Query
     streams: Mapping[str, Node]
@@ -46,7 +47,7 @@ class Draft:
         return self.query.selects[0]
 
     def changed(self, select: Select, terms: Iterable[Term] = ()) -> Draft:
-        """The draft with another SELECT, and with the functions of the terms in it."""
+        """Return the draft with another SELECT, and with the functions of the terms in it."""
         found = UserFunctions.of(f for t in terms for f in t.aggregates)
         query = replace(self.query, selects=(select,))
         return replace(self, query=query, functions=self.functions | found)
@@ -73,7 +74,7 @@ class Draft:
 
 
 def draft(node: Node, name: str | None) -> Draft:
-    """SELECT * FROM a stream."""
+    """Make the draft of SELECT * FROM a stream."""
     called = name or ANONYMOUS
     select = Select((SelectItem(Star()),), NamedRelation(called))
     return Draft(Query((select,)), {called: node})
@@ -84,7 +85,7 @@ def term(named: Named) -> Term:
 
 
 def select_items(items: Sequence[Named], named: Mapping[str, Named]) -> tuple[SelectItem, ...]:
-    """A select list: names and terms in order, then those with the name given by keyword."""
+    """Make a select list: names and terms in order, then those with a name given by keyword."""
     plain = [_item(i) for i in items]
     return (*plain, *(SelectItem(term(t).expr, alias) for alias, t in named.items()))
 
@@ -99,5 +100,5 @@ def _item(named: Named) -> SelectItem:
 
 
 def both(left: Expr | None, right: Expr) -> Expr:
-    """`left AND right`, where there is a left."""
+    """Make `left AND right`, or just the right where there is no left."""
     return right if left is None else Call("and", (left, right))

@@ -1,4 +1,5 @@
-"""Every built-in operator and function: its name in `Call.function` and its type rule.
+"""This table has every built-in operator and function: its name in `Call.function` and its type
+rule.
 
 `typed(call)` takes a call whose arguments are bound and gives it back with its type, its
 arguments cast to what the evaluator gets. After binding (D = DECIMAL, n = any number, T = one
@@ -83,7 +84,7 @@ from weir.plan.expressions import Call
 
 
 def typed(call: Call) -> Call:
-    """A call of a built-in with bound arguments, with its type and its arguments cast."""
+    """Return a call of a built-in with bound arguments, with its type and its arguments cast."""
     return FUNCTIONS[call.function](call)
 
 

@@ -1,10 +1,10 @@
-"""FROM with joins: names qualified, ON split into keys and a further condition.
+"""The joins of FROM are built here: names are qualified, ON is split into keys and a condition.
 
 Contract
 1. Each side's columns become `A.k`, its lifetime `A.vs` and `A.ve`: columns of the payload, so
    that they outlive the join. Bare `vs` / `ve` is the joined row's own lifetime.
-2. An equality between something of the left and something of the right is a key. A computed
-   key becomes a hidden column below the join. Whatever else ON says is the condition.
+2. An equality between something of the left and something of the right is a key. A computed key
+   becomes a hidden column below the join. Everything else in ON is the condition.
 3. Joins go left to right. SEMI, ANTI and CLIP hide their right side from all that follows.
 """
 
@@ -26,12 +26,12 @@ from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 
 
 class PlanWarning(UserWarning):
-    """A plan that runs, but hardly as it was meant to."""
+    """The plan runs, but probably not as it was meant to."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinInput:
-    """An input of a join under the name it has in the query."""
+    """A `JoinInput` is an input of a join under the name that it has in the query."""
 
     node: Node
     alias: str | None
@@ -40,7 +40,8 @@ class JoinInput:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The joins so far: their node, the columns and lifetimes of those inputs still visible."""
+    """A `Joined` is the joins so far: their node, and the columns and lifetimes of inputs still
+    visible."""
 
     node: Node
     visible: tuple[Visible, ...]
@@ -58,7 +59,7 @@ def build_joins(
     clauses: Sequence[tuple[JoinClause, JoinInput]],
     functions: UserFunctions = NO_FUNCTIONS,
 ) -> Joined:
-    """All joins of a FROM clause, left to right."""
+    """Build all joins of a FROM clause, left to right."""
     joined = _qualified(first)
     for clause, side in clauses:
         joined = _join(joined, clause, _qualified(side, joined.aliases), functions)
@@ -181,8 +182,8 @@ def _key_columns(
 
 
 def _warn_theta(clause: JoinClause) -> None:
-    place = f"line {clause.position[0]}: " if clause.position else ""
+    line = f"line {clause.position[0]}: " if clause.position else ""
     warnings.warn(
-        PlanWarning(f"{place}a join without an equality in ON compares every pair of live rows"),
+        PlanWarning(f"{line}a join without an equality in ON compares every pair of live rows"),
         stacklevel=2,
     )

@@ -1,7 +1,7 @@
-"""The WITH clause: windows checked, lifetimes changed.
+"""The WITH clause is checked and applied here: windows and changes of lifetimes.
 
-A window says how an aggregate cuts time; a lifetime change says what becomes of each row's
-`[vs, ve)`. All durations are ticks.
+A window says how an aggregate cuts time; a lifetime change says how each row's `[vs, ve)` changes.
+All durations are ticks.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ BoundChange: TypeAlias = LifetimeChange | ChopChange | StitchChange
 
 
 def as_window(clause: WithClause | None) -> Window | None:
-    """The clause if it is a window."""
+    """Return the clause if it is a window."""
     return clause if isinstance(clause, Window) else None
 
 
 def check_clause(clause: WithClause, position: Position | None = None) -> None:
-    """PlanError where a window's or a change's parameter cannot be, by the parameter's name."""
+    """Raise PlanError, with the parameter's name, if a window's or a change's parameter is
+    invalid."""
     positive: dict[str, int] = {}
     free: dict[str, int] = {}
     match clause:
@@ -72,7 +73,7 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
 
 
 def change_lifetime(node: Node, change: BoundChange, position: Position | None = None) -> Node:
-    """The node with a bound and checked change of its rows' lifetimes."""
+    """Return the node with a bound and checked change of its rows' lifetimes."""
     check_clause(change, position)
     match change:
         case ChopChange():
@@ -83,7 +84,7 @@ def change_lifetime(node: Node, change: BoundChange, position: Position | None =
 
 
 def bind_lifetime(clause: LifetimeClause, scope: Scope, node: Node) -> SetLifetime:
-    """LIFETIME(vs + constant, end): the start moves by a constant so that CTIs can follow."""
+    """Bind LIFETIME(vs + constant, end): the start moves by a constant so that CTIs can follow."""
     time = schema(node).time
     end = bind(clause.end, scope.at("LIFETIME"))
     if not widens(type_of(end), time):

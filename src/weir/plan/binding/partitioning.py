@@ -1,7 +1,7 @@
-"""PARTITION BY against the operators that read it.
+"""PARTITION BY is checked against the operators that read it.
 
 A stage that is split by a key can only hold operators whose own key contains it: else rows that
-belong together would meet in different vertices. Checked where a stateful operator is made:
+belong together would be in different vertices. The check is made when a stateful operator is made:
 from it down through operators that treat each row alone, to every `Partition` in reach.
 """
 
@@ -18,7 +18,8 @@ Stateful = TypeVar("Stateful", Aggregate, Distinct, Stitch, Top, Join, Apply)
 
 
 def checked(node: Stateful, position: Position | None = None) -> Stateful:
-    """The stateful node, if its key contains the key of every partition it reads; PlanError."""
+    """Return the stateful node if its key contains the key of every partition it reads; else
+    raise PlanError."""
     meeting = node.meeting()
     for port, below in enumerate(node.inputs):
         keys = frozenset() if isinstance(meeting, Meet) else frozenset(meeting[port])
@@ -30,7 +31,7 @@ def checked(node: Stateful, position: Position | None = None) -> Stateful:
 
 
 def _partitions(node: Node, keys: Names) -> Iterator[tuple[Partition, Names]]:
-    """Each partition in reach, with those of its columns that `keys` above it come from."""
+    """Yield each partition in reach, with those of its columns that `keys` above it come from."""
     stack = [(node, keys)]
     while stack:
         node, keys = stack.pop()

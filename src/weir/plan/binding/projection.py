@@ -1,7 +1,7 @@
-"""The payload of rows: projections, names that outputs may have, hidden columns.
+"""Projections set the payload of rows: which columns there are, and which names they may have.
 
-A hidden column has a name that starts with `$`. The builder adds them for what an operator
-needs and nobody selected, and takes them away before a query ends: no stream has any.
+A hidden column has a name that starts with `$`. The builder adds one for a value that an operator
+needs and nobody selected, and removes it before the query ends: no stream has hidden columns.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ RESERVED = ("vs", "ve", "window_start", "window_end")
 
 
 def project(node: Node, columns: Sequence[tuple[str, Expr]]) -> Node:
-    """A `Project`, or the node itself where it would change nothing."""
+    """Make a `Project`, or return the node itself where it would change nothing."""
     if tuple(columns) == passed(node):
         return node
     return Project(node, tuple(columns))
 
 
 def passed(node: Node) -> tuple[tuple[str, Expr], ...]:
-    """All columns of a node as they are."""
+    """Return all columns of a node, unchanged, as a select list."""
     return tuple((n, Column(n, type=t)) for n, t in schema(node).columns)
 
 
 def with_columns(node: Node, columns: Sequence[tuple[str, Expr]]) -> Node:
-    """The node's columns, then these."""
+    """Make a node with the node's columns, then these."""
     return project(node, (*passed(node), *columns))
 
 
 def keep_only(node: Node, names: Collection[str]) -> Node:
-    """The node's columns of these names, in their order."""
+    """Make a node with only the node's columns of these names, in their order."""
     kept = frozenset(names)
     return project(node, tuple((n, e) for n, e in passed(node) if n in kept))
 
 
 def check_name(name: str, position: Position | None = None) -> None:
-    """PlanError for a name that a payload column cannot have."""
+    """Raise PlanError for a name that a payload column cannot have."""
     if name in RESERVED:
         raise PlanError(
             f"a payload column cannot be called `{name}`",
@@ -52,7 +52,7 @@ def check_name(name: str, position: Position | None = None) -> None:
 
 
 def check_distinct(names: Iterable[tuple[str, Position | None]]) -> None:
-    """PlanError when two columns have one name."""
+    """Raise PlanError when two columns have one name."""
     seen: set[str] = set()
     for name, position in names:
         if name in seen:
@@ -63,5 +63,5 @@ def check_distinct(names: Iterable[tuple[str, Position | None]]) -> None:
 
 
 def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """The expression with its columns called otherwise."""
+    """Return the expression with its columns renamed."""
     return map_columns(expr, lambda c: replace(c, name=names.get(c.name, c.name)))

@@ -1,10 +1,10 @@
-"""What a SELECT says, before it is bound: the seam between the script and the builder.
+"""A `Query` is what a SELECT says before it is bound: the seam between the script and the builder.
 
-The script turns text into these; `builder.build_query` binds them to nodes. Expressions are
-unbound `Expr` trees: a qualified name `A.k` is `Column("A.k")`, an aggregate is an
-`AggregateCall`, `EXPLODE(x)` is `Call("explode", (x,))`, a call of any function that the
-language does not have is `Call(name, args)` (the builder looks among the user's). Every part
-carries its position, for messages.
+The script turns text into these; `builder.build_query` binds them to nodes. Expressions are unbound
+`Expr` trees: a qualified name `A.k` is `Column("A.k")`, an aggregate is an `AggregateCall`,
+`EXPLODE(x)` is `Call("explode", (x,))`, a call of a function that the language does not have is
+`Call(name, args)` (the builder looks for it among the user's). Every part carries its position, for
+messages.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ from weir.plan.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class ChopChange:
+    """WITH CHOP(period, offset) cuts lifetimes at the points of a grid."""
+
     period: int
     offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StitchChange:
-    pass
+    """WITH STITCH joins rows that continue one another."""
 
 
 @dataclass(frozen=True, slots=True)
 class LifetimeClause:
-    """WITH LIFETIME(start, end), unbound: the builder checks that start is `vs + constant`."""
+    """WITH LIFETIME(start, end) is unbound here; the builder checks that start is `vs +
+    constant`."""
 
     start: Expr
     end: Expr
@@ -42,7 +45,7 @@ WithClause: TypeAlias = Window | LifetimeChange | LifetimeClause | ChopChange | 
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """`*`, or `A.*` with a qualifier."""
+    """A `Star` is `*`, or `A.*` with a qualifier."""
 
     qualifier: str | None = None
     position: Position | None = field(default=None, compare=False)
@@ -50,6 +53,8 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
+    """A `SelectItem` is one element of a select list."""
+
     expr: Expr | Star
     alias: str | None = None
     position: Position | None = field(default=None, compare=False)
@@ -57,6 +62,8 @@ class SelectItem:
 
 @dataclass(frozen=True, slots=True)
 class NamedRelation:
+    """A `NamedRelation` is a stream by its name in FROM or JOIN."""
+
     stream: str
     alias: str | None = None
     position: Position | None = field(default=None, compare=False)
@@ -64,6 +71,8 @@ class NamedRelation:
 
 @dataclass(frozen=True, slots=True)
 class SubqueryRelation:
+    """A `SubqueryRelation` is a query in parentheses in FROM or JOIN."""
+
     query: Query
     alias: str | None = None
     position: Position | None = field(default=None, compare=False)
@@ -74,6 +83,8 @@ Relation: TypeAlias = NamedRelation | SubqueryRelation
 
 @dataclass(frozen=True, slots=True)
 class JoinClause:
+    """A `JoinClause` is one JOIN with its kind, its right side and its ON."""
+
     kind: Literal[
         "inner", "left", "right", "full", "semi", "anti", "clip", "asof", "left_asof", "cross"
     ]
@@ -84,6 +95,8 @@ class JoinClause:
 
 @dataclass(frozen=True, slots=True)
 class PartitionClause:
+    """A `PartitionClause` is PARTITION BY keys INTO count AS uid."""
+
     keys: tuple[Expr, ...]
     count: int
     uid: str
@@ -92,6 +105,8 @@ class PartitionClause:
 
 @dataclass(frozen=True, slots=True)
 class Select:
+    """A `Select` is one SELECT, with its clauses as they were written."""
+
     items: tuple[SelectItem, ...]
     relation: Relation
     partition: PartitionClause | None = None
@@ -107,13 +122,16 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class OrderItem:
+    """An `OrderItem` is one element of ORDER BY."""
+
     expr: Expr
     descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One or more SELECTs joined by UNION ALL; ORDER BY and LIMIT bind to the whole."""
+    """A `Query` is one or more SELECTs joined by UNION ALL; ORDER BY and LIMIT bind to the
+    whole."""
 
     selects: tuple[Select, ...]
     order_by: tuple[OrderItem, ...] = ()

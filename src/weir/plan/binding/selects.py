@@ -1,7 +1,7 @@
-"""One SELECT: from its inputs to its rows.
+"""One SELECT is built here, from its inputs to its rows.
 
 `SelectBuilder` binds everything when it is made, so that errors come in the order of the text;
-`carry` adds what ORDER BY needs and nobody selected; `build` then makes the nodes.
+`carry` adds columns that ORDER BY needs and nobody selected; `build` then makes the nodes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ from weir.plan.windows import SnapshotWindow, Window
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A column of the select list, bound; `explode` when the column is to be taken apart."""
+    """An `Item` is a bound column of the select list; `explode` says that its list is to be
+    exploded."""
 
     name: str
     expr: Expr
@@ -68,10 +69,10 @@ class Item:
 
 
 class SelectBuilder:
-    """A SELECT whose names and types are settled.
+    """A `SelectBuilder` is a SELECT whose names and types are settled.
 
-    Invariant: `items` are the visible columns in order; `_hidden` are further columns, with
-    names that start with `$`, that `build` puts behind them.
+    Invariant: `items` are the visible columns in order; `_hidden` are further columns, with names
+    that start with `$`, that `build` puts behind them.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class SelectBuilder:
         self._change = self._lifetime_change()
 
     def output_scope(self) -> Scope:
-        """What ORDER BY sees: the selected columns and the rows' own lifetime."""
+        """Return the scope of ORDER BY: the selected columns and the rows' own lifetime."""
         time = schema(self._node).time
         times = lifetime(time)
         if self._aggregator:
@@ -106,11 +107,11 @@ class SelectBuilder:
         return Scope(columns, times, functions=self._inside.functions)
 
     def carry(self, expr: Expr) -> str:
-        """The name of a column with the value of an expression of the select's own scope."""
+        """Return the name of a column with the value of an expression of the select's own scope."""
         return self._carried(bind(expr, self._with_aliases("ORDER BY")), "ORDER BY")
 
     def build(self) -> Node:
-        """The nodes of the SELECT, hidden columns included."""
+        """Make the nodes of the SELECT, hidden columns included."""
         node = self._node
         if self._aggregator is not None:
             node = self._aggregator.node(self._position)
@@ -179,7 +180,8 @@ class SelectBuilder:
     # --- hidden columns ------------------------------------------------------------------
 
     def _with_aliases(self, clause: str) -> Scope:
-        """What the select list sees, and the names it gives where nothing else is called so."""
+        """Return the scope of the select list, with the names that it gives where nothing else
+        has them."""
         aliases = tuple(Visible(None, i.name, i.expr) for i in self.items if not i.explode)
         return replace(self._scope, clause=clause, aliases=aliases)
 
@@ -213,7 +215,7 @@ def _inputs(
     joins: Sequence[tuple[JoinClause, JoinInput]],
     functions: UserFunctions,
 ) -> tuple[Node, Scope]:
-    """FROM, PARTITION BY, joins and WHERE: the rows that the select list reads."""
+    """Build the rows that the select list reads: FROM, PARTITION BY, joins and WHERE."""
     node, alias = first.node, first.alias
     if select.partition is not None:
         node = partition(node, select.partition, alias)
@@ -228,7 +230,7 @@ def _inputs(
 
 
 def partition(node: Node, clause: PartitionClause, alias: str | None = None) -> Node:
-    """PARTITION BY key INTO n AS 'uid' above its input."""
+    """Put PARTITION BY key INTO n AS 'uid' above its input."""
     scope = schema_scope(schema(node), alias).at("PARTITION BY")
     keys = [bind(k, scope) for k in clause.keys]
     names = [k.name for k in keys if isinstance(k, Column) and k.name not in ("vs", "ve")]
@@ -239,7 +241,7 @@ def partition(node: Node, clause: PartitionClause, alias: str | None = None) -> 
 
 
 def bind_items(items: Sequence[SelectItem], scope: Scope) -> list[Item]:
-    """The columns of a select list: stars spelled out, every name there once."""
+    """Bind the columns of a select list: stars are spelled out, and every name is there once."""
     bound = [b for item in items for b in _bind_item(item, scope)]
     check_distinct((i.name, i.position) for i in bound)
     exploded = [i for i in bound if i.explode]

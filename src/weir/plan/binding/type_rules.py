@@ -1,4 +1,4 @@
-"""The type rules that the table of built-in functions is made of.
+"""These are the type rules that the table of built-in functions is made of.
 
 A rule takes a call with bound arguments and gives it back with its type and with its arguments
 cast to what the evaluator gets, or raises a PlanError that names the function.
@@ -58,21 +58,21 @@ def _count(call: Call, least: int, most: int | None = None) -> None:
         raise _error(call, f"takes {wanted} argument(s), not {given}")
 
 
-def _as(call: Call, place: int, target: pa.DataType) -> Expr:
-    arg = call.args[place]
+def _as(call: Call, index: int, target: pa.DataType) -> Expr:
+    arg = call.args[index]
     if not widens(type_of(arg), target):
         raise _error(
             call,
-            f"argument {place + 1} must be {type_name(target)}, not {type_name(type_of(arg))}",
+            f"argument {index + 1} must be {type_name(target)}, not {type_name(type_of(arg))}",
             hint=f"CAST(… AS {type_name(target)})",
         )
     return coerce(arg, target)
 
 
-def _constant(call: Call, place: int) -> Literal:
-    arg = call.args[place]
+def _constant(call: Call, index: int) -> Literal:
+    arg = call.args[index]
     if not isinstance(arg, Literal) or arg.value is None:
-        raise _error(call, f"argument {place + 1} must be a constant")
+        raise _error(call, f"argument {index + 1} must be a constant")
     return arg
 
 
@@ -98,15 +98,18 @@ def fixed(
     constant: tuple[int, ...] = (),
     default: object = None,
 ) -> Rule:
-    """Arguments of these types, the last ones optional from `least` on. `constant` places take
-    literals only; a missing last argument becomes the literal `default` if there is one."""
+    """Make a rule for arguments of these types, the last ones optional from `least` on.
+
+    Arguments at the indices `constant` must be literals; a missing last argument becomes the
+    literal `default` if there is one.
+    """
 
     def rule(call: Call) -> Call:
         _count(call, len(types) if least is None else least, len(types))
         args = tuple(_as(call, i, types[i]) for i in range(len(call.args)))
-        for place in constant:
-            if place < len(args):
-                _constant(call, place)
+        for index in constant:
+            if index < len(args):
+                _constant(call, index)
         if default is not None and len(args) < len(types):
             args = (*args, Literal(default, type=types[-1]))
         return _made(call, args, result)
@@ -115,7 +118,7 @@ def fixed(
 
 
 def alike(*, least: int, most: int | None, result: pa.DataType | None = None) -> Rule:
-    """Arguments of one type, which is the result's where no other is given."""
+    """Make a rule for arguments of one type, which is the result's where no other is given."""
 
     def rule(call: Call) -> Call:
         _count(call, least, most)
@@ -125,7 +128,7 @@ def alike(*, least: int, most: int | None, result: pa.DataType | None = None) ->
 
 
 def variadic(dtype: pa.DataType, least: int) -> Rule:
-    """Any number of arguments of one given type, which is the result's too."""
+    """Make a rule for any number of arguments of one given type, which is the result's too."""
 
     def rule(call: Call) -> Call:
         _count(call, least)
@@ -135,7 +138,7 @@ def variadic(dtype: pa.DataType, least: int) -> Rule:
 
 
 def one_of(*types: pa.DataType, result: pa.DataType) -> Rule:
-    """One argument, of one of these types; NULL is taken as the first."""
+    """Make a rule for one argument, of one of these types; NULL is taken as the first."""
 
     def rule(call: Call) -> Call:
         _count(call, 1, 1)
@@ -235,16 +238,16 @@ def null_test(call: Call) -> Call:
     return _made(call, call.args, BOOLEAN)
 
 
-def _unit(call: Call, place: int, allowed: tuple[str, ...]) -> None:
-    unit = _constant(call, place).value
+def _unit(call: Call, index: int, allowed: tuple[str, ...]) -> None:
+    unit = _constant(call, index).value
     if unit not in allowed:
         raise _error(call, f"unknown unit {unit!r} here", hint=f"one of {', '.join(allowed)}")
 
 
-def _moment(call: Call, place: int) -> Expr:
-    """The argument that is a TIMESTAMP or a DATE."""
-    arg = call.args[place]
-    return arg if type_of(arg) == DATE else _as(call, place, TIMESTAMP)
+def _moment(call: Call, index: int) -> Expr:
+    """Return the argument, which must be a TIMESTAMP or a DATE."""
+    arg = call.args[index]
+    return arg if type_of(arg) == DATE else _as(call, index, TIMESTAMP)
 
 
 def truncate(call: Call) -> Call:
@@ -263,7 +266,7 @@ def extract(call: Call) -> Call:
 
 
 def with_pattern(rule: Rule) -> Rule:
-    """The rule, whose second argument is a regular expression that must compile."""
+    """Extend a rule: its second argument is a regular expression that must compile."""
 
     def checked(call: Call) -> Call:
         made = rule(call)

@@ -1,7 +1,7 @@
-"""The algebra as data: a module for each operator, with all that is to be known of it.
+"""The algebra is data: each operator has a module that states all facts about it.
 
-`abstract.py` says what that is. `Node` is the closed list: where a choice is made for every
-operator (which kernel runs it), `assert_never` finds the one that was forgotten.
+`abstract.py` lists these facts. `Node` is the closed list of operators: where code chooses by
+operator (such as which kernel runs it), `assert_never` finds the one that was forgotten.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is to be known of every operator: its facts, which the walks over a plan ask for.
+"""Every operator states the facts that are named here; the walks over a plan ask for them.
 
 Contract
 1. A node is fully bound: its expressions are typed, its column names exist in its inputs.
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 class Operator(ABC):
-    """The facts of an operator. `lives` are the longest lifetimes of its inputs' rows."""
+    """An `Operator` is a node of a plan and states the facts about itself.
+
+    `lives` are the longest lifetimes of its inputs' rows.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]  # every operator is a `node_class`
 
@@ -39,84 +42,87 @@ class Operator(ABC):
     @property
     @abstractmethod
     def inputs(self) -> tuple[Node, ...]:
-        """The nodes whose rows it reads, by port."""
+        """Return the nodes whose rows it reads, by port."""
 
     @abstractmethod
     def over(self, inputs: Sequence[Node]) -> Self:
-        """The same operator over other inputs."""
+        """Return the same operator over other inputs."""
 
     # --- rows ----------------------------------------------------------------------------
 
     @abstractmethod
     def schema_over(self, below: Sequence[Schema]) -> Schema:
-        """The payload columns of its rows and the type of its time columns."""
+        """Return the payload columns of its rows and the type of its time columns."""
 
     @abstractmethod
     def passed_columns(self, port: int) -> Mapping[str, str]:
-        """Which columns of each row are columns of the input row that it was made of, by their
-        names here and there."""
+        """Return which columns of each row are columns of the input row that it was made of.
+
+        The keys are their names here, the values their names in the input.
+        """
 
     @property
     @abstractmethod
     def stateless(self) -> bool:
-        """Whether it keeps nothing from one row to the next."""
+        """Tell whether it keeps nothing from one row to the next."""
 
     @abstractmethod
     def meeting(self) -> Meeting:
-        """Which rows it brings together."""
+        """Say which rows it brings together."""
 
     @abstractmethod
     def sees_order(self, port: int) -> bool:
-        """Whether the order of rows within an instant at this input can change the answer."""
+        """Tell whether the order of rows within an instant at this input can change the answer."""
 
     @abstractmethod
     def origin_depth(self, below: Sequence[int]) -> int:
-        """How many origin columns its rows can have, given those of its inputs; 0: it drops
-        origins."""
+        """Return how many origin columns its rows can have, given those of its inputs (0: it
+        drops origins)."""
 
     # --- time ----------------------------------------------------------------------------
 
     @abstractmethod
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
-        """How long its rows can live; `UNBOUNDED` when they certainly may be open."""
+        """Return how long its rows can live; `UNBOUNDED` when the program makes rows that may be
+        open."""
 
     @abstractmethod
     def longest_hold(self, lives: Sequence[Span]) -> Span:
-        """How long it can hold a row back."""
+        """Return how long it can hold a row back."""
 
     @abstractmethod
     def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
-        """What it adds to how far back its stage depends on input."""
+        """Return what it adds to how far back its stage depends on input."""
 
     # --- rewrites ------------------------------------------------------------------------
 
     @property
     @abstractmethod
-    def by_place(self) -> bool:
-        """Whether it reads columns by their place, so that inputs must have no others."""
+    def by_position(self) -> bool:
+        """Tell whether it reads columns by their position, so that inputs must have no others."""
 
     @abstractmethod
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
-        """What it reads of each input, for itself and for readers who want these columns."""
+        """Return what it reads of each input, for itself and for readers who want these columns."""
 
     @abstractmethod
     def slimmed(self, wanted: Names) -> Self:
-        """The operator without what it computes for nobody."""
+        """Return the operator without columns that it computes for nobody."""
 
     @abstractmethod
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
-        """What becomes of predicates that hold for all rows that its reader uses; none of them
-        can fail."""
+        """Say where predicates go that hold for all rows that its reader uses; none of them can
+        fail."""
 
     # --- words ---------------------------------------------------------------------------
 
     @abstractmethod
     def kept(self) -> str:
-        """What a vertex keeps for it, in words; empty when it keeps nothing."""
+        """Say in words what a vertex keeps for it; empty when it keeps nothing."""
 
     @abstractmethod
     def detail(self) -> str:
-        """What it does, behind its name; empty where the name says it all."""
+        """Say what it does, to be shown behind its name; empty where the name says it all."""
 
 
 # --- what a node remembers -----------------------------------------------------------------
@@ -125,13 +131,15 @@ T = TypeVar("T")
 
 
 def schema(node: Node) -> Schema:
-    """The payload columns of a node's rows and the type of its time columns."""
+    """Return the payload columns of a node's rows and the type of its time columns."""
     return computed(node, "_schema", lambda n: n.schema_over([schema(i) for i in n.inputs]))
 
 
 def computed(node: Node, name: str, compute: Callable[[Node], T]) -> T:
-    """What is computed of a node from what is known of its inputs; each node remembers it. The
-    inputs come first, so that deep plans need no deep stack."""
+    """Compute a fact of a node from the same fact of its inputs, and remember it at each node.
+
+    The inputs come first, so that deep plans need no deep stack.
+    """
     stack = [] if name in node.__dict__ else [node]
     while stack:
         unknown = [i for i in stack[-1].inputs if name not in i.__dict__]

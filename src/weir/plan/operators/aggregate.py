@@ -1,4 +1,4 @@
-"""Aggregates of windows, with or without GROUP BY."""
+"""An `Aggregate` computes aggregates of windows, with or without GROUP BY."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 @node_class
 class Aggregate(Grouping):
-    """A row for each window of each group: the key columns, then the aggregates."""
+    """An `Aggregate` makes a row for each window of each group: the key columns, then the
+    aggregates."""
 
     input: Node
     keys: tuple[str, ...]
@@ -103,7 +104,7 @@ class Aggregate(Grouping):
         return sinking(self, arriving, lambda p: columns_of(p) <= keys and sees_equals_alike(p))
 
     def _can_fail(self, *, open_events: bool) -> bool:
-        """Whether a window, or one of its values, may be an error."""
+        """Tell whether a window, or one of its values, may be an error."""
         if isinstance(self.window, Hopping) and open_events:
             return True
         below = schema(self.input)

@@ -1,4 +1,4 @@
-"""WITH DURATION, SHIFT, LIFETIME and the like: other lifetimes for the same rows."""
+"""WITH DURATION, SHIFT, LIFETIME and the like give the same rows other lifetimes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 @node_class
 class AlterLifetime(RowByRow, SameColumns):
-    """Each row with a changed lifetime; rows whose lifetime becomes empty are dropped."""
+    """An `AlterLifetime` changes each row's lifetime; rows whose lifetime becomes empty are
+    dropped."""
 
     input: Node
     change: LifetimeChange
@@ -101,7 +102,7 @@ def _set_lifetime(change: SetLifetime, below: Span) -> Span:
 
 
 def _moved(end: Expr) -> tuple[str, int] | None:
-    """`vs` or `ve` and by how much it is moved, where the expression is just that."""
+    """Return `vs` or `ve` and by how much it is moved, if the expression is just that."""
     match end:
         case Column(name="vs" | "ve" as name):
             return name, 0

@@ -1,4 +1,4 @@
-"""PROCESS, REDUCE and COMBINE: the user's own operators."""
+"""PROCESS, REDUCE and COMBINE run the user's own operators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 @node_class
 class Apply(Stateful):
-    """The user's own operator: PROCESS (no keys), REDUCE (keys), COMBINE (two streams, keys).
+    """An `Apply` runs the user's own operator: PROCESS (no keys), REDUCE (keys), COMBINE (two
+    streams).
 
     `keys` has one tuple of column names for each stream.
     """
@@ -39,7 +40,7 @@ class Apply(Stateful):
     keys: tuple[tuple[str, ...], ...]
     call: OperatorCall
 
-    by_place = False
+    by_position = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -1,4 +1,4 @@
-"""CHOP: lifetimes cut at the points of a grid."""
+"""CHOP cuts lifetimes at the points of a grid."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Chop(Stateful, SameColumns):
-    """A row for each piece of its lifetime between two points `offset + k·period`."""
+    """A `Chop` makes a row for each piece of a lifetime between two points `offset + k·period`."""
 
     input: Node
     period: int

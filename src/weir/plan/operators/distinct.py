@@ -1,4 +1,4 @@
-"""SELECT DISTINCT: equal rows at an instant are one."""
+"""SELECT DISTINCT makes one row of rows that are equal at an instant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Distinct(EqualRows):
-    """Each payload once at every instant at which a row has it."""
+    """A `Distinct` has each payload once at every instant at which a row has it."""
 
     input: Node
 

@@ -1,4 +1,4 @@
-"""EXPLODE: a row for each element of a list."""
+"""EXPLODE makes a row for each element of a list."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 @node_class
 class Explode(RowByRow):
-    """One event per element of the LIST column, which keeps its name and place. The number of
-    the element goes into the row's origin."""
+    """An `Explode` makes one event for each element of the LIST column, which keeps its name and
+    position.
+
+    The number of the element goes into the row's origin.
+    """
 
     input: Node
     column: str

@@ -1,4 +1,4 @@
-"""The values in which operators state their facts."""
+"""Operators state their facts in these values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Predicates = tuple[Expr, ...]
 
 
 class Meet(Enum):
-    """Which rows an operator brings together, where it is not those of equal keys."""
+    """A `Meet` says which rows an operator brings together, where it is not those of equal keys."""
 
     NEVER = "an operator that runs wherever its rows are"
     ALL = "an operator in which any two rows may meet"
@@ -31,7 +31,7 @@ Meeting: TypeAlias = Meet | tuple[tuple[str, ...], ...]
 
 
 def meeting_by(*keys: tuple[str, ...]) -> Meeting:
-    """Rows of equal keys meet; all rows where there are no keys."""
+    """State that rows of equal keys meet; all rows do where there are no keys."""
     return keys if keys[0] else Meet.ALL
 
 
@@ -40,10 +40,11 @@ def meeting_by(*keys: tuple[str, ...]) -> Meeting:
 
 @dataclass(frozen=True, slots=True)
 class HorizonStep:
-    """What an operator adds to the reach and the lag of its stage (`plan/horizon.py`).
+    """A `HorizonStep` is what an operator adds to the reach and the lag of its stage
+    (`plan/horizon.py`).
 
-    `endless` says why all of history counts, where it does, and `instead` what a program can
-    write that needs less.
+    Where all of history counts, `endless` says why, and `instead` what a program can write that
+    needs less.
     """
 
     reach: int = 0
@@ -56,13 +57,15 @@ NO_STEP = HorizonStep()
 
 
 def endless(why: str, instead: str) -> HorizonStep:
-    """The step of an operator that depends on all of history."""
+    """Make the step of an operator that depends on all of history."""
     return HorizonStep(endless=why, instead=instead)
 
 
 def bounded(name: str, life: Span, step: Callable[[int], HorizonStep]) -> HorizonStep:
-    """The step that follows from how long the input's rows live; endless if the program does not
-    bound that."""
+    """Make the step that follows from how long the input's rows live.
+
+    It is endless if the program does not bound that.
+    """
     if life.known:
         return step(life.ticks)
     return endless(
@@ -73,7 +76,7 @@ def bounded(name: str, life: Span, step: Callable[[int], HorizonStep]) -> Horizo
 
 
 def last_instant(life: int) -> int:
-    """The reach of operators that look at rows while they live, not at where they end."""
+    """Return the reach of operators that look at rows while they live, not at where they end."""
     return max(life - 1, 0)
 
 
@@ -82,8 +85,11 @@ def last_instant(life: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What becomes of predicates that arrive at an operator: those that stay `above` it, those
-    that go `below` to each input, and the operator (None when it was only a filter)."""
+    """A `Pushed` says where the predicates that arrive at an operator go.
+
+    Some stay `above` it, some go `below` to each input; the operator is None when it was only a
+    filter.
+    """
 
     node: Node | None
     above: Predicates
@@ -91,17 +97,17 @@ class Pushed:
 
 
 def none_sinks(node: Node, arriving: Predicates) -> Pushed:
-    """All predicates stay above the operator."""
+    """Let all predicates stay above the operator."""
     return Pushed(node, arriving, ((),) * len(node.inputs))
 
 
 def reads_lifetime(predicate: Expr) -> bool:
-    """Whether the predicate asks when a row is valid."""
+    """Tell whether the predicate reads the lifetime of a row."""
     return bool(columns_of(predicate) & LIFETIME)
 
 
 def sinking(node: Node, arriving: Predicates, sinks: Callable[[Expr], bool]) -> Pushed:
-    """Those predicates for which `sinks` holds go below an operator with one input."""
+    """Let those predicates for which `sinks` holds go below an operator with one input."""
     below = tuple(p for p in arriving if sinks(p))
     above = tuple(p for p in arriving if p not in below)
     return Pushed(node, above, (below,))

@@ -1,4 +1,4 @@
-"""WHERE and HAVING."""
+"""WHERE and HAVING keep the rows for which a predicate holds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Filter(RowByRow, SameColumns):
-    """The rows for which the predicate holds."""
+    """A `Filter` keeps the rows for which the predicate holds."""
 
     input: Node
     predicate: Expr

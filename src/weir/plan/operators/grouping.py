@@ -1,4 +1,4 @@
-"""What both phases of an aggregate have in common: keys, aggregates and a window."""
+"""Both phases of an aggregate have keys, aggregates and a window in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weir.plan.windows import Window, window_text
 
 
 class Grouping(Stateful, OneInput):
-    """An operator whose rows are the key columns, then the aggregates."""
+    """A `Grouping` is an operator whose rows are the key columns, then the aggregates."""
 
     keys: tuple[str, ...]
     aggregates: Aggregations
@@ -35,12 +35,13 @@ class Grouping(Stateful, OneInput):
         return " ".join(p for p in (listed, by, f"WITH {window_text(self.window)}") if p)
 
     def kept_panes(self) -> str:
-        """What is kept of open hopping windows."""
+        """Say what is kept of open hopping windows."""
         each = "each key and" if self.keys else "each"
         return f"panes of open windows: one row of sums for {each} pane{self.kept_values()}"
 
     def kept_values(self) -> str:
-        """Which aggregates need the values themselves besides a row of sums, as words to append."""
+        """Say which aggregates need the values themselves besides a row of sums, as words to
+        append."""
         kept = (a for _, a in self.aggregates if a.keeps_values)
         valued = ", ".join(dict.fromkeys(a.user.name if a.user else a.function for a in kept))
         return f", and the values for {valued}" if valued else ""

@@ -1,4 +1,4 @@
-"""Joins of two inputs, by keys, by a condition or both."""
+"""Joins pair the rows of two inputs by keys, by a condition or both."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ JoinKind: TypeAlias = Literal[
     "inner", "left", "right", "full", "semi", "anti", "clip", "asof", "left_asof"
 ]
 
-# Where a predicate on one side's columns, above the join, may be asked of that side instead.
+# The joins where a predicate above on one side's columns may filter that side instead.
 _LEFT_ROWS = ("inner", "left", "semi", "anti", "clip", "asof", "left_asof")
 _RIGHT_ROWS = ("inner", "right")
-# Where a row of one side that fails its part of ON is of no further use.
+# The joins where a row of one side that fails its part of ON is of no further use.
 _LEFT_ON = ("inner", "right", "semi", "asof")
 _RIGHT_ON = ("inner", "left", "semi", "anti", "clip", "asof", "left_asof")
 
 
 @node_class
 class Join(Stateful):
-    """Rows of two inputs that are valid at the same time.
+    """A `Join` brings together rows of two inputs that are valid at the same time.
 
-    `keys` are pairs of (left column, right column) of equal type; none is a theta or cross join.
-    The two sides have disjoint column names: the builder qualifies them (`A.k`), the inputs'
-    lifetimes among them (`A.vs`, `A.ve`). `condition` reads both sides' columns, never bare `vs`
-    or `ve`, which are the node's own lifetime."""
+    `keys` are pairs of (left column, right column) of equal type; without keys it is a theta or
+    cross join. The two sides have disjoint column names: the builder qualifies them (`A.k`), the
+    inputs' lifetimes among them (`A.vs`, `A.ve`). `condition` reads both sides' columns, never bare
+    `vs` or `ve`, which are the node's own lifetime.
+    """
 
     left: Node
     right: Node
@@ -57,7 +58,7 @@ class Join(Stateful):
     keys: tuple[tuple[str, str], ...]
     condition: Expr | None = None
 
-    by_place = False
+    by_position = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -73,7 +74,8 @@ class Join(Stateful):
         return Schema(columns, common_time(below))
 
     def passed_columns(self, port: int) -> Mapping[str, str]:
-        """An outer join's unmatched rows have NULL in the other side's columns."""
+        """Return the columns that are those of the input; unmatched rows of an outer join have
+        NULL instead."""
         match self.kind:
             case "inner":
                 whole = True
@@ -204,7 +206,8 @@ def _names(node: Node) -> Names:
 def _by_side(
     predicates: Predicates, left: Names | None, right: Names | None
 ) -> tuple[Predicates, Predicates, Predicates]:
-    """Those that stay, those of the left side and those of the right (None: it takes none)."""
+    """Split predicates: those that stay, those of the left side and those of the right (None: it
+    takes none)."""
     sides: tuple[list[Expr], list[Expr], list[Expr]] = ([], [], [])
     for predicate in predicates:
         reads = columns_of(predicate)

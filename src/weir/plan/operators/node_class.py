@@ -1,4 +1,4 @@
-"""How the classes of nodes are made: frozen values that are cheap to compare and to ask again."""
+"""The classes of nodes are frozen values that are cheap to compare and to ask for their facts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ def _take_hash(node: object) -> None:
 
 @dataclass_transform(frozen_default=True)
 def node_class(cls: type[T]) -> type[T]:
-    """A frozen dataclass that remembers its hash and schema: plans share inputs, and walking
-    a shared input anew for every reader would take time exponential in their depth. The hash
-    is taken when a node is made: its inputs have theirs then, so deep plans need no deep stack."""
+    """Make a frozen dataclass that remembers its hash and schema.
+
+    Plans share inputs, and walking a shared input anew for every reader would take time exponential
+    in their depth. The hash is taken when a node is made: its inputs have theirs then, so deep
+    plans need no deep stack.
+    """
     cls.__post_init__ = _take_hash  # type: ignore[attr-defined]
     made = dataclass(frozen=True)(cls)
     fresh_hash = made.__hash__

@@ -1,4 +1,6 @@
-"""The first of two phases of an aggregate; `rewrites/two_phase.py` makes it."""
+"""A `PartialAggregate` is the first of two phases of an aggregate; `rewrites/two_phase.py` makes
+it.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
 
 @node_class
 class PartialAggregate(Grouping):
-    """One row for each pane: the rows of a group, in one vertex, that are in the same windows.
-    Its lifetime is in just these windows too. A rewrite makes it, below an `Aggregate`."""
+    """A `PartialAggregate` makes one row for each pane: the rows of a group, in one vertex, that
+    are in the same windows.
+
+    The row's lifetime is in just these windows too. A rewrite puts it below an `Aggregate`.
+    """
 
     input: Node
     keys: tuple[str, ...]

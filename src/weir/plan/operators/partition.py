@@ -1,4 +1,4 @@
-"""PARTITION BY: how the stage that reads a stream is split."""
+"""PARTITION BY says how the stage that reads a stream is split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Partition(SameRows):
-    """PARTITION BY key INTO n AS 'uid': fixes how the stage that reads this is split."""
+    """PARTITION BY key INTO n AS 'uid' fixes how the stage that reads this node is split."""
 
     input: Node
     keys: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""SELECT without aggregates: computed columns."""
+"""SELECT without aggregates computes columns of each row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_PARTS = 32
 
 @node_class
 class Project(RowByRow):
-    """Each row with these columns instead of its own."""
+    """A `Project` gives each row these columns instead of its own."""
 
     input: Node
     columns: tuple[tuple[str, Expr], ...]

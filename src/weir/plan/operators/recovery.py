@@ -1,4 +1,4 @@
-"""`with_strategy`: how the stage that makes a stream recovers."""
+"""`with_strategy` says how the stage that makes a stream recovers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 @node_class
 class Recovery(SameRows):
-    """The same rows; the stage that this is in recovers by the strategy (`plan/strategy.py`)."""
+    """A `Recovery` passes rows on; the stage that it is in recovers by its strategy
+    (`plan/strategy.py`)."""
 
     input: Node
     strategy: str

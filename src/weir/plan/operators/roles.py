@@ -1,7 +1,7 @@
-"""Facts that follow from one another: roles that several operators have.
+"""A role states facts that follow from one another, for several operators.
 
-An operator names its roles as its base classes, and so chooses what they say; whatever they do not
-say it must say itself.
+An operator names its roles as its base classes and so takes their facts; it must state all other
+facts itself.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class OneInput(Operator):
-    """An operator whose only input is its field `input`."""
+    """A `OneInput` operator has one input, its field `input`."""
 
     input: Node
-    by_place = False
+    by_position = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -34,7 +34,8 @@ class OneInput(Operator):
 
 
 class SameColumns(OneInput):
-    """An operator whose rows have the payload of the input rows that they are made of."""
+    """The rows of a `SameColumns` operator have the payload of the input rows that they are made
+    of."""
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
         return below[0]
@@ -47,7 +48,7 @@ class SameColumns(OneInput):
 
 
 class Stateful(Operator):
-    """An operator that keeps rows, or something made of them. Its own rows have no origin."""
+    """A `Stateful` operator keeps rows, or something made of them. Its own rows have no origin."""
 
     stateless = False
 
@@ -56,8 +57,11 @@ class Stateful(Operator):
 
 
 class RowByRow(OneInput):
-    """An operator that treats each row alone. Where its rows are and in which order they come
-    makes no difference to it, and it neither keeps nor holds any."""
+    """A `RowByRow` operator treats each row alone.
+
+    It makes no difference to it where its rows are and in which order they come, and it neither
+    keeps nor holds any.
+    """
 
     stateless = True
 
@@ -78,7 +82,8 @@ class RowByRow(OneInput):
 
 
 class SameRows(RowByRow, SameColumns):
-    """An operator that hands on every row as it is; it only says how the stages around it run."""
+    """A `SameRows` operator passes every row on as it is; it only says how the stages around it
+    run."""
 
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
         return lives[0]
@@ -88,8 +93,10 @@ class SameRows(RowByRow, SameColumns):
 
 
 class EqualRows(Stateful, SameColumns):
-    """An operator that makes one row of rows whose payload is equal, for as long as they follow on
-    one another: nobody knows when that ends."""
+    """An `EqualRows` operator makes one row of rows of equal payload that follow on one another.
+
+    It cannot know when such a run ends.
+    """
 
     def meeting(self) -> Meeting:
         return meeting_by(schema(self.input).names)

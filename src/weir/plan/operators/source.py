@@ -1,4 +1,4 @@
-"""STREAM: a declared input."""
+"""STREAM declares an input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SOURCE_ORIGIN_DEPTH = 2
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """The WITH options of STREAM; durations in ticks."""
+    """`SourceOptions` are the WITH options of STREAM; durations are in ticks."""
 
     vs: str
     ve: str | None = None
@@ -71,10 +71,13 @@ class SourceOptions:
 
 @node_class
 class Source(Operator):
-    """A declared input. `declared` are the columns of the data; a column called `vs` or `ve`
-    is consumed as the time and is not in the payload. `index` is its place among the
-    program's STREAM statements: the first part of every origin. Rows of a DataFrame have no
-    origins; `data` then holds it, in this process alone."""
+    """A `Source` is a declared input.
+
+    `declared` are the columns of the data; a column called `vs` or `ve` is consumed as the time and
+    is not in the payload. `index` is its number among the program's STREAM statements, from 0: the
+    first part of every origin. A DataFrame is in `data`, in this process alone, and its rows have
+    no origins.
+    """
 
     name: str
     declared: tuple[tuple[str, pa.DataType], ...]
@@ -85,7 +88,7 @@ class Source(Operator):
     data: object | None = field(default=None, compare=False, repr=False)
 
     stateless = True
-    by_place = False
+    by_position = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:

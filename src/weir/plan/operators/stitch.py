@@ -1,4 +1,4 @@
-"""STITCH: rows that continue one another become one."""
+"""STITCH makes one row of rows that continue one another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @node_class
 class Stitch(EqualRows):
-    """One row for rows of equal payload of which each begins where the one before ends."""
+    """A `Stitch` makes one row of rows of equal payload of which each begins where the one
+    before ends."""
 
     input: Node
 

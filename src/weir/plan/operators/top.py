@@ -1,4 +1,4 @@
-"""ORDER BY … LIMIT k."""
+"""ORDER BY … LIMIT k keeps the first rows of an order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Top(Stateful, SameColumns):
-    """ORDER BY … LIMIT k: of each window (rows of equal lifetime) or of each instant."""
+    """A `Top` keeps the first rows of each window (rows of equal lifetime) or of each instant."""
 
     input: Node
     order: tuple[tuple[str, bool], ...]  # column, descending

@@ -1,4 +1,4 @@
-"""UNION ALL."""
+"""UNION ALL puts the rows of several inputs together."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 
 @node_class
 class Union(Operator):
-    """UNION ALL of two or more branches with equal column types; names are the first's. The
-    number of the branch goes into a row's origin."""
+    """A `Union` has the rows of two or more branches with equal column types; the first gives the
+    names.
+
+    The number of the branch goes into a row's origin.
+    """
 
     branches: tuple[Node, ...]
 
     stateless = True
-    by_place = True
+    by_position = True
 
     @property
     def inputs(self) -> tuple[Node, ...]:

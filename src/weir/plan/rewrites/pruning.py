@@ -1,11 +1,11 @@
-"""Columns only as far up as somebody reads them.
+"""Pruning drops columns above the last operator that reads them.
 
 Contract
 1. A column stays where an operator, an output or the order of rows needs it. The payload is part
    of the order only where rows have no origin of their own: below an operator for which order
    matters (`sees_order`) a payload that comes from a stateful operator stays
    whole. DISTINCT and STITCH compare whole rows, the user's operators see whole rows.
-2. What can fail is computed, whoever reads it.
+2. An expression that can fail is computed, even if nobody reads it.
 3. A node that several read keeps what any of them needs. Columns keep their order.
 """
 
@@ -22,7 +22,7 @@ from weir.plan.traversal import ordered_nodes, reader_counts, rebuilt, with_inpu
 
 
 def prune_columns(program: Program) -> Program:
-    """The program without columns that nobody reads."""
+    """Return the program without columns that nobody reads."""
     nodes = ordered_nodes(row_outputs(program))
     readers = reader_counts(program, nodes)
     needs, slim = _needs(program, nodes)
@@ -34,7 +34,7 @@ def prune_columns(program: Program) -> Program:
         ):
             # Behind a stage of its own a projection would cost more than it saves.
             alone = readers[old] == 1 and not node.stateless
-            if alone or node.by_place:
+            if alone or node.by_position:
                 new[port] = keep_only(inputs[port], names)
         result = with_inputs(slim[node], new)
         if not node.inputs or readers[node] > 1:
@@ -46,10 +46,10 @@ def prune_columns(program: Program) -> Program:
 
 
 def needed_columns(program: Program, source: Source) -> tuple[str, ...]:
-    """The declared columns of a source that the program reads, those of the time among them.
+    """Return the declared columns of a source that the program reads, those of the time among them.
 
-    A reader of a columnar file may leave the others alone (NULLs in their place will do). A
-    reader of text must still look at every value: one that does not fit makes a bad row.
+    A reader of a columnar file may skip the others (and give NULLs instead). A reader of text must
+    still look at every value: one that does not fit makes a bad row.
     """
     asked = [o for o in program.outputs if o.kind != "rows" and o.node == source]
     if asked:  # late and bad rows are shown whole
@@ -61,7 +61,8 @@ def needed_columns(program: Program, source: Source) -> tuple[str, ...]:
 
 
 def _needs(program: Program, nodes: list[Node]) -> tuple[Mapping[Node, Names], Mapping[Node, Node]]:
-    """For each node the columns that its readers need, and the node without what none does."""
+    """Return for each node the columns that its readers need, and the node without those that
+    none needs."""
     unique = unique_origins(nodes)
     needs: dict[Node, Names] = dict.fromkeys(nodes, frozenset())
     slim: dict[Node, Node] = {}
@@ -76,7 +77,7 @@ def _needs(program: Program, nodes: list[Node]) -> tuple[Mapping[Node, Names], M
 
 
 def _demands(node: Node, wanted: Names, unique: Mapping[Node, bool]) -> tuple[Names, ...]:
-    """The columns that the operator needs of each input."""
+    """Return the columns that the operator needs of each input."""
     return tuple(
         frozenset(schema(below).names) if node.sees_order(port) and not unique[below] else names
         for port, (below, names) in enumerate(

@@ -1,14 +1,14 @@
-"""Filters as far down as they go.
+"""Pushdown moves filters as far down as they may go.
 
-A predicate sinks below an operator when it holds for the operator's rows exactly where it holds
-for the rows they are made of. Never:
+A predicate sinks below an operator when it holds for the operator's rows exactly where it holds for
+the rows they are made of. These never sink:
 
 1. a predicate that can fail, nor any predicate below what can fail: a run fails with this
    rewrite exactly if it fails without it (`failures.py`);
-2. below an operator whose rows depend on other rows that the filter would drop: LIMIT, the
-   user's operators, the side of a join whose absence shows;
-3. one that reads the lifetime below an operator that changes it;
-4. into a node that others read too: it would have to run twice.
+2. any predicate below an operator whose rows depend on other rows that the filter would drop:
+   LIMIT, the user's operators, the side of a join whose missing rows show;
+3. a predicate that reads the lifetime below an operator that changes it;
+4. any predicate into a node that others read too: the node would have to run twice.
 
 ON's conditions on one side of a join sink into that side where rows that fail them are of no
 further use to it.
@@ -27,7 +27,7 @@ from weir.plan.traversal import ordered_nodes, reader_counts, rebuilt, with_inpu
 
 
 def push_filters(program: Program) -> Program:
-    """The program with every filter as low as it may be."""
+    """Return the program with every filter as low as it may be."""
     nodes = ordered_nodes(row_outputs(program))
     readers = reader_counts(program, nodes)
     lives = longest_lifetimes(row_outputs(program))
@@ -53,7 +53,7 @@ def push_filters(program: Program) -> Program:
 
 
 def filtered(node: Node, predicates: Sequence[Expr]) -> Node:
-    """The rows for which all hold; none of the predicates can fail."""
+    """Keep the rows for which all predicates hold; none of them can fail."""
     if not predicates:
         return node
     if isinstance(node, Filter):

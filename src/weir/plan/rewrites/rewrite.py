@@ -1,14 +1,15 @@
-"""Rewrites: a plan to a cheaper plan with the same answer.
+"""Rewrites turn a plan into a cheaper plan with the same answer.
 
 Contract
-1. Pure and fixed: what comes out depends on the program alone, not on parallelism, statistics
-   or runner; but for grouped aggregates in two phases, which change no value, and which a
-   caller who knows the data may ask for (`pays`).
-2. The same rows with the same lifetimes, the same order where order shows, the same failures.
-   An output keeps its columns, their types and their order.
+1. Rewrites are pure and fixed: the result depends on the program alone, not on parallelism,
+   statistics or runner. The exception is grouped aggregates in two phases, which change no value,
+   and which a caller who knows the data may ask for (`pays`).
+2. The rewritten plan has the same rows with the same lifetimes, the same order where order shows,
+   and the same failures. An output keeps its columns, their types and their order.
 3. A named stream that is no output stands for what its readers need of it: it may have lost
    columns, and rows that its only reader would drop.
-4. Linear in the size of the graph: a node that is shared is rewritten once and stays shared.
+4. Rewriting takes time linear in the size of the graph: a node that is shared is rewritten once and
+   stays shared.
 
 Filters go down (`pushdown.py`), columns that nobody reads go away (`pruning.py`), and the
 projections that lie on each other then become one. Last, aggregates without keys are cut in two
@@ -35,7 +36,7 @@ __all__ = ["merge_projects", "needed_columns", "rewrite"]
 
 
 def rewrite(program: Program, pays: Pays | None = None) -> Program:
-    """The program that is run instead of the one that was written."""
+    """Return the program that is run instead of the one that was written."""
     result = in_two_phases(merge_projects(prune_columns(push_filters(program))), pays)
     for before, after in zip(program.outputs, result.outputs, strict=True):
         assert schema(before.node) == schema(after.node), f"{before.name} has other columns"
@@ -43,7 +44,7 @@ def rewrite(program: Program, pays: Pays | None = None) -> Program:
 
 
 def merge_projects(program: Program) -> Program:
-    """One projection for several on each other, none for one that changes nothing.
+    """Make one projection of several that lie on each other, and drop one that changes nothing.
 
     Those of named streams stay, so that `explain` can show them: picking columns costs nothing.
     """
@@ -65,7 +66,8 @@ def merge_projects(program: Program) -> Program:
 
 
 def _fit_in_one(outer: Project, inner: Project) -> bool:
-    """Whether one projection computes what both do, nothing twice and nothing less."""
+    """Tell whether one projection can compute what both do, without computing anything twice or
+    skipping it."""
     exprs = [e for _, e in outer.columns]
     if _deepest(exprs) + _deepest([e for _, e in inner.columns]) > MOST_PARTS:
         return False

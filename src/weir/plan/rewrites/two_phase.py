@@ -1,10 +1,11 @@
-"""Aggregates in two phases.
+"""Some aggregates are computed in two phases.
 
-All rows of an ungrouped window meet in one vertex. Where they come from several, each of these
-can add up its own share first: a `PartialAggregate` in every vertex, an `Aggregate` over their
-panes in the one. Only for aggregates that are exact whatever is added up first: counts, sums
-and what is made of them, MIN and MAX. Grouped ones are spread by their keys already; whether to
-add up first pays for them depends on how many rows share a key, which the caller must know.
+All rows of an ungrouped window meet in one vertex. Where they come from several, each of these can
+add up its own share first: a `PartialAggregate` in every vertex, an `Aggregate` over their panes in
+the one. This is done only for aggregates that are exact in whatever order they are added up:
+counts, sums and what is made of them, MIN and MAX. Grouped aggregates are spread by their keys
+already; whether adding up first pays for them depends on how many rows share a key, which the
+caller must know.
 
     Aggregate SUM(v) AS s, COUNT(*) AS n
       A
@@ -42,8 +43,8 @@ Pays = Callable[[Aggregate], bool]
 
 
 def in_two_phases(program: Program, pays: Pays | None = None) -> Program:
-    """The program with every ungrouped aggregate in two phases where that spreads the work, and
-    grouped ones where it `pays`."""
+    """Put every ungrouped aggregate into two phases where that spreads the work, and grouped
+    ones where it `pays`."""
     spread: dict[Node, bool] = {}
     for node in ordered_nodes(row_outputs(program)):
         spread[node] = _is_spread(node, [spread[i] for i in node.inputs])
@@ -60,7 +61,7 @@ def in_two_phases(program: Program, pays: Pays | None = None) -> Program:
 
 
 def _is_spread(node: Node, inputs: list[bool]) -> bool:
-    """Whether the node's rows may be in several vertices."""
+    """Tell whether the node's rows may be in several vertices."""
     # Those of a source and of a union may, and so may those of keys that two inputs bring. With
     # one input that is in one vertex, an operator with keys stays there.
     return node.meeting() is not Meet.ALL and (len(inputs) != 1 or inputs[0])
