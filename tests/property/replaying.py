@@ -41,7 +41,7 @@ class ReplayRun(LocalRun):
         if spec.kind == "source" or not horizon.known:
             return super().make(spec)
         inputs = [self.streams[name] for name in spec.inputs]
-        return make_vertex(self.plan, spec, inputs, self.streams, horizon)
+        return make_vertex(self.plan, spec, inputs, self.streams, horizon, marks=True)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,8 @@ PARALLELISM = 2
 
 
 def test_the_simulators_workloads_offline(spark: SparkSession) -> None:
-    workloads = [make_workload(name, seed) for name in workload_names() for seed in SEEDS]
+    made = (make_workload(name, seed) for name in workload_names() for seed in SEEDS)
+    workloads = [w for w in made if w.feeds is None]  # others have no data before they run
     wanted, trials = [], []
     for workload in workloads:
         for output, digest in zip(
