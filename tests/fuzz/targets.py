@@ -23,7 +23,7 @@ from weir.events.batch import Batch
 from weir.job.host import Host
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
-from weir.job.messages import Orders, Place, VertexReport
+from weir.job.messages import Orders, ServedBy, VertexReport
 from weir.job.poison import Death, Step
 from weir.job.settings import HostSettings, ManagerSettings
 from weir.job.signals import OrdersArrived, Put, Reported
@@ -127,7 +127,7 @@ def _report(data: bytes) -> str:
 
 
 def _orders_samples() -> list[bytes]:
-    place = (Place("b", "grpc://h:1", 3),)
+    place = (ServedBy("b", "grpc://h:1", 3),)
     inner = order(
         "1.0", 2, checkpoint("1.0", 1, 5, 5), inputs={"0.0/0.0": place}, floors={"0.0/0.0": 1},
         collect={"1.0/0.0": 2}, segments={"1.0/0.0": (segment("1.0/0.0", 0, 7),)},
