@@ -93,7 +93,7 @@ def test_a_job_goes_on_under_another_strategy(folder: Path, expected: dict[str, 
     for strategy in ("checkpoint(1s)", "replay"):
         resume = ("--resume",) if events else ()
         process = live(folder, "--set", f"strategy={strategy}", *resume)
-        wait_for(folder, lambda s, least=events: s.events > least + 60_000)  # type: ignore[misc]
+        wait_for(folder, lambda s, least=events: s.events > least + 20_000)  # type: ignore[misc]
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
