@@ -94,6 +94,7 @@ def session(
         return
     made: SparkSession | None = None
     logging.getLogger().addFilter(_is_no_interrupt)
+    logging.getLogger("py4j.clientserver").addFilter(_is_no_farewell)
     try:
         with signals_wait():
             made = make_session(master, settings)
@@ -112,6 +113,12 @@ def session(
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
     """Say whether the record is anything but Py4J's word of an interrupted call."""
     return record.msg != "KeyboardInterrupt while sending command."
+
+
+def _is_no_farewell(record: logging.LogRecord) -> bool:
+    """Say whether the record is anything but Py4J's word of a connection that was gone before it
+    was closed. That comes as late as the end of the process, so this filter stays."""
+    return record.msg != "Exception occurred while shutting down connection"
 
 
 def _stop(spark: SparkSession) -> None:
