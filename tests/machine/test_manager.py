@@ -320,6 +320,21 @@ def test_a_vertex_without_a_way_back_ends_the_job_with_everything_kept() -> None
     assert "no checkpoint that can be read" in ended.error
 
 
+def test_the_end_of_a_vertex_without_a_way_back_names_what_could_not_be_read() -> None:
+    job = running(strategies=TWO)
+    job.report("h2")
+    bad = segment("1.0/0.0", 0, 3)
+    job.report("h1", job.says("1.0", segments={"1.0/0.0": (bad,)}))
+    job.report("h1", job.says("1.0", status="failed", corrupt=(bad.key,)))
+    assert not any(isinstance(c, Ended) for c in job.out)
+    job.machine.ledger.collected["0.0/0.0"] = 5
+    job.machine.lose("h1", 1.0, "killed")
+    job.report("h3")
+    job.tick(2.0)
+    (ended,) = [c for c in job.out if isinstance(c, Ended)]
+    assert "no checkpoint that can be read" in ended.error and bad.key in ended.error
+
+
 def test_a_checkpoint_that_nothing_can_stand_in_for_can_be_put_back() -> None:
     """The job ends and names it; the record still refers to it, so `--resume` finds it again."""
     job = running()

@@ -37,7 +37,7 @@ from weir.job.ledger import (
 )
 from weir.job.messages import Orders, Report, VertexReport
 from weir.job.mourning import Mourning
-from weir.job.placing import Placement, Placements, gap_before, log_is_ahead
+from weir.job.placing import Placement, Placements, first_gap, gap_before, log_is_ahead
 from weir.job.poison import Death
 from weir.job.record_keeper import TAKEN_OVER, RecordKeeper
 from weir.job.settings import ManagerSettings
@@ -237,7 +237,8 @@ class Manager:
             vertex, restart = placement.vertex, found.checkpoint[placement.vertex]
             gap = gap_before(vertex, restart, self.topology, self.ledger)
             if gap:
-                self._end(f"{gap}; start the job again with an empty store")
+                unread = f" ({', '.join(sorted(self._spoiled))} cannot be)" if self._spoiled else ""
+                self._end(f"{gap}{unread}; start the job again with an empty store")
             elif self._placements.place(placement, restart, self.hosts, load):
                 where = f"checkpoint {restart.number}" if restart is not None else "the beginning"
                 host = f"placed on {placement.session}, from {where}"
@@ -311,9 +312,10 @@ class Manager:
         the job."""
         vertex = placement.vertex
         left = without(self.ledger, found.corrupt)
-        restart = restarts(self.topology, self._strategies, left).checkpoint[vertex]
-        gap = gap_before(vertex, restart, self.topology, left)
-        if gap:
+        again = restarts(self.topology, self._strategies, left)
+        # Others that wait for a host would restart without these objects too.
+        waiting = (vertex, *(p.vertex for p in self._placements.missing))
+        if gap := first_gap(waiting, again, self.topology, left):
             self._end(f"{found.error}, and without it {gap}: {PUT_BACK}")
             return
         forget(self.ledger, found.corrupt)

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from weir.job.ledger import Ledger
+from weir.job.ledger import Ledger, Restarts
 from weir.job.messages import Checkpoint, ServedBy, VertexOrder, VertexReport
 from weir.job.poison import pieces_for
 from weir.job.sweeping import EPOCH_BITS
@@ -208,6 +208,12 @@ def gap_before(vertex: str, restart: Checkpoint | None, topology: Topology, ledg
             f"{begins} of its log, of which those from {kept} on are kept"
         )
     return ""
+
+
+def first_gap(vertices: Iterable[str], found: Restarts, topology: Topology, ledger: Ledger) -> str:
+    """Say why one of these vertices cannot restart where it would; empty if all can."""
+    gaps = (gap_before(vertex, found.checkpoint[vertex], topology, ledger) for vertex in vertices)
+    return next(filter(None, gaps), "")
 
 
 def log_is_ahead(placement: Placement, ledger: Ledger) -> bool:
