@@ -313,9 +313,8 @@ class Manager:
         vertex = placement.vertex
         left = without(self.ledger, found.corrupt)
         again = restarts(self.topology, self._strategies, left)
-        # Others that wait for a host would restart without these objects too.
-        waiting = (vertex, *(p.vertex for p in self._placements.missing))
-        if gap := first_gap(waiting, again, self.topology, left):
+        others = (p.vertex for p in self._placements.missing)  # they restart without them too
+        if gap := first_gap((vertex, *others), again, self.topology, left):
             self._end(f"{found.error}, and without it {gap}: {PUT_BACK}")
             return
         forget(self.ledger, found.corrupt)

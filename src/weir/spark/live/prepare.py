@@ -11,7 +11,7 @@ Rules
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,14 +35,13 @@ from weir.plan.unbounded import refuse_unbounded
 from weir.reliable.keys import JOB
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
+from weir.runtime.partitions import Partitions
 from weir.runtime.vertices import source_of
 from weir.spark.live.check import refuse_endless
 from weir.spark.live.job import LiveRun, make_live
 from weir.spark.live.settings import LiveSettings
 from weir.spark.offline.frames import all_partitions, frame_sources
 from weir.spark.sampling import remembering, repeating, rows_share_keys
-
-Partitions = Mapping[str, Sequence[SourcePartition]]
 
 
 def prepare_live(
@@ -204,11 +203,9 @@ def _same_partitions(
 
 def _logged(live: LiveRun) -> Iterator[str]:
     """Name the vertices whose sources have a log."""
-    for spec in live.topology.order:
-        if spec.kind == "source":
-            partition = live.partitions[source_of(live.plan, spec).name][spec.index]
-            if has_log(partition):
-                yield spec.id
+    for spec in live.topology.sources:
+        if has_log(live.partitions[source_of(live.plan, spec).name][spec.index]):
+            yield spec.id
 
 
 def _refuse_frames(program: Program) -> None:
