@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import weir
+from weir.runtime.reports import OnProgress, Progress
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -41,15 +42,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, spark: SparkSession, function: str, store: str = "store") -> object:
+def run(
+    folder: Path,
+    spark: SparkSession,
+    function: str,
+    store: str = "store",
+    progress: OnProgress | None = None,
+) -> object:
     return weir.run_live(
         PROGRAM.format(function=function), folder / store, spark,
-        directory=folder, hosts=1, parallelism=2, check=True,
+        directory=folder, hosts=1, parallelism=2, check=True, progress=progress,
     )  # fmt: skip
 
 
 def test_steady_code_passes(folder: Path, spark: SparkSession) -> None:
-    assert run(folder, spark, "steady") is not None
+    seen: list[Progress] = []
+    assert run(folder, spark, "steady", progress=seen.append) is not None
+    assert (seen[-1].stage, seen[-1].events) == ("checking", 100)
     came = (folder / "out.csv").read_bytes()
     weir.run(PROGRAM.format(function="steady"), directory=folder)
     assert (folder / "out.csv").read_bytes() == came

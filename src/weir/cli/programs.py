@@ -218,14 +218,16 @@ def explain(
 
 def _program(path: Path, given: Sequence[str] | None, said: Sequence[str] | None) -> Program:
     """Return the checked program, and print its warnings."""
+    from weir.errors import PlanError
     from weir.plan.settings import with_settings
+    from weir.runtime.programs import read_text
     from weir.script.program import parse_program
 
     params, settings = pairs(given, "--param"), pairs(said, "--set")
     try:
-        source = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Usage(f"cannot read the program {path}: {_why(error)}") from error
+        source = read_text(path)
+    except PlanError as error:
+        raise Usage(str(error)) from error
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with prints_aside():  # of what IMPORT runs
@@ -246,10 +248,6 @@ def _with_outputs(program: Program) -> Program:
     ends = [(name, node) for name, node in program.streams if node not in read]
     ends = ends or [(source.name, source) for source in program.sources]
     return replace(program, outputs=tuple(Output(name, node, "-") for name, node in ends))
-
-
-def _why(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 def _is_calendar(program: Program) -> bool:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
 import obstore
@@ -66,10 +67,10 @@ class ObjectStore:
     def put(self, key: str, body: Body, *, new: bool = False) -> None:
         """Write an object; with `new`, raise ObjectExists if there is one of that key."""
         _check(key)
-        mode = "create" if new else "overwrite"
+        mode: Literal["create", "overwrite"] = "create" if new else "overwrite"
         try:
             if self._folder is None:
-                obstore.put(self._store, key, body, mode=mode)  # type: ignore[arg-type]
+                obstore.put(self._store, key, body, mode=mode)
             else:
                 self._put_durably(self._folder, key, body, new=new)
         except AlreadyExistsError as error:

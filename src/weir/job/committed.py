@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import pyarrow as pa
@@ -28,12 +27,10 @@ from weir.job.commits import ChainedCommit, read_chain, read_part
 from weir.job.job_record import JobRecord, find_output, read_job
 from weir.job.ledger import Ledger
 from weir.job.records import check_commits, job_ledger
-from weir.plan.program import Output
+from weir.plan.program import Output, StreamKind
 from weir.reliable.digest import Digest
 from weir.reliable.store import Store
 from weir.runtime.outputs import output_writer
-
-Kind = Literal["rows", "late", "bad"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,9 @@ class Committed:
     finished: bool
 
 
-def read_committed(store: str, output: str, *, kind: Kind = "rows", since: int = 0) -> Committed:
+def read_committed(
+    store: str, output: str, *, kind: StreamKind = "rows", since: int = 0
+) -> Committed:
     """Read the rows of a live job's output that are there for good, while the job runs or later.
 
     `store` is the job's store. Rows come in the order in which a file has them. `since` leaves out
@@ -132,7 +131,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """A manifest says how much of an output is committed."""
 
     name: str
-    kind: Kind
+    kind: StreamKind
     path: str
     commits: int
     rows: int

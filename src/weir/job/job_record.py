@@ -11,14 +11,13 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.types import NULL, parse_type, type_name
 from weir.plan.plan_fingerprint import PlanFingerprint
-from weir.plan.program import Output
+from weir.plan.program import Output, StreamKind
 from weir.plan.schema import Schema
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.keys import JOB, is_known
@@ -30,7 +29,7 @@ class OutputRecord(msgspec.Struct, frozen=True):
     they are committed to the store; those of a console or a callback are not."""
 
     name: str
-    kind: Literal["rows", "late", "bad"]
+    kind: StreamKind
     path: str
     kept: bool
     time: str

@@ -30,7 +30,7 @@ from weir.errors import RunError, WeirError
 from weir.files.chunks import CHUNK_ROWS
 from weir.local.runner import Emit, LocalRun
 from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
-from weir.plan.program import Output, Program, ProgramText
+from weir.plan.program import Output, Program, ProgramText, StreamKind
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.differences import RowDifference
@@ -46,7 +46,7 @@ class _RunRequest:
     """Says what the other process shall run. `plan` is what it must make of the text."""
 
     text: ProgramText
-    outputs: tuple[tuple[str, str, str], ...]
+    outputs: tuple[tuple[str, str, StreamKind], ...]
     plan: PlanFingerprint
     directory: str
     traces: str
@@ -188,7 +188,7 @@ def _answer(request: _RunRequest) -> list[RowDifference] | None:
     named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
     if not all(name in named for name, _, _ in request.outputs):
         return None
-    outputs = tuple(Output(name, named[name], path, kind) for name, path, kind in request.outputs)  # type: ignore[arg-type]
+    outputs = tuple(Output(name, named[name], path, kind) for name, path, kind in request.outputs)
     program = replace(program, outputs=outputs)
     if plan_difference(request.plan, _fingerprint(program, request.parallelism)):
         return None

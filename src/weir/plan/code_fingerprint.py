@@ -28,6 +28,7 @@ from importlib.machinery import PathFinder
 from itertools import chain
 from pathlib import Path
 from types import (
+    CellType,
     CodeType,
     EllipsisType,
     FunctionType,
@@ -254,16 +255,17 @@ class _Walk:
         return ",".join(map(self._told, values))
 
     def _parts(self, value: object) -> str:
-        if type(value) in (tuple, list):
-            return self._all(value)  # type: ignore[arg-type]
-        if type(value) in (set, frozenset):
-            return self._set(value)  # type: ignore[arg-type]
-        if type(value) in (dict, MappingProxyType):
-            return self._all(chain.from_iterable(value.items()))  # type: ignore[attr-defined]
+        kind = type(value)  # a class that is derived from one of these is told as an object
         match value:
+            case tuple() | list() if kind in (tuple, list):
+                return self._all(value)
+            case set() | frozenset() if kind in (set, frozenset):
+                return self._set(value)
+            case dict() | MappingProxyType() if kind in (dict, MappingProxyType):
+                return self._all(chain.from_iterable(value.items()))
             case pa.DataType():
                 return str(value)
-            case np.ndarray() if type(value) is np.ndarray:
+            case np.ndarray() if kind is np.ndarray:
                 objects = value.dtype.hasobject  # whose bytes would be addresses
                 held = self._told(value.tolist()) if objects else _hash(value.tobytes())
                 return f"{value.dtype}{value.shape}{held}"
@@ -352,8 +354,8 @@ def _names(code: CodeType) -> set[str]:
     return own.union(*(_names(c) for c in inner))
 
 
-def _content(cell: object) -> object:
+def _content(cell: CellType) -> object:
     try:
-        return cell.cell_contents  # type: ignore[attr-defined]
+        return cell.cell_contents
     except ValueError:  # it is empty
         return None

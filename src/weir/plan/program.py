@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from weir.plan.operators import Node, Source
+
+StreamKind: TypeAlias = Literal["rows", "late", "bad"]
+"""What the rows of an output and of the streams to it are: results, or a source's late or bad
+rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +19,7 @@ class Output:
     name: str
     node: Node
     path: str
-    kind: Literal["rows", "late", "bad"] = "rows"
+    kind: StreamKind = "rows"
 
 
 @dataclass(frozen=True, slots=True)

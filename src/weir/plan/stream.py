@@ -138,6 +138,7 @@ class Selection:
         return self.select(*self.keys, *aggregates, **named)
 
     def _with(self, **changes: object) -> Selection:
+        # The callers name fields of the draft; mypy would want each of their types here.
         changed = replace(self.draft.select, **changes)  # type: ignore[arg-type]
         return replace(self, draft=self.draft.changed(changed))
 

@@ -109,6 +109,7 @@ class Term:
     def __invert__(self) -> Term:
         return call("not", self)
 
+    # `==` and `!=` make terms, not truth values as in `object`.
     def __eq__(self, other: Value) -> Term:  # type: ignore[override]
         return call("eq", self, other)
 

@@ -31,6 +31,7 @@ from weir.kernels.operators.presence import PresenceKernel
 from weir.kernels.operators.stateless import Transform, make_transform
 from weir.kernels.operators.stitch import StitchKernel
 from weir.kernels.operators.top import TopOfInstant, TopOfWindow
+from weir.plan.explain import operator_text
 from weir.plan.operators import (
     Aggregate,
     AlterLifetime,
@@ -90,6 +91,7 @@ class Chain:
     def __init__(self, stage: Stage, origins: Mapping[Node, int], streams: Sequence[int]) -> None:
         """`origins` has the depth of each node's origins; `streams[i]` is the port of the first
         operator that input stream i belongs to."""
+        self._stage = stage
         self._steps: list[_Stateful | _Stateless] = []
         """What is run, in order; an operator that only routes rows has no step."""
         self._operators: list[int] = []
@@ -162,6 +164,19 @@ class Chain:
         CTI of the output."""
         merges = [s.reached for s in self._steps if isinstance(s, _Stateful)]
         return [*merges, self._cti]
+
+    def stands_elsewhere(self, before: Sequence[int]) -> str:
+        """Say which operator stands elsewhere than it did `before` (a former `stands_at`), and
+        where; empty if all stand where they stood."""
+        indices = [i for i, s in enumerate(self._steps) if isinstance(s, _Stateful)]
+        for index, was, now in zip((*indices, None), before, self.stands_at(), strict=True):
+            if was != now:
+                who = "its output" if index is None else self._text(index)
+                return f"{who} had come to the event time {was}, built again it comes to {now}"
+        return ""
+
+    def _text(self, step: int) -> str:
+        return operator_text(self._stage.operators[self._operators[step]])
 
     # --- snapshots ---------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from weir.errors import DeterminismViolation
 from weir.events.batch import OPEN, START
 from weir.plan.horizon import Horizon
 from weir.reliable.chain import Chain
+from weir.reliable.differences import SUSPICION
 from weir.reliable.stream import Entry, StreamReader
 from weir.reliable.vertex import Outlet, Snapshot, Vertex
 
@@ -234,12 +235,8 @@ class ReplayVertex(Vertex):
             self._chain.claim(input, cti)
         self._chain.pull()
         self._chain.perform()
-        found = self._chain.stands_at()
-        if found != rehearsal.steps:
-            raise DeterminismViolation(
-                f"vertex {self.name}: rebuilt from its input it stands at {found}, its mark at "
-                f"{rehearsal.steps}; is a user function not deterministic?"
-            )
+        if other := self._chain.stands_elsewhere(rehearsal.steps):
+            raise DeterminismViolation(f"vertex {self.name}: {other}; {SUSPICION}")
         self._rehearsal = None
         for input, entry in rehearsal.ahead.items():
             self._take(input, entry)

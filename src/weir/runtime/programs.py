@@ -39,7 +39,7 @@ def as_program(
     if isinstance(given, str):
         return parse_program(given, params=params, directory=Path(directory))
     if isinstance(given, Path):
-        text = given.read_text(encoding="utf-8")
+        text = read_text(given)
         return parse_program(text, params=params, directory=given.parent, name=str(given))
     if params:
         raise PlanError("`params` override the DECLAREs of a text, and this is none")
@@ -52,6 +52,16 @@ def as_program(
         hint = "a text, a Path, a program, or outputs: stream.to('path')"
         raise PlanError(f"{strange} cannot be run", hint=hint)
     return program_of(found)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a program; PlanError if its file cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlanError(f"cannot read the program {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise PlanError(f"cannot read the program {path}: it is not UTF-8 text") from error
 
 
 def program_of(outputs: Sequence[Output]) -> Program:

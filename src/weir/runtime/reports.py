@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from weir.plan.program import Output
+from weir.plan.program import Output, StreamKind
 from weir.reliable.digest import Digest
 from weir.runtime.topology import VertexId
 
@@ -44,7 +44,7 @@ class OutputReport:
     """Says what was written of one output."""
 
     name: str
-    kind: Literal["rows", "late", "bad"]
+    kind: StreamKind
     path: str
     rows: int
     digest: str

@@ -24,11 +24,11 @@ import msgspec
 
 from weir.errors import PlanError
 from weir.plan.operators import Source
+from weir.plan.program import StreamKind
 from weir.plan.stages import Link, Split, Stage, StagedPlan, links_of, split_of, stage_schema
 
 VertexId: TypeAlias = str
 StreamId: TypeAlias = str
-StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 
 
 class StreamSpec(msgspec.Struct, frozen=True):

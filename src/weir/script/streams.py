@@ -93,6 +93,7 @@ def _source_options(s: _Statement) -> SourceOptions:
         both = f"{type_name(s.columns[vs])} and {type_name(s.columns[ve])}"
         raise s.scope.error(f"`vs` and `ve` must have one type, not {both}", s.node_of("ve"))
     delay = _ticks(s, "delay")
+    # `_choice` returns one of the words of `_CHOICES`, which are those that the types allow.
     return SourceOptions(
         vs=vs,
         ve=ve,

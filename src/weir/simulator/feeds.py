@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -97,7 +98,7 @@ class TailFeed:
                 file.write(piece)
 
         for at, piece in self._pieces:
-            time.after(at, lambda piece=piece: grow(piece))  # type: ignore[misc]
+            time.after(at, partial(grow, piece))
         time.after(self._ends, lambda: grow(b""))
         time.after(self._ends, Path(f"{path}.end").touch)
 
@@ -133,7 +134,7 @@ class FolderFeed:
             (files / f".{file}").rename(files / file)
 
         for file, (at, lines) in self._files.items():
-            time.after(at, lambda file=file, lines=lines: appear(file, lines))  # type: ignore[misc]
+            time.after(at, partial(appear, file, lines))
         time.after(self._ends, (files / ".end").touch)
 
     def logged(self, records: Sequence[IngressRecord]) -> list[LoggedRow]:

@@ -180,6 +180,7 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
             conf = SparkConf(loadDefaults=False)
             for key, value in settings.items():
                 conf.set(key, value)
+            # PySpark leaves this function untyped.
             gateway = launch_gateway(conf, {"process_group": 0})  # type: ignore[no-untyped-call]
             SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
 

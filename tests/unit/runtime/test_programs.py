@@ -46,6 +46,14 @@ def test_one_output_needs_no_list(folder: Path) -> None:
     assert (report.outputs[0].name, report.outputs[0].rows) == ("A", 30)
 
 
+def test_a_program_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(weir.PlanError, match=r"cannot read the program .*nowhere\.weir: No such"):
+        weir.run(tmp_path / "nowhere.weir")
+    (tmp_path / "latin.weir").write_bytes(b"-- caf\xe9\n")
+    with pytest.raises(weir.PlanError, match=r"latin\.weir: it is not UTF-8 text"):
+        weir.run(tmp_path / "latin.weir")
+
+
 def test_what_cannot_be_run_says_what_can() -> None:
     a = weir.stream("A", COLUMNS, "a.jsonl", vs="t")
     with pytest.raises(weir.PlanError, match=r"Stream cannot be run.*stream\.to"):

@@ -20,6 +20,7 @@ def node_class(cls: type[T]) -> type[T]:
     in their depth. The hash is taken when a node is made: its inputs have theirs then, so deep
     plans need no deep stack.
     """
+    # mypy knows neither the attributes that a class gets here nor that it is a dataclass now.
     cls.__post_init__ = _take_hash  # type: ignore[attr-defined]
     made = dataclass(frozen=True)(cls)
     fresh_hash = made.__hash__

@@ -26,7 +26,7 @@ from weir.plan.program import Output, Program
 from weir.reliable.differences import SUSPICION
 from weir.reliable.store import Store
 from weir.runtime.partitions import Partitions
-from weir.runtime.reports import OutputReport
+from weir.runtime.reports import OnProgress, OutputReport
 
 
 def refuse_endless(partitions: Partitions) -> None:
@@ -41,10 +41,16 @@ def refuse_endless(partitions: Partitions) -> None:
 
 
 def check_answer(
-    program: Program, store: Store, directory: str | Path, cut: int | None, parallelism: int
+    program: Program,
+    store: Store,
+    directory: str | Path,
+    cut: int | None,
+    parallelism: int,
+    *,
+    progress: OnProgress | None = None,
 ) -> None:
     """Raise a DeterminismViolation if the finished job in the store gave other rows than two more
-    runs of its program do."""
+    runs of its program do; `progress` is called during the first of them."""
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
         again = tuple(
             replace(output, path=os.path.join(folder, f"again-{number}.arrow"))
@@ -52,7 +58,7 @@ def check_answer(
         )
         report = run_files(
             replace(program, outputs=again),
-            directory=directory, cut=cut, parallelism=parallelism, check=True,
+            directory=directory, cut=cut, parallelism=parallelism, check=True, progress=progress,
         )  # fmt: skip
         for output, came in zip(program.outputs, report.outputs, strict=True):
             if output.path not in DIRECT:

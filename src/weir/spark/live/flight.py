@@ -51,6 +51,9 @@ class Security:
         return "grpc+tls" if self.tls is not None else "grpc"
 
 
+# pyarrow.flight has no types: mypy sees the classes below derive from `Any`.
+
+
 class _SecretCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     """Refuses calls that do not carry the job's secret."""
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
@@ -34,7 +35,7 @@ from weir.job.placing import Placement
 from weir.job.records import sweep
 from weir.job.settings import host_settings
 from weir.job.signals import Ended
-from weir.job.status import JobStatus
+from weir.job.status import JobStatus, read_status
 from weir.job.story import StoryLine
 from weir.plan.program import Output, Program
 from weir.plan.settings import step_limit
@@ -43,7 +44,7 @@ from weir.plan.strategy import default_strategy
 from weir.plan.user_code import describe
 from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows
-from weir.runtime.reports import RunReport, SinkTotal, SourceTotal, run_report
+from weir.runtime.reports import OnProgress, RunReport, SinkTotal, SourceTotal, run_report
 from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
 from weir.runtime.vertices import source_of
@@ -95,21 +96,37 @@ class LiveRun:
         callbacks_of = _of_kind(self.program, "callback:")
         emits = {n: _guarded(o.name, given[o.name]) for n, o in callbacks_of.items()}
         if self.ledger.finished:
-            return self._finished(self.ledger, ())
+            return self._finished(self.ledger, (), watch)
         ended, machine = self.drive(spark, emits, watch, stop)
         if ended.error:
             raise RunError(ended.error)
         if ended.stopped:
             return None
-        return self._finished(machine.ledger, machine.placements)
+        return self._finished(machine.ledger, machine.placements, watch)
 
-    def _finished(self, ledger: Ledger, placements: Sequence[Placement]) -> RunReport:
+    def _finished(
+        self, ledger: Ledger, placements: Sequence[Placement], watch: Watch | None
+    ) -> RunReport:
         """Check the answer, if that was asked for, and put the outputs in their places."""
         if self.settings.check:
-            check_answer(self.program, self.objects, self.directory, self.cut, self.parallelism)
+            check_answer(
+                self.program, self.objects, self.directory, self.cut, self.parallelism,
+                progress=self._checking(watch),
+            )  # fmt: skip
         report = self._report(ledger, placements)
         self.objects.delete(sweep(self.objects, ledger))
         return report
+
+    def _checking(self, watch: Watch | None) -> OnProgress | None:
+        """Make a function that shows how far the check is: the job's last status, checking."""
+        status = read_status(self.objects)
+        if watch is None or status is None:
+            return None
+        return lambda come: watch(
+            msgspec.structs.replace(
+                status, state="checking", events=come.events, reached=come.reached
+            )
+        )
 
     def drive(
         self,
