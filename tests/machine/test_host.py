@@ -51,7 +51,7 @@ from weir.job.signals import (
     Unstored,
 )
 from weir.reliable.codec import encode_entries, encode_record, encode_snapshot
-from weir.reliable.digest import digest
+from weir.reliable.digest import OrderedChecksum
 from weir.reliable.keys import commit_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
@@ -480,8 +480,9 @@ def test_other_rows_under_durable_numbers_fail_the_writer_and_the_row_is_named(
     host = Host("h1", topology(), STRATEGIES, partial(make, check=True), SETTINGS)
     log = segment("0.0/0.0", 0, 3)
     body = bytes(encode_entries(log.key, (entry(0, 3),)))
-    was = str(digest(rows(0, 3)))
-    log = msgspec.structs.replace(log, ref=ObjectRef.of(log.key, body), digest=was)
+    was = OrderedChecksum()
+    was.add(rows(0, 3))
+    log = msgspec.structs.replace(log, ref=ObjectRef.of(log.key, body), checksum=str(was))
     obey(host, order("0.0", segments={"0.0/0.0": (log,)}))
     other = concat_batches([rows(0, 2), rows(7, 1)])
     host.handle(ChunkRead("0.0", 1, Entry(0, other, 3)), 0.0)

@@ -17,7 +17,7 @@ from weir.reliable.codec import (
     encode_snapshot,
 )
 from weir.reliable.cursor import Cursor
-from weir.reliable.digest import Digest, digest
+from weir.reliable.digest import OrderedChecksum
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
@@ -25,8 +25,10 @@ from weir.reliable.vertex import Snapshot
 
 
 def durable(first: int, count: int, key: str = "") -> Segment:
-    total = str(digest(rows(first, count)))
-    return Segment(ObjectRef(key or f"s{first}"), first, first + count, first + count, total)
+    checksum = OrderedChecksum()
+    checksum.add(rows(first, count))
+    end = first + count
+    return Segment(ObjectRef(key or f"s{first}"), first, end, end, str(checksum))
 
 
 def test_rows_written_again_are_dropped_and_claims_kept() -> None:
@@ -60,10 +62,18 @@ def test_other_rows_under_durable_numbers_are_found() -> None:
     again.write(entry(0, 1))
     again.write(entry(1, 1))
     assert again.doubt is None
-    unchecked = msgspec.structs.replace(durable(0, 2), digest=str(Digest()))
+    unchecked = msgspec.structs.replace(durable(0, 2), checksum="")
     without = LogStream("s", [unchecked], start=0, check=True)
     without.write(entry(0, 2))
     assert without.doubt is None, "the segment was written by a run that checked nothing"
+
+
+def test_the_same_rows_in_another_order_are_other_rows() -> None:
+    stream = LogStream("s", [durable(0, 2)], start=0, check=True)
+    stream.write(Entry(0, concat_batches([rows(1, 1), rows(0, 1)]), 7))
+    assert isinstance(stream.doubt, DeterminismViolation)
+    stream.load("s0", [entry(0, 2)])
+    assert "row 0 was {'vs': 0, " in str(stream.doubt)
 
 
 def test_volatile_rows_stay_until_they_are_durable() -> None:

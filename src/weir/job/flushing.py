@@ -16,7 +16,7 @@ import msgspec
 from weir.job.settings import HostSettings
 from weir.job.signals import Put
 from weir.reliable.codec import encode_entries
-from weir.reliable.digest import Digest, digest
+from weir.reliable.digest import OrderedChecksum
 from weir.reliable.keys import segment_key
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
@@ -53,12 +53,13 @@ class Flushing:
         return commands
 
     def _begin(self, stream: LogStream, entries: tuple[Entry, ...]) -> Put:
-        total = Digest()
+        checksum = OrderedChecksum()
         for entry in entries if self._settings.check else ():
-            total += digest(entry.rows)
+            checksum.add(entry.rows)
         key = segment_key(stream.name, entries[0].seq, self._incarnation)
         last = entries[-1]
-        segment = Segment(ObjectRef(key), entries[0].seq, last.end, last.cti, str(total))
+        checked = str(checksum) if self._settings.check else ""
+        segment = Segment(ObjectRef(key), entries[0].seq, last.end, last.cti, checked)
         stream.flushing = segment
         self._under_way[key] = (stream, segment)
         return Put(key, lambda: encode_entries(key, entries))

@@ -10,9 +10,9 @@ Rules (StreamScope §4.2), on top of those in `stream.py`
    puts the segment that holds it into `missing`, and the host loads it.
 4. A new instance of the writer begins with the segments of the old one and writes from its
    snapshot's position on. The stream drops the rows that are durable already. With `check` it
-   compares them first: the digest of a segment's rows, written again, must be the segment's. If it
-   is not, the stream is in `doubt`: it takes no more rows, and asks for the segment, in which it
-   finds the first row that differs.
+   compares them first: the checksum of a segment's rows, written again, must be the segment's. If
+   it is not, the stream is in `doubt`: it takes no more rows, and asks for the segment, in which
+   it finds the first row that differs.
 5. A reader may wait for a number that is not written yet. A reader that asks for a collected number
    gets an error, never a gap.
 """
@@ -29,24 +29,23 @@ from weir.errors import DeterminismViolation, RunError, SnapshotCorrupt
 from weir.events.batch import START, Batch, concat_batches
 from weir.reliable.codec import decode_entries
 from weir.reliable.differences import WrittenBy, other_rows, violation_among
-from weir.reliable.digest import Digest, digest
+from weir.reliable.digest import OrderedChecksum
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 
 SEGMENT_BYTES = 4 << 20
 CACHE_BYTES = 32 << 20
-_NO_DIGEST = str(Digest())  # of a segment that was written without a check
 
 
 class Segment(msgspec.Struct, frozen=True):
     """A segment is an object of the store with rows [first, end) of a stream: the claim behind
-    them, and their digest."""
+    them, and their ordered checksum (empty: written without a check)."""
 
     ref: ObjectRef
     first: int
     end: int
     cti: int
-    digest: str
+    checksum: str
 
     @property
     def key(self) -> str:
@@ -76,11 +75,11 @@ class _Repeated:
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
         self.rows: list[Batch] = []
-        self.digest = Digest()
+        self.checksum = OrderedChecksum()
 
     def add(self, rows: Batch) -> None:
         self.rows.append(rows)
-        self.digest += digest(rows)
+        self.checksum.add(rows)
 
 
 class LogStream:
@@ -224,19 +223,19 @@ class LogStream:
             self._forget_read()
 
     def _compare(self, entry: Entry) -> None:
-        """Compare the digests of whole segments that are written again with those of the segments
+        """Compare the checksums of whole segments that are written again with those of the segments
         in the store; one that differs sets `doubt`."""
         start = max(entry.seq, self._written)
         for segment in self._segments:
             first, stop = max(start, segment.first), min(entry.end, segment.end)
-            if first >= stop or segment.digest == _NO_DIGEST:
+            if first >= stop or not segment.checksum:
                 continue
             if first == segment.first:
                 self._repeated = _Repeated(segment)
             elif self._repeated is None or self._repeated.segment != segment:
                 continue  # it began in the middle of this segment
             self._repeated.add(entry.rows.slice(first - entry.seq, stop - entry.seq))
-            if stop == segment.end and str(self._repeated.digest) != segment.digest:
+            if stop == segment.end and str(self._repeated.checksum) != segment.checksum:
                 self.doubt = violation_among(self.name, segment.first, stop, self._written_by())
                 self.missing[segment.key] = segment
                 return
