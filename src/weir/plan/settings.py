@@ -8,6 +8,8 @@ Rules
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -74,7 +76,60 @@ def parse_flag(text: str) -> bool:
     return text.upper() == "TRUE"
 
 
+def parse_address(text: str) -> str:
+    """Read an address, or a machine's name.
+
+    >>> parse_address("[fd77::1]")
+    'fd77::1'
+    """
+    found = text.strip().strip("[]")
+    if not re.fullmatch(r"[0-9A-Za-z.:_%-]+", found):
+        raise PlanError(
+            f"'{text}' is no address", hint="as in 10.0.0.5, fd00::5 or a machine's name"
+        )
+    return found
+
+
+def parse_bind(text: str) -> str:
+    """Read an address to listen at.
+
+    >>> parse_bind("0.0.0.0")
+    '0.0.0.0'
+    """
+    found = text.strip().strip("[]")
+    try:
+        return str(ipaddress.ip_address(found))
+    except ValueError:
+        hint = "an address of the machine, as in 10.0.0.5, or all: 0.0.0.0, ::"
+        raise PlanError(f"'{text}' is no address to listen at", hint=hint) from None
+
+
+def parse_network(text: str) -> str:
+    """Read a network in which every host has an address.
+
+    >>> parse_network("10.1.0.0/16")
+    '10.1.0.0/16'
+    """
+    try:
+        return str(ipaddress.ip_network(text.strip(), strict=False))
+    except ValueError:
+        raise PlanError(f"'{text}' is no network", hint="as in 10.1.0.0/16 or fd00::/8") from None
+
+
+def parse_ports(text: str) -> tuple[int, int]:
+    """Read the first and the last of some ports.
+
+    >>> parse_ports("40000-40100")
+    (40000, 40100)
+    """
+    found = re.fullmatch(r"\s*(\d{1,5})\s*-\s*(\d{1,5})\s*", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]) <= LAST_PORT:
+        raise PlanError(f"'{text}' are no ports", hint="the first and the last: 40000-40100")
+    return int(found[1]), int(found[2])
+
+
 SMALLEST = 1 << 10
+LAST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +151,21 @@ HOST_LIMITS: Mapping[str, Callable[[str], float]] = {
 }
 """Limits of the hosts of a live run, which have these names there (`job/settings.py`)."""
 
+ADDRESSES: Mapping[str, Callable[[str], object]] = {
+    "manager_address": parse_address,
+    "manager_bind": parse_bind,
+    "host_address": parse_network,
+    "host_bind": parse_bind,
+    "ports": parse_ports,
+}
+"""Where the processes of a live run listen; the names are those of `AddressSettings`."""
+
 SETTINGS: Mapping[str, SettingKind] = {
     "strategy": SettingKind(STRING, parse_strategy),
     "allow_unbounded": SettingKind(BOOLEAN, parse_flag),
     "step_limit": SettingKind(STRING, parse_step_limit),
     **{name: SettingKind(STRING, read) for name, read in HOST_LIMITS.items()},
+    **{name: SettingKind(STRING, read) for name, read in ADDRESSES.items()},
 }
 
 

@@ -18,6 +18,7 @@ from machine.jobs import entry
 from weir.errors import RunError
 from weir.events.batch import empty_batch
 from weir.reliable.stream import Entry
+from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import ChannelErrors, Client, Security, Server, Subscription
 from weir.spark.live.peers import Wanted
 
@@ -26,6 +27,7 @@ SERVER = """
 import signal
 from weir.events.batch import empty_batch
 from weir.reliable.stream import Entry
+from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import Security, Server, Subscription
 
 def subscribe(wanted):
@@ -33,7 +35,7 @@ def subscribe(wanted):
     subscription.put(Entry(wanted.seq, empty_batch(()), 7))
     return subscription
 
-server = Server("127.0.0.1", Security("secret"), subscribe=subscribe, unsubscribe=print)
+server = Server(Endpoint("127.0.0.1"), Security("secret"), subscribe=subscribe, unsubscribe=print)
 print(server.url, flush=True)
 signal.pause()
 """
@@ -46,7 +48,10 @@ class Streams:
         self.subscription = Subscription("only")
         self.gone = threading.Event()
         self.server = Server(
-            "127.0.0.1", SECRET, subscribe=self._subscribe, unsubscribe=lambda _: self.gone.set()
+            Endpoint("127.0.0.1"),
+            SECRET,
+            subscribe=self._subscribe,
+            unsubscribe=lambda _: self.gone.set(),
         )
 
     def _subscribe(self, wanted: Wanted) -> Subscription:
@@ -93,7 +98,7 @@ def test_rows_come_over_a_socket_in_a_folder() -> None:
     subscription.put(None)
     with TemporaryDirectory() as folder:  # the name of a socket must not be long
         server = Server(
-            folder, SECRET, subscribe=lambda _: subscription, unsubscribe=lambda _: None
+            Endpoint(folder), SECRET, subscribe=lambda _: subscription, unsubscribe=lambda _: None
         )
         assert server.url.startswith(f"grpc+unix://{folder}/")
         assert server.port <= 0, "no port"

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from certificates import certificate
 from weir.cli import app
 from weir.errors import PlanError
+from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import ChannelErrors, Client, Security, Server
 from weir.spark.live.tls import Tls, read_tls
 
@@ -33,7 +34,9 @@ def tls(folder: Path) -> Tls:
 
 @pytest.fixture(scope="module")
 def server(tls: Tls) -> Iterator[Server]:
-    made = Server("127.0.0.1", Security("secret", tls), act=lambda name, body: name.encode() + body)
+    made = Server(
+        Endpoint("127.0.0.1"), Security("secret", tls), act=lambda name, body: name.encode() + body
+    )
     yield made
     made.shutdown()
 
@@ -69,7 +72,7 @@ def test_who_does_not_show_the_certificate_is_refused_before_it_sends(
 
 def test_a_certificate_may_say_that_it_is_for_both_sides(folder: Path) -> None:
     security = Security("secret", read_tls(folder / "both.crt", folder / "both.key"))
-    server = Server("127.0.0.1", security, act=lambda name, body: body)
+    server = Server(Endpoint("127.0.0.1"), security, act=lambda name, body: body)
     assert Client(server.url, security).act("hello", b"!") == b"!"
     server.shutdown()
 
@@ -88,7 +91,7 @@ def test_a_plain_call_is_refused(server: Server) -> None:
 
 def test_a_certificate_for_another_address_is_not_accepted(folder: Path) -> None:
     security = Security("secret", read_tls(folder / "elsewhere.crt", folder / "elsewhere.key"))
-    server = Server("127.0.0.1", security, act=lambda name, body: body)
+    server = Server(Endpoint("127.0.0.1"), security, act=lambda name, body: body)
     with pytest.raises(ChannelErrors):
         Client(server.url, security).act("hello", b"")
     server.shutdown()

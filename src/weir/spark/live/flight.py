@@ -30,6 +30,7 @@ from pyarrow import flight
 from weir.errors import RunError
 from weir.reliable.codec import record_of
 from weir.reliable.stream import Entry
+from weir.spark.live.addresses import Endpoint, bracketed, free_port
 from weir.spark.live.peers import Number, Wanted, read_entry, read_wanted
 from weir.spark.live.tls import Tls
 
@@ -91,13 +92,13 @@ Sent = Callable[[Subscription, Entry], None]
 
 
 class Server(flight.FlightServerBase):  # type: ignore[misc]
-    """Serves streams (hosts) and actions (the manager) at an address, or at a socket in a folder.
+    """Serves streams (hosts) and actions (the manager).
 
     A RunError that `act` raises is sent to the caller."""
 
     def __init__(
         self,
-        address: str,
+        at: Endpoint,
         security: Security,
         *,
         act: Act | None = None,
@@ -106,11 +107,11 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         sent: Sent | None = None,
     ) -> None:
         tls = security.tls
-        in_folder = address.startswith("/")
-        location = f"{address}/{uuid4().hex[:12]}" if in_folder else f"{address}:0"
-        scheme = "grpc+unix" if in_folder else security.scheme
+        scheme = "grpc+unix" if at.in_folder else security.scheme
+        socket_name = f"{at.bind}/{uuid4().hex[:12]}"
+        port = 0 if at.in_folder else free_port(at)
         super().__init__(
-            f"{scheme}://{location}",
+            f"{scheme}://{socket_name if at.in_folder else f'{bracketed(at.bind)}:{port}'}",
             middleware={"secret": _SecretCheck(security.token)},
             tls_certificates=None if tls is None else [(tls.certificate, tls.key)],
             verify_client=tls is not None,
@@ -118,7 +119,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         )
         self._act, self._subscribe, self._unsubscribe = act, subscribe, unsubscribe
         self._sent = sent
-        self.url = f"{scheme}://{location if in_folder else f'{address}:{self.port}'}"
+        self.url = f"{scheme}://{socket_name}" if at.in_folder else at.url(scheme, self.port)
         # It serves from here on. `serve` would only wait, and end it when a signal comes: a job
         # that is asked to stop needs it for its last checkpoint.
 

@@ -53,6 +53,7 @@ from weir.reliable.log import batch_bytes
 from weir.reliable.store import Store
 from weir.reliable.stream import Entry
 from weir.runtime.vertices import stream_schema
+from weir.spark.live.addresses import own_endpoint
 from weir.spark.live.flight import ChannelErrors, Client, Server, Subscription
 from weir.spark.live.host_job import LiveJob
 from weir.spark.live.host_process import keep_host
@@ -128,7 +129,7 @@ class _Session:
         self._over: bool | None = None
         """None while the session runs; then whether the job is over."""
         self._server = Server(
-            job.address,
+            job.host_at or own_endpoint(job.addresses, job.manager),
             job.security,
             subscribe=self._subscribe,
             unsubscribe=self._unsubscribe,

@@ -26,6 +26,7 @@ from weir.runtime.instances import EmitRows, InstanceMaker
 from weir.runtime.outputs import output_schema
 from weir.runtime.topology import Topology
 from weir.runtime.vertices import operators_text, source_of
+from weir.spark.live.addresses import AddressSettings, Endpoint
 from weir.spark.live.flight import Security
 
 REPORT_EVERY = 0.05
@@ -43,8 +44,9 @@ class LiveJob:
     """The location of the job's store."""
     manager: str
     """The URL of the manager's server."""
-    address: str
-    """The address, or the folder, at which a host listens."""
+    host_at: Endpoint | None
+    """Where hosts listen; None: each finds its own address (`own_endpoint`)."""
+    addresses: AddressSettings
     security: Security
     host_settings: HostSettings
     emits: Mapping[int, EmitRows]

@@ -8,13 +8,10 @@ end the job, and its files are then byte-identical to the other runners'.
 from __future__ import annotations
 
 import secrets
-import socket
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,6 +45,7 @@ from weir.runtime.reports import OnProgress, RunReport, SinkTotal, SourceTotal, 
 from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
 from weir.runtime.vertices import source_of
+from weir.spark.live.addresses import Endpoint, address_settings, listening
 from weir.spark.live.check import check_answer
 from weir.spark.live.flight import ChannelErrors, Client, Security
 from weir.spark.live.host_job import LiveJob, vertex_titles
@@ -57,8 +55,6 @@ from weir.spark.live.settings import LiveSettings
 from weir.spark.signals import signals_ask
 
 Watch = Callable[[JobStatus], None]
-LONGEST_FOLDER = 64
-"""The name of a socket has about 100 characters at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,26 +145,28 @@ class LiveRun:
         )  # fmt: skip
         machine.story += [StoryLine(time.monotonic(), "", note) for note in self.notes]
         security = Security(secrets.token_hex(32), self.settings.tls)
-        with _listening(spark, self.settings) as address:
-            return self._drive(spark, machine, security, address, emits or {}, watch, stop), machine
+        addresses = address_settings(self.program, _setting(spark))
+        with listening(
+            _setting(spark), addresses, tls=self.settings.tls is not None,
+            connect=spark.client.host if is_remote() else "",
+        ) as (manager_at, host_at):  # fmt: skip
+            driver = ManagerDriver(machine, self.objects, manager_at, security, _show)
+            _check_channel(driver, manager_at, security)
+            job = LiveJob(
+                self.plan, self.topology, self.strategies, self.partitions, self.objects.location,
+                driver.url, host_at, addresses, security, self.settings.host, dict(emits or {}),
+                _of_kind(self.program, "console:"), self.cut, self.log_token,
+            )  # fmt: skip
+            return self._drive(spark, driver, job, watch, stop), machine
 
     def _drive(
         self,
         spark: SparkSession,
-        machine: Manager,
-        security: Security,
-        address: str,
-        emits: Mapping[int, EmitRows],
+        driver: ManagerDriver,
+        job: LiveJob,
         watch: Watch | None,
         stop: Callable[[], bool] | None,
     ) -> Ended:
-        driver = ManagerDriver(machine, self.objects, address, security, _show)
-        _check_channel(driver, address, security)
-        job = LiveJob(
-            self.plan, self.topology, self.strategies, self.partitions, self.objects.location,
-            driver.url, address, security, self.settings.host, dict(emits),
-            _of_kind(self.program, "console:"), self.cut, self.log_token,
-        )  # fmt: skip
         hosts = Hosts(spark, job, self.settings.hosts)
         try:
             with signals_ask() as asked:
@@ -178,7 +176,7 @@ class LiveRun:
                     watch or (lambda _: None),
                     lambda: asked() != 0 or (stop is not None and stop()),
                 )
-                if not machine.resigned:  # else hosts are told nothing, and would stay
+                if not driver.resigned:  # else hosts are told nothing, and would stay
                     driver.release(lambda: hosts.gone, within=10.0)
         finally:
             hosts.stop()
@@ -272,23 +270,7 @@ def _setting(spark: SparkSession) -> Setting:
     return lambda name, otherwise: spark.conf.get(name, otherwise) or otherwise
 
 
-@contextmanager
-def _listening(spark: SparkSession, settings: LiveSettings) -> Iterator[str]:
-    """Choose where hosts and manager listen: an address, or a folder for their sockets, which only
-    this user can enter and which is removed when the job ends."""
-    is_local = _setting(spark)("spark.master", "local").startswith("local")
-    if settings.address is not None:
-        yield settings.address
-    elif not is_local:
-        yield socket.gethostbyname(socket.gethostname())
-    elif settings.tls is not None or is_remote() or len(tempfile.gettempdir()) > LONGEST_FOLDER:
-        yield "127.0.0.1"
-    else:
-        with tempfile.TemporaryDirectory(prefix="weir-", ignore_cleanup_errors=True) as folder:
-            yield folder
-
-
-def _check_channel(driver: ManagerDriver, address: str, security: Security) -> None:
+def _check_channel(driver: ManagerDriver, at: Endpoint, security: Security) -> None:
     """With TLS, check that the manager's server lets a client in: a host that is refused could not
     tell why."""
     if security.tls is None:
@@ -298,6 +280,6 @@ def _check_channel(driver: ManagerDriver, address: str, security: Security) -> N
     except ChannelErrors as error:
         driver.close()
         raise PlanError(
-            f"the certificate is not accepted at {address}: {error}",
+            f"the certificate is not accepted at {at.name or at.bind}: {error}",
             hint="it must name that address (subjectAltName) and be signed by the authority given",
         ) from None

@@ -34,6 +34,7 @@ from weir.job.signals import (
 from weir.job.status import STATUS, JobStatus, status_of, story_key
 from weir.reliable.codec import encode_record
 from weir.reliable.store import Store
+from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import Security, Server
 from weir.spark.live.peers import read_pulse, read_report
 from weir.spark.live.store_threads import StoreThreads
@@ -51,7 +52,7 @@ class ManagerDriver:
         self,
         manager: Manager,
         store: Store,
-        address: str,
+        at: Endpoint,
         security: Security,
         show: Callable[[bytes], None],
     ) -> None:
@@ -72,7 +73,7 @@ class ManagerDriver:
         """How many messages of hosts could not be used so far."""
         self._epoch_of_clock = time.time() - time.monotonic()
         """What to add to the machine's clock to get seconds since 1970."""
-        self._server = Server(address, security, act=self._act)
+        self._server = Server(at, security, act=self._act)
         self.url = self._server.url
 
     def run(
@@ -113,6 +114,11 @@ class ManagerDriver:
         self._threads.close(wait=True)
         self._pool.shutdown(wait=True)
         self._server.shutdown()
+
+    @property
+    def resigned(self) -> bool:
+        """Whether another manager has taken the job over."""
+        return self._machine.resigned
 
     def status(self) -> JobStatus:
         return status_of(self._machine, time.monotonic(), self._epoch_of_clock, self._ended)

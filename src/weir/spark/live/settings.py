@@ -36,9 +36,6 @@ class LiveSettings:
     host: HostSettings = field(default_factory=HostSettings)
     """The limits of hosts that the program does not set."""
     manager: ManagerSettings = field(default_factory=ManagerSettings)
-    address: str | None = None
-    """Where hosts and manager listen; by default, on a local master, at sockets in a folder of
-    this user's own, or at the loopback address where that cannot be (with TLS, say)."""
     check: bool = False
     """Compare the answer with that of two more runs (`check.py`)."""
     tls: Tls | None = None

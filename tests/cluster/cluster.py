@@ -1,0 +1,101 @@
+"""A Spark standalone cluster on machines in a box: a head (master and driver) and its workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from cluster.machines import Machine, Network, network
+
+SPARK = Path(pyspark.__file__).parent
+CORES = 2
+PORT = 7077
+# JVMs that live for seconds are to start soon: nothing in them is worth optimising.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+
+
+def environment(machine: Machine, folder: Path) -> dict[str, str]:
+    """The environment of a process on a machine: as after a login there, with our Python."""
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("SPARK_", "PYSPARK_"))}
+    return kept | {
+        "HOME": str(folder / machine.name),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(SPARK),
+        "JDK_JAVA_OPTIONS": JAVA,
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
+
+
+@dataclass
+class Cluster:
+    """A cluster that runs; every machine has a folder of its own below `folder`."""
+
+    network: Network
+    folder: Path
+    head: Machine
+    workers: list[Machine]
+
+    @property
+    def master(self) -> str:
+        return f"spark://{self.head.address}:{PORT}"
+
+    def start_master(self) -> None:
+        self._daemon(
+            self.head, "org.apache.spark.deploy.master.Master",
+            "--host", self.head.address, "--port", str(PORT), "--webui-port", "8080",
+        )  # fmt: skip
+
+    def start_worker(self, worker: Machine) -> None:
+        self._daemon(
+            worker, "org.apache.spark.deploy.worker.Worker", "--host", worker.address,
+            "--cores", str(CORES), "--memory", "2g", "--webui-port", "8081",
+            "--work-dir", str(self.folder / worker.name / "work"), self.master,
+        )  # fmt: skip
+
+    def _daemon(self, machine: Machine, *command: str) -> None:
+        log = self.folder / machine.name / f"{command[0].rsplit('.', 1)[1].lower()}.log"
+        log.parent.mkdir(exist_ok=True)
+        with log.open("ab") as said:
+            machine.start(
+                str(SPARK / "bin" / "spark-class"), *command,
+                log=said, env=environment(machine, self.folder), cwd=log.parent,
+            )  # fmt: skip
+
+    def wait_for(self, workers: int, within: float = 60.0) -> None:
+        """Wait until so many workers are alive, as the master says."""
+        until = time.monotonic() + within
+        while (alive := self.alive()) != workers:
+            if time.monotonic() > until:
+                raise TimeoutError(f"{alive} of {workers} workers after {within:.0f} s")
+            time.sleep(0.3)
+
+    def alive(self) -> int:
+        """Count the workers that the master has."""
+        address = f"http://{self.head.address}:8080/json/"
+        asked = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
+        done = self.head.run(sys.executable, "-c", asked, address, timeout=20)
+        if done.returncode:
+            return 0
+        return sum(w["state"] == "ALIVE" for w in json.loads(done.stdout)["workers"])
+
+
+@contextmanager
+def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    """Start a cluster, and end it with everything that runs on its machines."""
+    with network() as net:
+        made = Cluster(
+            net, folder, net.machine("head"), [net.machine(f"w{n + 1}") for n in range(workers)]
+        )
+        made.start_master()
+        for worker in made.workers:
+            made.start_worker(worker)
+        made.wait_for(workers)
+        yield made
