@@ -19,6 +19,10 @@ SPARK = Path(pyspark.__file__).parent
 CORES = 2
 PORT = 7077
 # JVMs that live for seconds are to start soon: nothing in them is worth optimising.
+_READ_URL = """
+import sys, urllib.request
+sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())
+"""
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
@@ -80,8 +84,7 @@ class Cluster:
     def alive(self) -> int:
         """Count the workers that the master has."""
         address = f"http://{self.head.address}:8080/json/"
-        asked = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
-        done = self.head.run(sys.executable, "-c", asked, address, timeout=20)
+        done = self.head.run(sys.executable, "-c", _READ_URL, address, timeout=20)
         if done.returncode:
             return 0
         return sum(w["state"] == "ALIVE" for w in json.loads(done.stdout)["workers"])

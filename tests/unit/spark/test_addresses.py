@@ -95,7 +95,7 @@ def test_a_host_has_the_address_that_leads_to_the_manager(monkeypatch: pytest.Mo
     assert own_endpoint(AddressSettings(), "grpc://127.0.0.1:7").name == "127.0.0.5"
     in_network = AddressSettings(host_address="127.0.0.0/8")
     assert own_endpoint(in_network, "grpc://127.0.0.1:7").name.startswith("127.")
-    with pytest.raises(RunError, match="has no (address in|way to)"):
+    with pytest.raises(RunError, match=r"has no (address in|way to)"):
         own_endpoint(AddressSettings(host_address="203.0.113.0/24"), "grpc://127.0.0.1:7")
 
 
