@@ -71,6 +71,9 @@ class Machine:
     address6: str
     bridge: str
     """The namespace of the bridge, in which the other end of its link is."""
+    own: dict[Path, str] = field(default_factory=dict)
+    """Folders that are this machine's own, with their sizes (as in `10m`): what others have there
+    is not here. They are empty whenever a process is started."""
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -80,7 +83,11 @@ class Machine:
 
     def command(self, *command: str) -> tuple[str, ...]:
         """Return the command that runs a command on this machine."""
-        named = ("unshare", "--uts", "sh", "-c", f'hostname {self.name}; exec "$@"', "sh")
+        mounts = "".join(
+            f"mount -t tmpfs -o size={size} own {path} && " for path, size in self.own.items()
+        )
+        script = f'hostname {self.name} && {mounts}exec "$@"'
+        named = ("unshare", "--uts", "--mount", "sh", "-c", script, "sh")
         return ("ip", "netns", "exec", self.namespace, *named, *command)
 
     def run(

@@ -57,6 +57,7 @@ from weir.spark.live.addresses import own_endpoint
 from weir.spark.live.flight import ChannelErrors, Client, Server, Subscription
 from weir.spark.live.host_job import LiveJob
 from weir.spark.live.host_process import keep_host
+from weir.spark.live.machine_check import check_this_machine
 from weir.spark.live.peers import Wanted, read_orders
 from weir.spark.live.step_notes import SharedNotes
 from weir.spark.live.store_threads import StoreThreads
@@ -76,6 +77,8 @@ ALONE = 20.0
 def run_host(job: LiveJob, slot: int) -> None:
     """Run a host in this Spark task until the job is over."""
     settle_worker(job.manager, slot)
+    if job.host_at is None:
+        check_this_machine(job)
     vertices = [spec.id for spec in job.topology.order]
     keep_host(partial(_host, job, slot), partial(_give_pulse, job), vertices)
 

@@ -9,6 +9,9 @@ Rules
    too few are refused at once. Otherwise (executors come and go, others use the cluster) the
    manager waits, and gives up when no host comes at all (`ManagerSettings.host_limit`).
 3. Speculation is refused: it starts tasks that take long a second time, and hosts always do.
+4. On a cluster the machines are asked first whether they have what a host needs
+   (`machine_check.py`). While no host has come, the driver says after `QUIET` seconds why, as far
+   as Spark knows: no task was started, or what the last task failed with.
 """
 
 from __future__ import annotations
@@ -27,11 +30,15 @@ from pyspark.sql.utils import is_remote
 from weir.errors import RunError
 from weir.spark.live.host import run_host
 from weir.spark.live.host_job import LiveJob
+from weir.spark.live.machine_check import check_machines, needs_of
 from weir.spark.session import JVM_GONE, jvm_is_gone
 
 FAILURES = 1000
 """How often Spark may start a host again."""
 ABORTS = 5
+QUIET = 10.0
+"""Seconds; see rule 4."""
+MOST_TASKS = 10_000
 LASTING = 60.0
 """See rule 1."""
 Setting = Callable[[str, str], str]
@@ -112,6 +119,43 @@ def check_spark(setting: Setting, hosts: int) -> str:
     )
 
 
+def _tasks(spark: SparkSession, group: str) -> tuple[int, int, str]:
+    """Count the running and the failed tasks of a job group; return the error of the last one."""
+    context = spark.sparkContext
+    tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
+    running, failures = 0, []
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for number in info.stageIds if info is not None else ():
+            stage = tracker.getStageInfo(number)
+            if stage is None:
+                continue
+            running += stage.numActiveTasks
+            tasks = store.taskList(number, stage.currentAttemptId, MOST_TASKS)
+            for index in range(tasks.size()):
+                task = tasks.apply(index)
+                if task.errorMessage().isDefined():
+                    failures.append((task.taskId(), task.host(), task.errorMessage().get()))
+    if not failures:
+        return running, 0, ""
+    _, machine, text = max(failures)
+    return running, len(failures), f"{machine}: {last_line(text)}"
+
+
+def last_line(error: str) -> str:
+    """Find what a task failed with in the text that Spark makes of it: the last line of Python's
+    traceback, or the first one.
+
+    >>> last_line("[X] An exception was thrown: Traceback (most recent call last):\\n  File …\\n"
+    ...     "weir.errors.RunError: w1: 'a.csv' is not there\\n\\n\\tat org.apache.spark…")
+    "w1: 'a.csv' is not there"
+    """
+    lines = [line for line in error.splitlines() if line.strip()]
+    python = [line for line in lines if re.match(r"[\w.]+: ", line)]
+    found = (python or lines or [""])[-1 if python else 0].strip()
+    return re.sub(r"^weir\.errors\.\w+: ", "", found)
+
+
 # --- the job -------------------------------------------------------------------------------------
 
 
@@ -128,6 +172,8 @@ class Hosts:
         """When the Spark job was submitted last."""
         self._error: BaseException | None = None
         """What the Spark job ended with last."""
+        self._unready: RunError | None = None
+        """What the machines lack."""
         self._tag = f"weir-{secrets.token_hex(4)}"
 
     def start(self) -> None:
@@ -146,8 +192,14 @@ class Hosts:
 
         try:
             self._spark.addTag(self._tag)
+            if not is_remote():  # so that its tasks can be found
+                self._spark.sparkContext.setLocalProperty("spark.jobGroup.id", self._tag)
+            if job.host_at is None:
+                check_machines(self._spark, needs_of(job), self._count)
             slots = self._spark.range(0, self._count, 1, self._count)
             slots.mapInArrow(host, "slot long").collect()
+        except RunError as error:
+            self._unready = error
         except Exception as error:  # Spark's own, of many kinds; `check` says what it means
             self._error = error
 
@@ -162,6 +214,8 @@ class Hosts:
             return
         if jvm_is_gone():
             raise RunError(f"{JVM_GONE}; everything is kept, so run again with --resume")
+        if self._unready is not None:
+            raise self._unready
         lasted = time.monotonic() - self._began >= LASTING
         self._aborted = 1 if lasted else self._aborted + 1
         if self._aborted > ABORTS:
@@ -170,6 +224,20 @@ class Hosts:
                 f"it and run again with --resume: {self._error}"
             )
         self.start()
+
+    def why_absent(self) -> str:
+        """Say why no host has come, as far as Spark knows; empty before that is strange."""
+        waited = time.monotonic() - self._began
+        if waited < QUIET or self.gone:
+            return ""
+        if is_remote():
+            return f"no host has come for {waited:.0f} s"
+        running, failed, error = _tasks(self._spark, self._tag)
+        if error:
+            return f"no host has come, {failed} tasks failed, the last: {error}"
+        if running:
+            return f"no host has come, but Spark runs {running} tasks for them"
+        return "Spark has started no task: no executor has a free core"
 
     def stop(self) -> None:
         self._stopping = True

@@ -175,6 +175,7 @@ class LiveRun:
                     hosts.check,
                     watch or (lambda _: None),
                     lambda: asked() != 0 or (stop is not None and stop()),
+                    hosts.why_absent,
                 )
                 if not driver.resigned:  # else hosts are told nothing, and would stay
                     driver.release(lambda: hosts.gone, within=10.0)

@@ -42,6 +42,8 @@ from weir.spark.live.store_threads import StoreThreads
 TICK = 0.02
 TELL_EVERY = 1.0
 WATCH_EVERY = 0.25
+ASK_EVERY = 2.0
+"""Seconds between two questions to Spark why no host has come."""
 ANSWER_WITHIN = 1.0
 
 
@@ -69,6 +71,8 @@ class ManagerDriver:
         """How many lines of the story were written so far."""
         self._story_number = 0
         """How many objects of the story were written so far."""
+        self._absence = ""
+        """Why no host has come, as far as is known."""
         self._refused = 0
         """How many messages of hosts could not be used so far."""
         self._epoch_of_clock = time.time() - time.monotonic()
@@ -81,10 +85,12 @@ class ManagerDriver:
         check: Callable[[], None],
         watch: Callable[[JobStatus], None],
         stopping: Callable[[], bool],
+        why_absent: Callable[[], str],
     ) -> Ended:
         """Run the machine until the job has ended. Now and then `watch` is called with the status,
-        `check` restarts the hosts' Spark job if need be, and `stopping` says whether to stop."""
-        watched_at = 0.0
+        `check` restarts the hosts' Spark job if need be, `stopping` says whether to stop, and
+        `why_absent`, while there is no host, why none has come."""
+        watched_at = asked_at = time.monotonic()
         try:
             while self._ended is None:
                 self._turn()
@@ -93,6 +99,10 @@ class ManagerDriver:
                     self._machine.stop(time.monotonic())
                 if time.monotonic() - watched_at >= WATCH_EVERY:
                     watched_at = time.monotonic()
+                    if self._machine.hosts:
+                        self._absence = ""
+                    elif watched_at - asked_at >= ASK_EVERY:
+                        self._absence, asked_at = why_absent(), watched_at
                     watch(self.status())
         except Exception as error:
             self._ended = Ended(str(error) or type(error).__name__)
@@ -102,6 +112,8 @@ class ManagerDriver:
             raise
         finally:
             self._tell(time.monotonic())
+        if self._ended.error and self._absence:
+            return Ended(f"{self._ended.error} ({self._absence})")
         return self._ended
 
     def release(self, gone: Callable[[], bool], within: float) -> None:
@@ -121,7 +133,10 @@ class ManagerDriver:
         return self._machine.resigned
 
     def status(self) -> JobStatus:
-        return status_of(self._machine, time.monotonic(), self._epoch_of_clock, self._ended)
+        found = status_of(self._machine, time.monotonic(), self._epoch_of_clock, self._ended)
+        if not self._absence:
+            return found
+        return msgspec.structs.replace(found, trouble=self._absence)
 
     # --- the loop ----------------------------------------------------------------------------
 

@@ -1,0 +1,186 @@
+"""What a machine must have to run a host of a job, and the check that it has it.
+
+Rules
+1. Before the hosts of a job start on a cluster, a small Spark job asks as many of its machines as
+   there are hosts; what is missing there ends the run, by machine and by name. Its function
+   travels by value: it works where Weir is not installed, or another version of it.
+2. Every host asks its own machine again before it does anything: it may be another one. What is
+   missing there fails its task, and the driver shows that error (`hosts.py`).
+3. A machine must have the same Weir, Python, and libraries that read and write what is shared; it
+   must reach the manager; it must find the files and folders that the job reads; and the store, if
+   it is a folder, must be the same folder: the object `job` there has the job's own token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypedDict
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+import weir
+from weir.errors import RunError, WeirError
+from weir.files.object_store import ObjectStore
+from weir.job.job_record import read_job
+from weir.spark.live.host_job import LiveJob
+
+LIBRARIES = ("pyarrow", "numpy", "numba", "msgspec", "obstore")
+REACH_WITHIN = 5.0
+"""Seconds in which the manager must accept a connection."""
+
+
+class Needs(TypedDict):
+    """What a machine must have; plain values, since it may have no Weir."""
+
+    python: str
+    libraries: dict[str, str]
+    weir: str
+    manager: str
+    paths: list[str]
+    store: str
+    token: str
+
+
+def needs_of(job: LiveJob) -> Needs:
+    """Say what a machine must have to run a host of this job."""
+    return Needs(
+        python=".".join(map(str, sys.version_info[:2])),
+        libraries={name: version(name) for name in LIBRARIES},
+        weir=f"{weir.__version__} ({_source_hash()})",
+        manager=job.manager,
+        paths=sorted(_paths(job)),
+        store=job.store,
+        token=job.log_token,
+    )
+
+
+def _paths(job: LiveJob) -> Iterator[str]:
+    for parts in job.partitions.values():
+        for partition in parts:
+            path = getattr(partition, "path", None)
+            if path is not None:
+                yield os.path.abspath(path)
+
+
+@cache
+def _source_hash() -> str:
+    """Hash the files of this Weir: two of the same version may differ."""
+    total = hashlib.sha256()
+    folder = Path(weir.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        total.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()[:8]
+
+
+# --- on a machine --------------------------------------------------------------------------------
+
+
+def missing_here(needs: Needs) -> list[str]:
+    """List what this machine lacks, once it is known to have the right libraries."""
+    have = f"{weir.__version__} ({_source_hash()})"
+    if have != needs["weir"]:
+        return [f"Weir {have} instead of {needs['weir']}, at {Path(weir.__file__).parent}"]
+    lacks = [f"'{path}' is not there, or cannot be read" for path in _unreadable(needs["paths"])]
+    return [*lacks, *_store_trouble(needs), *_manager_trouble(needs["manager"])]
+
+
+def _unreadable(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        if not os.access(path, os.R_OK):
+            yield path
+
+
+def _store_trouble(needs: Needs) -> Iterator[str]:
+    where = f"the store '{needs['store']}'"
+    try:
+        found = read_job(ObjectStore(needs["store"]))
+    except WeirError as error:
+        yield f"{where} cannot be used: {error}"
+        return
+    if found is None or found.token != needs["token"]:
+        yield (
+            f"{where} is not the folder that the driver writes to: it must be shared by all "
+            "machines, or a bucket"
+        )
+
+
+def _manager_trouble(url: str) -> Iterator[str]:
+    parts = urlsplit(url)
+    if parts.hostname is None or parts.port is None:
+        return  # a socket in a folder of this machine
+    try:
+        socket.create_connection((parts.hostname, parts.port), REACH_WITHIN).close()
+    except OSError as error:
+        yield (
+            f"the job's manager cannot be reached at {parts.hostname}:{parts.port}: "
+            f"{error.strerror or error}"
+        )
+
+
+def check_this_machine(job: LiveJob) -> None:
+    """Raise a RunError if this machine lacks what a host of the job needs."""
+    if lacks := missing_here(needs_of(job)):
+        raise RunError(f"{socket.gethostname()}: {'; '.join(lacks)}")
+
+
+# --- on all machines -----------------------------------------------------------------------------
+
+
+def check_machines(spark: SparkSession, needs: Needs, count: int) -> None:
+    """Ask so many tasks what their machines lack; raise a RunError that names all of it."""
+
+    def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            machine, lacks = probe(needs)
+            names = ["machine", "lacks"]
+            columns = [pa.array([machine] * len(lacks), pa.string()), pa.array(lacks, pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # PySpark's copy
+    try:
+        tasks = spark.range(0, count, 1, count)
+        found = tasks.mapInArrow(ask, "machine string, lacks string").collect()
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    if found:
+        told = sorted({f"{row.machine}: {row.lacks}" for row in found})
+        raise RunError("not all machines can run a host of this job:\n  " + "\n  ".join(told))
+
+
+def probe(needs: Needs) -> tuple[str, list[str]]:
+    """Say which machine this is, and what it lacks. It must work without Weir."""
+    import importlib.metadata
+    import socket
+    import sys
+
+    machine = f"{socket.gethostname()} ({sys.executable})"
+    lacks = []
+    python = ".".join(map(str, sys.version_info[:2]))
+    if python != needs["python"]:
+        lacks.append(f"Python {python} instead of {needs['python']}")
+    for name, wanted in needs["libraries"].items():
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            lacks.append(f"{name} is not installed")
+            continue
+        if found != wanted:
+            lacks.append(f"{name} {found} instead of {wanted}")
+    if lacks:
+        return machine, lacks
+    try:
+        from weir.spark.live.machine_check import missing_here as missing
+    except ImportError as error:
+        return machine, [f"Weir is not installed, or another version of it: {error}"]
+    return machine, missing(needs)
