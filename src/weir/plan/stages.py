@@ -212,7 +212,8 @@ class _Cutter:
         if isinstance(node, Union):
             return self._drafts_of_union(node)
         if node.meeting() is Meet.NEVER:
-            return [self._extended(d, node) for d in self._drafted[node.inputs[0]]]
+            (below,) = node.inputs  # only a union runs wherever the rows of several inputs are
+            return [self._extended(draft, node, below) for draft in self._drafted[below]]
         return [self._draft_of_stateful(node)]
 
     def _drafts_of_union(self, node: Union) -> list[_Draft]:
@@ -220,13 +221,12 @@ class _Cutter:
         drafts = []
         for number, below in enumerate(node.branches):
             for draft in self._drafted[below]:
-                drafts.append(self._extended(draft, Branch(below, depth, number)))
+                drafts.append(self._extended(draft, Branch(below, depth, number), below))
         return drafts
 
-    def _extended(self, draft: _Draft, step: Node | Branch) -> _Draft:
-        """Return the stage with one more operator, or a new stage behind it if others read its
-        rows."""
-        below = step.input if isinstance(step, Branch) else step.inputs[0]
+    def _extended(self, draft: _Draft, step: Node | Branch, below: Node) -> _Draft:
+        """Return the stage with one more operator over `below`, or a new stage behind it if others
+        read its rows."""
         if self._readers[below] > 1:
             port = Port((Link(draft.number, "forward"),))
             draft = self._begin((port,), draft.vertices, draft.split_by)

@@ -8,7 +8,8 @@ import pytest
 
 import weir
 from weir.errors import PlanError
-from weir.plan.operators import Source
+from weir.plan.operators import Join, Source
+from weir.plan.operators.facts import Meet
 from weir.plan.program import Output, Program
 from weir.plan.stages import Branch, Stage, StagedPlan, cut_stages
 from weir.script import parse_program
@@ -92,6 +93,15 @@ def test_exploding_the_split_column_loses_it() -> None:
               E = SELECT EXPLODE(l) AS l, n FROM S;
               Out = SELECT l, SUM(n) AS m FROM E GROUP BY l WITH TUMBLING(10);"""
     assert _shape(_cut(text)) == [["Source"], ["Aggregate", "Explode"], ["Aggregate"]]
+
+
+def test_no_input_of_an_operator_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = parse_program(
+        INPUTS + "Out = SELECT A.v AS v FROM A INNER JOIN B ON A.k == B.k; OUTPUT Out TO 'o.csv';"
+    )
+    monkeypatch.setattr(Join, "meeting", lambda _: Meet.NEVER)
+    with pytest.raises(ValueError, match="too many values"):
+        cut_stages(program)
 
 
 # --- rule 2: exchanges ---------------------------------------------------------------------
