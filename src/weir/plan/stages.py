@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from weir.plan.binding.partitioning import checked
 from weir.plan.limits import check_vertices
 from weir.plan.operators import Node, Partition, Source, Union, schema
 from weir.plan.operators.facts import Meet, Meeting
@@ -173,6 +174,8 @@ class _Draft:
 def cut_stages(program: Program, parallelism: int = 1) -> StagedPlan:
     """Cut a (rewritten) program into stages."""
     check_vertices(parallelism, "parallelism")
+    for node in ordered_nodes(row_outputs(program)):
+        checked(node)
     return _Cutter(program, parallelism).cut()
 
 

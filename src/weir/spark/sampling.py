@@ -17,9 +17,8 @@ from weir.events.hashing import hash_rows
 from weir.files.chunks import SourcePartition
 from weir.kernels.structures.keys import each_once
 from weir.local.runner import LocalRun
-from weir.plan.expressions import UserCall, walk
-from weir.plan.lifetime_changes import SetLifetime
-from weir.plan.operators import Aggregate, AlterLifetime, Filter, Node, Project, Source, schema
+from weir.plan.code_fingerprint import user_functions
+from weir.plan.operators import Aggregate, Source, schema
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.two_phase import Pays
 from weir.plan.traversal import ordered_nodes
@@ -41,7 +40,7 @@ def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[SourcePar
     if len(sources) != 1 or not all(n.stateless and len(n.inputs) < 2 for n in below):
         return False
     (source,) = sources
-    if not source.has_origins or any(_calls_user_code(n) for n in below):
+    if not source.has_origins or any(True for _ in user_functions(below)):
         return False
     rows = _first_rows(node, source, partitions[source.name][0])
     assert isinstance(node.window, Hopping)
@@ -68,19 +67,6 @@ def repeating(answers: Iterable[bool]) -> Pays:
     """Give these answers again, in their order; what was never asked does not pay."""
     left = iter(answers)
     return lambda node: next(left, False)
-
-
-def _calls_user_code(node: Node) -> bool:
-    match node:
-        case Project():
-            expressions = [e for _, e in node.columns]
-        case Filter():
-            expressions = [node.predicate]
-        case AlterLifetime(change=SetLifetime() as change):
-            expressions = [change.end]
-        case _:
-            return False
-    return any(isinstance(part, UserCall) for e in expressions for part in walk(e))
 
 
 def _first_rows(node: Aggregate, source: Source, partition: SourcePartition) -> Batch:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import weir
 from weir.errors import PlanError
-from weir.plan.operators import Join, Source
+from weir.plan.expressions import Column
+from weir.plan.operators import Distinct, Join, Partition, Project, Source
 from weir.plan.operators.facts import Meet
 from weir.plan.program import Output, Program
 from weir.plan.stages import Branch, Stage, StagedPlan, cut_stages
@@ -293,6 +296,15 @@ def test_partition_into_one_keeps_its_name_to_itself() -> None:
     plan = _cut(text)
     assert _shape(plan)[1:] == [["Aggregate"], ["Aggregate"]]
     assert [s.uid for s in plan.stages] == [None, "one", None]
+
+
+def test_partition_by_is_checked_again_in_the_finished_plan() -> None:
+    program = parse_program(INPUTS + "S = SELECT k, v FROM A; OUTPUT S TO 's.csv';")
+    partition = Partition(program.outputs[0].node, ("k",), 2, "by-k")
+    values = Project(partition, (("v", Column("v", type=pa.int64())),))
+    unchecked = replace(program, outputs=(Output("Out", Distinct(values), "out.csv"),))
+    with pytest.raises(PlanError, match="PARTITION BY of 'by-k' splits by `k`"):
+        cut_stages(unchecked)
 
 
 # --- parallelism ---------------------------------------------------------------------------
