@@ -120,6 +120,15 @@ _PROGRAMS = {
         OUTPUT LATE OF U TO 'late.jsonl';
         OUTPUT BAD OF U TO 'bad.jsonl';
     """,
+    "moved_lifetimes": """
+        Later = SELECT k, v FROM A WITH SHIFT(3);
+        Longer = SELECT k, v FROM Later WITH EXTEND(2);
+        Starts = SELECT k, v FROM Longer WHERE v > 1 WITH POINT;
+        Hops = SELECT k, v FROM Starts WITH HOP_LIFETIME(6, 2);
+        Counts = SELECT k, COUNT(*) AS n FROM Hops GROUP BY k;
+        OUTPUT Longer TO 'longer.jsonl';
+        OUTPUT Counts TO 'counts.jsonl';
+    """,
     "user_operator": """
         Out = REDUCE A ON k USING Bursts(3);
         OUTPUT Out TO 'out.jsonl';
