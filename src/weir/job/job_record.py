@@ -46,7 +46,8 @@ class OutputRecord(msgspec.Struct, frozen=True):
 
 
 FORMAT = 3
-"""The version of the store's layout: what objects there are, and how they are sealed and named."""
+"""The version of the store's layout: what objects there are, what they hold (kernels' snapshots
+too), and how they are sealed and named."""
 _HEAD = "weir store, format "
 
 

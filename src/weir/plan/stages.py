@@ -7,7 +7,7 @@ many vertices a keyed stage has.
 Rules
 1. A stateless operator joins the stage of its input. So does a stateful one whose input comes
    from one stage, is read by nobody else, and is split by a subset of the operator's keys.
-   A `Chop` and a `PartialAggregate` need no rows to meet: they join whatever feeds them.
+   One in which no rows meet joins whatever feeds it.
 2. Any other stateful operator begins a stage: each input is split by the hash of its key
    columns, or, when rows of all keys may meet, goes to the stage's only vertex.
 3. UNION ALL is no operator at run time: whoever reads it reads all its branches. Stateless
