@@ -216,6 +216,67 @@ def test_a_loss_sets_back_whom_the_strategy_says() -> None:
     assert ("0.0" not in stays) or ("0.0", "set back by the loss of 1.0") in told
 
 
+SETS_BACK: dict[str, Strategy] = {v: SetsBackWriters(1.0) for v in ONE}
+
+
+def test_who_is_set_back_sets_back_others_in_turn() -> None:
+    job = running(strategies=SETS_BACK)
+    job.report("h2")
+    alone = job.machine.placements[-1]
+    assert alone.vertex == "sink.0"
+    alone.session = "h2"
+    before = {v: job.incarnation(v) for v in ONE}
+    job.machine.lose("h2", job.now, "killed")
+    assert all(job.incarnation(v) > before[v] for v in ONE)
+    told = [(line.vertex, line.what) for line in job.machine.story]
+    assert ("1.0", "set back by the loss of sink.0") in told
+    assert ("0.0", "set back by the loss of 1.0") in told
+    assert job.machine.ledger.recoveries == dict.fromkeys(ONE, 1)
+
+
+def test_each_instance_of_a_lost_host_is_lost_once() -> None:
+    job = running(strategies=SETS_BACK)
+    job.machine.lose("h1", job.now, "killed")
+    assert job.machine.ledger.recoveries == dict.fromkeys(ONE, 1)
+    assert not any("set back" in line.what for line in job.machine.story)
+
+
+def test_a_vertex_that_begins_again_sets_back_others() -> None:
+    job = running(strategies=SETS_BACK)
+    before = {v: job.incarnation(v) for v in ONE}
+    job.report("h1", job.says("1.0", status="behind"), job.says("sink.0"))
+    after = {v: job.incarnation(v) for v in ONE}
+    assert {v for v in ONE if after[v] > before[v]} == {"0.0", "1.0"}
+
+
+class SetsBackSink(CheckpointStrategy):
+    """The sink restarts with the vertex."""
+
+    def sets_back(self, vertex: str, feeding: Feeding) -> Collection[str]:
+        return ("sink.0",)
+
+
+def test_what_an_instance_that_was_set_back_reports_no_longer_counts() -> None:
+    job = running(strategies={**ONE, "1.0": SetsBackSink(1.0)})
+    behind = job.says("1.0", status="behind")
+    job.report("h1", behind, job.says("sink.0", checkpoints=(commit(0, 3),)))
+    told = [(line.vertex, line.what) for line in job.machine.story]
+    assert ("sink.0", "set back by the loss of 1.0") in told
+    assert "sink.0" not in job.machine.ledger.checkpoints
+    assert not any("runs again" in what for _, what in told)
+
+
+def test_a_vertex_that_goes_back_sets_back_others() -> None:
+    job = running(strategies=SETS_BACK)
+    bad = checkpoint("1.0", 0, 0, 0)
+    job.report("h1", job.says("1.0", checkpoints=(bad,)))
+    before = {v: job.incarnation(v) for v in ONE}
+    failed = job.says("1.0", status="failed", corrupt=(bad.key,))
+    job.report("h1", failed, job.says("0.0", checkpoints=(checkpoint("0.0", 0, 5, 5),)))
+    after = {v: job.incarnation(v) for v in ONE}
+    assert {v for v in ONE if after[v] > before[v]} == {"0.0", "1.0"}
+
+
 def test_hosts_are_waited_for_from_when_the_first_came() -> None:
     """Spark may take its time to start; that is no reason to leave all to whoever is first."""
     job = Job(settings=replace(SETTINGS, hosts=2, patience=10.0))

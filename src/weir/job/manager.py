@@ -192,6 +192,8 @@ class Manager:
             self._mourn(death, now)
         reports = {r.vertex: r for r in report.vertices}
         for placement in self._placements.on(report.session):
+            if placement.session is None:
+                continue  # another instance of the host has set it back
             found = reports.get(placement.vertex)
             if found is not None and found.incarnation == placement.incarnation:
                 self._learn(placement, found, now)
@@ -201,9 +203,16 @@ class Manager:
         if not self._watch.lose(session):
             return
         self._tell("", f"host {session} lost: {why}", now)
-        for vertex, what in self._placements.lose(session, now):
-            self._tell(vertex, what, now)
+        fallen = self._placements.on(session)
+        for placement in fallen:
+            self._tell(placement.vertex, f"lost with host {session}", now)
+        self._unplace(fallen, now)
         self._place(now)
+
+    def _unplace(self, fallen: Sequence[Placement], now: float) -> None:
+        """Take instances from their hosts, and those that this sets back."""
+        for vertex, what in self._placements.unplace(fallen, now):
+            self._tell(vertex, what, now)
 
     def _mourn(self, death: Death, now: float) -> None:
         """Take in that a host has died, and in which step if that is known; see rule 7."""
@@ -304,7 +313,7 @@ class Manager:
             )
             return
         self._tell(found.vertex, "fell behind its other copy, starts again", now)
-        self._placements.unplace(placement, now)
+        self._unplace([placement], now)
 
     def _go_back(self, placement: Placement, found: VertexReport, now: float) -> None:
         """Let a vertex do without objects that cannot be read, if it can restart without them. If
@@ -313,8 +322,10 @@ class Manager:
         vertex = placement.vertex
         left = without(self.ledger, found.corrupt)
         again = restarts(self.topology, self._strategies, left)
-        others = (p.vertex for p in self._placements.missing)  # they restart without them too
-        if gap := first_gap((vertex, *others), again, self.topology, left):
+        # Others that restart do without them too.
+        others = (p.vertex for p in self._placements.missing)
+        restarting = (vertex, *others, *self._placements.set_back_by([vertex]))
+        if gap := first_gap(restarting, again, self.topology, left):
             self._end(f"{found.error}, and without it {gap}: {PUT_BACK}")
             return
         forget(self.ledger, found.corrupt)
@@ -322,7 +333,7 @@ class Manager:
         self._records.changed = True
         for key in found.corrupt:
             self._tell(vertex, f"{key} cannot be read; going back", now)
-        self._placements.unplace(placement, now)
+        self._unplace([placement], now)
 
     # --- checks ------------------------------------------------------------------------------
 
