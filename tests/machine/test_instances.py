@@ -18,6 +18,7 @@ from weir.reliable.digest import row_hashes
 from weir.reliable.keys import ingress_key
 from weir.reliable.log import LogStream
 from weir.reliable.objects import ObjectRef
+from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 from weir.runtime.instance import Instance
@@ -146,7 +147,10 @@ def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
     plan = cut_stages(rewrite(workload.program), 1)
     partitions = workload.partitions["A"][:2]
     specs = make_topology(plan, plan.vertex_counts(lambda _: 2)).order
-    make = InstanceMaker(plan, {"A": [p.name for p in partitions]}, ahead_rows=ahead_rows)
+    make = InstanceMaker(
+        plan, {"A": [p.name for p in partitions]},
+        strategies={spec.id: CheckpointStrategy() for spec in specs}, ahead_rows=ahead_rows,
+    )  # fmt: skip
     *sources, inner = (make(spec, {}, None) for spec in specs if spec.kind != "sink")
     for cursor, source in zip(inner.cursors, sources, strict=True):
         cursor.attach(source.streams[cursor.stream])

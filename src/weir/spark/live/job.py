@@ -45,9 +45,8 @@ from weir.plan.user_code import describe
 from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, SourceTotal, run_report
-from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
-from weir.runtime.vertices import source_of
+from weir.runtime.vertices import source_of, vertex_strategies
 from weir.spark.live.check import check_answer
 from weir.spark.live.flight import ChannelErrors, Client, Security
 from weir.spark.live.host_job import LiveJob, vertex_titles
@@ -226,9 +225,10 @@ def make_live(
     given = settings or LiveSettings()
     host = host_settings(program, replace(given.host, check=given.host.check or given.check))
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
+    strategies = vertex_strategies(plan, topology, default_strategy(program))
     return LiveRun(
-        program, directory, plan, topology, strategies(plan, topology, default_strategy(program)),
-        partitions, objects, ledger, cut, replace(given, host=host),
+        program, directory, plan, topology, strategies, partitions, objects, ledger, cut,
+        replace(given, host=host),
     )  # fmt: skip
 
 
