@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 from weir.errors import WeirError
 from weir.files.chunks import Chunk, SourcePartition
@@ -19,7 +18,6 @@ from weir.ingress.source_signals import (
     ListRecords,
     LogAnswer,
     LogCommand,
-    LogTalk,
     Open,
     Opened,
     Poll,
@@ -31,8 +29,6 @@ from weir.ingress.source_signals import (
     Wait,
 )
 from weir.reliable.store import ObjectExists, Store
-
-_T = TypeVar("_T")
 
 
 def driven_chunks(
@@ -89,14 +85,3 @@ def store_answer(command: LogCommand, store: Store) -> LogAnswer:
             except ObjectExists:
                 return Appended(False)
             return Appended(True)
-
-
-def talked(talk: LogTalk[_T], store: Store) -> _T:
-    """Hold a log's conversation with a store to its end, and return what came of it."""
-    try:
-        command = next(talk)
-        while True:
-            command = talk.send(store_answer(command, store))
-    except StopIteration as done:
-        result: _T = done.value
-        return result

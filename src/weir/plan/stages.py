@@ -158,11 +158,6 @@ class _Draft:
     operators: list[Node | Branch] = field(default_factory=list)
     uid: str | None = None
     why_single: str = ""
-    closed: bool = False
-
-    @property
-    def single(self) -> bool:
-        return self.vertices == 1
 
     def freeze(self) -> Stage:
         return Stage(

@@ -52,12 +52,6 @@ class StreamReader(Protocol):
     def read_next(self, reader: Hashable) -> Entry | None: ...
 
 
-class RStream(StreamReader, StreamWriter, Protocol):
-    """A stream as every implementation offers it, by the module's rules."""
-
-    def collect(self, seq: int) -> None: ...
-
-
 class MemoryStream:
     """An rStream in memory."""
 
@@ -105,10 +99,6 @@ class MemoryStream:
     def entries(self) -> tuple[Entry, ...]:
         """The entries that are still held, in order."""
         return tuple(self._entries)
-
-    @property
-    def held_rows(self) -> int:
-        return sum(len(e.rows) for e in self._entries)
 
     def write(self, entry: Entry) -> None:
         """Append the rows of an entry that are new, and its claim; drop rows written again."""

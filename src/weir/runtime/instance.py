@@ -121,14 +121,14 @@ class InnerInstance:
     def __init__(
         self,
         spec: VertexSpec,
-        make: Callable[[Sequence[Cursor], Mapping[str, LogStream]], Vertex],
+        make: Callable[[Sequence[Cursor]], Vertex],
         streams: Mapping[str, LogStream],
         ahead_rows: int = AHEAD_ROWS,
     ) -> None:
         self.spec, self.streams = spec, streams
         self._ahead_rows = ahead_rows
         self.cursors = make_cursors(spec)
-        self._vertex = make(self.cursors, streams)
+        self._vertex = make(self.cursors)
         self.events = 0
 
     @property

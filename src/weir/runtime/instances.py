@@ -145,7 +145,7 @@ class InstanceMaker:
 
     def _inner(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> Instance:
         return InnerInstance(
-            spec, lambda cursors, _: self._vertex(spec, cursors, streams), streams, self._ahead_rows
+            spec, lambda cursors: self._vertex(spec, cursors, streams), streams, self._ahead_rows
         )
 
     def _source(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> Instance:

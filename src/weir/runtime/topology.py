@@ -23,7 +23,6 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from weir.errors import PlanError
-from weir.plan.operators import Source
 from weir.plan.program import StreamKind
 from weir.plan.stages import Link, Split, Stage, StagedPlan, links_of, split_of, stage_schema
 
@@ -218,9 +217,8 @@ class _Layout:
             inputs += read
             ports += [port] * len(read)
         name = self._name(stage.number, index)
-        is_source = not stage.ports and isinstance(stage.operators[0], Source)
         return VertexSpec(
-            name, "source" if is_source else "inner", stage.number, index, tuple(inputs),
+            name, "inner" if stage.ports else "source", stage.number, index, tuple(inputs),
             tuple(ports), tuple(self._written(stage, name)),
             self._turned_away(stage, name, "late"), self._turned_away(stage, name, "bad"),
         )  # fmt: skip
