@@ -307,13 +307,15 @@ class Stream:
 
     # --- on Spark ------------------------------------------------------------------------
 
-    def to_spark(self, spark: object, **options: object) -> object:
+    def to_spark(
+        self, spark: object, *, directory: str | Path = ".", parallelism: int | None = None
+    ) -> object:
         """Return the rows as a Spark DataFrame: vs, ve, then the payload; Spark computes it when it
         is used.
 
         `directory` is where relative paths of sources start, `parallelism` the number of vertices.
         """
-        return provided("to_spark")(self, spark, **options)
+        return provided("to_spark")(self, spark, directory=directory, parallelism=parallelism)
 
     def _selection(self) -> Selection:
         return Selection(draft(self.node, self.name))
