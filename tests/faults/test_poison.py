@@ -7,6 +7,7 @@ import pytest
 
 from weir.job.records import last_record
 from weir.job.signals import Ended
+from weir.runtime.topology import vertex_name
 from weir.simulator.faults import Faults, Poison
 from weir.simulator.processes import SimulatedJob
 from weir.simulator.simulate import SeedResult, Wish, committed, make_job, run_seed
@@ -86,7 +87,7 @@ def test_what_kills_a_few_times_and_then_no_more_changes_nothing(name: str, time
             assert ended == Ended(), (seed, poison, ended)
             assert not world.sweep()
             for number, wanted in enumerate(truth.digests):
-                assert committed(world.disk, f"sink.{number}") == (wanted, "")
+                assert committed(world.disk, vertex_name("sink", number)) == (wanted, "")
 
 
 def told(result: SeedResult) -> str:

@@ -326,11 +326,13 @@ def read(
 
 
 def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
+    from weir.plan.program import output_title
+
     if as_json:
         put_json([msgspec.to_builtins(m) for m in found])
         return
     for m in found:
-        who = m.name if m.kind == "rows" else f"{m.kind} rows of {m.name}"
+        who = output_title(m.name, m.kind)
         end = ", finished" if m.finished else ""
         shown = in_one_line(f"{who} ({m.path})")
         say(f"{shown}: {m.rows:,} rows, digest {m.digest}, {m.commits} commits{end}")

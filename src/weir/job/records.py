@@ -30,6 +30,7 @@ from weir.reliable.keys import (
     record_key,
 )
 from weir.reliable.store import Store
+from weir.runtime.topology import vertex_name
 
 _hint_decoder = msgspec.json.Decoder(int)
 
@@ -115,7 +116,7 @@ def _last_commits(store: Store, outputs: int) -> list[Commit]:
     """Read the last whole commit of each output."""
     listed = store.list("commits/")
     found = []
-    for sink in (f"sink.{number}" for number in range(outputs)):
+    for sink in (vertex_name("sink", number) for number in range(outputs)):
         for key in reversed(commits_of(listed, sink)):
             body = store.get(key)
             try:

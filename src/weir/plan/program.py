@@ -12,6 +12,15 @@ StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 rows."""
 
 
+def output_title(name: str, kind: StreamKind) -> str:
+    """Name an output in messages: a stream, or a source's late or bad rows.
+
+    >>> output_title("A", "rows"), output_title("A", "late")
+    ('A', 'late rows of A')
+    """
+    return name if kind == "rows" else f"{kind} rows of {name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """An `Output` is OUTPUT … TO: the rows of a stream, or a source's late or bad rows."""

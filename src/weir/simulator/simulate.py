@@ -34,7 +34,7 @@ from weir.reliable.digest import Digest, digest
 from weir.reliable.keys import commit_key
 from weir.reliable.strategies import make_strategy
 from weir.runtime.instances import InstanceMaker
-from weir.runtime.topology import make_topology
+from weir.runtime.topology import make_topology, vertex_name
 from weir.runtime.vertices import source_of
 from weir.simulator.faults import Faults, drawn_faults
 from weir.simulator.logged_truth import LoggedPartition, log_before
@@ -281,7 +281,7 @@ def judge(world: World, truth: Truth | None, witness: Witness, error: str) -> st
     if left:
         return f"not collected: {', '.join(left)}"
     for number, wanted in enumerate(truth.digests):
-        came, why = committed(world.disk, f"sink.{number}")
+        came, why = committed(world.disk, vertex_name("sink", number))
         if why:
             return why
         if came != wanted:
@@ -303,7 +303,7 @@ def _judge_readers(world: World, truth: Truth) -> str:
     ledger = known_record(world.disk, len(truth.digests))
     for number, wanted in enumerate(truth.digests):
         came = Digest()
-        for link in commits(world.disk, f"sink.{number}", ledger):
+        for link in commits(world.disk, vertex_name("sink", number), ledger):
             for _, rows in read_part(world.disk, link):
                 came += digest(rows)
         if came != wanted:

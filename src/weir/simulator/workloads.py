@@ -21,6 +21,7 @@ from weir.files.chunks import SourcePartition
 from weir.ingress.memory import CTI_KEY, MemoryPartition
 from weir.plan.operators import Source
 from weir.plan.program import Program
+from weir.runtime.partitions import Partitions
 from weir.script.program import parse_program
 from weir.simulator.feeds import Feed
 from weir.simulator.followed_workloads import PROGRAMS as FOLLOWED
@@ -159,7 +160,7 @@ class Workload:
 
     name: str
     program: Program
-    partitions: Mapping[str, Sequence[SourcePartition]]
+    partitions: Partitions
     feeds: Mapping[str, Sequence[Feed]] | None = None
 
 

@@ -6,7 +6,7 @@ them up in the source's task leaves little to shuffle; where few do, it is work 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +23,14 @@ from weir.plan.program import Output, Program
 from weir.plan.rewrites.two_phase import Pays
 from weir.plan.traversal import ordered_nodes
 from weir.plan.windows import Hopping
+from weir.runtime.partitions import Partitions
 
 SAMPLE_ROWS = 16_384
 LEFT_OVER = 0.25
 """Two phases pay when at most this share of the rows is left behind the first."""
 
 
-def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[SourcePartition]]) -> bool:
+def rows_share_keys(node: Aggregate, partitions: Partitions) -> bool:
     """Say whether the first rows of the aggregate's source fall into few groups and panes.
 
     False where it reads more than one source through stateless operators, or no files, or where

@@ -9,7 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from weir.events.batch import Batch
-from weir.files.chunks import CHUNK_ROWS, Chunk, SourcePartition
+from weir.files.chunks import CHUNK_ROWS, Chunk
 from weir.files.sinks import json_values
 from weir.files.writers import OutputForm
 from weir.ingress.connectors.registry import source_start
@@ -24,6 +24,7 @@ from weir.reliable.store import Store
 from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows, InstanceMaker
 from weir.runtime.outputs import output_schema
+from weir.runtime.partitions import Partitions
 from weir.runtime.topology import Topology
 from weir.runtime.vertices import operators_text, source_of
 from weir.spark.live.flight import Security
@@ -38,7 +39,7 @@ class LiveJob:
     plan: StagedPlan
     topology: Topology
     strategies: Mapping[str, Strategy]
-    partitions: Mapping[str, tuple[SourcePartition, ...]]
+    partitions: Partitions
     store: str
     """The location of the job's store."""
     manager: str
@@ -103,7 +104,7 @@ def vertex_titles(
     program: Program,
     plan: StagedPlan,
     topology: Topology,
-    partitions: Mapping[str, tuple[SourcePartition, ...]],
+    partitions: Partitions,
 ) -> dict[str, str]:
     """Describe what each vertex does, for messages."""
     titles: dict[str, str] = {}

@@ -25,7 +25,6 @@ from pyspark.sql.utils import is_remote
 from weir.errors import PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.printable import printable
-from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore
 from weir.files.sinks import DIRECT
 from weir.job.committed import write_outputs
@@ -44,6 +43,7 @@ from weir.plan.strategy import default_strategy
 from weir.plan.user_code import describe
 from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows
+from weir.runtime.partitions import Partitions
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, SourceTotal, run_report
 from weir.runtime.topology import Topology, make_topology
 from weir.runtime.vertices import source_of, vertex_strategies
@@ -69,7 +69,7 @@ class LiveRun:
     plan: StagedPlan
     topology: Topology
     strategies: Mapping[str, Strategy]
-    partitions: Mapping[str, tuple[SourcePartition, ...]]
+    partitions: Partitions
     objects: ObjectStore
     ledger: Ledger
     cut: int | None
@@ -214,7 +214,7 @@ def make_live(
     program: Program,
     directory: str | Path,
     plan: StagedPlan,
-    partitions: Mapping[str, tuple[SourcePartition, ...]],
+    partitions: Partitions,
     objects: ObjectStore,
     ledger: Ledger,
     cut: int | None,

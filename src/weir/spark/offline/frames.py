@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -36,7 +36,7 @@ from weir.plan.schema import Schema
 from weir.plan.sources import declare_source
 from weir.plan.stream import Stream, Ticks
 from weir.plan.traversal import ordered_nodes
-from weir.runtime.partitions import open_partitions
+from weir.runtime.partitions import Partitions, open_partitions
 from weir.runtime.programs import program_of
 from weir.spark.offline.blocks import COLLECTED, decode, rows_of
 from weir.spark.offline.query import job_frame
@@ -136,9 +136,7 @@ def frame_sources(program: Program) -> list[Source]:
     return list(found)
 
 
-def frames_of(
-    program: Program, partitions: Mapping[str, Sequence[SourcePartition]]
-) -> dict[str, DataFrame]:
+def frames_of(program: Program, partitions: Partitions) -> dict[str, DataFrame]:
     """Return a program's DataFrames, by their sources' paths: the columns that their partitions
     have, the rows by time."""
     found = {}
