@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 import numpy as np
@@ -281,7 +281,11 @@ class SimulatedQueue(Endless):
     source: Source
     name: str
     feed: QueueFeed
+    has_log = True
     has_free_rows = True
+
+    def rooted(self, root: str) -> Self:
+        return self
 
     def open(self, state: bytes | None, start: int) -> QueueReading:
         return QueueReading(self, 0 if state is None else _position.decode(state), start)

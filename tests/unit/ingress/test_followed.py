@@ -19,7 +19,7 @@ import pytest
 from weir.errors import InputError, PlanError
 from weir.files.chunks import Chunk, SourcePartition
 from weir.files.object_store import ObjectStore
-from weir.ingress.connectors.connector import Connector
+from weir.ingress.connectors.connector import Connector, Endless
 from weir.ingress.connectors.registry import (
     has_end,
     has_log,
@@ -258,6 +258,15 @@ def test_a_connector_says_whether_it_ends_and_keeps_a_log(
 ) -> None:
     (partition,) = open_any(source(path))
     assert (has_end(partition), has_log(partition)) == (ends, logs)
+
+
+@pytest.mark.parametrize("forgotten", ["has_log", "has_free_rows", "rooted", "open"])
+def test_a_connector_that_does_not_state_all_cannot_be_made(forgotten: str) -> None:
+    stated = {"has_log": True, "has_free_rows": True, "rooted": None, "open": None}
+    assert type("Complete", (Endless,), stated)()
+    del stated[forgotten]
+    with pytest.raises(TypeError, match=forgotten):
+        type("Forgetful", (Endless,), stated)()
 
 
 def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:

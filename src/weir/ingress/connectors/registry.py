@@ -102,6 +102,10 @@ def open_reading(partition: SourcePartition, state: bytes | None, start: int) ->
 def rooted(partition: SourcePartition, root: str) -> SourcePartition:
     """Return the partition for processes that work in another folder: a relative name starts at
     `root`."""
-    if isinstance(partition, DataFile | TailedFile | GrowingFolder):
-        return replace(partition, root=root)
-    return partition
+    match partition:
+        case Connector():
+            return partition.rooted(root)
+        case DataFile():
+            return replace(partition, root=root)
+        case _:
+            return partition

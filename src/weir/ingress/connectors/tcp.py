@@ -16,7 +16,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, Self
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -64,6 +64,11 @@ class SocketLines(Endless):
     source: Source
     name: str
     connect: Callable[[str, int], LineSocket] = connect
+    has_log = True
+    has_free_rows = False
+
+    def rooted(self, root: str) -> Self:
+        return self
 
     def open(self, state: bytes | None, start: int) -> SocketReading:
         return SocketReading(
