@@ -283,6 +283,7 @@ class SimulatedQueue(Endless):
     feed: QueueFeed
     has_log = True
     has_free_rows = True
+    local_files = None
 
     def rooted(self, root: str) -> Self:
         return self

@@ -260,9 +260,10 @@ def test_a_connector_says_whether_it_ends_and_keeps_a_log(
     assert (has_end(partition), has_log(partition)) == (ends, logs)
 
 
-@pytest.mark.parametrize("forgotten", ["has_log", "has_free_rows", "rooted", "open"])
+@pytest.mark.parametrize("forgotten", ["has_log", "has_free_rows", "local_files", "rooted", "open"])
 def test_a_connector_that_does_not_state_all_cannot_be_made(forgotten: str) -> None:
-    stated = {"has_log": True, "has_free_rows": True, "rooted": None, "open": None}
+    facts = ("has_log", "has_free_rows", "local_files", "rooted", "open")
+    stated = dict.fromkeys(facts)
     assert type("Complete", (Endless,), stated)()
     del stated[forgotten]
     with pytest.raises(TypeError, match=forgotten):

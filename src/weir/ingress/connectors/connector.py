@@ -72,6 +72,11 @@ class Connector(ABC):
     def has_free_rows(self) -> bool:
         """Whether rows come at any time, without a record of the log before them."""
 
+    @property
+    @abstractmethod
+    def local_files(self) -> str | None:
+        """The files of this machine that it reads, as a glob; None: it reads none."""
+
     @abstractmethod
     def rooted(self, root: str) -> Self:
         """Return the connector for processes that work in another folder: a relative path starts

@@ -56,6 +56,10 @@ class GrowingFolder(Endless):
     def path(self) -> str:
         return os.path.join(self.root, self.name)
 
+    @property
+    def local_files(self) -> str:
+        return os.path.join(self.path, "**")
+
     def rooted(self, root: str) -> Self:
         return replace(self, root=root)
 

@@ -42,6 +42,7 @@ class GeneratedRows(Connector):
     keys: int
     has_log = False
     has_free_rows = True
+    local_files = None
 
     @property
     def size(self) -> int:

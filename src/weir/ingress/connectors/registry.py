@@ -53,6 +53,12 @@ def open_connector(source: Source, directory: str) -> Connector | None:
     return None
 
 
+def local_files(source: Source) -> str | None:
+    """Return the glob of the files of this machine that a source reads; None: it reads none."""
+    connector = open_connector(source, "")
+    return source.path if connector is None else connector.local_files
+
+
 def open_any(
     source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
 ) -> list[SourcePartition]:

@@ -68,6 +68,10 @@ class TailedFile(Endless):
     def path(self) -> str:
         return os.path.join(self.root, self.name)
 
+    @property
+    def local_files(self) -> str:
+        return self.path
+
     def rooted(self, root: str) -> Self:
         return replace(self, root=root)
 

@@ -66,6 +66,7 @@ class SocketLines(Endless):
     connect: Callable[[str, int], LineSocket] = connect
     has_log = True
     has_free_rows = False
+    local_files = None
 
     def rooted(self, root: str) -> Self:
         return self
