@@ -28,7 +28,7 @@ from weir.ingress.connectors.registry import (
     rooted,
     source_start,
 )
-from weir.ingress.connectors.tcp import SocketLines
+from weir.ingress.connectors.tcp import open_socket
 from weir.ingress.ingress_log import begin_log, first_record
 from weir.ingress.source_driver import driven_chunks
 from weir.ingress.source_machine import SourceMachine, log_record
@@ -283,6 +283,53 @@ def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
 def test_a_wrong_rate_is_refused(path: str) -> None:
     with pytest.raises(PlanError, match="is no rate"):
         open_any(source(path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tcp://", "tcp://h", "tcp://:1", "tcp://h:", "tcp://h:0", "tcp://h:99999", "tcp://h:x",
+        "tcp://h:-1", "tcp://[::1", "tcp://u@h:1", "tcp://h:1/x", "tcp://h:1#x", "tcp://a..b:1",
+    ],
+)  # fmt: skip
+def test_a_wrong_address_of_a_socket_is_refused(path: str) -> None:
+    with pytest.raises(PlanError, match="is no address of a socket") as caught:
+        open_any(source(path))
+    assert "tcp://localhost:9000" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        ("ack=yes", "ack=yes"),
+        ("acks", "acks="),
+        ("acks=", "acks="),
+        ("acks=true", "acks=true"),
+        ("acks=yes&acks=no", "acks=no"),
+        ("until=EOF", "until=EOF"),
+        ("until=eof&x=1", "x=1"),
+    ],
+)
+def test_an_option_that_a_socket_does_not_know_is_refused(options: str, wrong: str) -> None:
+    with pytest.raises(PlanError, match=f": {wrong} is no option") as caught:
+        open_any(source(f"tcp://h:1?{options}"))
+    assert "acks=yes" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "port", "ends", "acks"),
+    [
+        ("tcp://h:1", "h", 1, False, False),
+        ("tcp://h:65535/?until=eof", "h", 65535, True, False),
+        ("tcp://[::1]:9?acks=yes&until=eof", "::1", 9, True, True),
+        ("tcp://h:1?acks=no", "h", 1, False, False),
+    ],
+)
+def test_a_url_says_where_a_socket_is_and_what_is_wanted_of_it(
+    path: str, host: str, port: int, ends: bool, acks: bool
+) -> None:
+    opened = open_socket(source(path))
+    assert (opened.host, opened.port, opened.ends, opened.acks) == (host, port, ends, acks)
 
 
 # --- what is gone ------------------------------------------------------------------------------
@@ -587,7 +634,7 @@ class Pieces:
 def test_a_line_beyond_the_limit_is_one_bad_row_however_it_comes(tmp_path: Path, size: int) -> None:
     of = source("tcp://127.0.0.1:1?until=eof", ", max_record = 30, bad = 'skip'")
     data = lines(0, 2) + b"x" * 5_000 + b"\n" + lines(2, 4) + b'{"t": 5' + b" " * 3_000
-    partition = SocketLines(of, of.path, lambda _host, _port: Pieces(data, size))
+    partition = open_socket(of, lambda _host, _port: Pieces(data, size))
     reading = open_reading(partition, None, 0)
     received, chunks = [], []
     while not (received and received[-1].ends):
@@ -620,7 +667,7 @@ def test_rows_that_another_instance_logged_first_are_not_logged_twice(acks: bool
         made.append(Told(lines(0, 3)))
         return made[-1]
 
-    reading = open_reading(SocketLines(of, of.path, connect), None, 0)
+    reading = open_reading(open_socket(of, connect), None, 0)
     assert reading.poll(100, None, 0.0) == Offer(IngressRecord(0, lines(0, 3)))
     reading.accept(Accept(IngressRecord(0, lines(0, 2))))
     rows = reading.poll(100, None, 0.0)

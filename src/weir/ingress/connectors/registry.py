@@ -23,7 +23,7 @@ from weir.ingress.connectors.connector import Connector, Reading
 from weir.ingress.connectors.folder import GrowingFolder
 from weir.ingress.connectors.rate import open_rate
 from weir.ingress.connectors.tail import TailedFile
-from weir.ingress.connectors.tcp import SocketLines
+from weir.ingress.connectors.tcp import open_socket
 from weir.ingress.connectors.whole import WholeReading
 from weir.ingress.ingress_log import IngressLog
 from weir.ingress.source_machine import SourceStart, log_record
@@ -38,7 +38,7 @@ def _tail(source: Source, directory: str) -> Connector:
 SCHEMES: Mapping[str, Callable[[Source, str], Connector]] = {
     "rate": lambda source, _: open_rate(source),
     "tail": _tail,
-    "tcp": lambda source, _: SocketLines(source, source.path),
+    "tcp": lambda source, _: open_socket(source),
 }
 """What opens the paths of each scheme; relative names start at a directory."""
 
