@@ -18,7 +18,7 @@ from pathlib import Path
 
 from weir.errors import InputError, PlanError, RunError
 from weir.files.chunks import SourcePartition
-from weir.files.object_store import ObjectStore, folder_of
+from weir.files.object_store import ObjectStore, existing_store, folder_of
 from weir.files.sinks import DIRECT
 from weir.ingress.connectors.registry import has_end, has_log
 from weir.ingress.ingress_log import begin_log
@@ -62,19 +62,19 @@ def prepare_live(
         check_outputs(replace(program, outputs=in_files), directory)
     _refuse_frames(program)
     location = store if folder_of(store) is None else str(folder_of(store))
-    objects = ObjectStore(location, make=not resume)
     found = all_partitions(program, directory)
     refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
     if settings is not None and settings.check:
         refuse_endless(found)
     code = program_code(program)
     if resume:
+        objects = existing_store(location)
         job, plan = _resumed(objects, program, parallelism)
+        recovering = _recovering(program, plan)
     else:
         job, plan = _begun(program, parallelism or 1, found, code)
-    recovering = _recovering(program, plan)
-    if not resume:
-        _take_store(objects, job)
+        recovering = _recovering(program, plan)
+        objects = _taken_store(location, job)
     partitions = {
         name: _same_partitions(job.decisions.partitions[name], parts)
         for name, parts in found.items()
@@ -110,8 +110,9 @@ def _begun(
     return job, plan
 
 
-def _take_store(objects: ObjectStore, job: JobRecord) -> None:
-    """Write the job's record to the store; RunError if the store holds a job already."""
+def _taken_store(location: str, job: JobRecord) -> ObjectStore:
+    """Make the store and write the job's record to it; RunError if it holds a job already."""
+    objects = ObjectStore(location)
     read_job(objects)  # a store of another format says so
     try:
         objects.put(JOB, encode_job(job), new=True)
@@ -120,6 +121,7 @@ def _take_store(objects: ObjectStore, job: JobRecord) -> None:
             f"the store '{objects.location}' holds a job already; go on with it by --resume, or "
             "give a folder of its own"
         ) from None
+    return objects
 
 
 def _resumed(
