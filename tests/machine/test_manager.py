@@ -270,6 +270,12 @@ def test_snapshots_and_recoveries_of_each_vertex_are_counted_over_managers() -> 
     assert found == {"0.0": (0, 1), "1.0": (3, 1), "sink.0": (0, 1)}
 
 
+def test_the_events_of_a_job_are_the_rows_that_its_sources_admitted() -> None:
+    job = running()
+    job.report("h1", job.says("0.0", inputs=(900,), events=7), job.says("1.0", events=5))
+    assert status_of(job.machine, 0.0, 0.0).events == 7
+
+
 def test_a_manager_that_slept_does_not_give_up_its_hosts() -> None:
     job = running()
     job.tick(100.0)

@@ -101,7 +101,7 @@ def status_of(manager: Manager, now: float, shift: float, ended: Ended | None = 
         now + shift,
         manager.ledger.epoch,
         sum(manager.ledger.recoveries.values()),
-        sum(v.inputs[0] for v in sources if v.inputs),
+        sum(v.events for v in sources),
         min(reached) if len(reached) == len(sources) and sources else None,
         vertices,
         tuple(

@@ -45,7 +45,8 @@ class Instance(Protocol):
 
     @property
     def events(self) -> int:
-        """How many rows it has read; a source: admitted."""
+        """How many rows it has read; of a source, how many were admitted, by earlier instances
+        too."""
         ...
 
     @property

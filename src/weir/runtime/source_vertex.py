@@ -46,8 +46,6 @@ class SourceVertex:
         self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
         self.resume: bytes | None = None
         """What the connector needs to go on behind the last chunk, if it needs anything."""
-        self.events = 0
-        """How many rows were admitted since this instance began."""
 
     @property
     def cti(self) -> int:
@@ -69,6 +67,11 @@ class SourceVertex:
     @property
     def done(self) -> bool:
         return self._ingress.now == OPEN
+
+    @property
+    def events(self) -> int:
+        """How many rows were admitted, before the snapshot that was loaded too."""
+        return self._ingress.event_count
 
     @property
     def turned_away(self) -> tuple[int, int]:
@@ -94,7 +97,6 @@ class SourceVertex:
         self._vertex.see(span, self._nothing)
         admitted = self._ingress.feed(chunk)
         self.resume = chunk.resume or self.resume
-        self.events += len(admitted.batch)
         self._vertex.feed(admitted.batch, admitted.cti, chunk.stop)
         for writers, rows in ((self._late, admitted.late), (self._bad, admitted.bad)):
             for writer in writers:

@@ -199,16 +199,8 @@ class LiveRun:
                 f"{error}; all rows are committed in the store, so mend it and run again with "
                 "--resume, or read them with weir read"
             ) from error
-        read = self._read(placements)
+        read = source_totals(self.plan, self.topology, placements)
         return run_report(self.directory, read, map(SinkTotal, files.values(), digests))
-
-    def _read(self, placements: Sequence[Placement]) -> Iterator[SourceTotal]:
-        for placement in placements:
-            spec, found = self.topology.vertices[placement.vertex], placement.report
-            if spec.kind == "source" and found is not None:
-                name = source_of(self.plan, spec).name
-                events = found.inputs[0] - found.late - found.bad
-                yield SourceTotal(spec.id, name, events, found.late, found.bad)
 
 
 def make_live(
@@ -230,6 +222,17 @@ def make_live(
         program, directory, plan, topology, strategies(plan, topology, default_strategy(program)),
         partitions, objects, ledger, cut, replace(given, host=host),
     )  # fmt: skip
+
+
+def source_totals(
+    plan: StagedPlan, topology: Topology, placements: Sequence[Placement]
+) -> Iterator[SourceTotal]:
+    """Count what each source has read, by its last report."""
+    for placement in placements:
+        spec, found = topology.vertices[placement.vertex], placement.report
+        if spec.kind == "source" and found is not None:
+            name = source_of(plan, spec).name
+            yield SourceTotal(spec.id, name, found.events, found.late, found.bad)
 
 
 def _show(text: bytes) -> None:
