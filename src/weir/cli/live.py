@@ -152,6 +152,8 @@ def _show_status(found: JobStatus) -> None:
                 f"{v.id} has been at one step for {v.step_seconds:.0f} s, {v.step_rows}"
             )
             say(at)
+        if v.waits_seconds is not None:
+            say(in_one_line(f"{v.id} has waited for {v.waits_seconds:.0f} s: {v.waits}"))
     for host in found.hosts:
         vertices = ", ".join(host.vertices)
         say(in_one_line(f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}"))

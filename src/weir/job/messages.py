@@ -83,6 +83,8 @@ class VertexReport(msgspec.Struct, frozen=True):
     changed."""
     log_end: ObjectRef | None = None
     """For a source, the last record of its log that it knows of."""
+    waits: str = ""
+    """For a source, what keeps anything from coming; it does not end the job."""
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -237,6 +237,15 @@ class SourceFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceWaits:
+    """A source waits for something outside, and this keeps it from happening; empty: no longer."""
+
+    vertex: str
+    incarnation: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class SourceBehind:
     """Records of a source's log that the instance needs are gone: another instance is ahead."""
 
@@ -300,6 +309,7 @@ HostSignal: TypeAlias = (
     | Taken
     | ChunkRead
     | SourceFailed
+    | SourceWaits
     | SourceBehind
     | OrdersArrived
 )

@@ -28,11 +28,11 @@ from weir.ingress.connectors.registry import (
     rooted,
     source_start,
 )
-from weir.ingress.connectors.tcp import open_socket
+from weir.ingress.connectors.tcp import RECONNECT, open_socket
 from weir.ingress.ingress_log import begin_log, first_record
 from weir.ingress.source_driver import driven_chunks
 from weir.ingress.source_machine import SourceMachine, log_record
-from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Rows
+from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Quiet, Rows
 from weir.ingress.unchanged import FileMark, check_not_shorter, marked_chunks
 from weir.plan.operators import Source
 from weir.reliable.keys import ingress_key, number_of
@@ -67,6 +67,7 @@ def followed(
     start: int = 0,
     size: int = 100,
     resume: bytes | None = None,
+    waits: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Chunk]:
     first = first_record("0.0", "job")
     if resume is None:
@@ -75,7 +76,7 @@ def followed(
         partition, "0.0", first=first, offset=start, resume=resume, writer=uuid4().hex
     )
     machine = SourceMachine(of, partition.name, at, size)
-    return driven_chunks(machine, partition, store, after_long())
+    return driven_chunks(machine, partition, store, after_long(), waits)
 
 
 def record_number(chunk: Chunk) -> int:
@@ -691,6 +692,45 @@ class Told:
 
     def close(self) -> None:
         pass
+
+
+def test_a_socket_says_why_there_is_no_connection_until_there_is_one() -> None:
+    broken: list[OSError] = [
+        socket.gaierror(-2, "Name or service not known"), TimeoutError("timed out"),
+    ]  # fmt: skip
+
+    class Silent(Told):
+        def recv(self, _most: int) -> bytes:
+            raise TimeoutError
+
+    def connect(_host: str, _port: int) -> Told:
+        if broken:
+            raise broken.pop(0)
+        return Silent(b"")
+
+    reading = open_reading(open_socket(source("tcp://nowhere:7"), connect), None, 0)
+    why = "no connection to nowhere:7: "
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT, why=f"{why}Name or service not known")
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT, why=f"{why}timed out")
+    assert reading.poll(9, None, 0.0) == Quiet(0, 0.0)
+
+
+def test_who_drives_a_source_hears_what_it_waits_for(tmp_path: Path) -> None:
+    of = source("tail://a.jsonl")
+    (partition,) = open_any(of, tmp_path)
+    path, told = Path(partition.name), []
+
+    def hear(why: str) -> None:
+        told.append(why)
+        if not path.exists():
+            path.write_bytes(lines(0, 3))
+            Path(f"{path}.end").touch()
+
+    store = ObjectStore(str(tmp_path / "store"))
+    chunks = followed(of, partition, store, waits=hear)
+    assert values(islice(chunks, 1)) == [0, 1, 4]
+    assert (told[0], told[-1]) == (f"'{path}' is not there yet", "")
+    assert values(chunks) == []
 
 
 def test_a_file_that_is_not_there_yet_claims_too(tmp_path: Path) -> None:

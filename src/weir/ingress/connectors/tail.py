@@ -112,7 +112,7 @@ class TailReading:
             return self._rows(self._block, most, until)
         file = self._opened()
         if file is None:
-            return Quiet(self.offset, ABSENT_POLL)
+            return Quiet(self.offset, ABSENT_POLL, why=f"'{self._of.name}' is not there yet")
         data = self._more(file)
         if data:
             self._grew = now

@@ -2,8 +2,9 @@
 
 Rules
 1. Lines that came are offered for the log; rows of them are given when they are accepted.
-2. A connection that breaks, or cannot be made, is made again. With `?until=eof` the partition ends
-   when the other side closes; that is logged too.
+2. A connection that breaks, or cannot be made, is made again, for as long as that takes; until
+   there is one that brings something or is silent, `Quiet` says why. With `?until=eof` the
+   partition ends when the other side closes; that is logged too.
 3. With `?acks=yes` the other side is told, on connecting and then on and on, how many rows are
    durable, so that it can go on there and nothing is lost or sent twice. What came and was not
    logged before another instance logged rows is dropped, and asked for anew. Without acks it is
@@ -98,6 +99,8 @@ class SocketReading:
         """Lines that are in the log, and what of them is not given yet."""
         self._conn: LineSocket | None = None
         self._framer = Framer(of.source.options.max_record)
+        self._broken = ""
+        """Why there is no connection; empty: there is one, or none was tried yet."""
         self._told = -1
         """How many rows the other side knows to be durable."""
         self._came: list[IngressRecord] = []
@@ -118,7 +121,7 @@ class SocketReading:
         pause = 0.0 if self._came else self._receive()
         if self._came:
             return Offer(msgspec.structs.replace(self._came[0], offset=self.offset))
-        return Quiet(self.offset, pause)
+        return Quiet(self.offset, pause, why=self._broken)
 
     def accept(self, accept: Accept) -> Accepted:
         record = accept.record
@@ -154,10 +157,14 @@ class SocketReading:
             conn = self._connected()
             self._tell_durable(conn)
             data = _received(conn)
-        except OSError:
+        except OSError as error:
             # Nobody listens, or the other side went away: it may come (again).
             self.close()
+            address = f"{self._of.host}:{self._of.port}"
+            self._broken = f"no connection to {address}: {error.strerror or error}"
             return RECONNECT
+        if data != b"":
+            self._broken = ""
         if data is None:
             return 0.0
         blocks = self._framer.feed(data) if data else self._closed()
