@@ -27,7 +27,6 @@ from weir.events.batch import Batch
 from weir.events.printable import printable
 from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore
-from weir.files.sinks import DIRECT
 from weir.job.committed import write_outputs
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
@@ -37,7 +36,7 @@ from weir.job.settings import host_settings
 from weir.job.signals import Ended
 from weir.job.status import JobStatus, read_status
 from weir.job.story import StoryLine
-from weir.plan.program import Output, Program
+from weir.plan.program import DIRECT, Output, Program
 from weir.plan.settings import step_limit
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import default_strategy

@@ -19,7 +19,6 @@ from pathlib import Path
 from weir.errors import InputError, PlanError, RunError
 from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore, existing_store, folder_of
-from weir.files.sinks import DIRECT
 from weir.ingress.connectors.registry import has_end, has_log
 from weir.ingress.ingress_log import begin_log
 from weir.job.job_record import Decisions, JobRecord, encode_job, output_record, read_job
@@ -27,7 +26,7 @@ from weir.job.ledger import Ledger
 from weir.job.records import check_commits, job_ledger
 from weir.plan.code_fingerprint import changes, program_code
 from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
-from weir.plan.program import Program
+from weir.plan.program import DIRECT, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import choose_strategies, default_strategy
