@@ -85,7 +85,7 @@ def run_to_end(
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume, accept_code_changes=accept_code_changes,
-        settings=LiveSettings(
+        how=LiveSettings(
             hosts=hosts, manager=ManagerSettings(stop_limit=grace_seconds(grace)), check=check,
             tls=None if tls is None else read_tls(*tls),
         ),

@@ -41,6 +41,6 @@ def test_a_refused_job_leaves_no_store(
     with pytest.raises(WeirError, match=why):
         prepare_live(
             parse_program(text), str(tmp_path / "stores" / "store"), directory=tmp_path,
-            settings=LiveSettings(check=True),
+            how=LiveSettings(check=True),
         )  # fmt: skip
     assert sorted(tmp_path.iterdir()) == before

@@ -210,11 +210,11 @@ def make_live(
     objects: ObjectStore,
     ledger: Ledger,
     cut: int | None,
-    settings: LiveSettings | None = None,
+    how: LiveSettings | None = None,
 ) -> LiveRun:
     """Make a live run of a plan over these partitions, with a store that is its own. What the
-    program SETs for hosts counts before `settings`."""
-    given = settings or LiveSettings()
+    program SETs for hosts overrides `how`."""
+    given = how or LiveSettings()
     host = host_settings(program, replace(given.host, check=given.host.check or given.check))
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
     return LiveRun(

@@ -52,10 +52,11 @@ def prepare_live(
     cut: int | None = None,
     resume: bool = False,
     accept_code_changes: bool = False,
-    settings: LiveSettings | None = None,
+    how: LiveSettings | None = None,
 ) -> LiveRun:
     """Check everything that can be checked without Spark, and make the store this job's, or resume
-    the job in it. Without `parallelism` it is 1, or that of the job that is resumed."""
+    the job in it. Without `parallelism` it is 1, or that of the job that is resumed. What the
+    program SETs for hosts overrides `how`."""
     in_files = tuple(o for o in program.outputs if o.path not in DIRECT)
     if in_files or not program.outputs:
         check_outputs(replace(program, outputs=in_files), directory)
@@ -63,7 +64,7 @@ def prepare_live(
     location = store if folder_of(store) is None else str(folder_of(store))
     found = all_partitions(program, directory)
     refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
-    if settings is not None and settings.check:
+    if how is not None and how.check:
         refuse_endless(found)
     code = program_code(program)
     if resume:
@@ -84,7 +85,7 @@ def prepare_live(
     begun = ledger or Ledger(token=job.token)
     notes = _changed_code(objects.location, job, begun, code, accept_code_changes)
     notes += _changed_strategies(begun, recovering)
-    live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
+    live = make_live(program, directory, plan, partitions, objects, begun, cut, how)
     if ledger is None:
         # No manager has begun yet. Later, first records may be collected: never make them anew.
         for vertex in _logged(live):
