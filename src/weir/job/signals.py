@@ -213,7 +213,7 @@ class Pull:
     incarnation: int
     offset: int
     resume: bytes | None = None
-    """The source's own state, from which it goes on; see `SourceInstance.resume`."""
+    """The state of the source from which it goes on; see `SourceInstance.resume`."""
     log_end: ObjectRef | None = None
     """All records of the log up to this one must be there."""
 

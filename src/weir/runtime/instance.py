@@ -91,7 +91,7 @@ class SourceInstance(Instance, Protocol):
 
     @property
     def resume(self) -> bytes | None:
-        """The resume state of its connector, which only that can read; None at the beginning."""
+        """The resume state of its source machine (`Resume`); None at the beginning."""
         ...
 
     @property

@@ -5,8 +5,8 @@ Rules
    vertex; the rows that it turns away go to the late and bad streams, if an output asks for them.
 2. Late and bad streams carry no claim before the end, since their rows may start at any time.
 3. A snapshot holds the state of the ingress, that of the vertex, and the resume state of the
-   connector. A fresh source vertex that loads it goes on with the next row of the partition, and
-   writes the same rows under the same numbers.
+   source (`Resume`). A fresh source vertex that loads it goes on with the next row of the
+   partition, and writes the same rows under the same numbers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SourceVertex:
         self._bad = [_AsideWriter(writers[stream]) for stream in spec.bad]
         self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
         self.resume: bytes | None = None
-        """What the connector needs to go on behind the last chunk, if it needs anything."""
+        """What the source needs to go on behind the last chunk, if it needs anything."""
 
     @property
     def cti(self) -> int:
