@@ -8,9 +8,10 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
+from weir.script.program import parse_program
 from weir.simulator.faults import Faults
 from weir.simulator.feeds import FedRow, TailFeed
-from weir.simulator.followed_workloads import PROGRAMS, followed_program
+from weir.simulator.followed_workloads import PROGRAMS, followed_program, make_feeds
 from weir.simulator.logged_truth import log_before
 from weir.simulator.processes import When
 from weir.simulator.simulate import (
@@ -35,6 +36,12 @@ OFTEN = {
     "crash": 2.0, "freeze": 1.5, "cut": 1.5, "write_fails": 0.4, "read_fails": 0.5,
     "late_writes": 1.0, "second_manager": 2.0, "jump": 2.0, "stop": 1.0, "relapse": 0.3,
 }  # fmt: skip
+
+
+def test_a_stream_that_no_feed_is_made_for_is_refused() -> None:
+    program = parse_program("STREAM X (vs BIGINT) FROM 'tail://x.jsonl'; OUTPUT X TO 'out.csv';")
+    with pytest.raises(ValueError, match="nothing feeds the stream X"):
+        make_feeds(program, np.random.default_rng(0), 9)
 
 
 def told(result: SeedResult, harm: str = "") -> str:

@@ -138,6 +138,7 @@ def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
     again = job.make(pair.specs[0], {}, pair.snapshots()[0])
     assert isinstance(again, PartitionInstance)
     assert (again.resume, again.log_record) == (resume, record)
+    assert again.events == source.events == 10
 
 
 def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:

@@ -30,7 +30,7 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
-from weir.job.status import status_of
+from weir.job.status import VertexStatus, status_of
 from weir.job.sweeping import EPOCH_BITS
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import (
@@ -329,6 +329,37 @@ def test_snapshots_and_recoveries_of_each_vertex_are_counted_over_managers() -> 
     later.report("h1", later.says("1.0", checkpoints=(checkpoint("1.0", 0, 6, 6, 2),)))
     found = {v.id: (v.snapshots, v.recoveries) for v in status_of(later.machine, 0.0, 0.0).vertices}
     assert found == {"0.0": (0, 1), "1.0": (3, 1), "sink.0": (0, 1)}
+
+
+def test_the_events_of_a_job_are_the_rows_that_its_sources_admitted() -> None:
+    job = running()
+    job.report("h1", job.says("0.0", inputs=(900,), events=7), job.says("1.0", events=5))
+    assert status_of(job.machine, 0.0, 0.0).events == 7
+
+
+def test_a_source_that_waits_is_told_of_once_and_does_not_end_the_job() -> None:
+    job = running()
+
+    def say(now: float, waits: str) -> VertexStatus:
+        job.tick(now)
+        job.report("h1", job.says("0.0", waits=waits))
+        (found,) = (v for v in status_of(job.machine, now, 0.0).vertices if v.id == "0.0")
+        return found
+
+    def told() -> list[str]:
+        return [line.what for line in job.machine.story if "waits" in line.what]
+
+    found = say(1.0, "nobody listens")
+    assert (found.waits, found.waits_seconds, told()) == ("nobody listens", 0.0, [])
+    for second in range(2, 100):
+        found = say(second, "nobody listens")
+    assert (found.waits_seconds, told()) == (98.0, ["waits: nobody listens"])
+    found = say(100.0, "")
+    assert (found.waits, found.waits_seconds) == ("", None)
+    say(101.0, "it went away")
+    assert say(107.0, "it went away").waits_seconds == 6.0
+    assert told() == ["waits: nobody listens", "waits: it went away"]
+    assert not any(isinstance(c, Ended) for c in job.out)
 
 
 def test_a_manager_that_slept_does_not_give_up_its_hosts() -> None:

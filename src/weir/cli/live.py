@@ -85,7 +85,7 @@ def run_to_end(
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume, accept_code_changes=accept_code_changes,
-        settings=LiveSettings(
+        how=LiveSettings(
             hosts=hosts, manager=ManagerSettings(stop_limit=grace_seconds(grace)), check=check,
             tls=None if tls is None else read_tls(*tls),
         ),
@@ -152,6 +152,8 @@ def _show_status(found: JobStatus) -> None:
                 f"{v.id} has been at one step for {v.step_seconds:.0f} s, {v.step_rows}"
             )
             say(at)
+        if v.waits_seconds is not None:
+            say(in_one_line(f"{v.id} has waited for {v.waits_seconds:.0f} s: {v.waits}"))
     for host in found.hosts:
         vertices = ", ".join(host.vertices)
         say(in_one_line(f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}"))

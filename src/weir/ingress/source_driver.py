@@ -32,9 +32,14 @@ from weir.reliable.store import ObjectExists, Store
 
 
 def driven_chunks(
-    machine: SourceMachine, partition: SourcePartition, store: Store, stopped: Callable[[], bool]
+    machine: SourceMachine,
+    partition: SourcePartition,
+    store: Store,
+    stopped: Callable[[], bool],
+    waits: Callable[[str], None],
 ) -> Iterator[Chunk]:
-    """Give the chunks of a source, until its partition ends or `stopped` says so."""
+    """Give the chunks of a source, until its partition ends or `stopped` says so. `waits` is told,
+    again and again, what keeps anything from coming; empty: nothing does."""
     reading: Reading | None = None
     signal: SourceSignal | None = None
     try:
@@ -46,9 +51,11 @@ def driven_chunks(
                 case Poll(most, until):
                     assert reading is not None
                     signal = reading.poll(most, until, now)
-                case Wait(seconds):
+                case Wait(seconds, why):
+                    waits(why)
                     time.sleep(seconds)
                 case Give(chunk):
+                    waits("")
                     if chunk is None:
                         return
                     yield chunk

@@ -165,10 +165,10 @@ class SourceMachine:
                 case Offer(record):
                     if not (yield from self._append(record)):
                         return
-                case Quiet(_, again_in):
+                case Quiet(_, again_in, _, why):
                     claim = self._due_claim()
                     if claim is None:
-                        yield Wait(again_in)
+                        yield Wait(again_in, why)
                     elif not (yield from self._append(IngressRecord(self._offset, claim=claim))):
                         return
                 case Finished():
@@ -183,9 +183,9 @@ class SourceMachine:
             match (yield from self._poll(offset)):
                 case Rows(chunk):
                     yield from self._give(chunk)
-                case Quiet(_, again_in):
+                case Quiet(_, again_in, _, why):
                     if self._offset < offset:
-                        yield Wait(again_in)
+                        yield Wait(again_in, why)
                 case Finished():
                     raise gone("was truncated", self._partition, offset)
                 case Offer():

@@ -48,6 +48,7 @@ from weir.job.signals import (
     Refused,
     SourceBehind,
     SourceFailed,
+    SourceWaits,
     Stored,
     Subscribed,
     Taken,
@@ -131,6 +132,9 @@ class Host:
             case SourceFailed(vertex, incarnation, why):
                 if running := self._present(vertex, incarnation):
                     running.fail(why)
+            case SourceWaits(vertex, incarnation, why):
+                if running := self._present(vertex, incarnation):
+                    running.waits = why
             case SourceBehind(vertex, incarnation, why):
                 if running := self._present(vertex, incarnation):
                     running.fall_behind(why)

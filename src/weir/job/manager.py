@@ -286,6 +286,8 @@ class Manager:
                 self._tell(vertex, f"runs again, {took:.3f} s after its loss was found", now)
                 placement.fallen_at = None
             self._learn_durable(found, now)
+            if placement.wait_until(found.waits, now):
+                self._tell(vertex, f"waits: {found.waits}", now)
             if found.status == "done" and (before is None or before.status != "done"):
                 self._tell(vertex, "done", now)
 

@@ -27,6 +27,8 @@ from weir.reliable.keys import ingress_log
 from weir.reliable.strategies import Strategy
 from weir.runtime.topology import Topology
 
+LONG_WAIT = 5.0
+"""Seconds: a source that waits for so long is told of in the story."""
 RATE_OVER = 1.0
 """Seconds over which the events of an instance are counted."""
 
@@ -53,6 +55,10 @@ class Placement:
     rated_at: float = 0.0
     rated_events: int = 0
     """When the rate was computed last, and how many events there were then."""
+    waits_since: float | None = None
+    """Since when a source has reported that it waits (`VertexReport.waits`); None: it does not."""
+    wait_is_told: bool = False
+    """Whether the story tells of that."""
 
     def rate_until(self, events: int, now: float) -> None:
         """Compute the rate anew, if it is old enough."""
@@ -62,6 +68,18 @@ class Placement:
         elif passed >= RATE_OVER:
             self.rate = (events - self.rated_events) / passed
             self.rated_at, self.rated_events = now, events
+
+    def wait_until(self, waits: str, now: float) -> bool:
+        """Take in whether its source waits; say whether that is to be told now, once in a wait."""
+        if not waits:
+            self.waits_since, self.wait_is_told = None, False
+            return False
+        if self.waits_since is None:
+            self.waits_since = now
+        if self.wait_is_told or now - self.waits_since < LONG_WAIT:
+            return False
+        self.wait_is_told = True
+        return True
 
 
 class Placements:

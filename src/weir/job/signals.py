@@ -213,7 +213,7 @@ class Pull:
     incarnation: int
     offset: int
     resume: bytes | None = None
-    """The source's own state, from which it goes on; see `SourceInstance.resume`."""
+    """The state of the source from which it goes on; see `SourceInstance.resume`."""
     log_end: ObjectRef | None = None
     """All records of the log up to this one must be there."""
 
@@ -230,6 +230,15 @@ class ChunkRead:
 @dataclass(frozen=True, slots=True)
 class SourceFailed:
     """A partition cannot be read, for example because the rows that are needed are gone."""
+
+    vertex: str
+    incarnation: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceWaits:
+    """A source waits for something outside, and this keeps it from happening; empty: no longer."""
 
     vertex: str
     incarnation: int
@@ -300,6 +309,7 @@ HostSignal: TypeAlias = (
     | Taken
     | ChunkRead
     | SourceFailed
+    | SourceWaits
     | SourceBehind
     | OrdersArrived
 )

@@ -10,6 +10,8 @@ from weir.plan.operators import Node, Source
 StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 """What the rows of an output and of the streams to it are: results, or a source's late or bad
 rows."""
+DIRECT = ("console:", "callback:")
+"""The paths of outputs that get each row as it comes, at least once, and have no file."""
 
 
 def output_title(name: str, kind: StreamKind) -> str:

@@ -45,7 +45,8 @@ class Instance(Protocol):
 
     @property
     def events(self) -> int:
-        """How many rows it has read; a source: admitted."""
+        """How many rows it has read; of a source, how many were admitted, by earlier instances
+        too."""
         ...
 
     @property
@@ -90,7 +91,7 @@ class SourceInstance(Instance, Protocol):
 
     @property
     def resume(self) -> bytes | None:
-        """The resume state of its connector, which only that can read; None at the beginning."""
+        """The resume state of its source machine (`Resume`); None at the beginning."""
         ...
 
     @property

@@ -45,6 +45,7 @@ from weir.job.signals import (
     Put,
     SourceBehind,
     SourceFailed,
+    SourceWaits,
     Subscribed,
     Taken,
     Unsubscribed,
@@ -294,8 +295,16 @@ class _Sources:
     def _run(self, pull: Pull) -> None:
         vertex, incarnation = pull.vertex, pull.incarnation
         asked = self._asked[vertex, incarnation]
+        last = ""
+
+        def waits(why: str) -> None:
+            nonlocal last
+            if why != last:
+                last = why
+                self._put(SourceWaits(vertex, incarnation, why))
+
         try:
-            for chunk in self._job.chunks(pull, self._store, lambda: self._closed):
+            for chunk in self._job.chunks(pull, self._store, lambda: self._closed, waits):
                 asked.get()
                 self._put(ChunkRead(vertex, incarnation, chunk))
         except LogCollected as error:

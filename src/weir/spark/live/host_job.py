@@ -69,8 +69,11 @@ class LiveJob:
             synchronous=settings.synchronous,
         )
 
-    def chunks(self, pull: Pull, store: Store, stopped: Callable[[], bool]) -> Iterator[Chunk]:
-        """Read the chunks of a source vertex, from the offset that its first `Pull` names."""
+    def chunks(
+        self, pull: Pull, store: Store, stopped: Callable[[], bool], waits: Callable[[str], None]
+    ) -> Iterator[Chunk]:
+        """Read the chunks of a source vertex, from the offset that its first `Pull` names;
+        `stopped` and `waits` are those of `driven_chunks`."""
         spec = self.topology.vertices[pull.vertex]
         source = source_of(self.plan, spec)
         partition = self.partitions[source.name][spec.index]
@@ -80,7 +83,7 @@ class LiveJob:
             incarnation=pull.incarnation, writer=uuid4().hex,
         )  # fmt: skip
         machine = SourceMachine(source, partition.name, start, self.cut or CHUNK_ROWS)
-        return driven_chunks(machine, partition, store, stopped)
+        return driven_chunks(machine, partition, store, stopped, waits)
 
 
 def _shown(output: Output, show: Callable[[bytes], None]) -> EmitRows:

@@ -26,7 +26,6 @@ from weir.errors import PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.printable import printable
 from weir.files.object_store import ObjectStore
-from weir.files.sinks import DIRECT
 from weir.job.committed import write_outputs
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
@@ -36,7 +35,7 @@ from weir.job.settings import host_settings
 from weir.job.signals import Ended
 from weir.job.status import JobStatus, read_status
 from weir.job.story import StoryLine
-from weir.plan.program import Output, Program
+from weir.plan.program import DIRECT, Output, Program
 from weir.plan.settings import step_limit
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import default_strategy
@@ -198,16 +197,8 @@ class LiveRun:
                 f"{error}; all rows are committed in the store, so mend it and run again with "
                 "--resume, or read them with weir read"
             ) from error
-        read = self._read(placements)
+        read = source_totals(self.plan, self.topology, placements)
         return run_report(self.directory, read, map(SinkTotal, files.values(), digests))
-
-    def _read(self, placements: Sequence[Placement]) -> Iterator[SourceTotal]:
-        for placement in placements:
-            spec, found = self.topology.vertices[placement.vertex], placement.report
-            if spec.kind == "source" and found is not None:
-                name = source_of(self.plan, spec).name
-                events = found.inputs[0] - found.late - found.bad
-                yield SourceTotal(spec.id, name, events, found.late, found.bad)
 
 
 def make_live(
@@ -218,11 +209,11 @@ def make_live(
     objects: ObjectStore,
     ledger: Ledger,
     cut: int | None,
-    settings: LiveSettings | None = None,
+    how: LiveSettings | None = None,
 ) -> LiveRun:
     """Make a live run of a plan over these partitions, with a store that is its own. What the
-    program SETs for hosts counts before `settings`."""
-    given = settings or LiveSettings()
+    program SETs for hosts overrides `how`."""
+    given = how or LiveSettings()
     host = host_settings(program, replace(given.host, check=given.host.check or given.check))
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
     strategies = vertex_strategies(plan, topology, default_strategy(program))
@@ -230,6 +221,17 @@ def make_live(
         program, directory, plan, topology, strategies, partitions, objects, ledger, cut,
         replace(given, host=host),
     )  # fmt: skip
+
+
+def source_totals(
+    plan: StagedPlan, topology: Topology, placements: Sequence[Placement]
+) -> Iterator[SourceTotal]:
+    """Count what each source has read, by its last report."""
+    for placement in placements:
+        spec, found = topology.vertices[placement.vertex], placement.report
+        if spec.kind == "source" and found is not None:
+            name = source_of(plan, spec).name
+            yield SourceTotal(spec.id, name, found.events, found.late, found.bad)
 
 
 def _show(text: bytes) -> None:

@@ -36,6 +36,7 @@ class LiveSettings:
     host: HostSettings = field(default_factory=HostSettings)
     """The limits of hosts that the program does not set."""
     manager: ManagerSettings = field(default_factory=ManagerSettings)
+    """The limits of the manager; the run sets its `hosts` and `step_limit`."""
     address: str | None = None
     """Where hosts and manager listen; by default, on a local master, at sockets in a folder of
     this user's own, or at the loopback address where that cannot be (with TLS, say)."""
