@@ -7,7 +7,7 @@ Rules (StreamScope §4.3)
 2. A vertex restarts from its newest usable checkpoint, else from the beginning. The checkpoint says
    which rows the vertex then reads again; up to there its input streams can forget rows (low-water
    marks). So restarts are found for readers first: from the sinks up to the sources.
-3. The log of a source is needed from that record on which the checkpoint of its restart names.
+3. The log of a source is needed from the record on that its restart's checkpoint names.
 4. Checkpoints before a vertex's restart, segments before all readers' restarts, and records of logs
    that are not needed, are garbage. The manager deletes them when a record without them is durable,
    and hosts forget rows no earlier. When the job is finished, all checkpoints, segments and logs

@@ -32,7 +32,7 @@ from weir.kernels.expressions.evaluation import shown_value
 from weir.reliable.vertex import RowSpan
 
 PIECES = 256
-"""Into so many pieces the rows are cut, next time, that a vertex died at."""
+"""After a death, the rows at which the vertex died are given to it in this many pieces."""
 RELAPSES = 20
 """So many deaths without progress end the job; see rule 4."""
 CLEARED_BY = 3

@@ -1,6 +1,6 @@
-"""The driver of a host: one long-running Spark task that gives the machine threads and channels.
+"""The driver of a host: it gives the machine threads and channels, in a process below a Spark task.
 
-The host has a process of its own, a child of the task's (`host_process.py`). Its main thread runs
+That process is a child of the task's (`host_process.py`). Its main thread runs
 the machine: it takes signals from an inbox, lets vertices step, and carries commands out. Other
 threads do all that may have to wait (they read and write the store, read sources, receive and send
 entries, report to the manager), and only put signals into the inbox.
