@@ -16,8 +16,8 @@ Rules
    of one count, and only together with those at the same row or time (`at_same_rows`).
 4. The job ends with the `deaths`-th death at the same row or time. It also ends when a vertex has
    died `RELAPSES` times without storing another checkpoint, whatever rows it was at.
-5. A vertex is cleared of a death when it has stored a checkpoint from behind those rows; or
-   `CLEARED_BY` checkpoints, each ahead of the one before, whatever it died of.
+5. A vertex is cleared of a death when it has stored a checkpoint whose positions are past those
+   rows; or `CLEARED_BY` checkpoints, each ahead of the one before, whatever it died of.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Entries, snapshots and records as bytes: Arrow data or JSON behind a seal, never pickle.
+"""Entries, snapshots and records as bytes: Arrow data or JSON after a seal, never pickle.
 
 Contract
 1. For the same key, `decode_…` returns what `encode_…` was given. For any other bytes it raises
    `SnapshotCorrupt`, which names the object (`objects.py` says how objects are sealed).
-2. Behind the seal of entries and snapshots come the header's length, the header, and Arrow streams,
+2. After the seal of entries and snapshots come the header's length, the header, and Arrow streams,
    each of which begins at a multiple of 8 bytes. They are written straight into the object's
    buffer, without a copy, since they are most of the bytes that a job makes.
 3. Arrow data is validated in full before anybody uses it: a seal says that nobody changed it by
@@ -30,7 +30,7 @@ from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 
 _START = SEAL + 8
-"""Where the header begins, behind its length."""
+"""Where the header begins, after its length."""
 
 Value = TypeVar("Value", covariant=True)
 

@@ -2,7 +2,7 @@
 
 Rules
 1. A cursor hands each row on once, in order of number, whatever a connection brings: it drops rows
-   that came before, and refuses an entry behind a gap (`arrive` returns False), whose stream must
+   that came before, and refuses an entry after a gap (`arrive` returns False), whose stream must
    then be read again from `wanted` on.
 2. A cursor that is attached to a stream of the same host reads that stream directly. Otherwise
    entries arrive over a connection and wait in a queue; whoever sends them is held back by

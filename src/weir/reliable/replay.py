@@ -9,7 +9,7 @@ Rules (StreamScope §4.4; what a stage's state depends on is in `plan/horizon.py
    With the marked CTIs it then stands where the mark was taken, and goes on from the marked output
    positions: it writes the same rows under the same numbers as a vertex that never failed.
 3. In a rehearsal, an operator lacks some of the rows that its first results are made of. Such
-   results are not computed, or are dropped right behind the operator: no later operator, and no
+   results are not computed, or are dropped right after the operator: no later operator, and no
    code of the user, sees a row that never was.
 4. Until it has caught up it writes nothing and has no snapshot.
 5. The mark also says up to which time each operator had come. After the rehearsal this is compared:
@@ -100,7 +100,7 @@ class _Rehearsal:
     steps: list[int]
     """How far each operator had come; see `Chain.stands_at`."""
     ahead: dict[int, Entry] = field(default_factory=dict)
-    """For each input the rest of the entry that reached the mark: rows behind it, a claim."""
+    """For each input the rest of the entry that reached the mark: rows after it, a claim."""
 
 
 class ReplayVertex(Vertex):
@@ -208,7 +208,7 @@ class ReplayVertex(Vertex):
         goal = rehearsal.inputs[input]
         known = min(goal - entry.seq, len(entry.rows))
         self._repeat(input, Entry(entry.seq, entry.rows.slice(0, known), entry.cti), rehearsal)
-        if entry.end >= goal:  # with the claim behind the mark, if there is no row
+        if entry.end >= goal:  # with the claim after the mark, if there is no row
             rest = entry.rows.slice(known, len(entry.rows))
             rehearsal.ahead[input] = Entry(goal, rest, entry.cti)
         self._end_rehearsal()

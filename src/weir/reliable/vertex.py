@@ -43,7 +43,7 @@ class RowSpan:
     end: int
     """The rows are [first, end) of the input; of a source these are offsets."""
     claims: bool
-    """Whether the claim behind the rows is given too."""
+    """Whether the claim after the rows is given too."""
     since: int
     until: int
     """The event time that all inputs together had reached before the claim, and with it."""
@@ -231,7 +231,7 @@ class Vertex:
         self._read, self._written = list(inputs), list(outputs)
         for input, (stream, seq) in enumerate(zip(self._inputs, self._read, strict=True)):
             stream.register((self.name, input), seq)
-        # The claim behind the last row: no step will make it again.
+        # The claim after the last row: no step will make it again.
         writers = [stream for outlet in self._outlets for stream in outlet.streams]
         for writer, seq in zip(writers, self._written, strict=True):
             writer.write(Entry(seq, self._chain.empty(), self._cti))
