@@ -11,7 +11,7 @@ import pytest
 from weir.conform.cases import case_partitions, case_program, read_cases
 from weir.ingress.memory import MemoryPartition
 from weir.job.records import last_record
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.script.program import parse_program
 from weir.simulator.faults import KINDS, Faults
 from weir.simulator.simulate import SeedResult, Wish, make_job, minimise, run_seed
@@ -107,7 +107,7 @@ def largest_store(rows: int) -> int:
         strategies={v: replace(s, every=0.2) for v, s in job.strategies.items()},
     )  # fmt: skip
     world = World(steady, np.random.default_rng(5), Faults(delete_fails=0.1))
-    assert world.run(limit=600.0) == Ended()
+    assert world.run(limit=600.0) == EndJob()
     assert not world.sweep()
     return world.store.largest
 

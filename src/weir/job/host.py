@@ -36,12 +36,12 @@ from weir.job.signals import (
     Arrived,
     BeginAnew,
     ChunkRead,
-    Consumed,
     Get,
     HostCommand,
     HostSignal,
     Loaded,
     Lost,
+    MakeRoom,
     Misled,
     OrdersArrived,
     Put,
@@ -306,8 +306,8 @@ class Host:
         for input, cursor in enumerate(instance.cursors):
             taken = before[input] - cursor.queued_bytes
             if taken > 0:
-                consumed = Consumed(instance.spec.id, input, cursor.connection, taken)
-                self._out.append(consumed)
+                room = MakeRoom(instance.spec.id, input, cursor.connection, taken)
+                self._out.append(room)
         return progressed
 
     def _is_full(self, instance: Instance) -> bool:

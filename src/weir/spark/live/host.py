@@ -31,7 +31,6 @@ from weir.job.signals import (
     BeginAnew,
     ChunkRead,
     Connect,
-    Consumed,
     Deliver,
     Disconnect,
     EndSubscription,
@@ -39,6 +38,7 @@ from weir.job.signals import (
     HostCommand,
     HostSignal,
     Lost,
+    MakeRoom,
     Misled,
     OrdersArrived,
     Pull,
@@ -185,7 +185,7 @@ class _Session:
                 case Deliver(name, entry):
                     if name in self._subscriptions:
                         self._subscriptions[name].put(entry)
-                case Consumed(vertex, input, _, size):
+                case MakeRoom(vertex, input, _, size):
                     receiver = self._receivers.get((vertex, input))
                     if receiver is not None:
                         receiver.consumed(size)

@@ -34,7 +34,7 @@ from weir.job.manager import Manager
 from weir.job.placing import Placement
 from weir.job.records import sweep
 from weir.job.settings import host_settings
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.job.status import JobStatus, read_status
 from weir.job.story import StoryLine
 from weir.plan.program import Output, Program
@@ -134,7 +134,7 @@ class LiveRun:
         emits: Mapping[int, EmitRows] | None = None,
         watch: Watch | None = None,
         stop: Callable[[], bool] | None = None,
-    ) -> tuple[Ended, Manager]:
+    ) -> tuple[EndJob, Manager]:
         """Run the job until it ends, one way or another."""
         if warned := check_spark(_setting(spark), self.settings.hosts):
             warnings.warn(warned, RuntimeWarning, stacklevel=2)
@@ -161,7 +161,7 @@ class LiveRun:
         emits: Mapping[int, EmitRows],
         watch: Watch | None,
         stop: Callable[[], bool] | None,
-    ) -> Ended:
+    ) -> EndJob:
         driver = ManagerDriver(machine, self.objects, address, security, _show)
         _check_channel(driver, address, security)
         job = LiveJob(
