@@ -59,7 +59,7 @@ from weir.spark.live.host_process import keep_host
 from weir.spark.live.peers import Wanted, read_orders
 from weir.spark.live.step_notes import SharedNotes
 from weir.spark.live.store_threads import StoreThreads
-from weir.spark.offline.tasks import settle_worker
+from weir.spark.worker import settle_worker
 
 IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""

@@ -7,11 +7,9 @@ read. A task keeps nothing between calls: run twice, it gives the same rows.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import groupby
 
 import pyarrow as pa
@@ -22,7 +20,6 @@ from weir.events.batch import Batch
 from weir.files.chunks import CHUNK_ROWS, SourcePartition
 from weir.files.columnar import ArrivingBatches
 from weir.plan.stages import stage_schema
-from weir.runtime.process import keep_freed_memory
 from weir.runtime.source_vertex import PartitionReader
 from weir.runtime.vertices import make_source_vertex, source_of
 from weir.spark.offline.blocks import BlockRow, Blocks, decode, record_of, rows_of
@@ -31,6 +28,7 @@ from weir.spark.offline.progress import TaskProgress, tell_failure
 from weir.spark.offline.reports import ErrorReport, FileReport, SourceReport, packed, report_row
 from weir.spark.offline.targets import sorted_slices
 from weir.spark.offline.waves import Group, Job
+from weir.spark.worker import settle_worker
 
 Rows = Iterator[pa.RecordBatch]
 
@@ -189,15 +187,3 @@ def _guarded(job: Job, wave: int, piece: int, records: Rows) -> Rows:
         if job.errors == "end":
             tell_failure(job.progress, wave, error)
         yield record_of(report_row(ErrorReport(piece, wave, packed(error))))
-
-
-@lru_cache(maxsize=1)
-def settle_worker(job: str | None, wave: int) -> None:
-    """Set a worker up before its first task of a wave of a job.
-
-    Kernels have one thread: parallelism is vertices. What is loaded by now is not garbage: Spark
-    looks for garbage behind every task, while the next one waits, and would go through all of it.
-    """
-    pa.set_cpu_count(1)
-    keep_freed_memory()
-    gc.freeze()
