@@ -95,6 +95,15 @@ def test_imports_go_up(path: Path) -> None:
     assert not {there for there in reached if not allowed(here, there)}
 
 
+def test_the_runners_on_spark_know_nothing_of_each_other() -> None:
+    """They share what lies in `spark/` itself, which knows neither."""
+    runners = {"weir.spark.offline", "weir.spark.live"}
+    for path in (SRC / "weir" / "spark").rglob("*.py"):
+        here = ".".join(path.relative_to(SRC).with_suffix("").parts[:3])
+        reached = {".".join(module.split(".")[:3]) for module in imported(path)}
+        assert not reached & (runners - {here}), path
+
+
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SRC / "weir")))
 def test_libraries_stay_at_home(path: Path) -> None:
     here = layer(".".join(path.relative_to(SRC).with_suffix("").parts))

@@ -25,8 +25,8 @@ from weir.events.packed import stream_size, write_stream
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
 from weir.spark.narrow import narrowed, widened
+from weir.spark.session import BLOCK_BYTES
 
-BLOCK_BYTES = 4 << 20
 HELD_BYTES = 64 << 20
 REPORT, COLLECTED = -1, -2
 

@@ -29,7 +29,8 @@ from weir.runtime.outputs import check_outputs, output_path, output_schema
 from weir.runtime.programs import Runnable, as_program
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, run_report
 from weir.runtime.topology import VertexSpec
-from weir.spark.offline.frames import all_partitions, frames_of
+from weir.spark.frames import all_partitions
+from weir.spark.offline.frames import frames_of
 from weir.spark.offline.progress import JobsProgress, Watch
 from weir.spark.offline.query import collected, job_frame, job_settings
 from weir.spark.offline.reports import (
