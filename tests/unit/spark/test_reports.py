@@ -10,7 +10,7 @@ from weir.errors import InputError, OperatorFailed
 from weir.spark.offline.progress import Watch, read_news, tell_failure
 from weir.spark.offline.reports import (
     ErrorReport,
-    Report,
+    TaskReport,
     first_error,
     packed,
     read_report,
@@ -30,7 +30,7 @@ def test_an_error_comes_back_whole() -> None:
 
 
 def test_of_several_errors_that_of_the_first_wave_counts() -> None:
-    reports: list[Report] = [ErrorReport(0, 2, packed(BEHIND)), ErrorReport(0, 1, packed(SENT))]
+    reports: list[TaskReport] = [ErrorReport(0, 2, packed(BEHIND)), ErrorReport(0, 1, packed(SENT))]
     assert isinstance(first_error(reports), InputError)
     assert first_error([]) is None
 
