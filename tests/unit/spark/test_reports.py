@@ -13,7 +13,7 @@ from weir.spark.offline.reports import (
     TaskReport,
     first_error,
     packed,
-    read_report,
+    read_task_report,
     report_row,
 )
 from weir.spark.offline.waves import make_job
@@ -24,7 +24,7 @@ BEHIND = OperatorFailed(function="f", file="f.py", line=1, event={}, cause="too 
 
 def test_an_error_comes_back_whole() -> None:
     row = report_row(ErrorReport(0, 0, packed(SENT)))
-    came = first_error([read_report(row.block)])
+    came = first_error([read_task_report(row.block)])
     assert isinstance(came, InputError)
     assert (str(came), came.line) == (str(SENT), 3)
 

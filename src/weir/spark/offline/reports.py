@@ -86,7 +86,7 @@ def report_row(report: TaskReport) -> BlockRow:
     return BlockRow(REPORT, 0, 0, msgspec.json.encode(report))
 
 
-def read_report(block: bytes | pa.Buffer) -> TaskReport:
+def read_task_report(block: bytes | pa.Buffer) -> TaskReport:
     report: TaskReport = _decoder.decode(block)
     return report
 

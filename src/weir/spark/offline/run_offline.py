@@ -39,7 +39,7 @@ from weir.spark.offline.reports import (
     differences,
     first_error,
     output_digest,
-    read_report,
+    read_task_report,
     source_totals,
 )
 from weir.spark.offline.targets import Target
@@ -182,7 +182,7 @@ def _run_job(
     with job_settings(spark, job):
         rows = collected(spark, query, Watch(job, job.progress, progress).look)
     reports: list[list[TaskReport]] = [[] for _ in job.pieces]
-    for report in (read_report(row.block) for row in rows):
+    for report in (read_task_report(row.block) for row in rows):
         reports[report.piece].append(report)
     error = first_error(chain.from_iterable(reports))
     if error is not None:

@@ -21,7 +21,7 @@ from weir.spark.offline.reports import (
     checksums,
     first_error,
     output_digest,
-    read_report,
+    read_task_report,
 )
 from weir.spark.offline.targets import Target
 from weir.spark.offline.waves import Piece, make_job, make_piece
@@ -62,7 +62,7 @@ def _run(
             width = len(pieces[row.input].targets[0].form.schema.columns)
             batches.setdefault(row.input, []).append(decode(row.block, width))
         else:
-            report = read_report(row.block)
+            report = read_task_report(row.block)
             reports.setdefault(report.piece, []).append(report)
     return [
         _outcome(number, reports.get(number, []), batches.get(number, []))
