@@ -56,7 +56,7 @@ from weir.spark.live.manager import ManagerDriver
 from weir.spark.live.settings import LiveSettings
 from weir.spark.signals import signals_ask
 
-Watch = Callable[[JobStatus], None]
+OnStatus = Callable[[JobStatus], None]
 LONGEST_FOLDER = 64
 """The name of a socket has about 100 characters at most."""
 
@@ -85,7 +85,7 @@ class LiveRun:
         spark: SparkSession,
         *,
         callbacks: Mapping[str, EmitRows] | None = None,
-        watch: Watch | None = None,
+        watch: OnStatus | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> RunReport | None:
         """Run the job until its inputs end, and write its outputs; return None when it was stopped
@@ -105,7 +105,7 @@ class LiveRun:
         return self._finished(machine.ledger, machine.placements, watch)
 
     def _finished(
-        self, ledger: Ledger, placements: Sequence[Placement], watch: Watch | None
+        self, ledger: Ledger, placements: Sequence[Placement], watch: OnStatus | None
     ) -> RunReport:
         """Check the answer, if that was asked for, and put the outputs in their places."""
         if self.settings.check:
@@ -117,7 +117,7 @@ class LiveRun:
         self.objects.delete(sweep(self.objects, ledger))
         return report
 
-    def _checking(self, watch: Watch | None) -> OnProgress | None:
+    def _checking(self, watch: OnStatus | None) -> OnProgress | None:
         """Make a function that shows how far the check is: the job's last status, checking."""
         status = read_status(self.objects)
         if watch is None or status is None:
@@ -132,7 +132,7 @@ class LiveRun:
         self,
         spark: SparkSession,
         emits: Mapping[int, EmitRows] | None = None,
-        watch: Watch | None = None,
+        watch: OnStatus | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> tuple[EndJob, Manager]:
         """Run the job until it ends, one way or another."""
@@ -159,7 +159,7 @@ class LiveRun:
         security: Security,
         address: str,
         emits: Mapping[int, EmitRows],
-        watch: Watch | None,
+        watch: OnStatus | None,
         stop: Callable[[], bool] | None,
     ) -> EndJob:
         driver = ManagerDriver(machine, self.objects, address, security, _show)
