@@ -27,7 +27,7 @@ from weir.reliable.codec import decode_record, decode_snapshot
 from weir.reliable.keys import JOB, commit_key, ingress_key, ingress_log, is_known, number_of
 from weir.reliable.objects import SEAL, ObjectRef, unsealed
 
-Progress = Callable[[int], None]
+OnChecked = Callable[[int], None]
 """Is called with how many objects were checked so far."""
 
 
@@ -54,7 +54,7 @@ class _StoreCheck:
     """A check under way: which objects were looked at, and what damage was found."""
 
     store: SizedStore
-    progress: Progress
+    progress: OnChecked
     seen: set[str] = field(default_factory=set)
     damage: list[Damage] = field(default_factory=list)
 
@@ -67,7 +67,7 @@ class _StoreCheck:
         self.progress(len(self.seen))
 
 
-def verify_store(store: SizedStore, progress: Progress = lambda _: None) -> Verified:
+def verify_store(store: SizedStore, progress: OnChecked = lambda _: None) -> Verified:
     """Check a whole store; RunError when it holds no job, or one of another format."""
     check = _StoreCheck(store, progress)
     try:
