@@ -29,7 +29,7 @@ from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_valu
 from weir.kernels.expressions.user_values import shown, typed_array
 from weir.plan.user_code import ScalarFunction, describe
 
-UserFunction = Callable[..., pa.Array]
+RunCall = Callable[..., pa.Array]
 """Takes the number of rows, then an array for each argument."""
 Result = TypeVar("Result")
 
@@ -41,7 +41,7 @@ def extra_calls() -> bool:
     return "WEIR_EXTRA_CALLS" in os.environ
 
 
-def build_user_call(function: ScalarFunction) -> UserFunction:
+def build_user_call(function: ScalarFunction) -> RunCall:
     # A function of nothing gets no arrays that could tell it how many values to make.
     if function.vectorised and function.args:
         return _vectorised(function)
@@ -116,7 +116,7 @@ def guarded(
         ) from error
 
 
-def _row_by_row(function: ScalarFunction) -> UserFunction:
+def _row_by_row(function: ScalarFunction) -> RunCall:
     call, extra = function.function, extra_calls()
 
     def run(length: int, *args: pa.Array) -> pa.Array:
@@ -165,7 +165,7 @@ def _wrong_type(function: ScalarFunction, row: int, why: str) -> RowFailure:
     return RowFailure(row, f"it must return {why}", failed_at)
 
 
-def _vectorised(function: ScalarFunction) -> UserFunction:
+def _vectorised(function: ScalarFunction) -> RunCall:
     call, extra = function.function, extra_calls()
 
     def run(length: int, *args: pa.Array) -> pa.Array:
