@@ -36,7 +36,7 @@ from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.offline.blocks import COLLECTED, decode, rows_of
 from weir.spark.offline.query import job_frame
 from weir.spark.offline.targets import Target
-from weir.spark.offline.tasks import Rows
+from weir.spark.offline.tasks import Records
 from weir.spark.offline.waves import make_job, make_piece
 from weir.spark.session import ARROW_BATCHES, default_parallelism
 from weir.spark.spark_types import arrow_type, spark_type, weir_type
@@ -139,7 +139,7 @@ class _Decoding:
 
     shape: Schema
 
-    def __call__(self, records: Rows) -> Iterator[pa.RecordBatch]:
+    def __call__(self, records: Records) -> Iterator[pa.RecordBatch]:
         width = len(self.shape.columns)
         for row in (row for record in records for row in rows_of(record)):
             rows = decode(row.block, width)

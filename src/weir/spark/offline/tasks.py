@@ -30,7 +30,7 @@ from weir.spark.offline.targets import sorted_slices
 from weir.spark.offline.waves import Group, Job
 from weir.spark.worker import settle_worker
 
-Rows = Iterator[pa.RecordBatch]
+Records = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class SourceTask:
     job: Job
     wave: int
 
-    def __call__(self, records: Rows) -> Rows:
+    def __call__(self, records: Records) -> Records:
         settle_worker(self.job.progress, self.wave)
         for record in records:
             for number in record.column(0).to_pylist():
@@ -59,7 +59,7 @@ class FrameTask:
     wave: int
     group: Group
 
-    def __call__(self, records: Rows) -> Rows:
+    def __call__(self, records: Records) -> Records:
         settle_worker(self.job.progress, self.wave)
         context = TaskContext.get()
         assert context is not None
@@ -86,7 +86,7 @@ def partition_of(job: Job, group: Group) -> SourcePartition:
     return piece.partitions[source_of(piece.plan, spec).name][spec.index]
 
 
-def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProgress) -> Rows:
+def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProgress) -> Records:
     """Read a partition from its beginning to its end, through the vertices that it feeds."""
     out = Blocks()
     run, plan = GroupRun(job, group, out), job.pieces[group.piece].plan
@@ -110,7 +110,7 @@ class WaveTask:
     job: Job
     wave: int
 
-    def __call__(self, records: Rows) -> Rows:
+    def __call__(self, records: Records) -> Records:
         settle_worker(self.job.progress, self.wave)
         groups = self.job.waves[self.wave - 1]
         rows = (row for record in records for row in rows_of(record))
@@ -126,7 +126,7 @@ class WaveTask:
 
     def _run_vertices(
         self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress
-    ) -> Rows:
+    ) -> Records:
         plan, spec = self.job.pieces[group.piece].plan, self.job.spec(group)
         feeding = [port.links[0].stage for port in plan.stages[spec.stage].ports]
         widths = [len(stage_schema(plan.stages[stage]).columns) for stage in feeding]
@@ -148,7 +148,7 @@ class WaveTask:
         yield from out.drain()
         progress.end(events)
 
-    def _write(self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress) -> Rows:
+    def _write(self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress) -> Records:
         sink = self.job.spec(group).stage
         target = self.job.pieces[group.piece].targets[sink]
         width = len(target.form.schema.columns)
@@ -175,7 +175,7 @@ def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
         yield batch.slice(start, start + size)
 
 
-def _guarded(job: Job, wave: int, piece: int, records: Rows) -> Rows:
+def _guarded(job: Job, wave: int, piece: int, records: Records) -> Records:
     """Give the records; with an error of Weir, which would come again, do what the job says."""
     try:
         yield from records
