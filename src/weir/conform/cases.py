@@ -147,7 +147,7 @@ class Outcome:
     error: str | None = None
 
 
-Runner = Callable[[Sequence[Trial]], Iterable[Outcome]]
+RunTrials = Callable[[Sequence[Trial]], Iterable[Outcome]]
 """Runs trials; the outcomes come in their order."""
 
 
@@ -155,7 +155,7 @@ def check_cases(
     cases: Sequence[ConformanceCase],
     cuts: Sequence[int | None] = (None,),
     parallelisms: Sequence[int] = (1,),
-    runner: Runner | None = None,
+    runner: RunTrials | None = None,
 ) -> Iterator[CaseVerdict]:
     """Run every case with every cut and every parallelism and judge it."""
     prepared = [_trials(case, cuts, parallelisms) for case in cases]
