@@ -23,7 +23,7 @@ from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.intact import check_intact
 from weir.events.memory import numbers_of
-from weir.events.packed import Stream, stream_size, write_stream
+from weir.events.packed import ArrowStream, stream_size, write_stream
 from weir.reliable.objects import SEAL, seal_of, unsealed
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
@@ -115,7 +115,7 @@ def decode_record(key: str, data: bytes, decoder: TypedDecoder[Value]) -> Value:
 # --- bytes ---------------------------------------------------------------------------------
 
 
-def _sealed(key: str, header: bytes, streams: Sequence[Stream]) -> Body:
+def _sealed(key: str, header: bytes, streams: Sequence[ArrowStream]) -> Body:
     head = bytes(SEAL) + len(header).to_bytes(_START - SEAL, "little") + header
     head += bytes(-len(head) % 8)
     sealed = bytearray(len(head) + sum(map(stream_size, streams)))
