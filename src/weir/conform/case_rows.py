@@ -108,15 +108,15 @@ def _typed(value: object, dtype: pa.DataType) -> object:
 
 # --- equality --------------------------------------------------------------------------------
 
-Row = tuple[Hashable, ...]
+CaseRow = tuple[Hashable, ...]
 """The values of a row in the order of (vs, ve, the output's columns), made comparable."""
 
 
-def wanted_rows(items: Iterable[CaseItem], shape: Schema) -> Counter[Row]:
+def wanted_rows(items: Iterable[CaseItem], shape: Schema) -> Counter[CaseRow]:
     """Return expected rows as a multiset. A row with other columns than the output has is equal to
     none that can come out."""
     names, types = ("vs", "ve", *shape.names), (BIGINT, BIGINT, *shape.types)
-    rows: Counter[Row] = Counter()
+    rows: Counter[CaseRow] = Counter()
     for item in items:
         if set(item) == set(names):
             rows[tuple(meaning(item[n], t) for n, t in zip(names, types, strict=True))] += 1
@@ -125,9 +125,9 @@ def wanted_rows(items: Iterable[CaseItem], shape: Schema) -> Counter[Row]:
     return rows
 
 
-def came_rows(batches: Iterable[Batch], shape: Schema) -> Counter[Row]:
+def came_rows(batches: Iterable[Batch], shape: Schema) -> Counter[CaseRow]:
     """Return the rows of an output as a multiset."""
-    rows: Counter[Row] = Counter()
+    rows: Counter[CaseRow] = Counter()
     for batch in batches:
         columns = [
             times(batch.vs, BIGINT).to_pylist(),
@@ -174,7 +174,7 @@ def _decimal(value: float | str) -> Hashable:
         return value
 
 
-def shown_rows(rows: Counter[Row], names: Sequence[str], most: int = 3) -> str:
+def shown_rows(rows: Counter[CaseRow], names: Sequence[str], most: int = 3) -> str:
     """Return rows for a message, on one line."""
     texts = []
     for row in list(rows.elements())[:most]:
