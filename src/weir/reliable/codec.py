@@ -32,13 +32,13 @@ from weir.reliable.vertex import Snapshot
 _START = SEAL + 8
 """Where the header begins, after its length."""
 
-Value = TypeVar("Value", covariant=True)
+_Value = TypeVar("_Value", covariant=True)
 
 
-class TypedDecoder(Protocol[Value]):
+class TypedDecoder(Protocol[_Value]):
     """A decoder of msgspec for one type."""
 
-    def decode(self, data: memoryview, /) -> Value: ...
+    def decode(self, data: memoryview, /) -> _Value: ...
 
 
 _numbers_decoder = msgspec.msgpack.Decoder(list[tuple[int, int]])
@@ -105,7 +105,7 @@ def encode_record(key: str, value: object) -> bytes:
     return seal_of(key, content) + content
 
 
-def decode_record(key: str, data: bytes, decoder: TypedDecoder[Value]) -> Value:
+def decode_record(key: str, data: bytes, decoder: TypedDecoder[_Value]) -> _Value:
     """Decode the record that `encode_record` made an object of."""
     content = unsealed(key, data)
     with _naming(key):

@@ -31,7 +31,7 @@ from weir.plan.user_code import ScalarFunction, describe
 
 RunCall = Callable[..., pa.Array]
 """Takes the number of rows, then an array for each argument."""
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 
@@ -93,11 +93,11 @@ def check_not_interrupted(error: BaseException, function: object) -> None:
 
 def guarded(
     name: str,
-    call: Callable[..., Result],
+    call: Callable[..., _Result],
     arguments: tuple[object, ...],
     event: object,
     of: object = None,
-) -> Result:
+) -> _Result:
     """Call the user's code; what it raises becomes `OperatorFailed` with the line and the event.
 
     `of` is the user's function where `call` is not the function itself.

@@ -14,10 +14,10 @@ from weir.errors import PlanError, Position
 from weir.plan.operators import Aggregate, Apply, Distinct, Join, Node, Partition, Stitch, Top
 from weir.plan.operators.facts import Meet, Names
 
-Stateful = TypeVar("Stateful", Aggregate, Distinct, Stitch, Top, Join, Apply)
+_Stateful = TypeVar("_Stateful", Aggregate, Distinct, Stitch, Top, Join, Apply)
 
 
-def checked(node: Stateful, position: Position | None = None) -> Stateful:
+def checked(node: _Stateful, position: Position | None = None) -> _Stateful:
     """Return the stateful node if its key contains the key of every partition it reads; else
     raise PlanError."""
     meeting = node.meeting()
