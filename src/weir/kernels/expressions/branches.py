@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from weir.events.batch import Batch
 from weir.events.types import BOOLEAN
-from weir.kernels.expressions.evaluation import Bools, Datum, RowFailure, as_array, assemble
+from weir.kernels.expressions.evaluation import Datum, Mask, RowFailure, as_array, assemble
 
 Rows = npt.NDArray[np.intp]
 
@@ -171,7 +171,7 @@ def _tried(part: Part, batch: Batch) -> Datum | None:
         return None
 
 
-def _true_rows(condition: pa.Array) -> Bools:
+def _true_rows(condition: pa.Array) -> Mask:
     if condition.null_count:
         condition = pc.fill_null(condition, False)
     return np.asarray(condition)

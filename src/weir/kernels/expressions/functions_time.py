@@ -20,9 +20,9 @@ from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.kernels.expressions.casts import cast_array
 from weir.kernels.expressions.evaluation import (
     ArrayFunction,
-    Bools,
     Builder,
     Datum,
+    Mask,
     RowFailure,
     Site,
     fail_where,
@@ -61,7 +61,7 @@ def _to_ticks(column: pa.Array) -> Ints:
     return np.asarray(numbers(_naive(column).view(BIGINT)), dtype=np.int64)
 
 
-def _from_ticks(ticks: Ints, valid: Bools | None, dtype: pa.DataType) -> pa.Array:
+def _from_ticks(ticks: Ints, valid: Mask | None, dtype: pa.DataType) -> pa.Array:
     return cast_array(with_nulls(ticks, valid).cast(TIMESTAMP), dtype)
 
 
