@@ -29,7 +29,7 @@ from weir.runtime.partitions import open_partitions
 from weir.runtime.programs import Runnable, as_program, program_of
 from weir.runtime.reports import OnProgress, RunReport
 
-Rows = Sequence[Mapping[str, object]]
+Items = Sequence[Mapping[str, object]]
 
 
 def run(
@@ -58,7 +58,7 @@ def run(
 def collect(
     stream: Stream,
     *,
-    inputs: Mapping[str, Rows] | None = None,
+    inputs: Mapping[str, Items] | None = None,
     directory: str | Path = ".",
     cut: int | None = None,
     parallelism: int = 1,
@@ -90,7 +90,7 @@ def collect(
     return _table(batches, stream)
 
 
-def _memory(source: Source, inputs: Mapping[str, Rows]) -> MemoryPartition:
+def _memory(source: Source, inputs: Mapping[str, Items]) -> MemoryPartition:
     if source.name not in inputs:
         raise PlanError(f"`inputs` has no rows for {source.name}")
     return MemoryPartition(source.name, inputs[source.name], source.declared)
