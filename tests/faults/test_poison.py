@@ -9,7 +9,7 @@ from weir.job.records import last_record
 from weir.job.signals import EndJob
 from weir.simulator.faults import Faults, Poison
 from weir.simulator.processes import SimulatedJob
-from weir.simulator.simulate import SeedResult, Wish, committed, make_job, run_seed
+from weir.simulator.simulate import SeedResult, Wish, committed, draw_job, run_seed
 from weir.simulator.witness import Truth, truth_of
 from weir.simulator.workloads import Workload, make_workload
 from weir.simulator.world import World
@@ -27,7 +27,7 @@ def poisoned(
 
 
 def made(workload: Workload, seed: int) -> SimulatedJob:
-    return make_job(workload, 2, np.random.default_rng([seed, 3]))
+    return draw_job(workload, 2, np.random.default_rng([seed, 3]))
 
 
 def check_kept(world: World) -> None:
