@@ -22,7 +22,7 @@ from weir.files.columnar import ArrivingBatches
 from weir.plan.stages import stage_schema
 from weir.runtime.source_vertex import PartitionReader
 from weir.runtime.vertices import make_source_vertex, source_of
-from weir.spark.offline.blocks import BlockRow, Blocks, decode, record_of, rows_of
+from weir.spark.offline.blocks import BlockRow, Blocks, decode, row_record, rows_of
 from weir.spark.offline.groups import ExchangeReader, GroupRun
 from weir.spark.offline.progress import TaskProgress, tell_failure
 from weir.spark.offline.reports import ErrorReport, FileReport, SourceReport, packed, report_row
@@ -117,7 +117,7 @@ class WaveTask:
         for partition, blocks in groupby(rows, key=lambda row: row.partition):
             group = groups.get(partition)
             if group is None:
-                yield from map(record_of, blocks)
+                yield from map(row_record, blocks)
                 continue
             progress = TaskProgress(self.job.progress, self.wave, str(partition))
             is_sink = self.job.spec(group).kind == "sink"
@@ -164,7 +164,7 @@ class WaveTask:
             progress.end(events)
 
         target.form.write(path, sorted_slices(decoded(), target.form))
-        yield record_of(report_row(FileReport(group.piece, sink, 0, 0, path)))
+        yield row_record(report_row(FileReport(group.piece, sink, 0, 0, path)))
 
 
 def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
@@ -186,4 +186,4 @@ def _guarded(job: Job, wave: int, piece: int, records: Records) -> Records:
             raise
         if job.errors == "end":
             tell_failure(job.progress, wave, error)
-        yield record_of(report_row(ErrorReport(piece, wave, packed(error))))
+        yield row_record(report_row(ErrorReport(piece, wave, packed(error))))
