@@ -48,6 +48,15 @@ def run(
     `params` override DECLAREs; relative paths of inputs and outputs start at `directory`. `cut`
     and `parallelism` change nothing in what is written; `check` runs everything a second time
     and compares. `progress` is called now and then with a `Progress`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> text = '''
+    ...     STREAM R (t BIGINT, value BIGINT) FROM 'rate://10?rows=30' WITH (vs = t);
+    ...     OUTPUT R TO 'rows.jsonl';
+    ... '''
+    >>> with TemporaryDirectory() as folder:
+    ...     run(text, directory=folder).events
+    30
     """
     return run_files(
         as_program(program, params=params, directory=directory),
@@ -68,6 +77,11 @@ def collect(
 
     Sources read their files, or the rows that `inputs` has under their names (a row
     `{"$cti": T}` is an explicit CTI). The columns are vs, ve, then the payload.
+
+    >>> from weir import stream
+    >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+    >>> collect(a.duration(5), inputs={"A": [{"vs": 1, "v": 7}]}).to_pylist()
+    [{'vs': 1, 've': 6, 'v': 7}]
     """
     program = program_of([stream.to("", name="Out")])
     partitions = (
