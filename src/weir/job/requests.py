@@ -1,9 +1,9 @@
 """The requests of a host to the store, and who waits for each answer.
 
 Rules
-1. Of several writes of one object, only one is under way at a time, and the rest wait in turn; so
-   it is with reads. For an answer names the object alone, and must not be taken for the answer to
-   another request.
+1. Of several writes of one object, only one is under way at a time, and the rest wait in turn; the
+   same holds for reads. An answer names only the object, so with two under way it could be taken
+   for the answer to the other.
 2. An answer goes to whoever asked, if that instance or stream is still there.
 3. A request that failed is repeated after a while, unless nobody wants the answer any more.
 """

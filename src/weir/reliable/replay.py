@@ -15,8 +15,8 @@ Rules (StreamScope §4.4; what a stage's state depends on is in `plan/horizon.py
 5. The mark also says up to which time each operator had come. After the rehearsal this is compared:
    a vertex that has come elsewhere raises `DeterminismViolation`; it never gives another answer.
 6. It loads marks and whole snapshots alike, and takes marks if it is asked to (`marks`). A whole
-   snapshot gives each input a time before which all rows start that were read so far. As long as
-   the edge is not past that time, no position is known from which to rebuild, and the next
+   snapshot has a time for each input: all rows of it that were read so far start before it. As long
+   as the edge is not past that time, no position is known from which to rebuild, and the next
    snapshots are whole.
 """
 
