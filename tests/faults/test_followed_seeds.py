@@ -18,7 +18,7 @@ from weir.simulator.simulate import (
     SeedResult,
     Wish,
     built_in,
-    make_job,
+    draw_job,
     opened,
     over_its_log,
     run_seed,
@@ -120,7 +120,7 @@ def test_the_time_of_a_partition_that_appears_later_starts_where_its_claims_are(
     ]
     workload = Workload("late", followed_program("followed_tail"), {}, {"T": feeds})
     with opened(workload) as (ready, begin):
-        job = make_job(ready, 1, np.random.default_rng(1))
+        job = draw_job(ready, 1, np.random.default_rng(1))
         world = World(replace(job, feeds=begin), np.random.default_rng(2), Faults(delay=0.001))
         assert not world.run().error
         logged = over_its_log(workload, world).partitions["T"][1]

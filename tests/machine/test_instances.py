@@ -25,7 +25,7 @@ from weir.runtime.instance import Instance
 from weir.runtime.instances import InstanceMaker, PartitionInstance
 from weir.runtime.topology import VertexSpec, make_topology
 from weir.simulator.processes import SimulatedJob
-from weir.simulator.simulate import make_job
+from weir.simulator.simulate import draw_job
 from weir.simulator.workloads import Workload, make_workload
 
 
@@ -86,7 +86,7 @@ def written(stream: LogStream, start: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("name", ["tumbling", "stitch", "user_operator", "turned_away"])
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
-    job = make_job(one_partition(name), 1, np.random.default_rng(0), NamedStrategy())
+    job = draw_job(one_partition(name), 1, np.random.default_rng(0), NamedStrategy())
     first = Pair(job)
     first.drive(after)
     source, inner = first.snapshots()
@@ -110,7 +110,7 @@ def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
 
 
 def test_a_source_that_had_ended_says_so_again() -> None:
-    job = make_job(one_partition("turned_away"), 1, np.random.default_rng(0), NamedStrategy())
+    job = draw_job(one_partition("turned_away"), 1, np.random.default_rng(0), NamedStrategy())
     ended = Pair(job)
     ended.drive()
     again = Pair(job, *ended.snapshots())
@@ -123,7 +123,7 @@ def test_a_source_that_had_ended_says_so_again() -> None:
 
 
 def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
-    job = make_job(one_partition("tumbling"), 1, np.random.default_rng(0), NamedStrategy())
+    job = draw_job(one_partition("tumbling"), 1, np.random.default_rng(0), NamedStrategy())
     pair = Pair(job)
     source = pair.source
     assert isinstance(source, PartitionInstance)
@@ -171,7 +171,7 @@ def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
 @pytest.mark.parametrize("kind", ["checkpoint", "replay"])
 @pytest.mark.parametrize("name", ["with_its_own_windows", "several_outputs", "inner_join"])
 def test_a_claim_needs_no_columns(name: str, kind: str) -> None:
-    job = make_job(make_workload(name, 3), 2, np.random.default_rng(0), NamedStrategy(kind))
+    job = draw_job(make_workload(name, 3), 2, np.random.default_rng(0), NamedStrategy(kind))
     for spec in job.topology.order:
         if spec.kind == "inner":
             inner = job.make(spec, {}, None)

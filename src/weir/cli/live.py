@@ -274,7 +274,7 @@ def _verify(location: str, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-class Kind(StrEnum):
+class RowKind(StrEnum):
     rows = "rows"
     late = "late"
     bad = "bad"
@@ -286,8 +286,8 @@ def read(
         str | None, typer.Argument(metavar="[OUTPUT]", help="The output; all are listed without.")
     ] = None,
     kind: Annotated[
-        Kind, typer.Option(help="The output's rows, or the late or bad ones of an input.")
-    ] = Kind.rows,
+        RowKind, typer.Option(help="The output's rows, or the late or bad ones of an input.")
+    ] = RowKind.rows,
     since: Annotated[
         int, typer.Option(min=0, max=MOST_ROWS, metavar="N", help="Leave the first N commits out.")
     ] = 0,

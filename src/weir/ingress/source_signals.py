@@ -120,8 +120,8 @@ class Poll:
 class Accept:
     """Take in a record of the log, which counts from here on; answered by `Accepted`.
 
-    `own`: it is what this connector offered. `stop` is the offset of the record behind it, if
-    there is one: what this record brought ended there.
+    `own`: it is what this connector offered. `stop` is the offset of the next record, if there is
+    one: what this record brought ends there.
     """
 
     record: IngressRecord

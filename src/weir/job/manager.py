@@ -43,7 +43,7 @@ from weir.job.record_keeper import TAKEN_OVER, RecordKeeper
 from weir.job.settings import ManagerSettings
 from weir.job.signals import (
     Answer,
-    Ended,
+    EndJob,
     Get,
     Listed,
     Loaded,
@@ -100,7 +100,7 @@ class Manager:
         self._spoiled: set[str] = set()
         """Objects that could not be read; other instances of a vertex may still report them."""
         self._stop_asked: float | None = None  # when the user asked the job to stop
-        self._ended: Ended | None = None
+        self._ended: EndJob | None = None
         """How the job ends, once its last record is durable."""
         self._now = now  # the time of the last tick
         self._over = False  # whether the job has ended: hosts are told so, and nothing else happens
@@ -354,7 +354,7 @@ class Manager:
         kept = self._placements.vertices_that(lambda report: report.kept > 0)
         settled = len(kept) == len(self.topology.order)
         if settled or waited > self.settings.stop_limit:
-            self._ended = Ended(stopped=True)
+            self._ended = EndJob(stopped=True)
             self._records.changed = True
 
     def _check_hosts(self, now: float) -> None:
@@ -373,7 +373,7 @@ class Manager:
         if self._records.stops:
             self._resign(self._records.stops)
         elif self._records.settled and self.ledger.finished:
-            self._finish(Ended())
+            self._finish(EndJob())
         elif self._records.settled and self._ended is not None:
             self._finish(self._ended)
         self._place(now)
@@ -392,7 +392,7 @@ class Manager:
         once a last record is written: a manager that cannot write one may have been replaced, and
         must not say how the job ended."""
         if error and (self._ended is None or not self._ended.error):
-            self._ended = Ended(error)
+            self._ended = EndJob(error)
             self._records.changed = True
             self._tell("", f"ends: {error}", self._now)
 
@@ -400,9 +400,9 @@ class Manager:
         """Stop at once, without a last record; see rule 1."""
         self.resigned = True
         self._tell("", f"stops: {error}", self._now)
-        self._finish(Ended(error))
+        self._finish(EndJob(error))
 
-    def _finish(self, ended: Ended) -> None:
+    def _finish(self, ended: EndJob) -> None:
         if not self._over:
             self._over, self._ended = True, ended
             self._out.append(ended)

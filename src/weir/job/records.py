@@ -3,7 +3,7 @@
 Rules
 1. Each number of a record is written once, in order; the largest counts. A hint says at which
    number to begin to look. It is written after its record, so it may be behind, never ahead.
-2. Records far behind the last are deleted (`sweeping.py`), the oldest first. So a hint may be older
+2. Records far before the last are deleted (`sweeping.py`), the oldest first. So a hint may be older
    than all records that are left; therefore the numbers that the store lists are tried too.
 3. If the hint or a commit names a record that is missing or damaged, that record is lost, which is
    an error: the job must neither begin anew nor go back. A damaged record that nothing names counts

@@ -154,7 +154,7 @@ class Misled:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class MakeRoom:
     """Make room for more: so many bytes that had arrived for this input were read by the vertex."""
 
     vertex: str
@@ -284,7 +284,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndJob:
     """End the job: it is finished, was stopped, or failed with this error."""
 
     error: str = ""
@@ -314,7 +314,7 @@ HostSignal: TypeAlias = (
     | OrdersArrived
 )
 HostCommand: TypeAlias = (
-    Put | Get | Connect | Disconnect | Consumed | Deliver | EndSubscription | Pull | BeginAnew
+    Put | Get | Connect | Disconnect | MakeRoom | Deliver | EndSubscription | Pull | BeginAnew
 )
 ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed
-ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | Ended
+ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | EndJob

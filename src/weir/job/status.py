@@ -16,7 +16,7 @@ from weir.events.batch import OPEN, START
 from weir.job.manager import Manager
 from weir.job.placing import Placement
 from weir.job.records import last_record
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.job.story import StoryLine
 from weir.reliable.codec import decode_record
 from weir.reliable.keys import is_known
@@ -91,7 +91,7 @@ class JobStatus(msgspec.Struct, frozen=True):
         return self.state in _OVER
 
 
-def status_of(manager: Manager, now: float, shift: float, ended: Ended | None = None) -> JobStatus:
+def status_of(manager: Manager, now: float, shift: float, ended: EndJob | None = None) -> JobStatus:
     """Make the status of a job, which may have `ended`; `shift` is added to the machine's clock to
     get seconds since 1970."""
     times = [p.report.cti for p in manager.placements if p.report and _is_time(p.report.cti)]
@@ -121,7 +121,7 @@ def status_of(manager: Manager, now: float, shift: float, ended: Ended | None = 
     )  # fmt: skip
 
 
-def _state(manager: Manager, ended: Ended | None) -> str:
+def _state(manager: Manager, ended: EndJob | None) -> str:
     if ended is not None:
         return "failed" if ended.error else "stopped" if ended.stopped else "finished"
     placed = all(p.report is not None for p in manager.placements if p.copy == 0)

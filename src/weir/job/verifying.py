@@ -28,7 +28,7 @@ from weir.reliable.keys import JOB, commit_key, ingress_key, ingress_log, is_kno
 from weir.reliable.objects import SEAL, ObjectRef, unsealed
 from weir.runtime.topology import vertex_name
 
-Progress = Callable[[int], None]
+OnChecked = Callable[[int], None]
 """Is called with how many objects were checked so far."""
 
 
@@ -55,7 +55,7 @@ class _StoreCheck:
     """A check under way: which objects were looked at, and what damage was found."""
 
     store: SizedStore
-    progress: Progress
+    progress: OnChecked
     seen: set[str] = field(default_factory=set)
     damage: list[Damage] = field(default_factory=list)
 
@@ -68,7 +68,7 @@ class _StoreCheck:
         self.progress(len(self.seen))
 
 
-def verify_store(store: SizedStore, progress: Progress = lambda _: None) -> Verified:
+def verify_store(store: SizedStore, progress: OnChecked = lambda _: None) -> Verified:
     """Check a whole store; RunError when it holds no job, or one of another format."""
     check = _StoreCheck(store, progress)
     try:

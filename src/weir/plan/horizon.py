@@ -5,12 +5,12 @@ comes out of it later depends on rows that start before T − `ticks`. Two numbe
 through its operators:
 
     reach   input that is right from time a on (below it: anything) makes rows right from a + reach
-            on. A row lives L at most: what it is part of starts less than L after it, and what
-            begins where it ends, L after it at most.
+            on. A row lives L at most: a result that it is part of starts less than L after it, one
+            that begins where it ends at most L after it.
     lag     at T the operator has taken in its own input up to T − lag: the holds before it.
 
-All that an operator gives later starts at T − lag or behind, and is right if that is a + reach
-or behind. So the horizon is reach + lag at the last operator with state. An operator that looks at
+All that an operator gives later starts at T − lag or later, and is right if that is a + reach or
+later. So the horizon is reach + lag at the last operator with state. An operator that looks at
 all of history has no horizon, nor has one that asks for L where the program does not bound it.
 
 Each operator says in its own module what it adds (`Operator.horizon_step`).

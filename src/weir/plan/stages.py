@@ -66,7 +66,8 @@ class Port:
 class Stage:
     """A `Stage` has `operators` in order; the first reads the ports (a source stage has none).
 
-    `vertices` is None for a source stage: it has one for each partition of its data.
+    `vertices` is None for a source stage, and for one that is forwarded from it: one for each
+    partition of its data.
     """
 
     number: int

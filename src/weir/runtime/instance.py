@@ -2,9 +2,9 @@
 
 Contract
 1. `work` takes one step if there is anything to do, and returns whether there was. It never waits.
-2. `snapshot` may be called between any two steps of an instance that has caught up (an instance
-   that rebuilds its state from input has to, see `replay.py`). A fresh instance that loads the
-   snapshot goes on in the same way.
+2. `snapshot` may be called between any two steps; of an instance that rebuilds its state from
+   input (`replay.py`), only once it has caught up. A fresh instance that loads the snapshot goes on
+   in the same way.
 3. An instance does no I/O: the host's driver reads the chunks of a source (`wants_chunk`,
    `take_chunk`), and the host commits the rows of a sink (`SinkInstance`).
 4. `watch` says who is shown the rows of each step before anything is done with them, and how many

@@ -9,8 +9,7 @@ Rules
 3. Every stream has one writer and any number of readers. Inputs of a vertex stand in the order of
    its stage's ports, links and writers.
 4. `order` lists the writer of every stream before its readers, except for streams that are marked
-   as back edges: those close cycles. So code that follows streams from vertex to vertex may never
-   arrive at a source or a sink; it must go through `order` instead.
+   as back edges: those close cycles. So a walk along streams need not end; walk `order` instead.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
     if wish.parallelism is not None:
         parallelism = wish.parallelism
     with opened(chosen) as (followed, feeds):
-        job = make_job(followed, parallelism, rng, wish.strategy)
+        job = draw_job(followed, parallelism, rng, wish.strategy)
         truth = truth_of(chosen, parallelism) if chosen.feeds is None else None
         witness = Witness(truth, job.topology, forgets=faults.harm > 0)
         hosts = wish.hosts if wish.hosts is not None else job.hosts
@@ -137,7 +137,7 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
         if wish.then is not None:
             same = np.random.default_rng([seed, 3])  # all else is drawn as before
             same.integers(1, 4)
-            world.resumed_as = watched(make_job(followed, parallelism, same, wish.then))
+            world.resumed_as = watched(draw_job(followed, parallelism, same, wish.then))
         try:
             ended = world.run()
             if truth is None and not ended.error:
@@ -185,7 +185,7 @@ def over_its_log(workload: Workload, world: World) -> Workload:
     return replace(workload, partitions=partitions)
 
 
-def make_job(
+def draw_job(
     workload: Workload,
     parallelism: int,
     rng: np.random.Generator,

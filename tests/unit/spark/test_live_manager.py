@@ -21,7 +21,7 @@ from weir.job.manager import Manager
 from weir.job.messages import Report, VertexReport, decode_orders
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.settings import ManagerSettings
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.job.status import STATUS, read_status
 from weir.reliable.keys import record_key
 from weir.reliable.strategies import CheckpointStrategy
@@ -115,7 +115,7 @@ def told(driver: ManagerDriver, tmp_path: Path) -> tuple[str, str]:
 
 def test_a_job_that_was_stopped_is_told_so(driver: ManagerDriver, tmp_path: Path) -> None:
     driver._machine.settings = replace(driver._machine.settings, stop_limit=0.0)
-    assert driver.run(check, lambda _: None, lambda: True) == Ended(stopped=True)
+    assert driver.run(check, lambda _: None, lambda: True) == EndJob(stopped=True)
     assert told(driver, tmp_path) == ("stopped", "")
 
 

@@ -1,6 +1,6 @@
-"""The driver of a host: one long-running Spark task that gives the machine threads and channels.
+"""The driver of a host: it gives the machine threads and channels, in a process below a Spark task.
 
-The host has a process of its own, a child of the task's (`host_process.py`). Its main thread runs
+That process is a child of the task's (`host_process.py`). Its main thread runs
 the machine: it takes signals from an inbox, lets vertices step, and carries commands out. Other
 threads do all that may have to wait (they read and write the store, read sources, receive and send
 entries, report to the manager), and only put signals into the inbox.
@@ -31,7 +31,6 @@ from weir.job.signals import (
     BeginAnew,
     ChunkRead,
     Connect,
-    Consumed,
     Deliver,
     Disconnect,
     EndSubscription,
@@ -39,6 +38,7 @@ from weir.job.signals import (
     HostCommand,
     HostSignal,
     Lost,
+    MakeRoom,
     Misled,
     OrdersArrived,
     Pull,
@@ -60,7 +60,7 @@ from weir.spark.live.host_process import keep_host
 from weir.spark.live.peers import Wanted, read_orders
 from weir.spark.live.step_notes import SharedNotes
 from weir.spark.live.store_threads import StoreThreads
-from weir.spark.offline.tasks import settle_worker
+from weir.spark.worker import settle_worker
 
 IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""
@@ -186,7 +186,7 @@ class _Session:
                 case Deliver(name, entry):
                     if name in self._subscriptions:
                         self._subscriptions[name].put(entry)
-                case Consumed(vertex, input, _, size):
+                case MakeRoom(vertex, input, _, size):
                     receiver = self._receivers.get((vertex, input))
                     if receiver is not None:
                         receiver.consumed(size)

@@ -32,7 +32,7 @@ from weir.job.manager import Manager
 from weir.job.placing import Placement
 from weir.job.records import sweep
 from weir.job.settings import host_settings
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.job.status import JobStatus, read_status
 from weir.job.story import StoryLine
 from weir.plan.program import DIRECT, Output, Program
@@ -54,7 +54,7 @@ from weir.spark.live.manager import ManagerDriver
 from weir.spark.live.settings import LiveSettings
 from weir.spark.signals import signals_ask
 
-Watch = Callable[[JobStatus], None]
+OnStatus = Callable[[JobStatus], None]
 LONGEST_FOLDER = 64
 """The name of a socket has about 100 characters at most."""
 
@@ -83,7 +83,7 @@ class LiveRun:
         spark: SparkSession,
         *,
         callbacks: Mapping[str, EmitRows] | None = None,
-        watch: Watch | None = None,
+        watch: OnStatus | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> RunReport | None:
         """Run the job until its inputs end, and write its outputs; return None when it was stopped
@@ -103,7 +103,7 @@ class LiveRun:
         return self._finished(machine.ledger, machine.placements, watch)
 
     def _finished(
-        self, ledger: Ledger, placements: Sequence[Placement], watch: Watch | None
+        self, ledger: Ledger, placements: Sequence[Placement], watch: OnStatus | None
     ) -> RunReport:
         """Check the answer, if that was asked for, and put the outputs in their places."""
         if self.settings.check:
@@ -115,7 +115,7 @@ class LiveRun:
         self.objects.delete(sweep(self.objects, ledger))
         return report
 
-    def _checking(self, watch: Watch | None) -> OnProgress | None:
+    def _checking(self, watch: OnStatus | None) -> OnProgress | None:
         """Make a function that shows how far the check is: the job's last status, checking."""
         status = read_status(self.objects)
         if watch is None or status is None:
@@ -130,9 +130,9 @@ class LiveRun:
         self,
         spark: SparkSession,
         emits: Mapping[int, EmitRows] | None = None,
-        watch: Watch | None = None,
+        watch: OnStatus | None = None,
         stop: Callable[[], bool] | None = None,
-    ) -> tuple[Ended, Manager]:
+    ) -> tuple[EndJob, Manager]:
         """Run the job until it ends, one way or another."""
         if warned := check_spark(_setting(spark), self.settings.hosts):
             warnings.warn(warned, RuntimeWarning, stacklevel=2)
@@ -157,9 +157,9 @@ class LiveRun:
         security: Security,
         address: str,
         emits: Mapping[int, EmitRows],
-        watch: Watch | None,
+        watch: OnStatus | None,
         stop: Callable[[], bool] | None,
-    ) -> Ended:
+    ) -> EndJob:
         driver = ManagerDriver(machine, self.objects, address, security, _show)
         _check_channel(driver, address, security)
         job = LiveJob(

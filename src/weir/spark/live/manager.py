@@ -22,7 +22,7 @@ from weir.job.record_keeper import TAKEN_OVER
 from weir.job.signals import (
     Answer,
     Delete,
-    Ended,
+    EndJob,
     Get,
     List,
     ManagerCommand,
@@ -61,7 +61,7 @@ class ManagerDriver:
         """For each session whose report waits for an answer, where to put the orders."""
         self._threads = StoreThreads(store, self._inbox.put)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="onlookers")
-        self._ended: Ended | None = None
+        self._ended: EndJob | None = None
         self._told_at = time.monotonic()
         """When the status was written last."""
         self._told = 0
@@ -80,7 +80,7 @@ class ManagerDriver:
         check: Callable[[], None],
         watch: Callable[[JobStatus], None],
         stopping: Callable[[], bool],
-    ) -> Ended:
+    ) -> EndJob:
         """Run the machine until the job has ended. Now and then `watch` is called with the status,
         `check` restarts the hosts' Spark job if need be, and `stopping` says whether to stop."""
         watched_at = 0.0
@@ -94,10 +94,10 @@ class ManagerDriver:
                     watched_at = time.monotonic()
                     watch(self.status())
         except Exception as error:
-            self._ended = Ended(str(error) or type(error).__name__)
+            self._ended = EndJob(str(error) or type(error).__name__)
             raise
         except BaseException:  # a second Ctrl-C or SIGTERM
-            self._ended = Ended(stopped=True)
+            self._ended = EndJob(stopped=True)
             raise
         finally:
             self._tell(time.monotonic())
@@ -144,7 +144,7 @@ class ManagerDriver:
                         waiting.put(orders)
                 case Put() | Get() | Delete() | List():
                     self._threads.do(command)
-                case Ended() as ended:
+                case EndJob() as ended:
                     self._ended = ended
 
     def _act(self, name: str, body: bytes) -> bytes:

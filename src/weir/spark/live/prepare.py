@@ -36,10 +36,10 @@ from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.partitions import Partitions
 from weir.runtime.vertices import source_of
+from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live.check import refuse_endless
 from weir.spark.live.job import LiveRun, make_live
 from weir.spark.live.settings import LiveSettings
-from weir.spark.offline.frames import all_partitions, frame_sources
 from weir.spark.sampling import remembering, repeating, rows_share_keys
 
 
