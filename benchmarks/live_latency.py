@@ -90,7 +90,7 @@ def weir_round(
             source, target, place = f"tcp://127.0.0.1:{port}?until=eof", write_socket, port
         text = program.format(source=source) + "OUTPUT Out TO 'callback:';"
         chosen = settings or LiveSettings(hosts=1)
-        live = prepare_live(parse_program(text), f"{folder}/store", settings=chosen)
+        live = prepare_live(parse_program(text), f"{folder}/store", how=chosen)
         # Not a fork of this process, whose threads (of Spark, of Arrow) would be missing in it.
         maker = multiprocessing.get_context("spawn").Process(
             target=target, args=(place, rate, seconds, bursts)

@@ -76,7 +76,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = f"{folder}/store"
         program = parse_program(PROGRAM.format(rate=given.rate, events=given.events))
-        live = prepare_live(program, place, parallelism=2, settings=LiveSettings(hosts=2))
+        live = prepare_live(program, place, parallelism=2, how=LiveSettings(hosts=2))
         looks = Looks(place, given.events)
         began = time.monotonic()
         live.run(spark, callbacks={"Rare": lambda place, seq, rows: None}, watch=looks)

@@ -75,7 +75,7 @@ def weir_seconds(spark: SparkSession, program: str, strategy: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         text = f"{program} SET strategy = '{strategy}'; OUTPUT Out TO '{folder}/out.parquet';"
         live = prepare_live(
-            parse_program(text), f"{folder}/store", parallelism=2, settings=LiveSettings(hosts=2)
+            parse_program(text), f"{folder}/store", parallelism=2, how=LiveSettings(hosts=2)
         )
         timer = Timer()
         live.drive(spark, watch=timer)
@@ -146,7 +146,7 @@ def paced(spark: SparkSession, rounds: int) -> str:
         with tempfile.TemporaryDirectory() as folder:
             text = f"{PACED} OUTPUT Out TO 'callback:';"
             settings = LiveSettings(hosts=2)
-            live = prepare_live(parse_program(text), f"{folder}/store", settings=settings)
+            live = prepare_live(parse_program(text), f"{folder}/store", how=settings)
             live.run(spark, callbacks={"Out": _noted(f"{folder}/notes")})
             pairs = np.frombuffer(Path(folder, "notes").read_bytes()).reshape(-1, 2)
         late = pairs[:, 0] - pairs[:, 1] / 1e6

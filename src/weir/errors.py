@@ -20,7 +20,7 @@ from typing import TypeAlias
 from weir.events.printable import visible
 
 SHOWN_BEFORE = 100
-"""Characters of a line that are shown before the position of an error, and about as many behind."""
+"""Characters of a line that are shown before the position of an error, and about as many after."""
 Position: TypeAlias = tuple[int, int]
 """Line and column in a script, both from 1."""
 
@@ -30,7 +30,11 @@ LONGEST_EVENT = 4000
 
 
 class WeirError(Exception):
-    """This is the root: catch it to catch everything that Weir raises on purpose."""
+    """This is the root: catch it to catch everything that Weir raises on purpose.
+
+    >>> issubclass(ScriptError, WeirError) and issubclass(OperatorFailed, WeirError)
+    True
+    """
 
     def __reduce__(self) -> tuple[object, ...]:
         # Subclasses take keyword arguments that Exception's own pickling would lose.
@@ -47,7 +51,13 @@ def _rebuild(
 
 
 class ScriptError(WeirError):
-    """Says that the text of a program is wrong; nothing ran."""
+    """Says that the text of a program is wrong; nothing ran.
+
+    >>> print(ScriptError("no column `w`", column=8, source="SELECT w FROM A"))
+    line 1, column 8: no column `w`
+      SELECT w FROM A
+             ^
+    """
 
     def __init__(
         self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
@@ -83,7 +93,11 @@ def _shortened(text: str) -> str:
 
 
 class PlanError(WeirError):
-    """Says that a program parses but cannot be planned; `position` where a script is the source."""
+    """Says that a program parses but cannot be planned; `position` where a script is the source.
+
+    >>> print(PlanError("a stream in a join needs a name", hint='as_("…")'))
+    a stream in a join needs a name; as_("…")
+    """
 
     def __init__(self, message: str, *, position: Position | None = None, hint: str = "") -> None:
         self.message, self.position, self.hint = message, position, hint
@@ -91,7 +105,11 @@ class PlanError(WeirError):
 
 
 class InputError(WeirError):
-    """Says that a source's data is wrong: which file, line and column, and what stood there."""
+    """Says that a source's data is wrong: which file, line and column, and what stood there.
+
+    >>> print(InputError("no BIGINT: 'x'", file="a.jsonl", line=3, column="v"))
+    a.jsonl, line 3, column v: no BIGINT: 'x'
+    """
 
     def __init__(
         self, message: str, *, file: str = "", line: int | None = None, column: str = ""
@@ -110,13 +128,20 @@ class InputError(WeirError):
 
 
 class RunError(WeirError):
-    """Says that a run failed after it began."""
+    """Says that a run failed after it began.
+
+    >>> print(RunError("the store is full"))
+    the store is full
+    """
 
 
 class OperatorFailed(RunError):
     """Says that the user's function raised: which one, where in its file, on which event, and why.
 
     `event` is a text where it was called for something else, as in "window [0, 10) of k = 'a'".
+
+    >>> print(OperatorFailed(function="f", file="f.py", line=2, event={"v": 0}, cause="no inverse"))
+    f (f.py:2) failed on event {'v': 0}: no inverse
     """
 
     def __init__(self, *, function: str, file: str, line: int, event: object, cause: str) -> None:

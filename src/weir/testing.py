@@ -17,14 +17,13 @@ from dataclasses import dataclass, field, replace
 from weir.errors import PlanError
 from weir.events.batch import OPEN, START, Batch
 from weir.ingress.memory import MemoryPartition
+from weir.local.run import Items
 from weir.local.runner import LocalRun
 from weir.plan.program import Output, Program
 from weir.plan.schema import Schema
 from weir.reliable.stream import Entry, MemoryStream
 from weir.runtime.outputs import output_schema
 from weir.script import parse_program
-
-Items = Sequence[Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,17 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
+from weir.script.program import parse_program
 from weir.simulator.faults import Faults
 from weir.simulator.feeds import FedRow, TailFeed
-from weir.simulator.followed_workloads import PROGRAMS, followed_program
+from weir.simulator.followed_workloads import PROGRAMS, followed_program, make_feeds
 from weir.simulator.logged_truth import log_before
 from weir.simulator.processes import When
 from weir.simulator.simulate import (
     SeedResult,
     Wish,
     built_in,
-    make_job,
+    draw_job,
     opened,
     over_its_log,
     run_seed,
@@ -35,6 +36,12 @@ OFTEN = {
     "crash": 2.0, "freeze": 1.5, "cut": 1.5, "write_fails": 0.4, "read_fails": 0.5,
     "late_writes": 1.0, "second_manager": 2.0, "jump": 2.0, "stop": 1.0, "relapse": 0.3,
 }  # fmt: skip
+
+
+def test_a_stream_that_no_feed_is_made_for_is_refused() -> None:
+    program = parse_program("STREAM X (vs BIGINT) FROM 'tail://x.jsonl'; OUTPUT X TO 'out.csv';")
+    with pytest.raises(ValueError, match="nothing feeds the stream X"):
+        make_feeds(program, np.random.default_rng(0), 9)
 
 
 def told(result: SeedResult, harm: str = "") -> str:
@@ -113,7 +120,7 @@ def test_the_time_of_a_partition_that_appears_later_starts_where_its_claims_are(
     ]
     workload = Workload("late", followed_program("followed_tail"), {}, {"T": feeds})
     with opened(workload) as (ready, begin):
-        job = make_job(ready, 1, np.random.default_rng(1))
+        job = draw_job(ready, 1, np.random.default_rng(1))
         world = World(replace(job, feeds=begin), np.random.default_rng(2), Faults(delay=0.001))
         assert not world.run().error
         logged = over_its_log(workload, world).partitions["T"][1]

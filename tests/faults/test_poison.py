@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from weir.job.records import last_record
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
+from weir.runtime.topology import vertex_name
 from weir.simulator.faults import Faults, Poison
 from weir.simulator.processes import SimulatedJob
-from weir.simulator.simulate import SeedResult, Wish, committed, make_job, run_seed
+from weir.simulator.simulate import SeedResult, Wish, committed, draw_job, run_seed
 from weir.simulator.witness import Truth, truth_of
 from weir.simulator.workloads import Workload, make_workload
 from weir.simulator.world import World
@@ -19,7 +20,7 @@ NEVER_POISON = Faults(fall=0.1, crash=0.3, delay=0.01, until=8.0)
 
 def poisoned(
     name: str, seed: int, poison: Poison, faults: Faults | None = None
-) -> tuple[World, Ended]:
+) -> tuple[World, EndJob]:
     workload = make_workload(name, seed)
     job = replace(made(workload, seed), poison=poison)
     world = World(job, np.random.default_rng([seed, 4]), faults or Faults())
@@ -27,7 +28,7 @@ def poisoned(
 
 
 def made(workload: Workload, seed: int) -> SimulatedJob:
-    return make_job(workload, 2, np.random.default_rng([seed, 3]))
+    return draw_job(workload, 2, np.random.default_rng([seed, 3]))
 
 
 def check_kept(world: World) -> None:
@@ -83,10 +84,10 @@ def test_what_kills_a_few_times_and_then_no_more_changes_nothing(name: str, time
         truth: Truth = truth_of(make_workload(name, seed), 2)
         for poison in (Poison("0.0", row=2, times=times), Poison("1.0", time=6, times=times)):
             world, ended = poisoned(name, seed, poison)
-            assert ended == Ended(), (seed, poison, ended)
+            assert ended == EndJob(), (seed, poison, ended)
             assert not world.sweep()
             for number, wanted in enumerate(truth.digests):
-                assert committed(world.disk, f"sink.{number}") == (wanted, "")
+                assert committed(world.disk, vertex_name("sink", number)) == (wanted, "")
 
 
 def told(result: SeedResult) -> str:

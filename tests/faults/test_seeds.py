@@ -1,11 +1,15 @@
 """The simulator's seeds: whatever goes wrong, the answer of the run without faults comes out."""
 
 import os
+from typing import get_args
 
+import numpy as np
 import pytest
 
+from weir.plan.strategy import NamedStrategy, StrategyName
+from weir.reliable.strategies import make_strategy
 from weir.simulator.faults import Faults
-from weir.simulator.simulate import SeedResult, Wish, run_seed
+from weir.simulator.simulate import SeedResult, Wish, make_job, run_seed
 from weir.simulator.workloads import make_workload
 
 SEEDS = int(os.environ.get("WEIR_SEEDS", "500"))
@@ -28,6 +32,13 @@ def test_a_calm_world_gives_the_same_answer() -> None:
     for seed in range(10):
         result = run_seed(seed, wish=Wish(faults=Faults()))
         assert result.passed, told(result)
+
+
+def test_seeds_draw_every_strategy() -> None:
+    workload = make_workload("several_outputs", 0)
+    jobs = [make_job(workload, 2, np.random.default_rng(seed)) for seed in range(20)]
+    drawn = {type(strategy) for job in jobs for strategy in job.strategies.values()}
+    assert drawn == {type(make_strategy(NamedStrategy(name))) for name in get_args(StrategyName)}
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from weir.conform.cases import case_partitions, case_program, read_cases
 from weir.ingress.memory import MemoryPartition
 from weir.job.records import last_record
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.script.program import parse_program
 from weir.simulator.faults import KINDS, Faults
-from weir.simulator.simulate import SeedResult, Wish, make_job, minimise, run_seed
+from weir.simulator.simulate import SeedResult, Wish, draw_job, minimise, run_seed
 from weir.simulator.workloads import Workload, choose, make_workload
 from weir.simulator.world import World
 
@@ -98,7 +98,7 @@ def long_workload(rows: int) -> Workload:
 
 
 def largest_store(rows: int) -> int:
-    job = make_job(long_workload(rows), 2, np.random.default_rng(3))
+    job = draw_job(long_workload(rows), 2, np.random.default_rng(3))
     settings = replace(
         job.host_settings, flush_interval=0.05, segment_size=500, commit_interval=0.1
     )
@@ -107,7 +107,7 @@ def largest_store(rows: int) -> int:
         strategies={v: replace(s, every=0.2) for v, s in job.strategies.items()},
     )  # fmt: skip
     world = World(steady, np.random.default_rng(5), Faults(delete_fails=0.1))
-    assert world.run(limit=600.0) == Ended()
+    assert world.run(limit=600.0) == EndJob()
     assert not world.sweep()
     return world.store.largest
 
@@ -131,7 +131,7 @@ def test_an_error_in_user_code_ends_the_job_and_keeps_everything(tmp_path: Path)
     program = parse_program(text, directory=tmp_path)
     given = [{"vs": i, "k": i % 3, "v": i} for i in range(60)]
     part = MemoryPartition("A[0]", given, program.sources[0].declared)
-    job = make_job(Workload("fails", program, {"A": [part]}), 2, np.random.default_rng(1))
+    job = draw_job(Workload("fails", program, {"A": [part]}), 2, np.random.default_rng(1))
     world = World(job, np.random.default_rng(2), Faults(crash=0.3, until=5.0))
     ended = world.run()
     assert "OperatorFailed" in ended.error and "inverse" in ended.error

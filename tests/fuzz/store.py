@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from log_talk import talked
 from machine.jobs import checkpoint, entry, rows, segment
 from weir.errors import SnapshotCorrupt
 from weir.files.sidecar import Sidecar, read_sidecar, sidecar_schema, write_sidecar
 from weir.ingress.ingress_log import IngressLog, first_record
-from weir.ingress.source_driver import talked
 from weir.ingress.source_signals import IngressRecord
 from weir.job.commits import Commit, decode_commit, decode_part, encode_part
 from weir.job.job_record import Decisions, JobRecord, OutputRecord, encode_job, read_job

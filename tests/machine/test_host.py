@@ -45,6 +45,7 @@ from weir.job.signals import (
     Put,
     Refused,
     SourceBehind,
+    SourceWaits,
     Subscribed,
     Taken,
     Unloaded,
@@ -237,6 +238,17 @@ def test_a_source_whose_log_was_collected_has_fallen_behind() -> None:
     host.handle(SourceBehind("0.0", 1, "record 3 is gone"), 0.0)
     (told,) = host.report().vertices
     assert (told.status, told.error) == ("behind", "record 3 is gone")
+
+
+def test_what_a_source_waits_for_is_reported_and_it_runs_on() -> None:
+    host = new_host()
+    obey(host, order("0.0"))
+    host.handle(SourceWaits("0.0", 2, "of another incarnation"), 0.0)
+    assert host.report().vertices[0].waits == ""
+    for why in ("nobody listens", ""):
+        host.handle(SourceWaits("0.0", 1, why), 0.0)
+        (told,) = host.report().vertices
+        assert (told.status, told.waits) == ("running", why)
 
 
 def written(settings: HostSettings = SETTINGS) -> Host:

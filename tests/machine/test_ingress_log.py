@@ -5,9 +5,9 @@ from itertools import count
 import numpy as np
 import pytest
 
+from log_talk import talked
 from weir.errors import SnapshotCorrupt
 from weir.ingress.ingress_log import IngressLog, LogCollected, begin_log
-from weir.ingress.source_driver import talked
 from weir.ingress.source_signals import IngressRecord
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import ingress_key, number_of

@@ -18,13 +18,14 @@ from weir.reliable.digest import row_hashes
 from weir.reliable.keys import ingress_key
 from weir.reliable.log import LogStream
 from weir.reliable.objects import ObjectRef
+from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 from weir.runtime.instance import Instance
 from weir.runtime.instances import InstanceMaker, PartitionInstance
 from weir.runtime.topology import VertexSpec, make_topology
 from weir.simulator.processes import SimulatedJob
-from weir.simulator.simulate import make_job
+from weir.simulator.simulate import draw_job
 from weir.simulator.workloads import Workload, make_workload
 
 
@@ -85,7 +86,7 @@ def written(stream: LogStream, start: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("name", ["tumbling", "stitch", "user_operator", "turned_away"])
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
-    job = make_job(one_partition(name), 1, np.random.default_rng(0), NamedStrategy())
+    job = draw_job(one_partition(name), 1, np.random.default_rng(0), NamedStrategy())
     first = Pair(job)
     first.drive(after)
     source, inner = first.snapshots()
@@ -109,7 +110,7 @@ def test_an_instance_goes_on_from_its_snapshot(name: str, after: int) -> None:
 
 
 def test_a_source_that_had_ended_says_so_again() -> None:
-    job = make_job(one_partition("turned_away"), 1, np.random.default_rng(0), NamedStrategy())
+    job = draw_job(one_partition("turned_away"), 1, np.random.default_rng(0), NamedStrategy())
     ended = Pair(job)
     ended.drive()
     again = Pair(job, *ended.snapshots())
@@ -122,7 +123,7 @@ def test_a_source_that_had_ended_says_so_again() -> None:
 
 
 def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
-    job = make_job(one_partition("tumbling"), 1, np.random.default_rng(0), NamedStrategy())
+    job = draw_job(one_partition("tumbling"), 1, np.random.default_rng(0), NamedStrategy())
     pair = Pair(job)
     source = pair.source
     assert isinstance(source, PartitionInstance)
@@ -137,6 +138,7 @@ def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
     again = job.make(pair.specs[0], {}, pair.snapshots()[0])
     assert isinstance(again, PartitionInstance)
     assert (again.resume, again.log_record) == (resume, record)
+    assert again.events == source.events == 10
 
 
 def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
@@ -146,7 +148,10 @@ def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
     plan = cut_stages(rewrite(workload.program), 1)
     partitions = workload.partitions["A"][:2]
     specs = make_topology(plan, plan.vertex_counts(lambda _: 2)).order
-    make = InstanceMaker(plan, {"A": [p.name for p in partitions]}, ahead_rows=ahead_rows)
+    make = InstanceMaker(
+        plan, {"A": [p.name for p in partitions]},
+        strategies={spec.id: CheckpointStrategy() for spec in specs}, ahead_rows=ahead_rows,
+    )  # fmt: skip
     *sources, inner = (make(spec, {}, None) for spec in specs if spec.kind != "sink")
     for cursor, source in zip(inner.cursors, sources, strict=True):
         cursor.attach(source.streams[cursor.stream])
@@ -166,7 +171,7 @@ def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
 @pytest.mark.parametrize("kind", ["checkpoint", "replay"])
 @pytest.mark.parametrize("name", ["with_its_own_windows", "several_outputs", "inner_join"])
 def test_a_claim_needs_no_columns(name: str, kind: str) -> None:
-    job = make_job(make_workload(name, 3), 2, np.random.default_rng(0), NamedStrategy(kind))
+    job = draw_job(make_workload(name, 3), 2, np.random.default_rng(0), NamedStrategy(kind))
     for spec in job.topology.order:
         if spec.kind == "inner":
             inner = job.make(spec, {}, None)

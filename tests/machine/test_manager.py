@@ -18,7 +18,7 @@ from weir.job.settings import ManagerSettings
 from weir.job.signals import (
     Answer,
     Delete,
-    Ended,
+    EndJob,
     Get,
     List,
     Listed,
@@ -30,7 +30,7 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
-from weir.job.status import status_of
+from weir.job.status import VertexStatus, status_of
 from weir.job.sweeping import EPOCH_BITS
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import (
@@ -130,7 +130,7 @@ def test_two_that_begin_from_one_record_do_not_write_the_same_next_one() -> None
     (mine,), (other,) = first.machine.tick(0.0), second.machine.tick(0.0)
     assert isinstance(mine, Put) and isinstance(other, Put)
     assert second.machine.handle(Refused(other.key), 0.0) == [Get(other.key)]
-    assert second.machine.handle(Loaded(other.key, mine.encode()), 0.0) == [Ended(TAKEN_OVER)]
+    assert second.machine.handle(Loaded(other.key, mine.encode()), 0.0) == [EndJob(TAKEN_OVER)]
 
 
 def test_its_own_record_whose_success_was_not_heard_counts() -> None:
@@ -147,7 +147,7 @@ def test_its_own_record_whose_success_was_not_heard_counts() -> None:
 def test_one_that_hears_of_a_later_epoch_stops_and_says_nothing_to_hosts() -> None:
     job = running()
     made = report("h9", 1, epoch=5)
-    assert job.machine.handle(Reported(made), 0.0) == [Ended(TAKEN_OVER)]
+    assert job.machine.handle(Reported(made), 0.0) == [EndJob(TAKEN_OVER)]
     assert job.machine.handle(Reported(report("h1", 9)), 0.0) == []
 
 
@@ -216,6 +216,67 @@ def test_a_loss_sets_back_whom_the_strategy_says() -> None:
     assert ("0.0" not in stays) or ("0.0", "set back by the loss of 1.0") in told
 
 
+SETS_BACK: dict[str, Strategy] = {v: SetsBackWriters(1.0) for v in ONE}
+
+
+def test_who_is_set_back_sets_back_others_in_turn() -> None:
+    job = running(strategies=SETS_BACK)
+    job.report("h2")
+    alone = job.machine.placements[-1]
+    assert alone.vertex == "sink.0"
+    alone.session = "h2"
+    before = {v: job.incarnation(v) for v in ONE}
+    job.machine.lose("h2", job.now, "killed")
+    assert all(job.incarnation(v) > before[v] for v in ONE)
+    told = [(line.vertex, line.what) for line in job.machine.story]
+    assert ("1.0", "set back by the loss of sink.0") in told
+    assert ("0.0", "set back by the loss of 1.0") in told
+    assert job.machine.ledger.recoveries == dict.fromkeys(ONE, 1)
+
+
+def test_each_instance_of_a_lost_host_is_lost_once() -> None:
+    job = running(strategies=SETS_BACK)
+    job.machine.lose("h1", job.now, "killed")
+    assert job.machine.ledger.recoveries == dict.fromkeys(ONE, 1)
+    assert not any("set back" in line.what for line in job.machine.story)
+
+
+def test_a_vertex_that_begins_again_sets_back_others() -> None:
+    job = running(strategies=SETS_BACK)
+    before = {v: job.incarnation(v) for v in ONE}
+    job.report("h1", job.says("1.0", status="behind"), job.says("sink.0"))
+    after = {v: job.incarnation(v) for v in ONE}
+    assert {v for v in ONE if after[v] > before[v]} == {"0.0", "1.0"}
+
+
+class SetsBackSink(CheckpointStrategy):
+    """The sink restarts with the vertex."""
+
+    def sets_back(self, vertex: str, feeding: Feeding) -> Collection[str]:
+        return ("sink.0",)
+
+
+def test_what_an_instance_that_was_set_back_reports_no_longer_counts() -> None:
+    job = running(strategies={**ONE, "1.0": SetsBackSink(1.0)})
+    behind = job.says("1.0", status="behind")
+    job.report("h1", behind, job.says("sink.0", checkpoints=(commit(0, 3),)))
+    told = [(line.vertex, line.what) for line in job.machine.story]
+    assert ("sink.0", "set back by the loss of 1.0") in told
+    assert "sink.0" not in job.machine.ledger.checkpoints
+    assert not any("runs again" in what for _, what in told)
+
+
+def test_a_vertex_that_goes_back_sets_back_others() -> None:
+    job = running(strategies=SETS_BACK)
+    bad = checkpoint("1.0", 0, 0, 0)
+    job.report("h1", job.says("1.0", checkpoints=(bad,)))
+    before = {v: job.incarnation(v) for v in ONE}
+    failed = job.says("1.0", status="failed", corrupt=(bad.key,))
+    job.report("h1", failed, job.says("0.0", checkpoints=(checkpoint("0.0", 0, 5, 5),)))
+    after = {v: job.incarnation(v) for v in ONE}
+    assert {v for v in ONE if after[v] > before[v]} == {"0.0", "1.0"}
+
+
 def test_hosts_are_waited_for_from_when_the_first_came() -> None:
     """Spark may take its time to start; that is no reason to leave all to whoever is first."""
     job = Job(settings=replace(SETTINGS, hosts=2, patience=10.0))
@@ -243,10 +304,10 @@ def test_a_job_without_any_host_for_too_long_ends_and_says_what_to_do() -> None:
     job = Job(settings=replace(SETTINGS, host_limit=3.0))
     for step in range(6):
         job.tick(step / 2)
-    assert not any(isinstance(c, Ended) for c in job.out)
+    assert not any(isinstance(c, EndJob) for c in job.out)
     for step in range(6, 9):
         job.tick(step / 2)
-    (ended,) = (c for c in job.out if isinstance(c, Ended))
+    (ended,) = (c for c in job.out if isinstance(c, EndJob))
     assert "free slot" in ended.error and "--resume" in ended.error
     assert not any(isinstance(c, Delete) for c in job.out)
 
@@ -255,7 +316,7 @@ def test_a_manager_that_slept_was_not_alone_for_so_long() -> None:
     job = Job(settings=replace(SETTINGS, host_limit=3.0))
     for now in (0.0, 0.5, 100.0, 100.5):
         job.tick(now)
-    assert not any(isinstance(c, Ended) for c in job.out)
+    assert not any(isinstance(c, EndJob) for c in job.out)
 
 
 def test_snapshots_and_recoveries_of_each_vertex_are_counted_over_managers() -> None:
@@ -268,6 +329,37 @@ def test_snapshots_and_recoveries_of_each_vertex_are_counted_over_managers() -> 
     later.report("h1", later.says("1.0", checkpoints=(checkpoint("1.0", 0, 6, 6, 2),)))
     found = {v.id: (v.snapshots, v.recoveries) for v in status_of(later.machine, 0.0, 0.0).vertices}
     assert found == {"0.0": (0, 1), "1.0": (3, 1), "sink.0": (0, 1)}
+
+
+def test_the_events_of_a_job_are_the_rows_that_its_sources_admitted() -> None:
+    job = running()
+    job.report("h1", job.says("0.0", inputs=(900,), events=7), job.says("1.0", events=5))
+    assert status_of(job.machine, 0.0, 0.0).events == 7
+
+
+def test_a_source_that_waits_is_told_of_once_and_does_not_end_the_job() -> None:
+    job = running()
+
+    def say(now: float, waits: str) -> VertexStatus:
+        job.tick(now)
+        job.report("h1", job.says("0.0", waits=waits))
+        (found,) = (v for v in status_of(job.machine, now, 0.0).vertices if v.id == "0.0")
+        return found
+
+    def told() -> list[str]:
+        return [line.what for line in job.machine.story if "waits" in line.what]
+
+    found = say(1.0, "nobody listens")
+    assert (found.waits, found.waits_seconds, told()) == ("nobody listens", 0.0, [])
+    for second in range(2, 100):
+        found = say(second, "nobody listens")
+    assert (found.waits_seconds, told()) == (98.0, ["waits: nobody listens"])
+    found = say(100.0, "")
+    assert (found.waits, found.waits_seconds) == ("", None)
+    say(101.0, "it went away")
+    assert say(107.0, "it went away").waits_seconds == 6.0
+    assert told() == ["waits: nobody listens", "waits: it went away"]
+    assert not any(isinstance(c, EndJob) for c in job.out)
 
 
 def test_a_manager_that_slept_does_not_give_up_its_hosts() -> None:
@@ -316,7 +408,7 @@ def test_a_vertex_without_a_way_back_ends_the_job_with_everything_kept() -> None
     job = Job(ledger)
     job.tick(0.0)
     job.report("h1")
-    (ended,) = [c for c in job.tick(1.0) if isinstance(c, Ended)]
+    (ended,) = [c for c in job.tick(1.0) if isinstance(c, EndJob)]
     assert "no checkpoint that can be read" in ended.error
 
 
@@ -326,12 +418,12 @@ def test_the_end_of_a_vertex_without_a_way_back_names_what_could_not_be_read() -
     bad = segment("1.0/0.0", 0, 3)
     job.report("h1", job.says("1.0", segments={"1.0/0.0": (bad,)}))
     job.report("h1", job.says("1.0", status="failed", corrupt=(bad.key,)))
-    assert not any(isinstance(c, Ended) for c in job.out)
+    assert not any(isinstance(c, EndJob) for c in job.out)
     job.machine.ledger.collected["0.0/0.0"] = 5
     job.machine.lose("h1", 1.0, "killed")
     job.report("h3")
     job.tick(2.0)
-    (ended,) = [c for c in job.out if isinstance(c, Ended)]
+    (ended,) = [c for c in job.out if isinstance(c, EndJob)]
     assert "no checkpoint that can be read" in ended.error and bad.key in ended.error
 
 
@@ -345,7 +437,7 @@ def test_a_checkpoint_that_nothing_can_stand_in_for_can_be_put_back() -> None:
     error = f"{made.key} is not in the store"
     job.report("h1", job.says("1.0", status="failed", corrupt=(made.key,), error=error))
     job.tick(2.0)
-    (ended,) = [c for c in job.out if isinstance(c, Ended)]
+    (ended,) = [c for c in job.out if isinstance(c, EndJob)]
     assert error in ended.error and "put it back and run again with --resume" in ended.error
     assert made.key in job.records[-1].names
 
@@ -356,7 +448,7 @@ def test_an_error_of_a_vertex_ends_the_job_and_deletes_nothing_that_is_needed() 
     job.report("h1", job.says("1.0", checkpoints=(made,)))
     job.report("h1", job.says("1.0", status="failed", error="OperatorFailed: boom"))
     out = job.tick(1.0)
-    assert [c.error for c in out if isinstance(c, Ended)] == ["vertex 1.0: OperatorFailed: boom"]
+    assert [c.error for c in out if isinstance(c, EndJob)] == ["vertex 1.0: OperatorFailed: boom"]
     assert job.records[-1].names == {made.key}
     orders = job.report("h1")
     assert orders is not None and orders.stop and orders.over
@@ -368,7 +460,7 @@ def test_a_host_in_trouble_for_too_long_ends_the_job() -> None:
         job.now = step / 2
         job.report("h1", trouble="no space left")
         job.tick(step / 2)
-    assert any(isinstance(c, Ended) and "no space left" in c.error for c in job.out)
+    assert any(isinstance(c, EndJob) and "no space left" in c.error for c in job.out)
 
 
 # --- collection ----------------------------------------------------------------------------------
@@ -407,10 +499,10 @@ def test_a_manager_that_cannot_write_its_record_stops_and_says_what_to_do() -> N
     job.report("h1", job.says("1.0", checkpoints=(checkpoint("1.0", 0, 2, 0),)))
     (put,) = [c for c in job.machine.tick(1.0) if isinstance(c, Put)]
     now, tries = 1.0, 0
-    ended: list[Ended] = []
+    ended: list[EndJob] = []
     while not ended:
         out = job.machine.handle(Unstored(put.key, "no space left"), now)
-        ended = [c for c in out if isinstance(c, Ended)]
+        ended = [c for c in out if isinstance(c, EndJob)]
         now += 0.3
         tries += sum(c == put for c in job.machine.tick(now))
         assert now < 5.0
@@ -431,10 +523,10 @@ def test_a_job_that_ends_with_an_error_does_not_wait_a_second_time_for_its_store
         puts = [c for c in out if isinstance(c, Put)]
         if puts:
             break
-    ended: list[Ended] = []
+    ended: list[EndJob] = []
     while not ended:
         out = job.machine.handle(Unstored(puts[0].key, "no space left"), now)
-        ended = [c for c in out if isinstance(c, Ended)]
+        ended = [c for c in out if isinstance(c, EndJob)]
         now += 0.3
         job.machine.tick(now)
         assert now < 32.0, "half a minute, and not twice that"
@@ -482,14 +574,14 @@ def test_a_source_that_fell_behind_its_log_starts_again() -> None:
     job.tick(1.0)
     job.report("h1", job.says("0.0", status="behind", error="record 1 is gone"))
     assert job.incarnation("0.0") > before
-    assert not any(isinstance(c, Ended) for c in job.out)
+    assert not any(isinstance(c, EndJob) for c in job.out)
 
 
 def test_a_log_that_was_lost_ends_the_job() -> None:
     job = running()
     job.report("h1", job.says("0.0", status="behind", error="record 0 is gone"))
     job.tick(1.0)
-    (ended,) = [c for c in job.out if isinstance(c, Ended)]
+    (ended,) = [c for c in job.out if isinstance(c, EndJob)]
     assert "record 0 is gone" in ended.error and "empty store" in ended.error
 
 
@@ -498,7 +590,7 @@ def test_a_source_whose_checkpoints_are_gone_cannot_begin_where_its_log_no_longe
     job.tick(0.0)
     job.report("h1")
     job.tick(1.0)
-    (ended,) = [c for c in job.out if isinstance(c, Ended)]
+    (ended,) = [c for c in job.out if isinstance(c, EndJob)]
     assert "record 0 of its log" in ended.error
 
 
@@ -564,7 +656,7 @@ def test_it_is_finished_when_every_sink_is_and_then_nothing_is_kept() -> None:
     job.report("h1", job.says("1.0", segments=log, checkpoints=(checkpoint("1.0", 0, 3, 3),)))
     job.report("h1", job.says("sink.0", status="done", checkpoints=(commit(0, 3),)))
     out = job.tick(1.0)
-    assert Ended() in out
+    assert EndJob() in out
     assert job.records[-1].finished and job.records[-1].names == {commit_key("sink.0", 0)}
     deleted = {k for c in job.out if isinstance(c, Delete) for k in c.keys}
     assert deleted == {segment("1.0/0.0", 0, 3).key, checkpoint("1.0", 0, 3, 3).key}
@@ -575,9 +667,9 @@ def test_it_is_finished_when_every_sink_is_and_then_nothing_is_kept() -> None:
 def test_it_is_not_finished_while_one_sink_is_not() -> None:
     job = running(sinks=2)
     job.report("h1", job.says("sink.0", status="done", checkpoints=(commit(0, 3),)))
-    assert Ended() not in job.tick(1.0)
+    assert EndJob() not in job.tick(1.0)
     job.report("h1", *(job.says(f"sink.{n}", status="done") for n in range(2)))
-    assert Ended() in job.tick(2.0)
+    assert EndJob() in job.tick(2.0)
 
 
 def test_a_stop_waits_for_a_checkpoint_of_every_vertex_taken_after_it() -> None:
@@ -587,17 +679,17 @@ def test_a_stop_waits_for_a_checkpoint_of_every_vertex_taken_after_it() -> None:
     job.machine.stop(0.0)
     orders = job.report("h1")
     assert orders is not None and orders.checkpoint == 1
-    assert not any(isinstance(c, Ended) for c in job.tick(1.0))
+    assert not any(isinstance(c, EndJob) for c in job.tick(1.0))
     job.report("h1", job.says("0.0", kept=1), job.says("1.0", kept=1), job.says("sink.0"))
-    assert not any(isinstance(c, Ended) for c in job.tick(1.1))
+    assert not any(isinstance(c, EndJob) for c in job.tick(1.1))
     job.report("h1", *(job.says(v, kept=1) for v in ONE))
-    assert Ended(stopped=True) in job.tick(1.2)
+    assert EndJob(stopped=True) in job.tick(1.2)
 
 
 def test_a_stop_does_not_wait_for_ever() -> None:
     job = running(settings=replace(SETTINGS, stop_limit=1.0))
     job.machine.stop(0.0)
-    assert Ended(stopped=True) in job.tick(1.1)
+    assert EndJob(stopped=True) in job.tick(1.1)
 
 
 @pytest.mark.parametrize("numbers", [(2, 1), (2, 2)])

@@ -8,7 +8,7 @@ from machine.jobs import checkpoint, report
 from machine.test_manager import SETTINGS, Job, running
 from weir.job.messages import Pulse, Report
 from weir.job.poison import RELAPSES, Death, Step
-from weir.job.signals import Delete, Ended, Pulsed, Reported
+from weir.job.signals import Delete, EndJob, Pulsed, Reported
 from weir.job.status import status_of
 
 ROW = Step("1.0", first=6, end=7, pieces=1, sample="17")
@@ -28,7 +28,7 @@ def comes(job: Job, session: str, *deaths: Death, number: int = 1) -> None:
 def ended(job: Job) -> list[str]:
     job.tick(job.now + 0.3)
     job.tick(job.now + 0.3)
-    return [c.error for c in job.out if isinstance(c, Ended)]
+    return [c.error for c in job.out if isinstance(c, EndJob)]
 
 
 def test_a_host_that_is_known_to_be_dead_is_lost_at_once() -> None:

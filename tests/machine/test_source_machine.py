@@ -111,6 +111,8 @@ def test_rows_that_can_be_read_again_are_given_at_once() -> None:
     assert driven.next() == Poll(10)
     assert driven.next(Quiet(3, 0.5)) == Wait(0.5)
     assert driven.next() == Poll(10)
+    assert driven.next(Quiet(3, 0.5, why="nobody listens")) == Wait(0.5, "nobody listens")
+    assert driven.next() == Poll(10)
     assert driven.next(Finished()) == Give(None)
 
 

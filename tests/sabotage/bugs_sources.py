@@ -4,6 +4,7 @@ from sabotage.bugs import Bug
 
 _FOLLOWED = ("tests/unit/ingress/test_followed.py",)
 _LIMITS = ("tests/unit/files/test_record_limits.py",)
+_PATHS = ("tests/unit/files/test_paths.py",)
 _DAMAGE = ("tests/unit/files/test_damage.py",)
 _SOURCE = ("tests/machine/test_source_machine.py",)
 _FRAMING, _UNCHANGED = "files/framing.py", "ingress/unchanged.py"
@@ -50,7 +51,31 @@ BUGS = (
     Bug("an owner never looks whether it was overtaken", _MACHINE,
         "self._now - self._looked < self._idle / 2:", "self._now < 1e9:", _SOURCE),
     Bug("rows of a socket that two instances have are logged twice", _TCP,
-        "elif record.lines and self._acks:", "elif False:", _FOLLOWED),
+        "elif record.lines and self._of.acks:", "elif False:", _FOLLOWED),
+    Bug("a socket takes options that it does not know", _TCP,
+        "if value not in _OPTIONS.get(key, ())", 'if value not in _OPTIONS.get(key, (value,))',
+        _FOLLOWED),
+    Bug("a socket takes an option twice", _TCP, " or key in dict(given[:number]):", ":", _FOLLOWED),
+    Bug("a wrong port is found when it is connected to", _TCP,
+        "if not host or not port or", "if not host or", _FOLLOWED),
+    Bug("nobody hears why a socket brings nothing", _TCP, ", why=self._broken)", ")", _FOLLOWED),
+    Bug("what a source waited for is never forgotten", "ingress/source_driver.py",
+        '                    waits("")\n', "", _FOLLOWED),
+    Bug("a source that waits is told of all the time", "job/placing.py",
+        "        self.wait_is_told = True\n", "", ("tests/machine/test_manager.py",)),
+    Bug("offsets are counted as rows", "job/status.py",
+        "sum(v.events for v in sources)", "sum(v.inputs[0] for v in sources if v.inputs)",
+        ("tests/machine/test_manager.py",)),
+    Bug("a stream is tailed, whatever feeds it", "simulator/followed_workloads.py",
+        'raise ValueError(f"nothing feeds the stream {kind}")',
+        "return TailFeed(kind, rows, ends, rng)", ("tests/faults/test_followed_seeds.py",)),
+    Bug("an output may lie over a file that is followed", "ingress/connectors/registry.py",
+        "return source.path if connector is None else connector.local_files",
+        "return source.path", _PATHS),
+    Bug("an output may lie in a folder that is followed", _FOLDER,
+        'return os.path.join(self.path, "**")', "return self.path", _PATHS),
+    Bug("a connector is rooted nowhere", _TAIL,
+        "return replace(self, root=root)", "return self", _FOLLOWED),
     Bug("a file that another instance has found is read twice", _FOLDER,
         "            self._seen.add(record.file)\n", "", _FOLLOWED),
     Bug("a file of a folder that grew is read on", _FOLDER,

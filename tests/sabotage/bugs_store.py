@@ -5,6 +5,7 @@ from sabotage.bugs import Bug
 _COMMITS, _RECORDS, _OBJECTS = "job/commits.py", "job/records.py", "reliable/objects.py"
 _RUNNING, _MANAGER, _LOG = "job/running.py", "job/manager.py", "ingress/ingress_log.py"
 _MACHINE = ("tests/machine", "tests/faults/test_adversary.py")
+_REFUSALS = ("tests/unit/spark/test_live_refusals.py",)
 _RESUME = ("tests/unit/spark/test_live_resume.py",)
 
 BUGS = (
@@ -65,10 +66,13 @@ BUGS = (
     Bug("any program goes on with a job", "spark/live/prepare.py",
         "    if difference:\n", "    if False:\n", _RESUME),
     Bug("the store is taken before strategies are checked", "spark/live/prepare.py",
-        "    recovering = _recovering(program, plan)\n    if not resume:\n"
-        "        _take_store(objects, job)\n",
-        "    if not resume:\n        _take_store(objects, job)\n"
-        "    recovering = _recovering(program, plan)\n", _RESUME),
+        "        recovering = _recovering(program, plan)\n"
+        "        objects = _taken_store(location, job)\n",
+        "        objects = _taken_store(location, job)\n"
+        "        recovering = _recovering(program, plan)\n", _RESUME),
+    Bug("a store is made for a job that is refused", "spark/live/prepare.py",
+        "    found = all_partitions(program, directory)\n",
+        "    ObjectStore(location)\n    found = all_partitions(program, directory)\n", _REFUSALS),
     Bug("words of a plan are compared", "plan/plan_fingerprint.py",
         "if (old.where, old.hash) == (new.where, new.hash):",
         "if (old.where, old.words) == (new.where, new.words):",

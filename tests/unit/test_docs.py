@@ -111,3 +111,8 @@ def test_every_design_note_is_in_the_index() -> None:
     notes = sorted(p.name for p in (ROOT / "docs" / "design").glob("0*.md"))
     index = (ROOT / "docs" / "design" / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"\]\((.+\.md)\)", index) == notes
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/design").glob("0*.md")), ids=lambda p: p.stem)
+def test_a_design_note_is_titled_by_its_number(page: Path) -> None:
+    assert page.read_text(encoding="utf-8").startswith(f"# {page.stem[:4]} ")

@@ -95,6 +95,15 @@ def test_imports_go_up(path: Path) -> None:
     assert not {there for there in reached if not allowed(here, there)}
 
 
+def test_the_runners_on_spark_know_nothing_of_each_other() -> None:
+    """They share what lies in `spark/` itself, which knows neither."""
+    runners = {"weir.spark.offline", "weir.spark.live"}
+    for path in (SRC / "weir" / "spark").rglob("*.py"):
+        here = ".".join(path.relative_to(SRC).with_suffix("").parts[:3])
+        reached = {".".join(module.split(".")[:3]) for module in imported(path)}
+        assert not reached & (runners - {here}), path
+
+
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SRC / "weir")))
 def test_libraries_stay_at_home(path: Path) -> None:
     here = layer(".".join(path.relative_to(SRC).with_suffix("").parts))
@@ -166,10 +175,25 @@ def test_decoders_are_made_when_a_module_is_imported() -> None:
     assert found == []
 
 
-def test_a_class_name_is_used_once() -> None:
+def test_the_name_of_a_class_or_an_alias_is_used_once() -> None:
     homes: dict[str, list[str]] = {}
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(str(path.relative_to(SRC)))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        for name in (*classes, *aliases(tree)):
+            homes.setdefault(name, []).append(str(path.relative_to(SRC)))
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def aliases(module: ast.Module) -> Iterator[str]:
+    """The public names that a module gives to types: in camel case, whatever the value is."""
+    for node in module.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(name)]) | ast.AnnAssign(target=ast.Name(name)):
+                if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name):
+                    yield name
+
+
+def test_aliases_are_found() -> None:
+    text = "A1 = 1\nRows = list[int]\nX: TypeAlias = int\nKind: TypeAlias = int\n_Own = int\n"
+    assert list(aliases(ast.parse(text))) == ["Rows", "Kind"]

@@ -1,4 +1,5 @@
-"""Adding an operator touches its module, its method, its kernel, a kernel's test and a golden case.
+"""Adding an operator touches its module, its method, its kernel, a kernel's test, a golden case
+and a workload of the simulator.
 
 Each node class (and each kind of window, lifetime change and join) must have all of them: this
 is the list that grows when an operator is added, and what fails when a part of it is forgotten.
@@ -20,9 +21,12 @@ import pytest
 import weir
 from weir.plan import lifetime_changes, operators, windows
 from weir.plan.lifetime_changes import LifetimeChange
-from weir.plan.operators import JoinKind, Node
+from weir.plan.operators import Aggregate, AlterLifetime, Join, JoinKind, Node
+from weir.plan.program import row_outputs
 from weir.plan.stream import Selection, Stream
+from weir.plan.traversal import ordered_nodes
 from weir.plan.windows import Window
+from weir.simulator.workloads import make_workload, workload_names
 
 ROOT = Path(__file__).parents[2]
 SRC, TESTS = ROOT / "src" / "weir", ROOT / "tests"
@@ -78,6 +82,17 @@ def _cases() -> str:
     golden = sorted((TESTS / "golden").rglob("*.weir"))
     conformance = sorted((TESTS / "conformance").glob("*.jsonl"))
     return "\n".join(p.read_text() for p in (*golden, *conformance))
+
+
+@cache
+def _in_workloads() -> set[str]:
+    """The nodes, windows, lifetime changes and joins of the simulator's programs."""
+    programs = [make_workload(name, 0).program for name in workload_names()]
+    nodes = ordered_nodes([node for program in programs for node in row_outputs(program)])
+    found = {type(node).__name__ for node in nodes}
+    found |= {type(node.window).__name__ for node in nodes if isinstance(node, Aggregate)}
+    found |= {type(node.change).__name__ for node in nodes if isinstance(node, AlterLifetime)}
+    return found | {node.kind for node in nodes if isinstance(node, Join)}
 
 
 @cache
@@ -148,6 +163,11 @@ def test_a_kernel_test_runs_it(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(KEYWORDS))
 def test_it_has_cases(name: str) -> None:
     assert re.search(KEYWORDS[name], _cases()), "no golden program and no conformance case has it"
+
+
+@pytest.mark.parametrize("name", sorted({*EVERYTHING, *JOINS} - BY_REWRITES - BY_PYTHON))
+def test_the_simulator_runs_it(name: str) -> None:
+    assert name in _in_workloads()
 
 
 @pytest.mark.parametrize("kind", sorted(JOINS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import weir
+from weir.plan.stream import Selection, Stream
+from weir.plan.terms import Term
 
 SURFACE = """
     InputError OperatorFailed PlanError RunError ScriptError Stream WeirError __version__
@@ -27,6 +30,28 @@ def test_the_surface_is_pinned() -> None:
 def test_every_name_is_there_and_documented(name: str) -> None:
     found = getattr(weir, name)
     assert name == "__version__" or found.__doc__
+
+
+NEEDS_SPARK = {"from_spark", "read_committed", "run_live", "run_offline"}
+
+
+@pytest.mark.parametrize("name", sorted({*SURFACE} - {"__version__"} - NEEDS_SPARK))
+def test_every_name_has_an_example(name: str) -> None:
+    assert ">>> " in getattr(weir, name).__doc__
+
+
+@pytest.mark.parametrize("cls", [Stream, Selection, Term])
+def test_every_method_of_the_algebra_is_documented(cls: type) -> None:
+    methods = {n: m for n, m in vars(cls).items() if callable(m) or isinstance(m, property)}
+    public = {n: m for n, m in methods.items() if not n.startswith("_")}
+    assert len(public) > 5
+    assert {n for n, m in public.items() if not m.__doc__} == set()
+
+
+def test_every_operator_of_a_stream_has_an_example() -> None:
+    returned = {n: m for n, m in vars(Stream).items() if n[0] != "_" and inspect.isfunction(m)}
+    made = {n: m for n, m in returned.items() if m.__annotations__["return"] != "Output"}
+    assert {n for n, m in made.items() if ">>> " not in m.__doc__} == {"to_spark"}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

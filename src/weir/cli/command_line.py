@@ -41,14 +41,14 @@ MOST_ROWS = 2**62
 """What options take at most: more is a slip of the finger."""
 
 
-class Runner(StrEnum):
+class RunnerName(StrEnum):
     local = "local"
     offline = "offline"
     live = "live"
 
 
 RunnerOption = Annotated[
-    Runner,
+    RunnerName,
     typer.Option(
         help="Where it runs: `local` is this process, `offline` a Spark job, `live` a Spark job "
         "that goes on until the inputs end."
@@ -245,13 +245,13 @@ def leave_stdout() -> None:
 
 
 def spark_settings(
-    runner: Runner,
+    runner: RunnerName,
     *,
     master: str | None = None,
     setting: Sequence[str] | None = None,
 ) -> dict[str, str]:
     """Return Spark's settings that were given; refuse options that do not fit the runner."""
-    if runner is Runner.local and (master is not None or setting):
+    if runner is RunnerName.local and (master is not None or setting):
         raise Usage("--master and --conf belong to --runner offline or live")
     return pairs(setting, "--conf")
 

@@ -19,7 +19,7 @@ from weir.cli.command_line import (
     DebugOption,
     MasterOption,
     RunJsonOption,
-    Runner,
+    RunnerName,
     RunnerOption,
     SettingOption,
     Usage,
@@ -41,7 +41,7 @@ LIVE_HOSTS = 2
 
 def conform(
     cases: Annotated[list[Path], typer.Argument(metavar="CASES.jsonl…", help="Files of cases.")],
-    runner: RunnerOption = Runner.local,
+    runner: RunnerOption = RunnerName.local,
     cut: Annotated[
         str, typer.Option(metavar="N,…", help="Cuts to run each case with; `none` is no cut.")
     ] = "none",
@@ -66,9 +66,9 @@ def conform(
         from weir.conform.cases import check_cases
 
         read = _read_cases(cases)
-        if runner is Runner.local:
+        if runner is RunnerName.local:
             verdicts = list(_tracked(check_cases(read, cuts, parallelisms), len(read)))
-        elif runner is Runner.live:
+        elif runner is RunnerName.live:
             from weir.spark.live.hosts import live_master, live_settings
             from weir.spark.live.trials import run_live_trials
             from weir.spark.session import session

@@ -85,7 +85,7 @@ def run_to_end(
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
         resume=resume, accept_code_changes=accept_code_changes,
-        settings=LiveSettings(
+        how=LiveSettings(
             hosts=hosts, manager=ManagerSettings(stop_limit=grace_seconds(grace)), check=check,
             tls=None if tls is None else read_tls(*tls),
         ),
@@ -152,6 +152,8 @@ def _show_status(found: JobStatus) -> None:
                 f"{v.id} has been at one step for {v.step_seconds:.0f} s, {v.step_rows}"
             )
             say(at)
+        if v.waits_seconds is not None:
+            say(in_one_line(f"{v.id} has waited for {v.waits_seconds:.0f} s: {v.waits}"))
     for host in found.hosts:
         vertices = ", ".join(host.vertices)
         say(in_one_line(f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}"))
@@ -272,7 +274,7 @@ def _verify(location: str, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-class Kind(StrEnum):
+class RowKind(StrEnum):
     rows = "rows"
     late = "late"
     bad = "bad"
@@ -284,8 +286,8 @@ def read(
         str | None, typer.Argument(metavar="[OUTPUT]", help="The output; all are listed without.")
     ] = None,
     kind: Annotated[
-        Kind, typer.Option(help="The output's rows, or the late or bad ones of an input.")
-    ] = Kind.rows,
+        RowKind, typer.Option(help="The output's rows, or the late or bad ones of an input.")
+    ] = RowKind.rows,
     since: Annotated[
         int, typer.Option(min=0, max=MOST_ROWS, metavar="N", help="Leave the first N commits out.")
     ] = 0,
@@ -326,11 +328,13 @@ def read(
 
 
 def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
+    from weir.plan.program import output_title
+
     if as_json:
         put_json([msgspec.to_builtins(m) for m in found])
         return
     for m in found:
-        who = m.name if m.kind == "rows" else f"{m.kind} rows of {m.name}"
+        who = output_title(m.name, m.kind)
         end = ", finished" if m.finished else ""
         shown = in_one_line(f"{who} ({m.path})")
         say(f"{shown}: {m.rows:,} rows, digest {m.digest}, {m.commits} commits{end}")

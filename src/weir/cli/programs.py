@@ -19,7 +19,7 @@ from weir.cli.command_line import (
     DebugOption,
     MasterOption,
     RunJsonOption,
-    Runner,
+    RunnerName,
     RunnerOption,
     SettingOption,
     Usage,
@@ -63,7 +63,7 @@ SetOption = Annotated[
 
 def run(
     program: ProgramFile,
-    runner: RunnerOption = Runner.local,
+    runner: RunnerOption = RunnerName.local,
     master: MasterOption = None,
     setting: SettingOption = None,
     parallelism: Annotated[
@@ -140,14 +140,14 @@ def run(
     """
     with clean_errors(debug):
         settings = spark_settings(runner, master=master, setting=setting)
-        if runner is Runner.live and store is None:
+        if runner is RunnerName.live and store is None:
             raise Usage("--runner live needs --store DIR, where it keeps what must survive")
         live_only = {
             "--store": store, "--resume": resume or None, "--hosts": hosts, "--grace": grace,
             "--tls-cert": tls_cert, "--tls-key": tls_key, "--tls-ca": tls_ca, "--set": said,
         }  # fmt: skip
         for option, given in live_only.items():
-            if given is not None and runner is not Runner.live:
+            if given is not None and runner is not RunnerName.live:
                 raise Usage(f"{option} belongs to --runner live")
         if accept_code_changes and not resume:
             raise Usage("--accept-code-changes belongs to --resume")
@@ -155,7 +155,7 @@ def run(
             raise Usage("TLS needs both --tls-cert and --tls-key")
         checked = _program(program, param, said)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
-        if runner is Runner.local:
+        if runner is RunnerName.local:
             from weir.local.files import run_files
             from weir.runtime.process import keep_freed_memory
 
@@ -165,7 +165,7 @@ def run(
                     checked, directory=directory, cut=cut, parallelism=parallelism or 1,
                     check=check, progress=meter.take,
                 )  # fmt: skip
-        elif runner is Runner.live:
+        elif runner is RunnerName.live:
             from weir.cli.live import run_to_end
 
             assert store is not None

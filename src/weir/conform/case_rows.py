@@ -20,7 +20,7 @@ from weir.files.sinks import json_values
 from weir.ingress.memory import CTI_KEY
 from weir.plan.schema import Schema
 
-Item = Mapping[str, object]
+CaseItem = Mapping[str, object]
 
 SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _SCALARS = {bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING}
@@ -28,7 +28,7 @@ _SCALARS = {bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING}
 # --- types from values -----------------------------------------------------------------------
 
 
-def column_types(rows: Iterable[Item]) -> dict[str, pa.DataType]:
+def column_types(rows: Iterable[CaseItem]) -> dict[str, pa.DataType]:
     """Return the payload columns of some events, in order of first appearance.
 
     >>> column_types([{"vs": 1, "k": "x", "v": 1}, {"vs": 2, "k": None, "v": 2.5}])
@@ -74,7 +74,9 @@ def _struct_type(values: Sequence[Mapping[str, object]], column: str) -> pa.Data
     return pa.struct([(name, type_of(found, column)) for name, found in fields.items()])
 
 
-def typed_rows(items: Sequence[Item], types: Mapping[str, pa.DataType]) -> list[dict[str, object]]:
+def typed_rows(
+    items: Sequence[CaseItem], types: Mapping[str, pa.DataType]
+) -> list[dict[str, object]]:
     """Return the events with the special doubles as numbers; CTIs stay as they are."""
     doubles = [n for n, t in types.items() if _has_doubles(t)]
     if not doubles:
@@ -106,15 +108,15 @@ def _typed(value: object, dtype: pa.DataType) -> object:
 
 # --- equality --------------------------------------------------------------------------------
 
-Row = tuple[Hashable, ...]
+CaseRow = tuple[Hashable, ...]
 """The values of a row in the order of (vs, ve, the output's columns), made comparable."""
 
 
-def wanted_rows(items: Iterable[Item], shape: Schema) -> Counter[Row]:
+def wanted_rows(items: Iterable[CaseItem], shape: Schema) -> Counter[CaseRow]:
     """Return expected rows as a multiset. A row with other columns than the output has is equal to
     none that can come out."""
     names, types = ("vs", "ve", *shape.names), (BIGINT, BIGINT, *shape.types)
-    rows: Counter[Row] = Counter()
+    rows: Counter[CaseRow] = Counter()
     for item in items:
         if set(item) == set(names):
             rows[tuple(meaning(item[n], t) for n, t in zip(names, types, strict=True))] += 1
@@ -123,9 +125,9 @@ def wanted_rows(items: Iterable[Item], shape: Schema) -> Counter[Row]:
     return rows
 
 
-def came_rows(batches: Iterable[Batch], shape: Schema) -> Counter[Row]:
+def came_rows(batches: Iterable[Batch], shape: Schema) -> Counter[CaseRow]:
     """Return the rows of an output as a multiset."""
-    rows: Counter[Row] = Counter()
+    rows: Counter[CaseRow] = Counter()
     for batch in batches:
         columns = [
             times(batch.vs, BIGINT).to_pylist(),
@@ -172,7 +174,7 @@ def _decimal(value: float | str) -> Hashable:
         return value
 
 
-def shown_rows(rows: Counter[Row], names: Sequence[str], most: int = 3) -> str:
+def shown_rows(rows: Counter[CaseRow], names: Sequence[str], most: int = 3) -> str:
     """Return rows for a message, on one line."""
     texts = []
     for row in list(rows.elements())[:most]:

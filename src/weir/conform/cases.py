@@ -16,7 +16,7 @@ from itertools import islice, product
 from pathlib import Path
 
 from weir.conform.case_rows import (
-    Item,
+    CaseItem,
     came_rows,
     column_types,
     shown_rows,
@@ -44,9 +44,9 @@ class ConformanceCase:
 
     id: str
     program: str
-    inputs: Mapping[str, Sequence[Sequence[Item]]]
+    inputs: Mapping[str, Sequence[Sequence[CaseItem]]]
     options: Mapping[str, str]
-    expected: Sequence[Item] | None
+    expected: Sequence[CaseItem] | None
     error: str | None
 
 
@@ -111,7 +111,7 @@ def _case(raw: object) -> ConformanceCase:
     )
 
 
-def _partitions(given: object) -> list[list[Item]]:
+def _partitions(given: object) -> list[list[CaseItem]]:
     partitions: object = given.get("partitions") if isinstance(given, dict) else [given]
     if not isinstance(partitions, list) or not all(isinstance(p, list) for p in partitions):
         raise TypeError("an input is a list of rows, or has a list of such lists as `partitions`")
@@ -147,7 +147,7 @@ class Outcome:
     error: str | None = None
 
 
-Runner = Callable[[Sequence[Trial]], Iterable[Outcome]]
+RunTrials = Callable[[Sequence[Trial]], Iterable[Outcome]]
 """Runs trials; the outcomes come in their order."""
 
 
@@ -155,7 +155,7 @@ def check_cases(
     cases: Sequence[ConformanceCase],
     cuts: Sequence[int | None] = (None,),
     parallelisms: Sequence[int] = (1,),
-    runner: Runner | None = None,
+    runner: RunTrials | None = None,
 ) -> Iterator[CaseVerdict]:
     """Run every case with every cut and every parallelism and judge it."""
     prepared = [_trials(case, cuts, parallelisms) for case in cases]
@@ -239,11 +239,11 @@ def _source(case: ConformanceCase, name: str, index: int) -> Source:
     return declare_source(name, columns, name, declared.options, index)
 
 
-def _events(partitions: Iterable[Sequence[Item]]) -> list[Item]:
+def _events(partitions: Iterable[Sequence[CaseItem]]) -> list[CaseItem]:
     return [item for items in partitions for item in items if CTI_KEY not in item]
 
 
-def _has_ends(rows: Iterable[Item]) -> bool:
+def _has_ends(rows: Iterable[CaseItem]) -> bool:
     """Say whether any row gives its end; where none does, all are points or have a `lifetime`."""
     return any("ve" in row for row in rows)
 

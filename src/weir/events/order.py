@@ -26,8 +26,8 @@ from weir.events.hashing import decimal_words
 from weir.events.order_bytes import as_binary, is_plain, order_bytes, plain_codes
 from weir.events.order_loops import sort_within, still_tied
 
-Rows = npt.NDArray[np.intp]
-KeyOf = Callable[[Rows | None], Int64s]
+RowIndices = npt.NDArray[np.intp]
+KeyOf = Callable[[RowIndices | None], Int64s]
 """A sort key of the rows at these positions; of all rows for None."""
 
 
@@ -49,7 +49,7 @@ def order_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
     return _bytes_codes(column)
 
 
-def sort_rows(keys: Sequence[Int64s]) -> Rows:
+def sort_rows(keys: Sequence[Int64s]) -> RowIndices:
     """Return the positions of the rows in order of the keys, left to right; equal rows keep their
     order.
 
@@ -59,7 +59,7 @@ def sort_rows(keys: Sequence[Int64s]) -> Rows:
     return _sort(len(keys[0]), [_key(key) for key in keys])
 
 
-def sort_batch(batch: Batch, by_origin: bool, *, exact: bool = False) -> Rows:
+def sort_batch(batch: Batch, by_origin: bool, *, exact: bool = False) -> RowIndices:
     """Return the positions of the rows in the order of events, without the origin unless
     `by_origin`."""
     keys = [_key(batch.vs)]
@@ -78,7 +78,7 @@ def in_order(rows: Batch) -> Batch:
     return taken(rows, sort_batch(rows, False, exact=True))
 
 
-def taken(rows: Batch, order: Rows) -> Batch:
+def taken(rows: Batch, order: RowIndices) -> Batch:
     """Take all rows in this order; they are not copied if they are in it already."""
     return rows if _is_identity(order) else rows.take(order)
 
@@ -112,14 +112,14 @@ def _key(values: Int64s) -> KeyOf:
 
 
 def _payload_key(column: pa.Array, *, exact: bool) -> KeyOf:
-    def key(rows: Rows | None) -> Int64s:
+    def key(rows: RowIndices | None) -> Int64s:
         return order_codes(column if rows is None else column.take(pa.array(rows)), exact=exact)
 
     return key
 
 
-def _sort(count: int, keys: Sequence[KeyOf]) -> Rows:
-    order: Rows = np.arange(count, dtype=np.intp)
+def _sort(count: int, keys: Sequence[KeyOf]) -> RowIndices:
+    order: RowIndices = np.arange(count, dtype=np.intp)
     if count < 2:
         return order
     first = keys[0](None)
@@ -140,7 +140,7 @@ def _sort(count: int, keys: Sequence[KeyOf]) -> Rows:
     return order
 
 
-def _is_identity(rows: Rows) -> bool:
+def _is_identity(rows: RowIndices) -> bool:
     return bool((rows[1:] > rows[:-1]).all())
 
 

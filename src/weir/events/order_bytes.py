@@ -22,8 +22,8 @@ from weir.events.batch import Int64s
 from weir.events.hashing import binary_buffers, canonical_words, decimal_words
 from weir.events.order_bytes_loops import escaped_texts, listed_elements, side_by_side
 
-Bytes = npt.NDArray[np.uint8]
-Encoded = tuple[Int64s, Bytes]
+UInt8s = npt.NDArray[np.uint8]
+Encoded = tuple[Int64s, UInt8s]
 """Where each row's bytes begin and the last one's end, and all bytes."""
 
 _SIGN = np.int64(-(2**63))
@@ -78,19 +78,19 @@ def plain_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
     return np.where(bits < 0, bits ^ _DOWN, bits)
 
 
-def number_bytes(codes: Int64s) -> Bytes:
+def number_bytes(codes: Int64s) -> UInt8s:
     """Return eight bytes for each number, as a matrix of a row each."""
     return (codes ^ _SIGN).astype(">i8").view(np.uint8).reshape(-1, 8)
 
 
-def wide_decimal_bytes(column: pa.Array) -> Bytes:
+def wide_decimal_bytes(column: pa.Array) -> UInt8s:
     """Return sixteen bytes for each DECIMAL, as a matrix of a row each."""
     words = decimal_words(column)
     low = words[:, 0].astype(">i8").view(np.uint8).reshape(-1, 8)
     return np.concatenate([number_bytes(words[:, 1]), low], axis=1)
 
 
-def equally_long(rows: Bytes) -> Encoded:
+def equally_long(rows: UInt8s) -> Encoded:
     """Return the rows of a matrix of bytes, end to end, with their offsets."""
     count, width = rows.shape
     return np.arange(count + 1) * width, np.ascontiguousarray(rows).reshape(-1)
@@ -103,5 +103,5 @@ def as_binary(encoded: Encoded) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
 
 
-def _flagged(valid: npt.NDArray[np.bool_], rows: Bytes) -> Encoded:
+def _flagged(valid: npt.NDArray[np.bool_], rows: UInt8s) -> Encoded:
     return equally_long(np.concatenate([valid.astype(np.uint8)[:, None], rows], axis=1))

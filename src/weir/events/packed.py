@@ -10,18 +10,18 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-Stream: TypeAlias = tuple[pa.Schema, Sequence[pa.RecordBatch]]
+ArrowStream: TypeAlias = tuple[pa.Schema, Sequence[pa.RecordBatch]]
 """Records of a schema, if any."""
 
 
-def write_stream(stream: Stream, sink: pa.NativeFile) -> None:
+def write_stream(stream: ArrowStream, sink: pa.NativeFile) -> None:
     schema, records = stream
     with pa.ipc.new_stream(sink, schema) as writer:
         for record in records:
             writer.write_batch(record)
 
 
-def stream_size(stream: Stream) -> int:
+def stream_size(stream: ArrowStream) -> int:
     """Return exactly how many bytes `write_stream` writes."""
     counted = pa.MockOutputStream()
     write_stream(stream, counted)

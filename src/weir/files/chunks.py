@@ -67,7 +67,8 @@ class Chunk:
     bad: tuple[BadRow, ...] = ()
     read: int = 0
     resume: bytes | None = None
-    """Where a live source goes on behind the chunk; only the source can read it."""
+    """Where a live source goes on behind the chunk. From a connector: its own state. From the
+    source machine: `Resume`."""
 
     def line(self, row: int) -> int | None:
         return None if self.lines is None else int(self.lines[row])

@@ -1,17 +1,20 @@
 """Checks the paths of a program: only files are read and written, and none that is read is written.
 
 An output replaces what stands under its path, so a path that a STREAM of the same program reads,
-by name or by a glob, is refused before anything is touched.
+by name, by a glob or because it follows the file or its folder, is refused before anything is
+touched.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from weir.errors import PlanError
+from weir.plan.operators import Source
 from weir.plan.program import Output, Program
 
 DEEPEST = 200
@@ -26,13 +29,18 @@ def check_scheme(path: str) -> None:
         raise PlanError(f"'{path}': nothing reads or writes {scheme[0]} URLs", hint=hint)
 
 
-def check_not_read(program: Program, directory: str | Path) -> None:
-    """Raise PlanError for an output whose path a STREAM reads; relative paths start at
-    `directory`."""
+def check_not_read(
+    program: Program, directory: str | Path, files_of: Callable[[Source], str | None]
+) -> None:
+    """Raise PlanError for an output whose path a STREAM reads: one that the glob of its source
+    (`files_of`) matches. Relative paths start at `directory`."""
     for output in program.outputs:
         folder = output.path.endswith("/")
         for source in program.sources:
-            if _reads(_parts(source.path, directory), _parts(output.path, directory), folder):
+            files = files_of(source)
+            if files is None:
+                continue
+            if _reads(_parts(files, directory), _parts(output.path, directory), folder):
                 raise PlanError(
                     f"OUTPUT {output.name} would write over '{output.path}', "
                     f"which STREAM {source.name} reads ('{source.path}')",

@@ -21,14 +21,11 @@ from weir.events.text import format_timestamps
 from weir.events.types import BIGINT, BINARY, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.files.paths import check_scheme
 from weir.kernels.expressions.casts import cast_array
+from weir.plan.program import DIRECT
 
 UNPLAIN_NAME = re.compile(r'["\\\x00-\x1f]')
 """What msgspec takes in no name of a struct's field."""
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
-
-
-DIRECT = ("console:", "callback:")
-"""Outputs that get each row as it comes, at least once, and have no file."""
 
 
 class FileWriter(Protocol):

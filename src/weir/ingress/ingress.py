@@ -74,6 +74,8 @@ class Ingress:
         """The event time that the partition has reached; see rule 1."""
         self.next_offset = 0
         """The offset of the first row that was not fed yet."""
+        self.event_count = 0
+        """How many rows were admitted."""
         self.late_count = 0
         """How many rows were dropped as late."""
         self.bad_count = 0
@@ -96,6 +98,7 @@ class Ingress:
         self.bad_count += len(bad.rows)
         self.late_count += int(dropped.sum())
         kept = ~(bad.mask | dropped)
+        self.event_count += int(kept.sum())
         batch = self._batch(chunk, admitted_vs, ve)
         return Admitted(
             batch if kept.all() else batch.take(kept),
@@ -114,12 +117,14 @@ class Ingress:
         return {
             "now": self.now,
             "next_offset": self.next_offset,
+            "event_count": self.event_count,
             "late_count": self.late_count,
             "bad_count": self.bad_count,
         }
 
     def load(self, state: Mapping[str, int]) -> None:
         self.now, self.next_offset = state["now"], state["next_offset"]
+        self.event_count = state["event_count"]
         self.late_count, self.bad_count = state["late_count"], state["bad_count"]
 
     def _all_good(self, chunk: Chunk) -> Admitted | None:
@@ -136,6 +141,7 @@ class Ingress:
         if not good:
             return None
         self.now, self.next_offset = now, chunk.stop
+        self.event_count += len(vs)
         return Admitted(self._batch(chunk, vs, ve), now, self._no_late, self._no_bad)
 
     # --- steps of feed ---------------------------------------------------------------------

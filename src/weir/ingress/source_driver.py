@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 from weir.errors import WeirError
 from weir.files.chunks import Chunk, SourcePartition
@@ -19,7 +18,6 @@ from weir.ingress.source_signals import (
     ListRecords,
     LogAnswer,
     LogCommand,
-    LogTalk,
     Open,
     Opened,
     Poll,
@@ -32,13 +30,16 @@ from weir.ingress.source_signals import (
 )
 from weir.reliable.store import ObjectExists, Store
 
-_T = TypeVar("_T")
-
 
 def driven_chunks(
-    machine: SourceMachine, partition: SourcePartition, store: Store, stopped: Callable[[], bool]
+    machine: SourceMachine,
+    partition: SourcePartition,
+    store: Store,
+    stopped: Callable[[], bool],
+    waits: Callable[[str], None],
 ) -> Iterator[Chunk]:
-    """Give the chunks of a source, until its partition ends or `stopped` says so."""
+    """Give the chunks of a source, until its partition ends or `stopped` says so. `waits` is told,
+    again and again, what keeps anything from coming; empty: nothing does."""
     reading: Reading | None = None
     signal: SourceSignal | None = None
     try:
@@ -50,9 +51,11 @@ def driven_chunks(
                 case Poll(most, until):
                     assert reading is not None
                     signal = reading.poll(most, until, now)
-                case Wait(seconds):
+                case Wait(seconds, why):
+                    waits(why)
                     time.sleep(seconds)
                 case Give(chunk):
+                    waits("")
                     if chunk is None:
                         return
                     yield chunk
@@ -89,14 +92,3 @@ def store_answer(command: LogCommand, store: Store) -> LogAnswer:
             except ObjectExists:
                 return Appended(False)
             return Appended(True)
-
-
-def talked(talk: LogTalk[_T], store: Store) -> _T:
-    """Hold a log's conversation with a store to its end, and return what came of it."""
-    try:
-        command = next(talk)
-        while True:
-            command = talk.send(store_answer(command, store))
-    except StopIteration as done:
-        result: _T = done.value
-        return result

@@ -6,9 +6,9 @@ Rules
    before the record takes effect. So it says again what was said before.
 2. At the end of the log it polls its connector. Rows that can be read again are given at once.
    What the connector offers is appended, accepted when it is durable, and takes effect then.
-3. When somebody else's record stands under the number of its own, its own is not written. It goes
-   through the records that are there, and polls again. The connector then offers again what still
-   has to be logged.
+3. When another instance's record stands under the next number, it writes nothing, goes through the
+   records that are there, and polls again; the connector then offers anew what still has to be
+   logged.
 4. A partition that has been silent for `idle` claims the clock's time less `idle`: a record, which
    takes effect like any other. One that is not there yet is silent too, so its time starts, when
    it appears, where its claims have brought it.
@@ -23,7 +23,7 @@ Rules
    So when it claims, all rows that an earlier owner may still give had come, and it has seen them.
    These times are measured by a clock that does not jump.
 7. What the store fails at is asked again for `PATIENCE` seconds; then the source fails.
-8. The partition ends when a record or the connector says so. Records that stand behind its end
+8. The partition ends when a record or the connector says so. Records that stand after its end
    mean that rows are gone.
 """
 
@@ -165,10 +165,10 @@ class SourceMachine:
                 case Offer(record):
                     if not (yield from self._append(record)):
                         return
-                case Quiet(_, again_in):
+                case Quiet(_, again_in, _, why):
                     claim = self._due_claim()
                     if claim is None:
-                        yield Wait(again_in)
+                        yield Wait(again_in, why)
                     elif not (yield from self._append(IngressRecord(self._offset, claim=claim))):
                         return
                 case Finished():
@@ -183,9 +183,9 @@ class SourceMachine:
             match (yield from self._poll(offset)):
                 case Rows(chunk):
                     yield from self._give(chunk)
-                case Quiet(_, again_in):
+                case Quiet(_, again_in, _, why):
                     if self._offset < offset:
-                        yield Wait(again_in)
+                        yield Wait(again_in, why)
                 case Finished():
                     raise gone("was truncated", self._partition, offset)
                 case Offer():

@@ -120,8 +120,8 @@ class Poll:
 class Accept:
     """Take in a record of the log, which counts from here on; answered by `Accepted`.
 
-    `own`: it is what this connector offered. `stop` is the offset of the record behind it, if
-    there is one: what this record brought ended there.
+    `own`: it is what this connector offered. `stop` is the offset of the next record, if there is
+    one: what this record brought ends there.
     """
 
     record: IngressRecord
@@ -161,6 +161,9 @@ class Quiet:
     again_in: float
     heard: bool = False
     """Whether something has come, if no whole row."""
+    why: str = ""
+    """What must happen outside before anything can come, and what keeps it from happening; empty:
+    it is only silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +185,10 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let so many seconds pass."""
+    """Let so many seconds pass; `why` is that of `Quiet`."""
 
     seconds: float
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

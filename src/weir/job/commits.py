@@ -106,7 +106,7 @@ def read_chain(
 ) -> list[ChainedCommit]:
     """Read the commits of an output from a number on, in order.
 
-    The record refers to `named`, which vouches for the commits before it; those behind it follow
+    The record refers to `named`, which vouches for the commits before it; those after it follow
     one another, and nobody vouches for the last. If `thorough`, the store is listed where the chain
     ends, to see whether a commit is missing. A reader that looks again and again, until the record
     refers to the last commit, need not list it each time."""

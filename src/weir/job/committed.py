@@ -31,6 +31,7 @@ from weir.plan.program import Output, StreamKind
 from weir.reliable.digest import Digest
 from weir.reliable.store import Store
 from weir.runtime.outputs import output_writer
+from weir.runtime.topology import vertex_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,11 @@ class Look:
 class OutputReader:
     """Reads the commits of one output, and the rows that they name."""
 
-    def __init__(self, store: Store, name: str, kind: str = "rows") -> None:
+    def __init__(self, store: Store, name: str, kind: StreamKind = "rows") -> None:
         self._job = existing_job(store)
         job = self._job
         number = find_output(job.outputs, name, kind)
-        self._store, self._sink = store, f"sink.{number}"
+        self._store, self._sink = store, vertex_name("sink", number)
         self._has_looked = False
         self.output = job.outputs[number]
         self.form = OutputForm(".jsonl", self.output.schema, self.output.kind != "bad")
@@ -148,8 +149,9 @@ def manifests(store: Store) -> list[Manifest]:
     for number, output in enumerate(job.outputs):
         if not output.kept:
             continue
-        known = ledger.checkpoints.get(f"sink.{number}", ())
-        links = commits(store, f"sink.{number}", ledger, known[-1].number if known else 0)
+        sink = vertex_name("sink", number)
+        known = ledger.checkpoints.get(sink, ())
+        links = commits(store, sink, ledger, known[-1].number if known else 0)
         last = links[-1].commit if links else None
         count, digest = (0, Digest()) if last is None else (last.number + 1, last.digest)
         found.append(
@@ -197,7 +199,7 @@ def write_outputs(
             aborting.callback(writer.abort)
             writers.append(writer)
             digest = Digest()
-            for link in commits(store, f"sink.{number}", ledger):
+            for link in commits(store, vertex_name("sink", number), ledger):
                 digest = link.commit.digest
                 for input, rows in read_part(store, link):
                     writer.write(input, rows)

@@ -1,14 +1,14 @@
 """A sink in a host: it turns its rows into commits, which are there for good.
 
 Rules
-1. A sink that commits begins behind the last commit in the store, even if the manager never heard
+1. A sink that commits begins after the last commit in the store, even if the manager never heard
    of that one: it reads the next number until there is no commit under it.
 2. A sink commits in two steps. It writes the rows as a part under a name of its incarnation, then
    the commit, which can be made only once. If another instance has made the commit of that number
    first, this one goes on from the positions of the other's commit, or stops if the other is a
    newer incarnation.
-3. If a commit does not refer to the commit before it as this instance knows that one, a commit was
-   lost: the sink goes no further (`commits.py`).
+3. If a commit refers to another commit before it than the one that this instance knows, a commit
+   was lost: the sink goes no further (`commits.py`).
 4. A sink whose rows are handed on at once commits nothing: it takes checkpoints of its positions.
 """
 
@@ -89,7 +89,7 @@ class RunningSink(Running):
         return self._follow(found, ObjectRef.of(key, body))
 
     def _follow(self, found: Commit, ref: ObjectRef) -> Sequence[Put | Get]:
-        """Go on behind a commit of another incarnation, and look for the next."""
+        """Go on after a commit of another incarnation, and look for the next."""
         if found.incarnation > self.order.incarnation:
             self.status = "loading"  # somebody newer is at work; the manager will say so
             return []

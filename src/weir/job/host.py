@@ -8,8 +8,8 @@ Rules
    their streams to other hosts (`serving.py`).
 3. Back pressure: an instance does not step while the volatile tail of one of its streams is larger
    than `tail_buffer`, nor while each of its streams is `ahead_buffer` ahead of its fastest reader.
-   So an instance always steps for a reader that has read all it wrote. That prevents deadlock: if
-   vertices waited for one another in a circle, one of them would not step for such a reader
+   So an instance always steps for a reader that has read all it wrote. That prevents deadlock: in a
+   circle of vertices that wait for one another, one would have such a reader and not step
    (docs/design/0009).
 4. Nothing counts before the store says so: the host reports segments and checkpoints when they are
    stored.
@@ -36,18 +36,19 @@ from weir.job.signals import (
     Arrived,
     BeginAnew,
     ChunkRead,
-    Consumed,
     Get,
     HostCommand,
     HostSignal,
     Loaded,
     Lost,
+    MakeRoom,
     Misled,
     OrdersArrived,
     Put,
     Refused,
     SourceBehind,
     SourceFailed,
+    SourceWaits,
     Stored,
     Subscribed,
     Taken,
@@ -131,6 +132,9 @@ class Host:
             case SourceFailed(vertex, incarnation, why):
                 if running := self._present(vertex, incarnation):
                     running.fail(why)
+            case SourceWaits(vertex, incarnation, why):
+                if running := self._present(vertex, incarnation):
+                    running.waits = why
             case SourceBehind(vertex, incarnation, why):
                 if running := self._present(vertex, incarnation):
                     running.fall_behind(why)
@@ -306,8 +310,8 @@ class Host:
         for input, cursor in enumerate(instance.cursors):
             taken = before[input] - cursor.queued_bytes
             if taken > 0:
-                consumed = Consumed(instance.spec.id, input, cursor.connection, taken)
-                self._out.append(consumed)
+                room = MakeRoom(instance.spec.id, input, cursor.connection, taken)
+                self._out.append(room)
         return progressed
 
     def _is_full(self, instance: Instance) -> bool:

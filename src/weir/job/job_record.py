@@ -17,7 +17,7 @@ import msgspec
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.types import NULL, parse_type, type_name
 from weir.plan.plan_fingerprint import PlanFingerprint
-from weir.plan.program import Output, StreamKind
+from weir.plan.program import Output, StreamKind, output_title
 from weir.plan.schema import Schema
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.keys import JOB, is_known
@@ -42,11 +42,12 @@ class OutputRecord(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return self.name if self.kind == "rows" else f"{self.kind} rows of {self.name}"
+        return output_title(self.name, self.kind)
 
 
 FORMAT = 3
-"""The version of the store's layout: what objects there are, and how they are sealed and named."""
+"""The version of the store's layout: what objects there are, what they hold (kernels' snapshots
+too), and how they are sealed and named."""
 _HEAD = "weir store, format "
 
 
@@ -114,7 +115,7 @@ def read_job(store: Store) -> JobRecord | None:
     return decode_record(JOB, record, _decoder)
 
 
-def find_output(outputs: Sequence[OutputRecord], name: str, kind: str) -> int:
+def find_output(outputs: Sequence[OutputRecord], name: str, kind: StreamKind) -> int:
     """Find the number of a job's output; RunError says which there are."""
     named = [n for n, o in enumerate(outputs) if (o.name, o.kind) == (name, kind)]
     for number in named:
@@ -124,5 +125,5 @@ def find_output(outputs: Sequence[OutputRecord], name: str, kind: str) -> int:
         title, path = outputs[number].title, outputs[number].path
         raise RunError(f"rows of {title} go to '{path}' and are not kept")
     known = ", ".join(o.title for o in outputs if o.kept) or "none"
-    wanted = name if kind == "rows" else f"{kind} rows of {name}"
+    wanted = output_title(name, kind)
     raise RunError(f"the job has no output '{wanted}'; those that are kept: {known}")

@@ -1,13 +1,13 @@
 """The ledger: what is durable of a job, where each vertex would restart, and what nobody needs.
 
 Rules (StreamScope §4.3)
-1. A row can be had without running its vertex again when it is in a segment, or below what any
-   reader of the stream can ever ask for. With that, the vertex's strategy says which checkpoint is
-   *usable*.
+1. A row need not be made again when it is in a segment, or when no reader of its stream can ever
+   ask for it. From that, the vertex's strategy says which checkpoint is *usable*.
 2. A vertex restarts from its newest usable checkpoint, else from the beginning. The checkpoint says
-   which rows the vertex then reads again; up to there its input streams can forget rows (low-water
-   marks). So restarts are found for readers first: from the sinks up to the sources.
-3. The log of a source is needed from that record on which the checkpoint of its restart names.
+   from which rows on the vertex then reads its input streams again; these can forget the rows
+   before (low-water marks). So restarts are found for readers first: from the sinks up to the
+   sources.
+3. The log of a source is needed from the record on that its restart's checkpoint names.
 4. Checkpoints before a vertex's restart, segments before all readers' restarts, and records of logs
    that are not needed, are garbage. The manager deletes them when a record without them is durable,
    and hosts forget rows no earlier. When the job is finished, all checkpoints, segments and logs
@@ -181,7 +181,7 @@ def learn_log(ledger: Ledger, vertex: str, end: ObjectRef | None) -> bool:
 
 def forget(ledger: Ledger, keys: Iterable[str]) -> None:
     """Remove references to these objects, which are not what was written; and those to segments
-    behind them, which would leave a gap."""
+    after them, which would leave a gap."""
     for key in keys:
         for vertex, checkpoints in ledger.checkpoints.items():
             ledger.checkpoints[vertex] = tuple(c for c in checkpoints if c.key != key)

@@ -43,7 +43,7 @@ from weir.job.record_keeper import TAKEN_OVER, RecordKeeper
 from weir.job.settings import ManagerSettings
 from weir.job.signals import (
     Answer,
-    Ended,
+    EndJob,
     Get,
     Listed,
     Loaded,
@@ -100,7 +100,7 @@ class Manager:
         self._spoiled: set[str] = set()
         """Objects that could not be read; other instances of a vertex may still report them."""
         self._stop_asked: float | None = None  # when the user asked the job to stop
-        self._ended: Ended | None = None
+        self._ended: EndJob | None = None
         """How the job ends, once its last record is durable."""
         self._now = now  # the time of the last tick
         self._over = False  # whether the job has ended: hosts are told so, and nothing else happens
@@ -192,6 +192,8 @@ class Manager:
             self._mourn(death, now)
         reports = {r.vertex: r for r in report.vertices}
         for placement in self._placements.on(report.session):
+            if placement.session is None:
+                continue  # another instance of the host has set it back
             found = reports.get(placement.vertex)
             if found is not None and found.incarnation == placement.incarnation:
                 self._learn(placement, found, now)
@@ -201,9 +203,16 @@ class Manager:
         if not self._watch.lose(session):
             return
         self._tell("", f"host {session} lost: {why}", now)
-        for vertex, what in self._placements.lose(session, now):
-            self._tell(vertex, what, now)
+        fallen = self._placements.on(session)
+        for placement in fallen:
+            self._tell(placement.vertex, f"lost with host {session}", now)
+        self._unplace(fallen, now)
         self._place(now)
+
+    def _unplace(self, fallen: Sequence[Placement], now: float) -> None:
+        """Take instances from their hosts, and those that this sets back."""
+        for vertex, what in self._placements.unplace(fallen, now):
+            self._tell(vertex, what, now)
 
     def _mourn(self, death: Death, now: float) -> None:
         """Take in that a host has died, and in which step if that is known; see rule 7."""
@@ -277,6 +286,8 @@ class Manager:
                 self._tell(vertex, f"runs again, {took:.3f} s after its loss was found", now)
                 placement.fallen_at = None
             self._learn_durable(found, now)
+            if placement.wait_until(found.waits, now):
+                self._tell(vertex, f"waits: {found.waits}", now)
             if found.status == "done" and (before is None or before.status != "done"):
                 self._tell(vertex, "done", now)
 
@@ -304,7 +315,7 @@ class Manager:
             )
             return
         self._tell(found.vertex, "fell behind its other copy, starts again", now)
-        self._placements.unplace(placement, now)
+        self._unplace([placement], now)
 
     def _go_back(self, placement: Placement, found: VertexReport, now: float) -> None:
         """Let a vertex do without objects that cannot be read, if it can restart without them. If
@@ -313,8 +324,10 @@ class Manager:
         vertex = placement.vertex
         left = without(self.ledger, found.corrupt)
         again = restarts(self.topology, self._strategies, left)
-        others = (p.vertex for p in self._placements.missing)  # they restart without them too
-        if gap := first_gap((vertex, *others), again, self.topology, left):
+        # Others that restart do without them too.
+        others = (p.vertex for p in self._placements.missing)
+        restarting = (vertex, *others, *self._placements.set_back_by([vertex]))
+        if gap := first_gap(restarting, again, self.topology, left):
             self._end(f"{found.error}, and without it {gap}: {PUT_BACK}")
             return
         forget(self.ledger, found.corrupt)
@@ -322,7 +335,7 @@ class Manager:
         self._records.changed = True
         for key in found.corrupt:
             self._tell(vertex, f"{key} cannot be read; going back", now)
-        self._placements.unplace(placement, now)
+        self._unplace([placement], now)
 
     # --- checks ------------------------------------------------------------------------------
 
@@ -341,7 +354,7 @@ class Manager:
         kept = self._placements.vertices_that(lambda report: report.kept > 0)
         settled = len(kept) == len(self.topology.order)
         if settled or waited > self.settings.stop_limit:
-            self._ended = Ended(stopped=True)
+            self._ended = EndJob(stopped=True)
             self._records.changed = True
 
     def _check_hosts(self, now: float) -> None:
@@ -360,7 +373,7 @@ class Manager:
         if self._records.stops:
             self._resign(self._records.stops)
         elif self._records.settled and self.ledger.finished:
-            self._finish(Ended())
+            self._finish(EndJob())
         elif self._records.settled and self._ended is not None:
             self._finish(self._ended)
         self._place(now)
@@ -379,7 +392,7 @@ class Manager:
         once a last record is written: a manager that cannot write one may have been replaced, and
         must not say how the job ended."""
         if error and (self._ended is None or not self._ended.error):
-            self._ended = Ended(error)
+            self._ended = EndJob(error)
             self._records.changed = True
             self._tell("", f"ends: {error}", self._now)
 
@@ -387,9 +400,9 @@ class Manager:
         """Stop at once, without a last record; see rule 1."""
         self.resigned = True
         self._tell("", f"stops: {error}", self._now)
-        self._finish(Ended(error))
+        self._finish(EndJob(error))
 
-    def _finish(self, ended: Ended) -> None:
+    def _finish(self, ended: EndJob) -> None:
         if not self._over:
             self._over, self._ended = True, ended
             self._out.append(ended)

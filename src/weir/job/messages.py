@@ -60,7 +60,7 @@ class VertexReport(msgspec.Struct, frozen=True):
     cti: int = 0
     """The event time up to which it has written all."""
     events: int = 0
-    """How many rows this instance has read; for a source, how many it has admitted."""
+    """How many rows this instance has read; for a source, how many were admitted in all."""
     state_rows: int = 0
     """How many rows its state has."""
     queued_bytes: int = 0
@@ -83,6 +83,8 @@ class VertexReport(msgspec.Struct, frozen=True):
     changed."""
     log_end: ObjectRef | None = None
     """For a source, the last record of its log that it knows of."""
+    waits: str = ""
+    """For a source, what keeps anything from coming; it does not end the job."""
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -1,8 +1,8 @@
-"""How the manager keeps the deaths of hosts: which count against a vertex, and when the job ends.
+"""How the manager keeps account of hosts' deaths: which count against a vertex, which end the job.
 
 Rules
-1. A death counts once, however often the manager hears of it; one that is in the ledger, the next
-   manager does not count again.
+1. A death counts once, however often the manager hears of it. The next manager does not count
+   those again that are in the ledger.
 2. A death in a step of a vertex is kept in the ledger until the vertex is cleared of it
    (`poison.py`).
 3. `RELAPSES` deaths in no step, each less than `RELAPSES_WITHIN` seconds after the one before and

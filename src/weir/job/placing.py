@@ -3,8 +3,9 @@
 Rules
 1. Every vertex has as many instances as its strategy says, each on a host of its own; an instance
    for which there is no host waits.
-2. An instance whose host is lost is placed anew, and so are the instances of vertices that its
-   strategy says are set back; no other instance is touched.
+2. An instance that is lost, or has to begin again, is placed anew, and so are the instances of
+   vertices that its strategy says are set back, and of those that these set back in turn; no other
+   instance is touched.
 3. Of the instances of a vertex that run, the first writes the segments of its streams and the last
    takes checkpoints.
 4. An instance goes to the host with the fewest instances, as a new incarnation. Incarnations only
@@ -14,7 +15,7 @@ Rules
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.job.ledger import Ledger, Restarts
@@ -26,6 +27,8 @@ from weir.reliable.keys import ingress_log
 from weir.reliable.strategies import Strategy
 from weir.runtime.topology import Topology
 
+LONG_WAIT = 5.0
+"""Seconds: a source that waits for so long is told of in the story."""
 RATE_OVER = 1.0
 """Seconds over which the events of an instance are counted."""
 
@@ -52,6 +55,10 @@ class Placement:
     rated_at: float = 0.0
     rated_events: int = 0
     """When the rate was computed last, and how many events there were then."""
+    waits_since: float | None = None
+    """Since when a source has reported that it waits (`VertexReport.waits`); None: it does not."""
+    wait_is_told: bool = False
+    """Whether the story tells of that."""
 
     def rate_until(self, events: int, now: float) -> None:
         """Compute the rate anew, if it is old enough."""
@@ -61,6 +68,18 @@ class Placement:
         elif passed >= RATE_OVER:
             self.rate = (events - self.rated_events) / passed
             self.rated_at, self.rated_events = now, events
+
+    def wait_until(self, waits: str, now: float) -> bool:
+        """Take in whether its source waits; say whether that is to be told now, once in a wait."""
+        if not waits:
+            self.waits_since, self.wait_is_told = None, False
+            return False
+        if self.waits_since is None:
+            self.waits_since = now
+        if self.wait_is_told or now - self.waits_since < LONG_WAIT:
+            return False
+        self.wait_is_told = True
+        return True
 
 
 class Placements:
@@ -118,30 +137,37 @@ class Placements:
         placement.incarnation = (ledger.epoch << EPOCH_BITS) | ledger.incarnations
         return True
 
-    def unplace(self, placement: Placement, now: float) -> None:
-        """Take an instance from its host, because it is lost or has to begin again."""
+    def unplace(self, fallen: Sequence[Placement], now: float) -> list[tuple[str, str]]:
+        """Take instances from their hosts, because they are lost or have to begin again, and with
+        them those that this sets back; return a line of the story for each of these, with its
+        vertex."""
+        for placement in fallen:
+            self._take(placement, now)
+        told: list[tuple[str, str]] = []
+        for vertex, by in self.set_back_by(p.vertex for p in fallen).items():
+            for placement in self._copies[vertex]:
+                if placement.session is not None:
+                    self._take(placement, now)
+                    told.append((vertex, f"set back by the loss of {by}"))
+        return told
+
+    def set_back_by(self, vertices: Iterable[str]) -> dict[str, str]:
+        """Find the vertices that a loss of these sets back, directly or through one another, each
+        with the one that does so."""
+        found: dict[str, str] = {}
+        waiting = list(vertices)
+        for vertex in waiting:  # which grows meanwhile
+            for other in self._strategies[vertex].sets_back(vertex, self._feeding):
+                if other not in found:
+                    found[other] = vertex
+                    waiting.append(other)
+        return found
+
+    def _take(self, placement: Placement, now: float) -> None:
         placement.session, placement.report = None, None
         placement.fallen_at = now
         counts = self._ledger.recoveries
         counts[placement.vertex] = counts.get(placement.vertex, 0) + 1
-
-    def lose(self, session: str, now: float) -> list[tuple[str, str]]:
-        """Take all instances from a host that is lost, and from other hosts those that the loss
-        sets back; return a line of the story for each, with its vertex."""
-        told: list[tuple[str, str]] = []
-        for placement in self.on(session):
-            vertex = placement.vertex
-            told.append((vertex, f"lost with host {session}"))
-            self.unplace(placement, now)
-            for other in self._strategies[vertex].sets_back(vertex, self._feeding):
-                told += self._set_back(other, f"set back by the loss of {vertex}", now)
-        return told
-
-    def _set_back(self, vertex: str, why: str, now: float) -> Iterator[tuple[str, str]]:
-        for placement in self._copies[vertex]:
-            if placement.session is not None:
-                self.unplace(placement, now)
-                yield vertex, why
 
     def _feeding(self, vertex: str) -> Collection[str]:
         inputs = self._topology.vertices[vertex].inputs

@@ -10,14 +10,14 @@ Rules
 2. A death in a step counts against the vertex whose step it was, and against the rows that the
    vertex was given, but not against other vertices on the host. A death in no step counts against
    no vertex.
-3. Steps are large, and each time they are cut otherwise: three kills from outside may well hit the
+3. Steps are large, and are cut elsewhere each time: three kills from outside may well hit the
    same large step. So the vertex is run again with fewer rows at a time (`pieces_for`), down to a
-   single row, or to a single event time of rows that waited for a claim. Only deaths in such pieces
-   of one count, and only together with those at the same row or time (`at_same_rows`).
+   single row, or to a single event time of rows that waited for a claim. Only deaths in pieces that
+   small count, and only together with those at the same row or time (`at_same_rows`).
 4. The job ends with the `deaths`-th death at the same row or time. It also ends when a vertex has
    died `RELAPSES` times without storing another checkpoint, whatever rows it was at.
-5. A vertex is cleared of a death when it has stored a checkpoint from behind those rows; or
-   `CLEARED_BY` checkpoints, each ahead of the one before, whatever it died of.
+5. A vertex is cleared of a death when it has stored a checkpoint whose positions are past those
+   rows; or `CLEARED_BY` checkpoints, each ahead of the one before, whatever it died of.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from weir.kernels.expressions.evaluation import shown_value
 from weir.reliable.vertex import RowSpan
 
 PIECES = 256
-"""Into so many pieces the rows are cut, next time, that a vertex died at."""
+"""After a death, the rows at which the vertex died are given to it in this many pieces."""
 RELAPSES = 20
 """So many deaths without progress end the job; see rule 4."""
 CLEARED_BY = 3

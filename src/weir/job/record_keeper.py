@@ -5,7 +5,7 @@ Rules
    another manager under its next number is no longer the manager, and stops (fencing). If something
    lies there that is no record, the keeper leaves it and takes the number after it.
 2. One record is under way at a time. If writing it fails, it is written again. If there is an
-   object of that name already, that is read: it may be this very record.
+   object of that name already, the keeper reads it: it may be this very record.
 3. When a record is durable, the objects that it no longer refers to are deleted, and hosts may
    forget rows (`collected`); not earlier.
 4. A manager that cannot write its record for `trouble_limit` seconds stops without one: another may

@@ -3,7 +3,7 @@
 Rules
 1. Each number of a record is written once, in order; the largest counts. A hint says at which
    number to begin to look. It is written after its record, so it may be behind, never ahead.
-2. Records far behind the last are deleted (`sweeping.py`), the oldest first. So a hint may be older
+2. Records far before the last are deleted (`sweeping.py`), the oldest first. So a hint may be older
    than all records that are left; therefore the numbers that the store lists are tried too.
 3. If the hint or a commit names a record that is missing or damaged, that record is lost, which is
    an error: the job must neither begin anew nor go back. A damaged record that nothing names counts
@@ -30,6 +30,7 @@ from weir.reliable.keys import (
     record_key,
 )
 from weir.reliable.store import Store
+from weir.runtime.topology import vertex_name
 
 _hint_decoder = msgspec.json.Decoder(int)
 
@@ -115,7 +116,7 @@ def _last_commits(store: Store, outputs: int) -> list[Commit]:
     """Read the last whole commit of each output."""
     listed = store.list("commits/")
     found = []
-    for sink in (f"sink.{number}" for number in range(outputs)):
+    for sink in (vertex_name("sink", number) for number in range(outputs)):
         for key in reversed(commits_of(listed, sink)):
             body = store.get(key)
             try:

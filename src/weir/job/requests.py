@@ -1,9 +1,9 @@
 """The requests of a host to the store, and who waits for each answer.
 
 Rules
-1. Of several writes of one object, only one is under way at a time, and the rest wait in turn; so
-   it is with reads. For an answer names the object alone, and must not be taken for the answer to
-   another request.
+1. Of several writes of one object, only one is under way at a time, and the rest wait in turn; the
+   same holds for reads. An answer names only the object, so with two under way it could be taken
+   for the answer to the other.
 2. An answer goes to whoever asked, if that instance or stream is still there.
 3. A request that failed is repeated after a while, unless nobody wants the answer any more.
 """
@@ -20,45 +20,45 @@ from weir.job.signals import Get, Put
 RETRY_AFTER = 0.2
 """Seconds until a write, a read or a connection that failed is tried again."""
 
-Owner = TypeVar("Owner")
+_Owner = TypeVar("_Owner")
 Line: TypeAlias = tuple[type[Put] | type[Get], str]
 """Requests that wait in turn: the writes, or the reads, of one object."""
 
 
 @dataclass(frozen=True, slots=True)
-class _OwnedCommand(Generic[Owner]):
+class _OwnedCommand(Generic[_Owner]):
     """A request and whoever made it."""
 
     command: Put | Get
-    owner: Owner
+    owner: _Owner
 
 
-class Requests(Generic[Owner]):
+class Requests(Generic[_Owner]):
     """Keeps the requests of a host that wait for an answer. The host takes from `ready` what is to
     be sent to the store now."""
 
-    def __init__(self, wanted: Callable[[Owner], bool]) -> None:
+    def __init__(self, wanted: Callable[[_Owner], bool]) -> None:
         """`wanted` says whether an owner is still there."""
         self._wanted = wanted
-        self._lines: dict[Line, deque[_OwnedCommand[Owner]]] = {}
+        self._lines: dict[Line, deque[_OwnedCommand[_Owner]]] = {}
         """The requests in turn; the first of each line is under way."""
         self._again: list[tuple[float, Line]] = []
         """When to repeat the first request of a line, which has failed."""
         self.ready: list[Put | Get] = []
 
-    def ask(self, command: Put | Get, owner: Owner) -> None:
+    def ask(self, command: Put | Get, owner: _Owner) -> None:
         """Add a request, which is sent as soon as it is its turn."""
         line = self._lines.setdefault((type(command), command.key), deque())
         line.append(_OwnedCommand(command, owner))
         if len(line) == 1:
             self.ready.append(command)
 
-    def waits(self, command: Put | Get, owner: Owner) -> bool:
+    def waits(self, command: Put | Get, owner: _Owner) -> bool:
         """Say whether this owner has made this request, and was not answered yet."""
         line = self._lines.get((type(command), command.key), ())
         return any(request.owner is owner for request in line)
 
-    def answered(self, kind: type[Put] | type[Get], key: str) -> Owner | None:
+    def answered(self, kind: type[Put] | type[Get], key: str) -> _Owner | None:
         """Take in that an answer came; return who asked for it, if anybody still wants it."""
         line = self._lines.get((kind, key))
         if line is None:

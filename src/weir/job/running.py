@@ -82,6 +82,8 @@ class Running:
         self._flushing = Flushing(order.incarnation, settings)
         self._pulled = False
         """Whether a source has asked for a chunk and not got it yet."""
+        self.waits = ""
+        """What keeps anything from coming to a source; see `SourceWaits`."""
         self._corrupt: list[str] = []
         """Objects that could not be read."""
         self._error = ""
@@ -286,4 +288,5 @@ class Running:
             dict(self._flushing.flushed),
             self._kept,
             None if source is None else source.log_record,
+            self.waits,
         )

@@ -24,7 +24,8 @@ class HostSettings:
     send_buffer: int = 4 << 20
     """So many bytes may be under way to one reader on another host."""
     ahead_buffer: int = 4 << 20
-    """A vertex waits when it has written so many bytes to each stream that no reader has read."""
+    """A vertex waits while, on each of its streams, even the fastest reader has so many bytes left
+    to read."""
     synchronous: bool = False
     """Whether rows can be read only when they are durable."""
     check: bool = False

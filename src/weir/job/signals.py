@@ -154,7 +154,7 @@ class Misled:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class MakeRoom:
     """Make room for more: so many bytes that had arrived for this input were read by the vertex."""
 
     vertex: str
@@ -213,7 +213,7 @@ class Pull:
     incarnation: int
     offset: int
     resume: bytes | None = None
-    """The source's own state, from which it goes on; see `SourceInstance.resume`."""
+    """The state of the source from which it goes on; see `SourceInstance.resume`."""
     log_end: ObjectRef | None = None
     """All records of the log up to this one must be there."""
 
@@ -230,6 +230,15 @@ class ChunkRead:
 @dataclass(frozen=True, slots=True)
 class SourceFailed:
     """A partition cannot be read, for example because the rows that are needed are gone."""
+
+    vertex: str
+    incarnation: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceWaits:
+    """A source waits for something outside, and this keeps it from happening; empty: no longer."""
 
     vertex: str
     incarnation: int
@@ -275,7 +284,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndJob:
     """End the job: it is finished, was stopped, or failed with this error."""
 
     error: str = ""
@@ -300,11 +309,12 @@ HostSignal: TypeAlias = (
     | Taken
     | ChunkRead
     | SourceFailed
+    | SourceWaits
     | SourceBehind
     | OrdersArrived
 )
 HostCommand: TypeAlias = (
-    Put | Get | Connect | Disconnect | Consumed | Deliver | EndSubscription | Pull | BeginAnew
+    Put | Get | Connect | Disconnect | MakeRoom | Deliver | EndSubscription | Pull | BeginAnew
 )
 ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed
-ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | Ended
+ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | EndJob

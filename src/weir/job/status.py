@@ -16,7 +16,7 @@ from weir.events.batch import OPEN, START
 from weir.job.manager import Manager
 from weir.job.placing import Placement
 from weir.job.records import last_record
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.job.story import StoryLine
 from weir.reliable.codec import decode_record
 from weir.reliable.keys import is_known
@@ -53,6 +53,10 @@ class VertexStatus(msgspec.Struct, frozen=True):
     """How long it has been at its present step, if that takes long enough to be noticed."""
     step_rows: str = ""
     """At which rows it is in that step."""
+    waits: str = ""
+    """For a source, what keeps anything from coming: nobody listens at its socket, say."""
+    waits_seconds: float | None = None
+    """For how long it has waited for that."""
 
 
 class HostStatus(msgspec.Struct, frozen=True):
@@ -87,12 +91,12 @@ class JobStatus(msgspec.Struct, frozen=True):
         return self.state in _OVER
 
 
-def status_of(manager: Manager, now: float, shift: float, ended: Ended | None = None) -> JobStatus:
+def status_of(manager: Manager, now: float, shift: float, ended: EndJob | None = None) -> JobStatus:
     """Make the status of a job, which may have `ended`; `shift` is added to the machine's clock to
     get seconds since 1970."""
     times = [p.report.cti for p in manager.placements if p.report and _is_time(p.report.cti)]
     front = max(times, default=None)
-    vertices = tuple(_vertex(manager, p, front) for p in manager.placements)
+    vertices = tuple(_vertex(manager, p, front, now) for p in manager.placements)
     sources = [v for v in vertices if v.kind == "source"]
     reached = [v.reached for v in sources if v.reached is not None]
     troubles = [h.report.trouble for h in manager.hosts.values() if h.report.trouble]
@@ -101,7 +105,7 @@ def status_of(manager: Manager, now: float, shift: float, ended: Ended | None = 
         now + shift,
         manager.ledger.epoch,
         sum(manager.ledger.recoveries.values()),
-        sum(v.inputs[0] for v in sources if v.inputs),
+        sum(v.events for v in sources),
         min(reached) if len(reached) == len(sources) and sources else None,
         vertices,
         tuple(
@@ -117,14 +121,14 @@ def status_of(manager: Manager, now: float, shift: float, ended: Ended | None = 
     )  # fmt: skip
 
 
-def _state(manager: Manager, ended: Ended | None) -> str:
+def _state(manager: Manager, ended: EndJob | None) -> str:
     if ended is not None:
         return "failed" if ended.error else "stopped" if ended.stopped else "finished"
     placed = all(p.report is not None for p in manager.placements if p.copy == 0)
     return "running" if placed else "starting"
 
 
-def _vertex(manager: Manager, placement: Placement, front: int | None) -> VertexStatus:
+def _vertex(manager: Manager, placement: Placement, front: int | None, now: float) -> VertexStatus:
     """Make the status of an instance; `front` is the event time that the furthest vertex has
     reached."""
     report = placement.report
@@ -147,7 +151,8 @@ def _vertex(manager: Manager, placement: Placement, front: int | None) -> Vertex
         front - reached if behind and front is not None and reached is not None else None,
         report.inputs, report.outputs, report.state_rows, report.queued_bytes,
         report.checkpoints[-1].number if report.checkpoints else None, *counts,
-        *_step(manager, placement),
+        *_step(manager, placement), report.waits,
+        None if placement.waits_since is None else round(now - placement.waits_since, 1),
     )  # fmt: skip
 
 
@@ -191,6 +196,7 @@ def _settled(status: JobStatus) -> JobStatus:
         msgspec.structs.replace(
             v, host=None, status=v.status if v.status in ("done", "failed") else last,
             events_per_second=0.0, lag=None, queued_bytes=0, step_seconds=None, step_rows="",
+            waits="", waits_seconds=None,
         )
         for v in status.vertices
     )  # fmt: skip

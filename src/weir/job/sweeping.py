@@ -1,4 +1,4 @@
-"""Sweeping: how the manager finds and deletes objects that nobody refers to, or ever will.
+"""Sweeping: how the manager finds and deletes objects that nothing refers to, now or later.
 
 Such an object is left when its writer dies between writing it and reporting it.
 
@@ -10,7 +10,7 @@ Rules
    instances of earlier epochs still write.
 3. A part is deleted when the commit of its number names another part. While there is no such
    commit, an instance that the manager has given up may still make it, so the part stays.
-4. The manager's records are deleted when they are far behind the last.
+4. The manager's records are deleted when they are far before the last.
 5. Records of a source's log are deleted when a durable record says that they are not needed, the
    smallest number first.
 6. Objects with a name that no job would give are left alone. So is a part whose commit is lost or

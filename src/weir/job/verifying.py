@@ -26,8 +26,9 @@ from weir.job.records import job_ledger
 from weir.reliable.codec import decode_record, decode_snapshot
 from weir.reliable.keys import JOB, commit_key, ingress_key, ingress_log, is_known, number_of
 from weir.reliable.objects import SEAL, ObjectRef, unsealed
+from weir.runtime.topology import vertex_name
 
-Progress = Callable[[int], None]
+OnChecked = Callable[[int], None]
 """Is called with how many objects were checked so far."""
 
 
@@ -54,7 +55,7 @@ class _StoreCheck:
     """A check under way: which objects were looked at, and what damage was found."""
 
     store: SizedStore
-    progress: Progress
+    progress: OnChecked
     seen: set[str] = field(default_factory=set)
     damage: list[Damage] = field(default_factory=list)
 
@@ -67,7 +68,7 @@ class _StoreCheck:
         self.progress(len(self.seen))
 
 
-def verify_store(store: SizedStore, progress: Progress = lambda _: None) -> Verified:
+def verify_store(store: SizedStore, progress: OnChecked = lambda _: None) -> Verified:
     """Check a whole store; RunError when it holds no job, or one of another format."""
     check = _StoreCheck(store, progress)
     try:
@@ -113,7 +114,7 @@ def _check_snapshot(store: SizedStore, made: Checkpoint) -> None:
 def _check_output(check: _StoreCheck, ledger: Ledger, number: int) -> None:
     """Check all commits and parts of an output. One that is lost does not hide the others, since
     every commit vouches for the one before it."""
-    sink = f"sink.{number}"
+    sink = vertex_name("sink", number)
     known = ledger.checkpoints.get(sink, ())
     last = known[-1].ref if known else None
     try:

@@ -4,8 +4,8 @@ Rules
 1. A host is there from its first report on. A report with a smaller number than the last came late,
    and does not count; the same report again is a sign of life of a host that is busy.
 2. A host that is lost stays lost: what it reports when it comes back no longer counts.
-3. If the manager itself stood still for a while, it has heard of no host for that time, which says
-   nothing about them: the time does not count as their silence.
+3. If the manager itself stood still for a while, it could hear of no host: that time does not count
+   as the hosts' silence.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from weir.runtime.partitions import open_partitions
 from weir.runtime.programs import Runnable, as_program, program_of
 from weir.runtime.reports import OnProgress, RunReport
 
-Rows = Sequence[Mapping[str, object]]
+Items = Sequence[Mapping[str, object]]
 
 
 def run(
@@ -48,6 +48,15 @@ def run(
     `params` override DECLAREs; relative paths of inputs and outputs start at `directory`. `cut`
     and `parallelism` change nothing in what is written; `check` runs everything a second time
     and compares. `progress` is called now and then with a `Progress`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> text = '''
+    ...     STREAM R (t BIGINT, value BIGINT) FROM 'rate://10?rows=30' WITH (vs = t);
+    ...     OUTPUT R TO 'rows.jsonl';
+    ... '''
+    >>> with TemporaryDirectory() as folder:
+    ...     run(text, directory=folder).events
+    30
     """
     return run_files(
         as_program(program, params=params, directory=directory),
@@ -58,7 +67,7 @@ def run(
 def collect(
     stream: Stream,
     *,
-    inputs: Mapping[str, Rows] | None = None,
+    inputs: Mapping[str, Items] | None = None,
     directory: str | Path = ".",
     cut: int | None = None,
     parallelism: int = 1,
@@ -68,6 +77,11 @@ def collect(
 
     Sources read their files, or the rows that `inputs` has under their names (a row
     `{"$cti": T}` is an explicit CTI). The columns are vs, ve, then the payload.
+
+    >>> from weir import stream
+    >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+    >>> collect(a.duration(5), inputs={"A": [{"vs": 1, "v": 7}]}).to_pylist()
+    [{'vs': 1, 've': 6, 'v': 7}]
     """
     program = program_of([stream.to("", name="Out")])
     partitions = (
@@ -90,7 +104,7 @@ def collect(
     return _table(batches, stream)
 
 
-def _memory(source: Source, inputs: Mapping[str, Rows]) -> MemoryPartition:
+def _memory(source: Source, inputs: Mapping[str, Items]) -> MemoryPartition:
     if source.name not in inputs:
         raise PlanError(f"`inputs` has no rows for {source.name}")
     return MemoryPartition(source.name, inputs[source.name], source.declared)

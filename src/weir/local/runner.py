@@ -8,7 +8,7 @@ answer. The topology says which vertices and streams there are; streams are in m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from weir.errors import PlanError, RunError
@@ -23,6 +23,7 @@ from weir.reliable.stream import MemoryStream
 from weir.reliable.traces import Traces
 from weir.reliable.vertex import Vertex
 from weir.runtime.checking import written_by
+from weir.runtime.partitions import Partitions
 from weir.runtime.reports import OnProgress, Progress, SinkTotal, SourceTotal
 from weir.runtime.source_vertex import PartitionReader, SourceVertex
 from weir.runtime.topology import StreamId, VertexId, VertexSpec, make_topology
@@ -65,7 +66,7 @@ class LocalRun:
     def __init__(
         self,
         program: Program,
-        partitions: Mapping[str, Sequence[SourcePartition]],
+        partitions: Partitions,
         emits: Sequence[Emit],
         *,
         cut: int | None = None,

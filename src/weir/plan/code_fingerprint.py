@@ -79,7 +79,7 @@ def program_code(program: Program) -> dict[str, str]:
     """Take the fingerprints of all the user's code that a program was made of."""
     found = dict(program.code)
     roots = [output.node for output in program.outputs]
-    for function in _user_functions(ordered_nodes(roots)):
+    for function in user_functions(ordered_nodes(roots)):
         thing = _wrapped(function)
         if not str(getattr(thing, "__module__", "")).startswith(IMPORTED):
             walk = _Walk()
@@ -195,7 +195,7 @@ def _origin(name: str) -> str | None:
 # --- functions -------------------------------------------------------------------------------
 
 
-def _user_functions(value: object, seen: set[int] | None = None) -> Iterator[UserFunction]:
+def user_functions(value: object, seen: set[int] | None = None) -> Iterator[UserFunction]:
     """Return all the user's functions in a plan, or a part of one, in its order."""
     seen = set() if seen is None else seen
     if id(value) in seen:
@@ -205,10 +205,10 @@ def _user_functions(value: object, seen: set[int] | None = None) -> Iterator[Use
         yield value
     elif isinstance(value, tuple | list):
         for element in value:
-            yield from _user_functions(element, seen)
+            yield from user_functions(element, seen)
     elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
-            yield from _user_functions(getattr(value, field.name), seen)
+            yield from user_functions(getattr(value, field.name), seen)
 
 
 def _wrapped(function: UserFunction) -> object:

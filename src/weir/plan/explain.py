@@ -18,7 +18,7 @@ from weir.events.types import type_name
 from weir.plan.explain_dot import dot_of
 from weir.plan.holds import longest_holds
 from weir.plan.operators import Node, Source, schema
-from weir.plan.program import Output, Program, row_outputs
+from weir.plan.program import DIRECT, Output, Program, output_title, row_outputs
 from weir.plan.spans import NONE, Span
 from weir.plan.stages import Branch, Link, Port, Split, Stage, StagedPlan
 from weir.plan.strategy import Choice, choose_strategies, default_strategy
@@ -40,8 +40,7 @@ def explain(program: Program, staged: StagedPlan, format: Format = "text") -> st
 
 def guarantee(output: Output) -> str:
     """Say how often a row of the output reaches its sink when vertices fail and run again."""
-    scheme = output.path.partition(":")[0]
-    return "at least once" if scheme in ("console", "callback") else "exactly once"
+    return "at least once" if output.path in DIRECT else "exactly once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +187,7 @@ def _link(link: Link) -> str:
 
 
 def _sink_line(output: Output, stages: Sequence[int]) -> str:
-    what = output.name if output.kind == "rows" else f"{output.kind} rows of {output.name}"
+    what = output_title(output.name, output.kind)
     target = f" to '{output.path}'" if output.path else ""
     written = [str(n) for n in stages]
     where = f", from stage {' and '.join(written)}" if written else ", from its ingress"

@@ -4,10 +4,10 @@ Results are final when they come out. An operator whose rows have an end that la
 change holds them, and the output CTI at their start, until that end is known. How long that can
 take follows from how long rows live at its input:
 
-    a duration          of a lifetime that the program itself bounds (DURATION, CHOP, a window)
+    a duration          of a lifetime that the program itself bounds
     longest lifetime    of rows that live as long as the data says
-    unbounded           where rows that go on from one another have no end in sight (SESSION,
-                        DISTINCT, STITCH), or where the program makes events that never end
+    unbounded           where rows that go on from one another have no end in sight, or where the
+                        program makes events that never end
 """
 
 from __future__ import annotations

@@ -5,25 +5,13 @@ comes out of it later depends on rows that start before T − `ticks`. Two numbe
 through its operators:
 
     reach   input that is right from time a on (below it: anything) makes rows right from a + reach
-            on. A row lives L at most: what it is part of starts less than L after it, and what
-            begins where it ends, L after it at most.
+            on. A row lives L at most: a result that it is part of starts less than L after it, one
+            that begins where it ends at most L after it.
     lag     at T the operator has taken in its own input up to T − lag: the holds before it.
 
-All that an operator gives later starts at T − lag or behind, and is right if that is a + reach
-or behind. So the horizon is reach + lag at the last operator with state:
-
-    HOPPING             reach L − 1, lag the size    rows before a window may live into it
-    SNAPSHOT, LIMIT     reach L, lag L               a cell begins where a row that is gone ended
-    INNER JOIN          reach L − 1                  the older row of a pair
-    other joins         reach L, lag as they hold    pieces begin where a match ends
-    CLIP JOIN           reach 0, lag L of the left   right rows are looked at once
-    CHOP                reach L − 1                  pieces of what began before
-    panes               lag one hop
-    POINT_AT_END, HOP_LIFETIME, QUANTIZE, SHIFT      move starts, and so move both
-
-Operators that look at all of history have no horizon: SESSION, DISTINCT and STITCH (what goes on
-from one row to the next has no bound), COUNT windows, ASOF joins, the user's own operators; and
-any that asks for L where the program does not bound it.
+All that an operator gives later starts at T − lag or later, and is right if that is a + reach or
+later. So the horizon is reach + lag at the last operator with state. An operator that looks at
+all of history has no horizon, nor has one that asks for L where the program does not bound it.
 
 Each operator says in its own module what it adds (`Operator.horizon_step`).
 """

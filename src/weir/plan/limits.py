@@ -1,8 +1,8 @@
 """Plans may only be so large; a larger one is refused when it is made, with what to do instead.
 
 Plans and expressions are walked, compared and pickled by functions that call themselves, a few
-times for each operator in a row, and Python allows a thousand calls. Without these limits, Python's
-stack or the machine's memory would end later, without a helpful message.
+times for each operator in a row, and Python allows a thousand calls. Without these limits, a
+large plan would exhaust Python's stack or the machine's memory later, without a helpful message.
 """
 
 from __future__ import annotations

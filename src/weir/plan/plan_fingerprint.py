@@ -29,6 +29,7 @@ from weir.events.types import type_name
 from weir.plan.code_fingerprint import UserFunction, value_text
 from weir.plan.explain import operator_text
 from weir.plan.operators import Node, Recovery
+from weir.plan.program import output_title
 from weir.plan.stages import Branch, Link, Sink, Stage, StagedPlan
 
 if TYPE_CHECKING:
@@ -127,8 +128,8 @@ def _link_words(link: Link) -> str:
 
 
 def _sink_words(sink: Sink) -> str:
-    kind = "" if sink.output.kind == "rows" else f"{sink.output.kind} rows of "
-    return f"{kind}{sink.output.name} to '{sink.output.path}'"
+    output = sink.output
+    return f"{output_title(output.name, output.kind)} to '{output.path}'"
 
 
 # --- the encoding ----------------------------------------------------------------------------

@@ -10,6 +10,17 @@ from weir.plan.operators import Node, Source
 StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 """What the rows of an output and of the streams to it are: results, or a source's late or bad
 rows."""
+DIRECT = ("console:", "callback:")
+"""The paths of outputs that get each row as it comes, at least once, and have no file."""
+
+
+def output_title(name: str, kind: StreamKind) -> str:
+    """Name an output in messages: a stream, or a source's late or bad rows.
+
+    >>> output_title("A", "rows"), output_title("A", "late")
+    ('A', 'late rows of A')
+    """
+    return name if kind == "rows" else f"{kind} rows of {name}"
 
 
 @dataclass(frozen=True, slots=True)

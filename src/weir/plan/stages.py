@@ -7,7 +7,7 @@ many vertices a keyed stage has.
 Rules
 1. A stateless operator joins the stage of its input. So does a stateful one whose input comes
    from one stage, is read by nobody else, and is split by a subset of the operator's keys.
-   A `Chop` and a `PartialAggregate` need no rows to meet: they join whatever feeds them.
+   One in which no rows meet joins whatever feeds it.
 2. Any other stateful operator begins a stage: each input is split by the hash of its key
    columns, or, when rows of all keys may meet, goes to the stage's only vertex.
 3. UNION ALL is no operator at run time: whoever reads it reads all its branches. Stateless
@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from weir.plan.binding.partitioning import checked
 from weir.plan.limits import check_vertices
 from weir.plan.operators import Node, Partition, Source, Union, schema
 from weir.plan.operators.facts import Meet, Meeting
@@ -65,7 +66,8 @@ class Port:
 class Stage:
     """A `Stage` has `operators` in order; the first reads the ports (a source stage has none).
 
-    `vertices` is None for a source stage: it has one for each partition of its data.
+    `vertices` is None for a source stage, and for one that is forwarded from it: one for each
+    partition of its data.
     """
 
     number: int
@@ -157,11 +159,6 @@ class _Draft:
     operators: list[Node | Branch] = field(default_factory=list)
     uid: str | None = None
     why_single: str = ""
-    closed: bool = False
-
-    @property
-    def single(self) -> bool:
-        return self.vertices == 1
 
     def freeze(self) -> Stage:
         return Stage(
@@ -173,6 +170,8 @@ class _Draft:
 def cut_stages(program: Program, parallelism: int = 1) -> StagedPlan:
     """Cut a (rewritten) program into stages."""
     check_vertices(parallelism, "parallelism")
+    for node in ordered_nodes(row_outputs(program)):
+        checked(node)
     return _Cutter(program, parallelism).cut()
 
 
@@ -212,7 +211,8 @@ class _Cutter:
         if isinstance(node, Union):
             return self._drafts_of_union(node)
         if node.meeting() is Meet.NEVER:
-            return [self._extended(d, node) for d in self._drafted[node.inputs[0]]]
+            (below,) = node.inputs  # only a union runs wherever the rows of several inputs are
+            return [self._extended(draft, node, below) for draft in self._drafted[below]]
         return [self._draft_of_stateful(node)]
 
     def _drafts_of_union(self, node: Union) -> list[_Draft]:
@@ -220,13 +220,12 @@ class _Cutter:
         drafts = []
         for number, below in enumerate(node.branches):
             for draft in self._drafted[below]:
-                drafts.append(self._extended(draft, Branch(below, depth, number)))
+                drafts.append(self._extended(draft, Branch(below, depth, number), below))
         return drafts
 
-    def _extended(self, draft: _Draft, step: Node | Branch) -> _Draft:
-        """Return the stage with one more operator, or a new stage behind it if others read its
-        rows."""
-        below = step.input if isinstance(step, Branch) else step.inputs[0]
+    def _extended(self, draft: _Draft, step: Node | Branch, below: Node) -> _Draft:
+        """Return the stage with one more operator over `below`, or a new stage behind it if others
+        read its rows."""
         if self._readers[below] > 1:
             port = Port((Link(draft.number, "forward"),))
             draft = self._begin((port,), draft.vertices, draft.split_by)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias, assert_never
 
 import pyarrow as pa
 
@@ -31,20 +31,26 @@ from weir.plan.program import Program
 from weir.plan.stages import Stage, StagedPlan, stage_schema
 
 DEFAULT_EVERY = 10.0
+StrategyName: TypeAlias = Literal["checkpoint", "replay", "replicate"]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedStrategy:
     """A `NamedStrategy` is a strategy as a program names it; `every` is in seconds."""
 
-    name: Literal["checkpoint", "replay", "replicate"] = "checkpoint"
+    name: StrategyName = "checkpoint"
     every: float = DEFAULT_EVERY
     copies: int = 1
 
     @property
     def needs_horizon(self) -> bool:
         """Tell whether it suits only stages that look back over a bounded time."""
-        return self.name == "replay"
+        match self.name:
+            case "replay":
+                return True
+            case "checkpoint" | "replicate":
+                return False
+        assert_never(self.name)
 
     def __str__(self) -> str:
         match self.name:

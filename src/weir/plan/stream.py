@@ -112,17 +112,21 @@ class Selection:
         return replace(self, draft=self.draft.joined(clause, other.node))
 
     def where(self, condition: Term) -> Selection:
+        """Keep the rows for which the condition is true, as WHERE; several are joined by AND."""
         select = self.draft.select
         return self._with(where=both(select.where, condition.expr))
 
     def group_by(self, *keys: Named) -> Selection:
+        """Group rows by keys, as GROUP BY."""
         terms = tuple(term(k) for k in keys)
         return replace(self._with(group_by=tuple(t.expr for t in terms)), keys=terms)
 
     def window(self, window: Window) -> Selection:
+        """Set the windows of the aggregates, as WITH."""
         return self._with(with_clause=window)
 
     def having(self, condition: Term) -> Selection:
+        """Keep the results for which the condition is true, as HAVING."""
         changed = replace(self.draft.select, having=condition.expr)
         return replace(self, draft=self.draft.changed(changed, [condition]))
 
@@ -145,8 +149,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A `Stream` is a plan and the name its rows have in joins. Streams of equal plans are
-    equal."""
+    """A `Stream` is a plan and the name its rows have in joins. Streams of equal plans are equal.
+
+    >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+    >>> a.shift("1s") == a.shift("1000ms")
+    True
+    """
 
     node: Node
     name: str | None = field(default=None, compare=False)
@@ -154,71 +162,173 @@ class Stream:
 
     @property
     def schema(self) -> Schema:
+        """Return the columns with their types, and the type of the lifetime's ends."""
         return schema(self.node)
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """Return the names of the payload's columns.
+
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> a.columns
+        ('v',)
+        """
         return self.schema.names
 
     def as_(self, name: str) -> Stream:
-        """Return the stream under the name that its columns get in a join."""
+        """Return the stream under the name that its columns get in a join.
+
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> a.as_("B").name
+        'B'
+        """
         return replace(self, name=name)
 
     # --- payload -------------------------------------------------------------------------
 
     def select(self, *items: Named, **named: Named) -> Stream:
+        """Compute columns, as SELECT: strings are columns' names, `*` is all of them, keywords give
+        names.
+
+        >>> from weir import col, collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> rows = [{"vs": 1, "ve": 9, "v": 5}]
+        >>> collect(a.select("v", twice=2 * col("v")), inputs={"A": rows}).to_pylist()
+        [{'vs': 1, 've': 9, 'v': 5, 'twice': 10}]
+        """
         return self._selection().select(*items, **named)
 
     def where(self, condition: Term) -> Stream:
+        """Keep the rows for which the condition is true, as WHERE.
+
+        >>> from weir import col, collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> rows = [{"vs": 1, "ve": 2, "v": 5}, {"vs": 1, "ve": 2, "v": 6}]
+        >>> collect(a.where(col("v") > 5), inputs={"A": rows}).to_pylist()
+        [{'vs': 1, 've': 2, 'v': 6}]
+        """
         return self._keeping(self._selection().where(condition).select("*").node)
 
     def explode(self, column: str) -> Stream:
-        """Make one row for each element of the column's list; the element replaces the list."""
+        """Make one row for each element of the column's list; the element replaces the list.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "tags": "LIST(STRING)"}, "a.jsonl", vs="vs")
+        >>> rows = [{"vs": 1, "tags": ["x", "y"]}]
+        >>> collect(a.explode("tags"), inputs={"A": rows}).column("tags").to_pylist()
+        ['x', 'y']
+        """
         items = [explode(n).as_(n) if n == column else n for n in self.columns]
         if column not in self.columns:
             items.append(explode(column).as_(column))
         return self.select(*items)
 
     def distinct(self) -> Stream:
+        """Make one row of equal rows that overlap or touch, as SELECT DISTINCT.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> rows = [{"vs": 1, "ve": 3, "v": 5}, {"vs": 2, "ve": 7, "v": 5}]
+        >>> collect(a.distinct(), inputs={"A": rows}).to_pylist()
+        [{'vs': 1, 've': 7, 'v': 5}]
+        """
         return Stream(checked(Distinct(self.node)))
 
     # --- windows, joins, unions ----------------------------------------------------------
 
     def join(self, other: Stream, on: Term | None = None, kind: JoinName = "inner") -> Selection:
+        """Pair rows with those of another stream at the instants at which both are valid, as JOIN;
+        `select` or `agg` ends it.
+
+        >>> from weir import col, collect
+        >>> columns = {"vs": "BIGINT", "ve": "BIGINT", "k": "BIGINT"}
+        >>> a = stream("A", columns, "a.jsonl", vs="vs")
+        >>> b = stream("B", columns, "b.jsonl", vs="vs", index=1)
+        >>> both = a.join(b, col("A.k") == col("B.k")).select("A.k")
+        >>> rows = {"A": [{"vs": 1, "ve": 5, "k": 7}], "B": [{"vs": 3, "ve": 9, "k": 7}]}
+        >>> collect(both, inputs=rows).to_pylist()
+        [{'vs': 3, 've': 5, 'k': 7}]
+        """
         if self.name is None:
             raise PlanError("a stream in a join needs a name", hint='as_("…")')
         return self._selection().join(other, on, kind)
 
     def group_by(self, *keys: Named) -> Selection:
+        """Group rows by keys, as GROUP BY; `agg` ends it.
+
+        >>> from weir import collect, count, tumbling
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> counts = a.group_by("v").window(tumbling(10)).agg(n=count())
+        >>> collect(counts, inputs={"A": [{"vs": 1, "ve": 2, "v": 5}]}).to_pylist()
+        [{'vs': 0, 've': 10, 'v': 5, 'n': 1}]
+        """
         return self._selection().group_by(*keys)
 
     def window(self, window: Window) -> Selection:
+        """Set the windows of an aggregate, as WITH; `agg` ends it.
+
+        >>> from weir import col, collect, tumbling
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> sums = a.window(tumbling(10)).agg(total=col("v").sum())
+        >>> collect(sums, inputs={"A": [{"vs": 1, "ve": 2, "v": 5}]}).to_pylist()
+        [{'vs': 0, 've': 10, 'total': 5}]
+        """
         return self._selection().window(window)
 
     def agg(self, *aggregates: Term, **named: Term) -> Stream:
-        """Compute aggregates of the whole stream at every instant."""
+        """Compute aggregates of the whole stream at every instant.
+
+        >>> from weir import collect, count
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> rows = [{"vs": 1, "ve": 9, "v": 5}, {"vs": 4, "ve": 9, "v": 6}]
+        >>> collect(a.agg(n=count()), inputs={"A": rows}).to_pylist()
+        [{'vs': 1, 've': 4, 'n': 1}, {'vs': 4, 've': 9, 'n': 2}]
+        """
         return self._selection().agg(*aggregates, **named)
 
     def top(self, k: int, by: Named | Sequence[Named] = (), *, ties: bool = False) -> Stream:
-        """Keep the first k rows of an order, of each window right after a hopping one, else of
-        each instant."""
+        """Keep the first k rows of an order, of each window right after a hopping one, else of each
+        instant.
+
+        >>> from weir import col, collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> rows = [{"vs": 1, "ve": 4, "v": 5}, {"vs": 1, "ve": 4, "v": 6}]
+        >>> collect(a.top(1, by=col("v").desc()), inputs={"A": rows}).to_pylist()
+        [{'vs': 1, 've': 4, 'v': 6}]
+        """
         given = [by] if isinstance(by, str | Term) else by
         before = self.draft or draft(self.node, self.name)
         return Stream(before.ranked(k, [term(t) for t in given], ties).planned())
 
     def union(self, *others: Stream) -> Stream:
+        """Take the rows of this stream and of others with the same columns, as UNION ALL.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.union(a.shift(10)), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 1, 've': 9, 'v': 5}, {'vs': 11, 've': 19, 'v': 5}]
+        """
         return Stream(union([self.node, *(o.node for o in others)]))
 
     def partition_by(self, *keys: str, into: int, uid: str) -> Stream:
-        """Set how the stage that reads this stream is split, and its name."""
+        """Set how the stage that reads this stream is split, and its name.
+
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> a.partition_by("v", into=4, uid="sums").columns
+        ('v',)
+        """
         clause = PartitionClause(tuple(term(k).expr for k in keys), into, uid)
         return self._keeping(partition(self.node, clause))
 
     def with_strategy(self, strategy: str) -> Stream:
         """Set how the stage that makes these rows recovers in a live run.
 
-        The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`. Call this last, behind all
+        The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`. Call this last, after all
         that the stage does.
+
+        >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> a.distinct().with_strategy("replicate(2)").columns
+        ('v',)
         """
         said = str(parse_strategy(strategy))
         return self._keeping(Recovery(self.node, said))
@@ -226,38 +336,117 @@ class Stream:
     # --- lifetimes -----------------------------------------------------------------------
 
     def duration(self, d: Ticks) -> Stream:
+        """Let every row live for `d` from its start on, as DURATION.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.duration(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 1, 've': 4, 'v': 5}]
+        """
         return self._change(Duration(parse_duration(d)))
 
     def shift(self, d: Ticks) -> Stream:
+        """Move both ends of lifetimes by `d`, as SHIFT.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.shift(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 4, 've': 12, 'v': 5}]
+        """
         return self._change(Shift(parse_duration(d)))
 
     def extend(self, d: Ticks) -> Stream:
+        """Move the ends of lifetimes by `d`, which may be negative, as EXTEND.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.extend(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 1, 've': 12, 'v': 5}]
+        """
         return self._change(Extend(parse_duration(d)))
 
     def clip_duration(self, d: Ticks) -> Stream:
+        """Let no row live for longer than `d`, as CLIP_DURATION.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.clip_duration(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 1, 've': 4, 'v': 5}]
+        """
         return self._change(ClipDuration(parse_duration(d)))
 
     def point(self) -> Stream:
+        """Make every row a point at its start, as POINT.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.point(), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 1, 've': 2, 'v': 5}]
+        """
         return self._change(Point())
 
     def point_at_end(self) -> Stream:
+        """Make every row a point at its end, as POINT_AT_END; open rows are dropped.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.point_at_end(), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 9, 've': 10, 'v': 5}]
+        """
         return self._change(PointAtEnd())
 
     def quantize(self, size: Ticks, hop: Ticks, offset: Ticks = 0) -> Stream:
+        """Move both ends of lifetimes to the grid of hopping windows, as QUANTIZE: each row lives
+        as long as the windows that it falls into.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.quantize(10, 5), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 0, 've': 10, 'v': 5}]
+        """
         return self._change(Quantize(*map(parse_duration, (size, hop, offset))))
 
     def hop_lifetime(self, size: Ticks, hop: Ticks, offset: Ticks = 0) -> Stream:
+        """Let every row live from the grid point at or after its start up to the one at or after
+        its start + `size`, as HOP_LIFETIME.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.hop_lifetime(10, 5), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 5, 've': 15, 'v': 5}]
+        """
         return self._change(HopLifetime(*map(parse_duration, (size, hop, offset))))
 
     def chop(self, period: Ticks, offset: Ticks = 0) -> Stream:
+        """Cut lifetimes at every point of a grid, as CHOP.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> collect(a.chop(5), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 1, 've': 5, 'v': 5}, {'vs': 5, 've': 9, 'v': 5}]
+        """
         return self._change(ChopChange(parse_duration(period), parse_duration(offset)))
 
     def stitch(self) -> Stream:
+        """Make one row of equal rows of which one ends where the next one starts, as STITCH.
+
+        >>> from weir import collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> rows = [{"vs": 1, "ve": 3, "v": 5}, {"vs": 3, "ve": 7, "v": 5}]
+        >>> collect(a.stitch(), inputs={"A": rows}).to_pylist()
+        [{'vs': 1, 've': 7, 'v': 5}]
+        """
         return self._change(StitchChange())
 
     def lifetime(self, start: Named, end: Named) -> Stream:
-        """Set lifetimes to `[start, end)`: start is `vs` moved by a constant, end any
-        expression."""
+        """Set lifetimes to `[start, end)`: start is `vs` moved by a constant, end any expression.
+
+        >>> from weir import col, collect
+        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> moved = a.lifetime(col("vs") + 1, "v")
+        >>> collect(moved, inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
+        [{'vs': 2, 've': 5, 'v': 5}]
+        """
         clause = LifetimeClause(term(start).expr, term(end).expr)
         changed = self._selection()._with(with_clause=clause)
         return self._keeping(changed.select("*").node)
@@ -265,14 +454,52 @@ class Stream:
     # --- the user's own operators --------------------------------------------------------
 
     def process(self, using: OperatorCall) -> Stream:
+        """Run the user's operator over all rows together, as PROCESS.
+
+        >>> from weir import collect, operator
+        >>> @operator(columns={"n": "BIGINT"})
+        ... class Numbered:
+        ...     n: int = 0
+        ...     def on_event(self, event, ctx):
+        ...         self.n += 1
+        ...         ctx.emit(n=self.n)
+        >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> rows = [{"vs": 1, "v": 5}, {"vs": 2, "v": 6}]
+        >>> collect(a.process(Numbered()), inputs={"A": rows}).column("n").to_pylist()
+        [1, 2]
+        """
         return Stream(apply([self.node], [()], using))
 
     def reduce(self, *keys: str, using: OperatorCall) -> Stream:
+        """Run the user's operator over the rows of each key apart, as REDUCE.
+
+        >>> from weir import collect, operator
+        >>> @operator(columns={"n": "BIGINT"})
+        ... class Numbered:
+        ...     n: int = 0
+        ...     def on_event(self, event, ctx):
+        ...         self.n += 1
+        ...         ctx.emit(n=self.n)
+        >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> rows = [{"vs": 1, "v": 5}, {"vs": 2, "v": 6}]
+        >>> collect(a.reduce("v", using=Numbered()), inputs={"A": rows}).column("n").to_pylist()
+        [1, 1]
+        """
         return Stream(apply([self.node], [keys], using))
 
     def combine(self, other: Stream, *keys: str | tuple[str, str], using: OperatorCall) -> Stream:
-        """Run the user's operator over two streams, by keys of one name in both or by pairs of
-        names."""
+        """Run the user's operator over the rows of each key of two streams, as COMBINE; keys have
+        one name in both, or are pairs of names.
+
+        >>> from weir import operator
+        >>> @operator(columns={"n": "BIGINT"})
+        ... class Meeting:
+        ...     def on_event(self, event, ctx): ...
+        >>> a = stream("A", {"vs": "BIGINT", "k": "BIGINT"}, "a.jsonl", vs="vs")
+        >>> b = stream("B", {"vs": "BIGINT", "key": "BIGINT"}, "b.jsonl", vs="vs", index=1)
+        >>> a.combine(b, ("k", "key"), using=Meeting()).columns
+        ('n',)
+        """
         pairs = [(k, k) if isinstance(k, str) else k for k in keys]
         sides = [[left for left, _ in pairs], [right for _, right in pairs]]
         return Stream(apply([self.node, other.node], sides, using))
@@ -307,13 +534,15 @@ class Stream:
 
     # --- on Spark ------------------------------------------------------------------------
 
-    def to_spark(self, spark: object, **options: object) -> object:
+    def to_spark(
+        self, spark: object, *, directory: str | Path = ".", parallelism: int | None = None
+    ) -> object:
         """Return the rows as a Spark DataFrame: vs, ve, then the payload; Spark computes it when it
         is used.
 
         `directory` is where relative paths of sources start, `parallelism` the number of vertices.
         """
-        return provided("to_spark")(self, spark, **options)
+        return provided("to_spark")(self, spark, directory=directory, parallelism=parallelism)
 
     def _selection(self) -> Selection:
         return Selection(draft(self.node, self.name))

@@ -53,6 +53,7 @@ class Term:
         return replace(self, expr=replace(self.expr, filter=condition.expr))
 
     def cast(self, dtype: str | pa.DataType) -> Term:
+        """Cast the value, as CAST; one that does not fit ends the run."""
         return replace(self, expr=Cast(self.expr, type=_type(dtype)))
 
     def try_cast(self, dtype: str | pa.DataType) -> Term:
@@ -131,53 +132,69 @@ class Term:
     __hash__ = object.__hash__
 
     def is_null(self) -> Term:
+        """Say whether the value is NULL."""
         return call("is_null", self)
 
     def is_not_null(self) -> Term:
+        """Say whether the value is not NULL."""
         return call("is_not_null", self)
 
     def isin(self, *options: Value) -> Term:
+        """Say whether the value is one of these, as IN."""
         return call("in", self, *options)
 
     def between(self, low: Value, high: Value) -> Term:
+        """Say whether the value is from `low` to `high`, both included."""
         return (self >= low) & (self <= high)
 
     def like(self, pattern: str) -> Term:
+        """Say whether the text fits the pattern, as LIKE: `%` is any text, `_` any character."""
         return call("like", self, pattern)
 
     # --- aggregates ----------------------------------------------------------------------
 
     def count(self) -> Term:
+        """Count the values that are not NULL."""
         return self._aggregate("count")
 
     def count_distinct(self) -> Term:
+        """Count the different values, as COUNT(DISTINCT …)."""
         return self._aggregate("count_distinct")
 
     def sum(self) -> Term:
+        """Add the values up."""
         return self._aggregate("sum")
 
     def avg(self) -> Term:
+        """Take the mean of the values."""
         return self._aggregate("avg")
 
     def min(self) -> Term:
+        """Take the smallest value."""
         return self._aggregate("min")
 
     def max(self) -> Term:
+        """Take the largest value."""
         return self._aggregate("max")
 
     def stddev(self) -> Term:
+        """Take the standard deviation of the values."""
         return self._aggregate("stddev")
 
     def variance(self) -> Term:
+        """Take the variance of the values."""
         return self._aggregate("variance")
 
     def first(self) -> Term:
+        """Take the first value in the total order."""
         return self._aggregate("first")
 
     def last(self) -> Term:
+        """Take the last value in the total order."""
         return self._aggregate("last")
 
     def median(self) -> Term:
+        """Take the median, as MEDIAN."""
         return self._aggregate("median")
 
     def quantile_disc(self, p: str | float) -> Term:
@@ -185,9 +202,11 @@ class Term:
         return self._aggregate("quantile_disc", str(p))
 
     def quantile_cont(self, p: str | float) -> Term:
+        """Take the quantile `p`, between two elements where it lies between them."""
         return self._aggregate("quantile_cont", str(p))
 
     def collect(self) -> Term:
+        """Make a list of the values in the total order, as COLLECT."""
         return self._aggregate("collect")
 
     def _aggregate(self, function: str, *params: str) -> Term:
@@ -217,12 +236,20 @@ def lit(value: Value | datetime) -> Term:
 
 
 def count() -> Term:
-    """Count rows, as COUNT(*)."""
+    """Count rows, as COUNT(*).
+
+    >>> count().filter(col("v") > 3).expr.function
+    'count_star'
+    """
     return Term(AggregateCall("count_star", ()))
 
 
 def explode(values: Term | str) -> Term:
-    """Make one row for each element of a list, as EXPLODE(list)."""
+    """Make one row for each element of a list, as EXPLODE(list).
+
+    >>> explode("tags").as_("tag").alias
+    'tag'
+    """
     return call("explode", col(values) if isinstance(values, str) else values)
 
 

@@ -1,9 +1,9 @@
 """A live run refuses programs that may hold rows back for ever.
 
 Over a finite input every row comes out in the end, at the CTI at infinity. Over a source without
-an end it may not: a row of SESSION, DISTINCT or STITCH is held for as long as others continue it,
-and with it the output CTI, all later rows of the output, and the state. A live run refuses such a
-program unless it says `SET allow_unbounded = TRUE`.
+an end it may not: a row that others can continue is held for as long as they do, and with it the
+output CTI, all later rows of the output, and the state. A live run refuses such a program unless it
+says `SET allow_unbounded = TRUE`.
 """
 
 from __future__ import annotations

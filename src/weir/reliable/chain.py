@@ -86,7 +86,7 @@ def make_kernel(node: Node) -> Kernel:
 
 
 class Chain:
-    """A chain runs the operators of one stage, one behind the other, on rows that are pushed in."""
+    """A chain runs the operators of one stage, one after the other, on rows that are pushed in."""
 
     def __init__(self, stage: Stage, origins: Mapping[Node, int], streams: Sequence[int]) -> None:
         """`origins` has the depth of each node's origins; `streams[i]` is the port of the first
@@ -226,7 +226,7 @@ class _Stateless:
 
 
 class _Stateful:
-    """A step with state: a merge and the kernel behind it."""
+    """A step with state: a merge and the kernel after it."""
 
     def __init__(self, merge: Merge, kernel: Kernel) -> None:
         self._merge, self._kernel = merge, kernel

@@ -1,9 +1,9 @@
-"""Entries, snapshots and records as bytes: Arrow data or JSON behind a seal, never pickle.
+"""Entries, snapshots and records as bytes: Arrow data or JSON after a seal, never pickle.
 
 Contract
 1. For the same key, `decode_…` returns what `encode_…` was given. For any other bytes it raises
    `SnapshotCorrupt`, which names the object (`objects.py` says how objects are sealed).
-2. Behind the seal of entries and snapshots come the header's length, the header, and Arrow streams,
+2. After the seal of entries and snapshots come the header's length, the header, and Arrow streams,
    each of which begins at a multiple of 8 bytes. They are written straight into the object's
    buffer, without a copy, since they are most of the bytes that a job makes.
 3. Arrow data is validated in full before anybody uses it: a seal says that nobody changed it by
@@ -23,22 +23,22 @@ from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.intact import check_intact
 from weir.events.memory import numbers_of
-from weir.events.packed import Stream, stream_size, write_stream
+from weir.events.packed import ArrowStream, stream_size, write_stream
 from weir.reliable.objects import SEAL, seal_of, unsealed
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
 
 _START = SEAL + 8
-"""Where the header begins, behind its length."""
+"""Where the header begins, after its length."""
 
-Value = TypeVar("Value", covariant=True)
+_Value = TypeVar("_Value", covariant=True)
 
 
-class TypedDecoder(Protocol[Value]):
+class TypedDecoder(Protocol[_Value]):
     """A decoder of msgspec for one type."""
 
-    def decode(self, data: memoryview, /) -> Value: ...
+    def decode(self, data: memoryview, /) -> _Value: ...
 
 
 _numbers_decoder = msgspec.msgpack.Decoder(list[tuple[int, int]])
@@ -105,7 +105,7 @@ def encode_record(key: str, value: object) -> bytes:
     return seal_of(key, content) + content
 
 
-def decode_record(key: str, data: bytes, decoder: TypedDecoder[Value]) -> Value:
+def decode_record(key: str, data: bytes, decoder: TypedDecoder[_Value]) -> _Value:
     """Decode the record that `encode_record` made an object of."""
     content = unsealed(key, data)
     with _naming(key):
@@ -115,7 +115,7 @@ def decode_record(key: str, data: bytes, decoder: TypedDecoder[Value]) -> Value:
 # --- bytes ---------------------------------------------------------------------------------
 
 
-def _sealed(key: str, header: bytes, streams: Sequence[Stream]) -> Body:
+def _sealed(key: str, header: bytes, streams: Sequence[ArrowStream]) -> Body:
     head = bytes(SEAL) + len(header).to_bytes(_START - SEAL, "little") + header
     head += bytes(-len(head) % 8)
     sealed = bytearray(len(head) + sum(map(stream_size, streams)))

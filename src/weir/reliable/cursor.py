@@ -2,8 +2,8 @@
 
 Rules
 1. A cursor hands each row on once, in order of number, whatever a connection brings: it drops rows
-   that came before, and refuses an entry behind a gap (`arrive` returns False), whose stream must
-   then be read again from `wanted` on.
+   that came before, and refuses an entry after a gap: `arrive` returns False, and the stream must
+   be read again from `wanted` on.
 2. A cursor that is attached to a stream of the same host reads that stream directly. Otherwise
    entries arrive over a connection and wait in a queue; whoever sends them is held back by
    `queued_bytes`.

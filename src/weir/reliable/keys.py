@@ -1,6 +1,7 @@
 """The names of objects in a job's store.
 
-job                              what the job is: its program, made once
+job                              what the job is: the fingerprint of its plan, and what was decided
+                                 when it began; made once
 records/<number>                 the manager's record; made once each, the largest counts
 records/latest                   a hint where to begin to look for the largest
 checkpoints/<vertex>/<incarnation>-<number>
@@ -29,7 +30,8 @@ def record_key(number: int) -> str:
 LATEST_RECORD = "records/latest"
 JOB = "job"
 EPHEMERAL = ("checkpoints/", "streams/")
-"""The objects under these prefixes are of no use once the job is finished."""
+"""Checkpoints and segments: what the ledger names and a finished job no longer needs. (Logs go too,
+by `sweep`.)"""
 
 
 def is_ephemeral(key: str) -> bool:

@@ -38,7 +38,7 @@ CACHE_BYTES = 32 << 20
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """A segment is an object of the store with rows [first, end) of a stream: the claim behind
+    """A segment is an object of the store with rows [first, end) of a stream: the claim after
     them, and their ordered checksum (empty: written without a check)."""
 
     ref: ObjectRef
@@ -327,7 +327,7 @@ class LogStream:
         return self._readers[reader][0]
 
     def read_next(self, reader: Hashable) -> Entry | None:
-        """Return the next rows and the claim behind them; None when there is nothing, or when they
+        """Return the next rows and the claim after them; None when there is nothing, or when they
         are in a segment that must be loaded first."""
         seq, cti = self._readers[reader]
         if seq < (self._entries[0].seq if self._entries else self._end):

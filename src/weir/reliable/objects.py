@@ -59,14 +59,14 @@ class ObjectRef(msgspec.Struct, frozen=True, array_like=True):
 
 
 def seal_of(key: str, content: bytes | memoryview) -> bytes:
-    """Compute the seal of an object of this name with this content behind the seal."""
+    """Compute the seal of an object of this name with this content after the seal."""
     hashed = hashlib.sha256(key.encode() + b"\0")
     hashed.update(content)
     return hashed.digest()[:SEAL]
 
 
 def unsealed(key: str, body: bytes) -> memoryview:
-    """Check an object's seal, and return what is behind it."""
+    """Check an object's seal, and return what follows it."""
     content = memoryview(body)[SEAL:]
     if len(body) < SEAL or seal_of(key, content) != body[:SEAL]:
         raise SnapshotCorrupt(

@@ -2,22 +2,22 @@
 
 Rules (StreamScope §4.4; what a stage's state depends on is in `plan/horizon.py`)
 1. A mark says where the vertex stands: positions of its inputs and outputs, the CTIs it has, and
-   for each input the earliest position still *needed*: all rows before it start before the cut,
+   for each input the earliest position still *needed*: all rows before it start before the edge,
    which is the smallest CTI less the stage's horizon.
 2. A fresh vertex that loads a mark *rehearses*: it reads from the needed positions up to exactly
-   the marked ones, takes rows that start at the cut or later, and throws away what comes out.
+   the marked ones, takes rows that start at the edge or later, and throws away what comes out.
    With the marked CTIs it then stands where the mark was taken, and goes on from the marked output
    positions: it writes the same rows under the same numbers as a vertex that never failed.
 3. In a rehearsal, an operator lacks some of the rows that its first results are made of. Such
-   results are not computed, or are dropped right behind the operator: no later operator, and no
+   results are not computed, or are dropped right after the operator: no later operator, and no
    code of the user, sees a row that never was.
 4. Until it has caught up it writes nothing and has no snapshot.
 5. The mark also says up to which time each operator had come. After the rehearsal this is compared:
    a vertex that has come elsewhere raises `DeterminismViolation`; it never gives another answer.
 6. It loads marks and whole snapshots alike, and takes marks if it is asked to (`marks`). A whole
-   snapshot says of each input before which time all rows start that were read so far. As long as
-   the cut is not past that time, no position is known from which to rebuild, and the next snapshots
-   are whole.
+   snapshot has a time for each input: all rows of it that were read so far start before it. As long
+   as the edge is not past that time, no position is known from which to rebuild, and the next
+   snapshots are whole.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Starts:
 class _Rehearsal:
     """What the mark says that a vertex rehearses up to."""
 
-    cut: int
+    edge: int
     """Rows that start before this time are not needed."""
     inputs: tuple[int, ...]
     """The position of each input at which the rehearsal ends."""
@@ -100,7 +100,7 @@ class _Rehearsal:
     steps: list[int]
     """How far each operator had come; see `Chain.stands_at`."""
     ahead: dict[int, Entry] = field(default_factory=dict)
-    """For each input the rest of the entry that reached the mark: rows behind it, a claim."""
+    """For each input the rest of the entry that reached the mark: rows after it, a claim."""
 
 
 class ReplayVertex(Vertex):
@@ -134,13 +134,13 @@ class ReplayVertex(Vertex):
 
     def snapshot(self) -> Snapshot:
         assert self._rehearsal is None, f"{self.name} has not caught up"
-        cut = self._cut()
-        known = [s.position_before(cut) for s in self._starts]
+        edge = self._edge()
+        known = [s.position_before(edge) for s in self._starts]
         needs = [position for position in known if position is not None]
         if not self._marks or len(needs) < len(known):
             return self._whole()
         inputs = {"needs": pa.array(needs, pa.int64()), "cti": pa.array(self._ctis, pa.int64())}
-        steps = [cut, self._cti, *self._chain.stands_at()]
+        steps = [edge, self._cti, *self._chain.stands_at()]
         tables = {
             _INPUTS: pa.table(inputs),
             _STEPS: pa.table({"time": pa.array(steps, pa.int64())}),
@@ -153,8 +153,9 @@ class ReplayVertex(Vertex):
         read = pa.table({"before": before, "cti": pa.array(self._ctis, pa.int64())})
         return Snapshot(whole.inputs, whole.outputs, whole.tables | {_READ: read})
 
-    def _cut(self) -> int:
-        """Compute the cut: no result that is still to come depends on rows that start before it."""
+    def _edge(self) -> int:
+        """Compute the edge: no result that is still to come depends on rows that start before
+        it."""
         assert self._horizon.ticks is not None
         reached = min(self._ctis)
         if self._horizon.ticks < 0 or reached == OPEN:
@@ -167,12 +168,12 @@ class ReplayVertex(Vertex):
             return
         needs = needs_of(snapshot)
         ctis = tuple(snapshot.tables[_INPUTS].column("cti").to_pylist())
-        cut, self._cti, *steps = snapshot.tables[_STEPS].column("time").to_pylist()
+        edge, self._cti, *steps = snapshot.tables[_STEPS].column("time").to_pylist()
         self._ctis = list(ctis)
-        self._starts = [Starts(n, cut, self._grain) for n in needs]
-        self._rehearsal = _Rehearsal(cut, snapshot.inputs, ctis, steps)
+        self._starts = [Starts(n, edge, self._grain) for n in needs]
+        self._rehearsal = _Rehearsal(edge, snapshot.inputs, ctis, steps)
         self._chain.rehearse(
-            [cut + r if START < cut < OPEN else cut for r in self._horizon.reaches]
+            [edge + r if START < edge < OPEN else edge for r in self._horizon.reaches]
         )
         self._stand_at(needs, snapshot.outputs)
         self._end_rehearsal()
@@ -208,7 +209,7 @@ class ReplayVertex(Vertex):
         goal = rehearsal.inputs[input]
         known = min(goal - entry.seq, len(entry.rows))
         self._repeat(input, Entry(entry.seq, entry.rows.slice(0, known), entry.cti), rehearsal)
-        if entry.end >= goal:  # with the claim behind the mark, if there is no row
+        if entry.end >= goal:  # with the claim after the mark, if there is no row
             rest = entry.rows.slice(known, len(entry.rows))
             rehearsal.ahead[input] = Entry(goal, rest, entry.cti)
         self._end_rehearsal()
@@ -217,7 +218,7 @@ class ReplayVertex(Vertex):
         self._starts[input].note(entry)
         self._read[input] = entry.end
         cti = min(entry.cti, rehearsal.ctis[input])
-        kept = entry.rows.vs >= rehearsal.cut
+        kept = entry.rows.vs >= rehearsal.edge
         if kept.all():
             self._push(input, entry.rows, cti)
         else:

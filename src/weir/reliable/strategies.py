@@ -7,11 +7,12 @@
 Rules
 1. A strategy says how many instances of a vertex run, what kind of stream they write, what a
    snapshot keeps and when one is due, which stored snapshot a vertex restarts from, and which
-   other vertices a loss sets back. The ledger, the hosts and the manager ask it; nobody tests
-   which one it is. How a program calls the strategies is in `plan/strategy.py`.
-2. A vertex loads every snapshot that its stage can have, whichever strategy took it: to go back
-   behind a mark is no way out, since what lies before it may be collected. So a job may go on
-   under another strategy.
+   other vertices a loss sets back. The ledger, the hosts and the manager ask it and never test its
+   name; names are known to `plan/strategy.py` (parsing, the planner's choice), to `make_strategy`
+   and to the simulator's draw.
+2. A vertex loads every snapshot that its stage can have, whichever strategy took it: it cannot go
+   back to before a mark, since what it would read there may be collected. So a job may go on under
+   another strategy.
 3. These three write streams with a durable log. So a snapshot is usable once every row that its
    vertex wrote before it can be had without the vertex, and a loss sets back no other vertex.
 """

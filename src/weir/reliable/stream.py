@@ -2,7 +2,7 @@
 
 Rules (StreamScope §3.1)
 1. Rows are numbered from 0 without gaps. An entry is some rows under consecutive numbers and a
-   claim, the CTI: no row behind the entry has vs < cti.
+   claim, the CTI: no row after the entry has vs < cti.
 2. Unique: the first write of a number wins. Rows written again are dropped; with `check`, other
    rows under the same numbers raise `DeterminismViolation`.
 3. The claim of an entry counts even if its rows are dropped: it holds from any later position too.
@@ -50,12 +50,6 @@ class StreamReader(Protocol):
 
     def register(self, reader: Hashable, seq: int) -> None: ...
     def read_next(self, reader: Hashable) -> Entry | None: ...
-
-
-class RStream(StreamReader, StreamWriter, Protocol):
-    """A stream as every implementation offers it, by the module's rules."""
-
-    def collect(self, seq: int) -> None: ...
 
 
 class MemoryStream:
@@ -106,10 +100,6 @@ class MemoryStream:
         """The entries that are still held, in order."""
         return tuple(self._entries)
 
-    @property
-    def held_rows(self) -> int:
-        return sum(len(e.rows) for e in self._entries)
-
     def write(self, entry: Entry) -> None:
         """Append the rows of an entry that are new, and its claim; drop rows written again."""
         if entry.seq > self._end:
@@ -158,7 +148,7 @@ class MemoryStream:
         self._readers[reader] = (seq, START)
 
     def read_next(self, reader: Hashable) -> Entry | None:
-        """Return the next rows and the claim behind them; None when there is nothing new."""
+        """Return the next rows and the claim after them; None when there is nothing new."""
         seq, cti = self._readers[reader]
         at = max(bisect_right(self._seqs, seq) - 1, 0)
         for entry in self._entries[at:]:

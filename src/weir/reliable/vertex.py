@@ -8,10 +8,10 @@ Rules (StreamScope §3.2)
    positions and writes the same rows under the same numbers as before.
 4. A hash split sends a row to part (hash of its key columns) mod parts; every part is a stream
    of its own, with its own numbers and the chain's CTI.
-5. `see` is called with all rows and claims right before the chain gets them. With `pieces` the
-   chain gets so many rows at a time, and claims apart from rows, each of which lets rows go that
-   wait at so many different times. Such cuts change no result, and a row that kills the process
-   (`job/poison.py`) is found in a smaller piece.
+5. The vertex calls `see` with all rows and claims right before it gives them to the chain. With
+   `pieces` = n it gives the chain n rows at a time, and claims apart from rows: a claim is given in
+   steps, each of which releases the waiting rows of n different times. Such cuts change no result,
+   and a row that kills the process (`job/poison.py`) is found in a smaller piece.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RowSpan:
     end: int
     """The rows are [first, end) of the input; of a source these are offsets."""
     claims: bool
-    """Whether the claim behind the rows is given too."""
+    """Whether the claim after the rows is given too."""
     since: int
     until: int
     """The event time that all inputs together had reached before the claim, and with it."""
@@ -231,7 +231,7 @@ class Vertex:
         self._read, self._written = list(inputs), list(outputs)
         for input, (stream, seq) in enumerate(zip(self._inputs, self._read, strict=True)):
             stream.register((self.name, input), seq)
-        # The claim behind the last row: no step will make it again.
+        # The claim after the last row: no step will make it again.
         writers = [stream for outlet in self._outlets for stream in outlet.streams]
         for writer, seq in zip(writers, self._written, strict=True):
             writer.write(Entry(seq, self._chain.empty(), self._cti))

@@ -2,9 +2,9 @@
 
 Contract
 1. `work` takes one step if there is anything to do, and returns whether there was. It never waits.
-2. `snapshot` may be called between any two steps of an instance that has caught up (an instance
-   that rebuilds its state from input has to, see `replay.py`). A fresh instance that loads the
-   snapshot goes on in the same way.
+2. `snapshot` may be called between any two steps; of an instance that rebuilds its state from
+   input (`replay.py`), only once it has caught up. A fresh instance that loads the snapshot goes on
+   in the same way.
 3. An instance does no I/O: the host's driver reads the chunks of a source (`wants_chunk`,
    `take_chunk`), and the host commits the rows of a sink (`SinkInstance`).
 4. `watch` says who is shown the rows of each step before anything is done with them, and how many
@@ -45,7 +45,8 @@ class Instance(Protocol):
 
     @property
     def events(self) -> int:
-        """How many rows it has read; a source: admitted."""
+        """How many rows it has read; of a source, how many were admitted, by earlier instances
+        too."""
         ...
 
     @property
@@ -90,7 +91,7 @@ class SourceInstance(Instance, Protocol):
 
     @property
     def resume(self) -> bytes | None:
-        """The resume state of its connector, which only that can read; None at the beginning."""
+        """The resume state of its source machine (`Resume`); None at the beginning."""
         ...
 
     @property
@@ -121,14 +122,14 @@ class InnerInstance:
     def __init__(
         self,
         spec: VertexSpec,
-        make: Callable[[Sequence[Cursor], Mapping[str, LogStream]], Vertex],
+        make: Callable[[Sequence[Cursor]], Vertex],
         streams: Mapping[str, LogStream],
         ahead_rows: int = AHEAD_ROWS,
     ) -> None:
         self.spec, self.streams = spec, streams
         self._ahead_rows = ahead_rows
         self.cursors = make_cursors(spec)
-        self._vertex = make(self.cursors, streams)
+        self._vertex = make(self.cursors)
         self.events = 0
 
     @property

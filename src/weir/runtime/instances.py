@@ -14,7 +14,7 @@ from weir.plan.stages import StagedPlan
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
-from weir.reliable.strategies import CheckpointStrategy, Strategy
+from weir.reliable.strategies import Strategy
 from weir.reliable.vertex import See, Snapshot, Vertex
 from weir.runtime.checking import written_by
 from weir.runtime.instance import AHEAD_ROWS, InnerInstance, Instance, SinkInstance
@@ -106,16 +106,16 @@ class InstanceMaker:
         partition_names: Mapping[str, Sequence[str]],
         emits: Mapping[int, EmitRows] | None = None,
         *,
-        strategies: Mapping[str, Strategy] | None = None,
+        strategies: Mapping[str, Strategy],
         check: bool = False,
         synchronous: bool = False,
         ahead_rows: int = AHEAD_ROWS,
     ) -> None:
         """`partition_names` has those of every source; `emits` has a function for each output whose
-        rows are handed on at once; vertices without one in `strategies` take checkpoints."""
+        rows are handed on at once; `strategies` has that of every source and inner vertex."""
         self._ahead_rows = ahead_rows
         self._plan, self._names = plan, partition_names
-        self._strategies = strategies or {}
+        self._strategies = strategies
         self._horizons = horizons(plan)
         self._emits = emits or {}
         self._check, self._synchronous = check, synchronous
@@ -145,7 +145,7 @@ class InstanceMaker:
 
     def _inner(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> Instance:
         return InnerInstance(
-            spec, lambda cursors, _: self._vertex(spec, cursors, streams), streams, self._ahead_rows
+            spec, lambda cursors: self._vertex(spec, cursors, streams), streams, self._ahead_rows
         )
 
     def _source(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> Instance:
@@ -161,4 +161,4 @@ class InstanceMaker:
         )  # fmt: skip
 
     def _strategy(self, spec: VertexSpec) -> Strategy:
-        return self._strategies.get(spec.id, CheckpointStrategy())
+        return self._strategies[spec.id]

@@ -8,6 +8,7 @@ from weir.errors import PlanError
 from weir.files.paths import check_apart, check_not_read
 from weir.files.sinks import sink_format
 from weir.files.writers import OutputWriter
+from weir.ingress.connectors.registry import local_files
 from weir.ingress.ingress import bad_schema, late_schema
 from weir.plan.operators import Source, schema
 from weir.plan.program import Output, Program
@@ -22,7 +23,7 @@ def check_outputs(program: Program, directory: str | Path) -> None:
     for output in program.outputs:
         sink_format(output.path)
     check_apart(program, directory)
-    check_not_read(program, directory)
+    check_not_read(program, directory, local_files)
 
 
 def output_schema(output: Output) -> Schema:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from weir.plan.program import Output, StreamKind
+from weir.plan.program import Output, StreamKind, output_title
 from weir.reliable.digest import Digest
 from weir.runtime.topology import VertexId
 
@@ -51,7 +51,7 @@ class OutputReport:
 
     @property
     def title(self) -> str:
-        return self.name if self.kind == "rows" else f"{self.kind} rows of {self.name}"
+        return output_title(self.name, self.kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ Rules
    vertex; the rows that it turns away go to the late and bad streams, if an output asks for them.
 2. Late and bad streams carry no claim before the end, since their rows may start at any time.
 3. A snapshot holds the state of the ingress, that of the vertex, and the resume state of the
-   connector. A fresh source vertex that loads it goes on with the next row of the partition, and
-   writes the same rows under the same numbers.
+   source (`Resume`). A fresh source vertex that loads it goes on with the next row of the
+   partition, and writes the same rows under the same numbers.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ class SourceVertex:
         self._bad = [_AsideWriter(writers[stream]) for stream in spec.bad]
         self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
         self.resume: bytes | None = None
-        """What the connector needs to go on behind the last chunk, if it needs anything."""
-        self.events = 0
-        """How many rows were admitted since this instance began."""
+        """What the source needs to go on behind the last chunk, if it needs anything."""
 
     @property
     def cti(self) -> int:
@@ -69,6 +67,11 @@ class SourceVertex:
     @property
     def done(self) -> bool:
         return self._ingress.now == OPEN
+
+    @property
+    def events(self) -> int:
+        """How many rows were admitted, before the snapshot that was loaded too."""
+        return self._ingress.event_count
 
     @property
     def turned_away(self) -> tuple[int, int]:
@@ -94,7 +97,6 @@ class SourceVertex:
         self._vertex.see(span, self._nothing)
         admitted = self._ingress.feed(chunk)
         self.resume = chunk.resume or self.resume
-        self.events += len(admitted.batch)
         self._vertex.feed(admitted.batch, admitted.cti, chunk.stop)
         for writers, rows in ((self._late, admitted.late), (self._bad, admitted.bad)):
             for writer in writers:

@@ -9,8 +9,7 @@ Rules
 3. Every stream has one writer and any number of readers. Inputs of a vertex stand in the order of
    its stage's ports, links and writers.
 4. `order` lists the writer of every stream before its readers, except for streams that are marked
-   as back edges: those close cycles. So code that follows streams from vertex to vertex may never
-   arrive at a source or a sink; it must go through `order` instead.
+   as back edges: those close cycles. So a walk along streams need not end; walk `order` instead.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from weir.errors import PlanError
-from weir.plan.operators import Source
 from weir.plan.program import StreamKind
 from weir.plan.stages import Link, Split, Stage, StagedPlan, links_of, split_of, stage_schema
 
@@ -218,9 +216,8 @@ class _Layout:
             inputs += read
             ports += [port] * len(read)
         name = self._name(stage.number, index)
-        is_source = not stage.ports and isinstance(stage.operators[0], Source)
         return VertexSpec(
-            name, "source" if is_source else "inner", stage.number, index, tuple(inputs),
+            name, "inner" if stage.ports else "source", stage.number, index, tuple(inputs),
             tuple(ports), tuple(self._written(stage, name)),
             self._turned_away(stage, name, "late"), self._turned_away(stage, name, "bad"),
         )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Builds chains, vertices and source vertices of the specs of a topology, for every runner."""
+"""Builds chains, vertices and source vertices of the specs of a topology, for every runner, and
+gives vertices their strategies."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from weir.plan.horizon import Horizon
 from weir.plan.operators import Source
 from weir.plan.schema import Schema
 from weir.plan.stages import StagedPlan, stage_schema
+from weir.plan.strategy import NamedStrategy, choose_strategies
 from weir.reliable.chain import Chain
 from weir.reliable.replay import ReplayVertex
+from weir.reliable.strategies import CheckpointStrategy, Strategy, make_strategy
 from weir.reliable.stream import StreamReader, StreamWriter
 from weir.reliable.vertex import Outlet, Vertex
 from weir.runtime.source_vertex import SourceVertex
-from weir.runtime.topology import StreamId, VertexSpec
+from weir.runtime.topology import StreamId, Topology, VertexId, VertexSpec
 
 
 def make_chain(plan: StagedPlan, spec: VertexSpec) -> Chain:
@@ -34,6 +37,8 @@ def make_vertex(
 ) -> Vertex:
     """Make a vertex at the beginning of its inputs. One with a known horizon loads marks too, and
     takes them if it is asked for `marks` (`replay.py`)."""
+    is_bounded = spec.kind == "inner" and horizon is not None and horizon.known
+    assert is_bounded or not marks, f"{spec.id} cannot be rebuilt from marks"
     outlets = [
         Outlet(tuple(writers[stream] for stream in outlet.streams), outlet.keys)
         for outlet in spec.outlets
@@ -60,6 +65,17 @@ def source_of(plan: StagedPlan, spec: VertexSpec) -> Source:
     source = plan.stages[spec.stage].operators[0]
     assert isinstance(source, Source)
     return source
+
+
+def vertex_strategies(
+    plan: StagedPlan, topology: Topology, default: NamedStrategy | None = None
+) -> Mapping[VertexId, Strategy]:
+    """Say how each vertex is recovered: as its stage is (`weir.plan.strategy`). `default` is what
+    the program says for all stages (None: the planner chooses); sinks commit, whatever it says."""
+    chosen = [make_strategy(choice.strategy) for choice in choose_strategies(plan, default)]
+    return {
+        v.id: CheckpointStrategy() if v.kind == "sink" else chosen[v.stage] for v in topology.order
+    }
 
 
 def stream_schema(plan: StagedPlan, writer: VertexSpec, stream: StreamId) -> Schema:

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from weir.script.cursor import TokenCursor, is_name
 from weir.script.grammar_expressions import expression, parameter
 from weir.script.source import did_you_mean
-from weir.script.tree import PartitionSyntax, QueryExpression, SelectClause, WithClause
+from weir.script.tree import PartitionSyntax, QueryExpression, SelectClause, WithSyntax
 
 # The words that may stand before JOIN, and the kind of join they make.
 _JOINS = {
@@ -236,7 +236,7 @@ def _join(p: TokenCursor) -> exp.Expr:
 # --- WITH ----------------------------------------------------------------------------------
 
 
-def _with(p: TokenCursor) -> WithClause:
+def _with(p: TokenCursor) -> WithSyntax:
     """Parse WITH NAME or WITH NAME(arguments)."""
     p.advance()
     token = p.token
@@ -246,4 +246,4 @@ def _with(p: TokenCursor) -> WithClause:
         if not p.comes(TokenType.R_PAREN):
             arguments = p.list_of(expression)
         p.expect(TokenType.R_PAREN, f"`,` or `)` in the arguments of {name.name}")
-    return p.at(WithClause(this=name.name.upper(), expressions=arguments), token)
+    return p.at(WithSyntax(this=name.name.upper(), expressions=arguments), token)

@@ -20,7 +20,7 @@ from weir.script.source import did_you_mean
 from weir.script.tree import DurationLiteral
 from weir.script.type_names import arrow_type
 
-Columns: TypeAlias = Mapping[str, pa.DataType]
+ColumnTypes: TypeAlias = Mapping[str, pa.DataType]
 
 _OPTIONS = ("vs", "ve", "lifetime", "delay", "late", "idle", "bad", "max_record")
 _CHOICES = {"late": ("fail", "drop", "adjust"), "bad": ("fail", "skip")}
@@ -33,7 +33,7 @@ class _Statement:
     """A `_Statement` is a STREAM statement, with its columns and its options by name."""
 
     node: exp.Expr
-    columns: Columns
+    columns: ColumnTypes
     options: Mapping[str, exp.Expr]
     scope: StatementScope
 
@@ -57,7 +57,7 @@ def source_node(node: exp.Expr, index: int, scope: StatementScope) -> SourceNode
     )
 
 
-def _columns(node: exp.Expr, scope: StatementScope) -> Columns:
+def _columns(node: exp.Expr, scope: StatementScope) -> ColumnTypes:
     columns: dict[str, pa.DataType] = {}
     for column in node.expressions:
         if column.name in columns:

@@ -83,7 +83,7 @@ class TypedLiteral(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True}
 
 
-class WithClause(exp.Expression):
+class WithSyntax(exp.Expression):
     """WITH this(expressions), a window or a lifetime change."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False}

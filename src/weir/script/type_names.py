@@ -6,6 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weir.events.types import simple_type
+from weir.plan.binding.coercion import MAX_PRECISION
 from weir.script.cursor import offset_of
 from weir.script.source import ProgramSource, did_you_mean
 
@@ -31,7 +32,6 @@ _ELSEWHERE = {
     **dict.fromkeys(("NUMERIC", "NUMBER"), "DECIMAL(p, s)"),
     "BOOL": "BOOLEAN",
 }
-MAX_PRECISION = 38
 
 
 def arrow_type(node: exp.Expr, source: ProgramSource) -> pa.DataType:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ from weir.files.chunks import Chunk
 from weir.ingress.connectors.connector import Connector, Endless, Lines
 from weir.ingress.connectors.folder import GrowingFolder
 from weir.ingress.connectors.tail import TailedFile
-from weir.ingress.connectors.tcp import LineSocket, SocketLines
+from weir.ingress.connectors.tcp import LineSocket, open_socket
 from weir.ingress.source_signals import (
     Accept,
     Accepted,
@@ -166,7 +166,7 @@ class SocketFeed:
         self.sent = 0
 
     def connector(self, source: Source, folder: str) -> Connector:
-        return SocketLines(source, self._name, self._connect)
+        return open_socket(replace(source, path=self._name), self._connect)
 
     def begin(self, folder: str, time: Timeline) -> None:
         self._time, self._peer, self.sent = time, None, 0
@@ -281,7 +281,12 @@ class SimulatedQueue(Endless):
     source: Source
     name: str
     feed: QueueFeed
+    has_log = True
     has_free_rows = True
+    local_files = None
+
+    def rooted(self, root: str) -> Self:
+        return self
 
     def open(self, state: bytes | None, start: int) -> QueueReading:
         return QueueReading(self, 0 if state is None else _position.decode(state), start)

@@ -95,8 +95,10 @@ def _feed(
             return SocketFeed(number, rows, ends, rng)
         case "Q":
             return QueueFeed(f"q{number}", rows, ends, rng)
-        case _:
+        case "T" | "A" | "N":
             return TailFeed(f"{kind.lower()}{number}.jsonl", rows, ends, rng)
+        case _:
+            raise ValueError(f"nothing feeds the stream {kind}")
 
 
 def _rows(rng: np.random.Generator, lasts: float, most: int) -> list[FedRow]:

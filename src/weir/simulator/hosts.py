@@ -12,13 +12,13 @@ from weir.job.poison import Death, Step
 from weir.job.signals import (
     BeginAnew,
     Connect,
-    Consumed,
     Deliver,
     Disconnect,
     EndSubscription,
     Get,
     HostCommand,
     HostSignal,
+    MakeRoom,
     Pull,
     Put,
     Reported,
@@ -184,5 +184,5 @@ class SimulatedHosts:
                     time.after(time.delay() + pause, pull)
                 case BeginAnew(over):
                     self._begin_anew(host, over)
-                case Consumed():
+                case MakeRoom():
                     pass

@@ -14,7 +14,7 @@ from weir.job.records import known_record
 from weir.job.signals import (
     Answer,
     Delete,
-    Ended,
+    EndJob,
     Get,
     List,
     ManagerCommand,
@@ -119,10 +119,10 @@ class Managers:
                     if host is not None:
                         signal = OrdersArrived(orders)
                         self._world.network.send(host, partial(hosts.tell, host, signal))
-                case Ended() as ended:
+                case EndJob() as ended:
                     self._end(manager, ended)
 
-    def _end(self, manager: SimulatedManager, ended: Ended) -> None:
+    def _end(self, manager: SimulatedManager, ended: EndJob) -> None:
         world = self._world
         self._time.note(f"the manager of epoch {manager.machine.ledger.epoch} ends: {ended}")
         if ended.error == TAKEN_OVER:

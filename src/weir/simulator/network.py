@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Channel:
+class SimulatedChannel:
     """A connection from the input of a vertex to a host that serves its stream."""
 
     reader: SimulatedHost
@@ -35,7 +35,7 @@ class Network:
 
     def __init__(self, world: World) -> None:
         self._world, self._time = world, world.time
-        self._channels: dict[str, Channel] = {}
+        self._channels: dict[str, SimulatedChannel] = {}
 
     def send(self, host: SimulatedHost, deliver: Callable[[], None]) -> None:
         """Send a control message to or from a host: it comes late, never, or twice."""
@@ -56,7 +56,7 @@ class Network:
             return
         key = f"{reader.machine.session}/{command.vertex}/{command.input}/{command.connection}"
         self.disconnect(reader, command.vertex, command.input)
-        self._channels[key] = Channel(
+        self._channels[key] = SimulatedChannel(
             reader, command.vertex, command.input, command.connection, server
         )
         self._world.hosts.tell(server, Subscribed(key, command.stream, command.seq))

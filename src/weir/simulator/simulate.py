@@ -34,7 +34,7 @@ from weir.reliable.digest import Digest, digest
 from weir.reliable.keys import commit_key
 from weir.reliable.strategies import make_strategy
 from weir.runtime.instances import InstanceMaker
-from weir.runtime.topology import make_topology
+from weir.runtime.topology import make_topology, vertex_name
 from weir.runtime.vertices import source_of
 from weir.simulator.faults import Faults, drawn_faults
 from weir.simulator.logged_truth import LoggedPartition, log_before
@@ -120,7 +120,7 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
     if wish.parallelism is not None:
         parallelism = wish.parallelism
     with opened(chosen) as (followed, feeds):
-        job = make_job(followed, parallelism, rng, wish.strategy)
+        job = draw_job(followed, parallelism, rng, wish.strategy)
         truth = truth_of(chosen, parallelism) if chosen.feeds is None else None
         witness = Witness(truth, job.topology, forgets=faults.harm > 0)
         hosts = wish.hosts if wish.hosts is not None else job.hosts
@@ -137,7 +137,7 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
         if wish.then is not None:
             same = np.random.default_rng([seed, 3])  # all else is drawn as before
             same.integers(1, 4)
-            world.resumed_as = watched(make_job(followed, parallelism, same, wish.then))
+            world.resumed_as = watched(draw_job(followed, parallelism, same, wish.then))
         try:
             ended = world.run()
             if truth is None and not ended.error:
@@ -185,7 +185,7 @@ def over_its_log(workload: Workload, world: World) -> Workload:
     return replace(workload, partitions=partitions)
 
 
-def make_job(
+def draw_job(
     workload: Workload,
     parallelism: int,
     rng: np.random.Generator,
@@ -281,7 +281,7 @@ def judge(world: World, truth: Truth | None, witness: Witness, error: str) -> st
     if left:
         return f"not collected: {', '.join(left)}"
     for number, wanted in enumerate(truth.digests):
-        came, why = committed(world.disk, f"sink.{number}")
+        came, why = committed(world.disk, vertex_name("sink", number))
         if why:
             return why
         if came != wanted:
@@ -303,7 +303,7 @@ def _judge_readers(world: World, truth: Truth) -> str:
     ledger = known_record(world.disk, len(truth.digests))
     for number, wanted in enumerate(truth.digests):
         came = Digest()
-        for link in commits(world.disk, f"sink.{number}", ledger):
+        for link in commits(world.disk, vertex_name("sink", number), ledger):
             for _, rows in read_part(world.disk, link):
                 came += digest(rows)
         if came != wanted:

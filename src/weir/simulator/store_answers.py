@@ -29,7 +29,7 @@ from weir.simulator.simulated_disk import SimulatedDisk
 if TYPE_CHECKING:
     from weir.simulator.world import World
 
-Tell = Callable[[StoreSignal], None]
+TellSignal = Callable[[StoreSignal], None]
 
 
 class StoreAnswers:
@@ -44,11 +44,11 @@ class StoreAnswers:
         self.largest = 0
         """The most bytes that the objects ever had that only a running job needs."""
 
-    def write(self, owner: Process, put: Put, tell: Tell) -> None:
+    def write(self, owner: Process, put: Put, tell: TellSignal) -> None:
         owner.writing[put.key] = put
         self._time.after(self._time.delay(), partial(self._written, owner, put, tell))
 
-    def _written(self, owner: Process, put: Put, tell: Tell) -> None:
+    def _written(self, owner: Process, put: Put, tell: TellSignal) -> None:
         if owner.dead:
             return
         crash = self._step(step_of(put.key))
@@ -89,10 +89,10 @@ class StoreAnswers:
     def _relapses(self, owner: Process) -> bool:
         return self._time.happens(self._time.faults.relapse) and is_recovering(owner)
 
-    def read(self, owner: Process, key: str, tell: Tell) -> None:
+    def read(self, owner: Process, key: str, tell: TellSignal) -> None:
         self._time.after(self._time.delay(), partial(self._read, owner, key, tell))
 
-    def _read(self, owner: Process, key: str, tell: Tell) -> None:
+    def _read(self, owner: Process, key: str, tell: TellSignal) -> None:
         if owner.dead:
             return
         if self._relapses(owner):
@@ -117,7 +117,7 @@ class StoreAnswers:
             self._time.note(f"crash {crash} deleting {', '.join(keys)}")
             self._world.crash(manager)
 
-    def list(self, prefix: str, tell: Tell) -> None:
+    def list(self, prefix: str, tell: TellSignal) -> None:
         def listed() -> None:
             tell(Listed(tuple(self.disk.list(prefix))))
 

@@ -21,6 +21,7 @@ from weir.files.chunks import SourcePartition
 from weir.ingress.memory import CTI_KEY, MemoryPartition
 from weir.plan.operators import Source
 from weir.plan.program import Program
+from weir.runtime.partitions import Partitions
 from weir.script.program import parse_program
 from weir.simulator.feeds import Feed
 from weir.simulator.followed_workloads import PROGRAMS as FOLLOWED
@@ -120,6 +121,15 @@ _PROGRAMS = {
         OUTPUT LATE OF U TO 'late.jsonl';
         OUTPUT BAD OF U TO 'bad.jsonl';
     """,
+    "moved_lifetimes": """
+        Later = SELECT k, v FROM A WITH SHIFT(3);
+        Longer = SELECT k, v FROM Later WITH EXTEND(2);
+        Starts = SELECT k, v FROM Longer WHERE v > 1 WITH POINT;
+        Hops = SELECT k, v FROM Starts WITH HOP_LIFETIME(6, 2);
+        Counts = SELECT k, COUNT(*) AS n FROM Hops GROUP BY k;
+        OUTPUT Longer TO 'longer.jsonl';
+        OUTPUT Counts TO 'counts.jsonl';
+    """,
     "user_operator": """
         Out = REDUCE A ON k USING Bursts(3);
         OUTPUT Out TO 'out.jsonl';
@@ -150,7 +160,7 @@ class Workload:
 
     name: str
     program: Program
-    partitions: Mapping[str, Sequence[SourcePartition]]
+    partitions: Partitions
     feeds: Mapping[str, Sequence[Feed]] | None = None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.job.commits import decode_commit
 from weir.job.records import last_record, sweep
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.reliable.keys import is_ephemeral
 from weir.simulator.faults import Faults
 from weir.simulator.hosts import SimulatedHosts
@@ -40,7 +40,7 @@ class World:
         self.hosts = SimulatedHosts(self)
         self.managers = Managers(self)
         self.sources = Sources(self)
-        self.ended: Ended | None = None
+        self.ended: EndJob | None = None
         """How the job has ended, once it has."""
         self.over = False
         """Whether all hosts have heard that the job has ended: nothing new begins any more."""
@@ -53,7 +53,7 @@ class World:
 
     # --- running -----------------------------------------------------------------------------
 
-    def run(self, limit: float = 120.0) -> Ended:
+    def run(self, limit: float = 120.0) -> EndJob:
         """Run until the job has ended and all hosts know; RunError if it has not ended within
         `limit` simulated seconds."""
         time = self.time
@@ -74,14 +74,14 @@ class World:
         time.pass_time(time.now + 100 * CLOSING, lambda: time.is_empty)
         return self.ended
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: EndJob) -> None:
         """Note how the job has ended; nothing goes wrong any more."""
         self.ended, self.time.job_ended = ended, True
 
     def find_finished(self, error: str = "") -> None:
         """End the job without a manager: the last one died after its last record, or the store
         cannot be read."""
-        self.end(Ended(error))
+        self.end(EndJob(error))
         self.end_processes()
 
     def end_processes(self) -> None:

@@ -6,7 +6,7 @@ them up in the source's task leaves little to shuffle; where few do, it is work 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -17,20 +17,20 @@ from weir.events.hashing import hash_rows
 from weir.files.chunks import SourcePartition
 from weir.kernels.structures.keys import each_once
 from weir.local.runner import LocalRun
-from weir.plan.expressions import UserCall, walk
-from weir.plan.lifetime_changes import SetLifetime
-from weir.plan.operators import Aggregate, AlterLifetime, Filter, Node, Project, Source, schema
+from weir.plan.code_fingerprint import user_functions
+from weir.plan.operators import Aggregate, Source, schema
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.two_phase import Pays
 from weir.plan.traversal import ordered_nodes
 from weir.plan.windows import Hopping
+from weir.runtime.partitions import Partitions
 
 SAMPLE_ROWS = 16_384
 LEFT_OVER = 0.25
 """Two phases pay when at most this share of the rows is left behind the first."""
 
 
-def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[SourcePartition]]) -> bool:
+def rows_share_keys(node: Aggregate, partitions: Partitions) -> bool:
     """Say whether the first rows of the aggregate's source fall into few groups and panes.
 
     False where it reads more than one source through stateless operators, or no files, or where
@@ -41,7 +41,7 @@ def rows_share_keys(node: Aggregate, partitions: Mapping[str, Sequence[SourcePar
     if len(sources) != 1 or not all(n.stateless and len(n.inputs) < 2 for n in below):
         return False
     (source,) = sources
-    if not source.has_origins or any(_calls_user_code(n) for n in below):
+    if not source.has_origins or any(True for _ in user_functions(below)):
         return False
     rows = _first_rows(node, source, partitions[source.name][0])
     assert isinstance(node.window, Hopping)
@@ -68,19 +68,6 @@ def repeating(answers: Iterable[bool]) -> Pays:
     """Give these answers again, in their order; what was never asked does not pay."""
     left = iter(answers)
     return lambda node: next(left, False)
-
-
-def _calls_user_code(node: Node) -> bool:
-    match node:
-        case Project():
-            expressions = [e for _, e in node.columns]
-        case Filter():
-            expressions = [node.predicate]
-        case AlterLifetime(change=SetLifetime() as change):
-            expressions = [change.end]
-        case _:
-            return False
-    return any(isinstance(part, UserCall) for e in expressions for part in walk(e))
 
 
 def _first_rows(node: Aggregate, source: Source, partition: SourcePartition) -> Batch:

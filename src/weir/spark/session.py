@@ -37,7 +37,6 @@ from weir.errors import RunError
 from weir.events.printable import printable
 from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
-from weir.spark.offline.blocks import BLOCK_BYTES
 from weir.spark.signals import handlers_kept, signals_wait
 
 if sys.platform != "win32":
@@ -48,6 +47,8 @@ LEAST_FILES = 512
 """Spark's own libraries are some 300, and each host and file needs more."""
 JVM_GONE = "Spark's JVM is gone (was it killed, or short of memory?)"
 
+BLOCK_BYTES = 4 << 20
+"""Rows go through Spark in pieces of about so many bytes."""
 ARROW_BATCHES = {
     # With the defaults Spark hands a whole partition of blocks over as one batch.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BLOCK_BYTES),

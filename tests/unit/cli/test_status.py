@@ -17,13 +17,23 @@ from weir.reliable.keys import record_key
 
 VERTEX = VertexStatus(
     "1.0", "inner", "h1", "running", 1, 5, 123456.0, 7, 2_000_000, (5,), (4,), 3, 999, 2,
-    step_seconds=30.0, step_rows="at rows 5 to 6",
+    step_seconds=30.0, step_rows="at rows 5 to 6", waits="nobody listens", waits_seconds=77.0,
 )  # fmt: skip
 RUNNING = JobStatus(
     "running", 0.0, 1, 0, 5, 7, (VERTEX, msgspec.structs.replace(VERTEX, id="0.0", status="done")),
     (HostStatus("h1", 4711, "here", "", ("1.0",)),), "the store is full", 2,
 )  # fmt: skip
-ALIVE = ("4711", "123,456", "2.000", "999", "at one step", "trouble", "of 2 hosts", "running")
+ALIVE = (
+    "4711",
+    "123,456",
+    "2.000",
+    "999",
+    "at one step",
+    "waited for 77 s: nobody",
+    "trouble",
+    "of 2 hosts",
+    "running",
+)
 
 
 def store_with(folder: Path, body: bytes, *, finished: bool = False) -> str:

@@ -10,6 +10,7 @@ from weir.errors import PlanError, ScriptError
 from weir.files.paths import check_apart, check_not_read
 from weir.files.readers import source_files
 from weir.files.sinks import sink_format
+from weir.ingress.connectors.registry import local_files
 from weir.script.program import parse_program
 
 URLS = [
@@ -33,7 +34,7 @@ def test_urls_are_not_files(url: str) -> None:
 def refused(source: str, output: str, directory: Path) -> bool:
     text = f"STREAM A (vs BIGINT) FROM '{source}'; OUTPUT A TO '{output}';"
     try:
-        check_not_read(parse_program(text), directory)
+        check_not_read(parse_program(text), directory, local_files)
     except PlanError as error:
         assert error.message == (
             f"OUTPUT A would write over '{output}', which STREAM A reads ('{source}')"
@@ -61,6 +62,18 @@ def refused(source: str, output: str, directory: Path) -> bool:
         ("{here}/a.jsonl", "a.jsonl"),
         ("a.jsonl", "{here}/a.jsonl"),
         ("link/a.jsonl", "real/a.jsonl"),
+        ("tail://a.jsonl", "a.jsonl"),
+        ("tail://x/../a.jsonl", "./a.jsonl"),
+        ("tail://{here}/a.jsonl", "a.jsonl"),
+        ("tail://a.jsonl", "{here}/a.jsonl"),
+        ("tail://link/a.jsonl", "real/a.jsonl"),
+        ("tail://out/a.jsonl", "out/"),
+        ("in/", "in/out.jsonl"),
+        ("in/", "in/"),
+        ("in/", "in/x/out.jsonl"),
+        ("{here}/in/", "x/../in/out.jsonl"),
+        ("link/", "real/out.jsonl"),
+        ("out/x/", "out/"),
     ],
 )
 def test_an_output_over_an_input(source: str, output: str, tmp_path: Path) -> None:
@@ -82,6 +95,13 @@ def test_an_output_over_an_input(source: str, output: str, tmp_path: Path) -> No
         ("in/*/a.csv", "in/a.csv"),
         ("outer/a.csv", "out/"),
         ("out", "out/a.csv"),
+        ("tail://a.jsonl", "b.jsonl"),
+        ("tail://in/a.jsonl", "a.jsonl"),
+        ("in/", "in.jsonl"),
+        ("in/", "out/a.jsonl"),
+        ("in/", "in/.out/a.jsonl"),
+        ("rate://5", "rate:/5.jsonl"),
+        ("tcp://h:1", "tcp:/h:1.jsonl"),
     ],
 )
 def test_an_output_beside_an_input(source: str, output: str, tmp_path: Path) -> None:
@@ -113,4 +133,4 @@ def test_what_is_no_path_is_refused_as_input_and_as_output(path: str) -> None:
     program = "STREAM A (vs BIGINT) FROM '{}'; OUTPUT A TO '{}';"
     for text in (program.format("a.csv", path), program.format(path, "b.csv")):
         with pytest.raises((PlanError, ScriptError), match=r"is no path|parts|has a NUL character"):
-            check_not_read(parse_program(text), "")
+            check_not_read(parse_program(text), "", local_files)

@@ -19,7 +19,7 @@ import pytest
 from weir.errors import InputError, PlanError
 from weir.files.chunks import Chunk, SourcePartition
 from weir.files.object_store import ObjectStore
-from weir.ingress.connectors.connector import Connector
+from weir.ingress.connectors.connector import Connector, Endless
 from weir.ingress.connectors.registry import (
     has_end,
     has_log,
@@ -28,11 +28,11 @@ from weir.ingress.connectors.registry import (
     rooted,
     source_start,
 )
-from weir.ingress.connectors.tcp import SocketLines
+from weir.ingress.connectors.tcp import RECONNECT, open_socket
 from weir.ingress.ingress_log import begin_log, first_record
 from weir.ingress.source_driver import driven_chunks
 from weir.ingress.source_machine import SourceMachine, log_record
-from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Rows
+from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Quiet, Rows
 from weir.ingress.unchanged import FileMark, check_not_shorter, marked_chunks
 from weir.plan.operators import Source
 from weir.reliable.keys import ingress_key, number_of
@@ -67,6 +67,7 @@ def followed(
     start: int = 0,
     size: int = 100,
     resume: bytes | None = None,
+    waits: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Chunk]:
     first = first_record("0.0", "job")
     if resume is None:
@@ -75,7 +76,7 @@ def followed(
         partition, "0.0", first=first, offset=start, resume=resume, writer=uuid4().hex
     )
     machine = SourceMachine(of, partition.name, at, size)
-    return driven_chunks(machine, partition, store, after_long())
+    return driven_chunks(machine, partition, store, after_long(), waits)
 
 
 def record_number(chunk: Chunk) -> int:
@@ -260,6 +261,16 @@ def test_a_connector_says_whether_it_ends_and_keeps_a_log(
     assert (has_end(partition), has_log(partition)) == (ends, logs)
 
 
+@pytest.mark.parametrize("forgotten", ["has_log", "has_free_rows", "local_files", "rooted", "open"])
+def test_a_connector_that_does_not_state_all_cannot_be_made(forgotten: str) -> None:
+    facts = ("has_log", "has_free_rows", "local_files", "rooted", "open")
+    stated = dict.fromkeys(facts)
+    assert type("Complete", (Endless,), stated)()
+    del stated[forgotten]
+    with pytest.raises(TypeError, match=forgotten):
+        type("Forgetful", (Endless,), stated)()
+
+
 def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
     text = "STREAM A (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://1000?rows=50' WITH (vs = t);"
     (partition,) = open_any(parse_program(text).sources[0], tmp_path)
@@ -273,6 +284,53 @@ def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
 def test_a_wrong_rate_is_refused(path: str) -> None:
     with pytest.raises(PlanError, match="is no rate"):
         open_any(source(path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tcp://", "tcp://h", "tcp://:1", "tcp://h:", "tcp://h:0", "tcp://h:99999", "tcp://h:x",
+        "tcp://h:-1", "tcp://[::1", "tcp://u@h:1", "tcp://h:1/x", "tcp://h:1#x", "tcp://a..b:1",
+    ],
+)  # fmt: skip
+def test_a_wrong_address_of_a_socket_is_refused(path: str) -> None:
+    with pytest.raises(PlanError, match="is no address of a socket") as caught:
+        open_any(source(path))
+    assert "tcp://localhost:9000" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        ("ack=yes", "ack=yes"),
+        ("acks", "acks="),
+        ("acks=", "acks="),
+        ("acks=true", "acks=true"),
+        ("acks=yes&acks=no", "acks=no"),
+        ("until=EOF", "until=EOF"),
+        ("until=eof&x=1", "x=1"),
+    ],
+)
+def test_an_option_that_a_socket_does_not_know_is_refused(options: str, wrong: str) -> None:
+    with pytest.raises(PlanError, match=f": {wrong} is no option") as caught:
+        open_any(source(f"tcp://h:1?{options}"))
+    assert "acks=yes" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "port", "ends", "acks"),
+    [
+        ("tcp://h:1", "h", 1, False, False),
+        ("tcp://h:65535/?until=eof", "h", 65535, True, False),
+        ("tcp://[::1]:9?acks=yes&until=eof", "::1", 9, True, True),
+        ("tcp://h:1?acks=no", "h", 1, False, False),
+    ],
+)
+def test_a_url_says_where_a_socket_is_and_what_is_wanted_of_it(
+    path: str, host: str, port: int, ends: bool, acks: bool
+) -> None:
+    opened = open_socket(source(path))
+    assert (opened.host, opened.port, opened.ends, opened.acks) == (host, port, ends, acks)
 
 
 # --- what is gone ------------------------------------------------------------------------------
@@ -577,7 +635,7 @@ class Pieces:
 def test_a_line_beyond_the_limit_is_one_bad_row_however_it_comes(tmp_path: Path, size: int) -> None:
     of = source("tcp://127.0.0.1:1?until=eof", ", max_record = 30, bad = 'skip'")
     data = lines(0, 2) + b"x" * 5_000 + b"\n" + lines(2, 4) + b'{"t": 5' + b" " * 3_000
-    partition = SocketLines(of, of.path, lambda _host, _port: Pieces(data, size))
+    partition = open_socket(of, lambda _host, _port: Pieces(data, size))
     reading = open_reading(partition, None, 0)
     received, chunks = [], []
     while not (received and received[-1].ends):
@@ -610,7 +668,7 @@ def test_rows_that_another_instance_logged_first_are_not_logged_twice(acks: bool
         made.append(Told(lines(0, 3)))
         return made[-1]
 
-    reading = open_reading(SocketLines(of, of.path, connect), None, 0)
+    reading = open_reading(open_socket(of, connect), None, 0)
     assert reading.poll(100, None, 0.0) == Offer(IngressRecord(0, lines(0, 3)))
     reading.accept(Accept(IngressRecord(0, lines(0, 2))))
     rows = reading.poll(100, None, 0.0)
@@ -634,6 +692,45 @@ class Told:
 
     def close(self) -> None:
         pass
+
+
+def test_a_socket_says_why_there_is_no_connection_until_there_is_one() -> None:
+    broken: list[OSError] = [
+        socket.gaierror(-2, "Name or service not known"), TimeoutError("timed out"),
+    ]  # fmt: skip
+
+    class Silent(Told):
+        def recv(self, _most: int) -> bytes:
+            raise TimeoutError
+
+    def connect(_host: str, _port: int) -> Told:
+        if broken:
+            raise broken.pop(0)
+        return Silent(b"")
+
+    reading = open_reading(open_socket(source("tcp://nowhere:7"), connect), None, 0)
+    why = "no connection to nowhere:7: "
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT, why=f"{why}Name or service not known")
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT, why=f"{why}timed out")
+    assert reading.poll(9, None, 0.0) == Quiet(0, 0.0)
+
+
+def test_who_drives_a_source_hears_what_it_waits_for(tmp_path: Path) -> None:
+    of = source("tail://a.jsonl")
+    (partition,) = open_any(of, tmp_path)
+    path, told = Path(partition.name), []
+
+    def hear(why: str) -> None:
+        told.append(why)
+        if not path.exists():
+            path.write_bytes(lines(0, 3))
+            Path(f"{path}.end").touch()
+
+    store = ObjectStore(str(tmp_path / "store"))
+    chunks = followed(of, partition, store, waits=hear)
+    assert values(islice(chunks, 1)) == [0, 1, 4]
+    assert (told[0], told[-1]) == (f"'{path}' is not there yet", "")
+    assert values(chunks) == []
 
 
 def test_a_file_that_is_not_there_yet_claims_too(tmp_path: Path) -> None:

@@ -149,6 +149,7 @@ def test_ingress_is_the_rules_at_any_cut(chosen, items, data):
     rows, late, bad, now = feed(ingress, items, cuts)
     assert (rows, late, bad, now) == expected
     assert (ingress.late_count, ingress.bad_count) == (len(late), len(bad))
+    assert ingress.event_count == len(rows)
 
 
 @settings(max_examples=100, deadline=None)

@@ -275,4 +275,4 @@ def test_streams_are_collected_unless_they_are_to_be_kept() -> None:
     for keep, held in ((False, 0), (True, 50)):
         scene = Scene(text, {"A": [_a(*range(50))], "B": [[]]}, cut=5, keep=keep)
         scene.run.run()
-        assert sum(s.held_rows for s in scene.run.streams.values()) == held
+        assert sum(len(e.rows) for s in scene.run.streams.values() for e in s.entries) == held

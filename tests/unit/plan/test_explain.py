@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from weir.plan.explain import explain
+from weir.plan.explain import explain, guarantee
 from weir.plan.expressions import Call, Literal
 from weir.plan.operators import Filter, Project
-from weir.plan.program import Program
+from weir.plan.program import Output, Program
 from weir.plan.render import render, render_value
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
@@ -134,6 +134,14 @@ def test_text_says_why_a_stage_is_single_and_what_partitions_are_called() -> Non
     assert "[holds rows: longest lifetime]" in text
     assert "Seen to 'console:'" in text
     assert "at least once" in text
+
+
+def test_only_what_has_no_file_is_written_at_least_once() -> None:
+    (source,) = parse_program("STREAM A (vs BIGINT) FROM 'a.csv'; OUTPUT A TO 'o.csv';").sources
+    paths = ("console:", "callback:", "console:x.jsonl", "callback:/", "o.csv")
+    assert [guarantee(Output("A", source, path)) for path in paths] == [
+        "at least once", "at least once", "exactly once", "exactly once", "exactly once",
+    ]  # fmt: skip
 
 
 def test_lines_stay_short() -> None:

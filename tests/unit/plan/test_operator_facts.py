@@ -31,7 +31,7 @@ from weir.plan.operators.roles import (
 )
 from weir.plan.program import row_outputs
 from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.spans import NONE, Span
+from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
 from weir.plan.traversal import ordered_nodes
 from weir.script.program import parse_program
 
@@ -73,11 +73,11 @@ def test_an_operator_must_state_every_fact() -> None:
 
 
 ROLES: dict[type[Operator], set[str]] = {
-    OneInput: {"inputs", "over", "by_position"},
+    OneInput: {"inputs", "over"},
     SameColumns: {"inputs", "over", "by_position", "schema_over", "passed_columns", "slimmed"},
     Stateful: {"stateless", "origin_depth"},
     RowByRow: {
-        *("inputs", "over", "by_position"),
+        *("inputs", "over"),
         *("stateless", "meeting", "sees_order", "origin_depth", "longest_hold", "kept"),
     },
     SameRows: FACTS - {"columns_read", "pushed", "detail"},
@@ -170,6 +170,16 @@ def test_time(kind: str) -> None:
             assert hold.known and step.lag >= hold.ticks
         if not hold.known:
             assert step.endless, "rows that are held without a bound cannot be rebuilt from input"
+
+
+@each_kind
+def test_what_may_hold_rows_for_ever_says_why_and_what_would_not(kind: str) -> None:
+    for node in nodes_by_kind()[kind]:
+        for life in (NONE, LONGEST_LIFETIME, UNBOUNDED):
+            lives = [life] * len(node.inputs)
+            if node.longest_hold(lives) == UNBOUNDED:
+                step = node.horizon_step(lives)
+                assert step.endless and step.instead
 
 
 @each_kind

@@ -1,7 +1,9 @@
 """What nodes a query becomes."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from itertools import pairwise
+from typing import get_args
 
 import pyarrow as pa
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP
 from weir.plan.aggregations import Aggregation
 from weir.plan.binding.joins import PlanWarning
+from weir.plan.binding.lifetimes import BoundChange, change_lifetime
+from weir.plan.binding.query import COMPARES_WHOLE_ROWS
 from weir.plan.expressions import Call, Cast, Column, Literal, columns_of
 from weir.plan.lifetime_changes import Duration, SetLifetime
 from weir.plan.operators import (
@@ -28,6 +32,7 @@ from weir.plan.operators import (
     Union,
     schema,
 )
+from weir.plan.operators.roles import EqualRows
 from weir.plan.windows import CountWindow, Hopping, SnapshotWindow
 
 Plan = Callable[[str], Node]
@@ -440,3 +445,10 @@ def test_equal_text_equal_plans(plan: Plan) -> None:
     text = "SELECT k, SUM(v) AS s FROM A WHERE v > 1 GROUP BY k WITH SESSION(3) ORDER BY s LIMIT 1"
     spaced = text.replace(" FROM", "\n  FROM").replace("WHERE", "  WHERE")
     assert all(a == b for a, b in pairwise([plan(text), plan(spaced)]))
+
+
+def test_clauses_that_compare_whole_rows_are_known(plan: Plan) -> None:
+    below = plan("SELECT * FROM A")
+    changes = [kind(*(1 for _ in fields(kind))) for kind in get_args(BoundChange)]
+    comparing = {type(c) for c in changes if isinstance(change_lifetime(below, c), EqualRows)}
+    assert comparing == set(COMPARES_WHOLE_ROWS)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import weir
 from weir.errors import PlanError
-from weir.plan.operators import Source
+from weir.plan.expressions import Column
+from weir.plan.operators import Distinct, Join, Partition, Project, Source
+from weir.plan.operators.facts import Meet
 from weir.plan.program import Output, Program
 from weir.plan.stages import Branch, Stage, StagedPlan, cut_stages
 from weir.script import parse_program
@@ -92,6 +96,15 @@ def test_exploding_the_split_column_loses_it() -> None:
               E = SELECT EXPLODE(l) AS l, n FROM S;
               Out = SELECT l, SUM(n) AS m FROM E GROUP BY l WITH TUMBLING(10);"""
     assert _shape(_cut(text)) == [["Source"], ["Aggregate", "Explode"], ["Aggregate"]]
+
+
+def test_no_input_of_an_operator_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = parse_program(
+        INPUTS + "Out = SELECT A.v AS v FROM A INNER JOIN B ON A.k == B.k; OUTPUT Out TO 'o.csv';"
+    )
+    monkeypatch.setattr(Join, "meeting", lambda _: Meet.NEVER)
+    with pytest.raises(ValueError, match="too many values"):
+        cut_stages(program)
 
 
 # --- rule 2: exchanges ---------------------------------------------------------------------
@@ -283,6 +296,15 @@ def test_partition_into_one_keeps_its_name_to_itself() -> None:
     plan = _cut(text)
     assert _shape(plan)[1:] == [["Aggregate"], ["Aggregate"]]
     assert [s.uid for s in plan.stages] == [None, "one", None]
+
+
+def test_partition_by_is_checked_again_in_the_finished_plan() -> None:
+    program = parse_program(INPUTS + "S = SELECT k, v FROM A; OUTPUT S TO 's.csv';")
+    partition = Partition(program.outputs[0].node, ("k",), 2, "by-k")
+    values = Project(partition, (("v", Column("v", type=pa.int64())),))
+    unchecked = replace(program, outputs=(Output("Out", Distinct(values), "out.csv"),))
+    with pytest.raises(PlanError, match="PARTITION BY of 'by-k' splits by `k`"):
+        cut_stages(unchecked)
 
 
 # --- parallelism ---------------------------------------------------------------------------

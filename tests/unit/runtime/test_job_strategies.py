@@ -10,8 +10,8 @@ from weir.plan.strategy import NamedStrategy
 from weir.reliable.log import Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import CheckpointStrategy, ReplayStrategy
-from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
+from weir.runtime.vertices import vertex_strategies
 from weir.script.program import parse_program
 
 TEXT = """
@@ -31,8 +31,13 @@ def planned() -> tuple[StagedPlan, Topology]:
 
 def test_every_vertex_has_its_stages_strategy() -> None:
     whole, marks = CheckpointStrategy(10.0), ReplayStrategy(10.0)
-    assert strategies(*planned()) == {"0.0": whole, "1.0": marks, "1.1": marks, "sink.0": whole}
-    copied = strategies(*planned(), NamedStrategy("replicate", copies=2))
+    assert vertex_strategies(*planned()) == {
+        "0.0": whole,
+        "1.0": marks,
+        "1.1": marks,
+        "sink.0": whole,
+    }
+    copied = vertex_strategies(*planned(), NamedStrategy("replicate", copies=2))
     assert {v: s.copies for v, s in copied.items()} == {"0.0": 1, "1.0": 2, "1.1": 2, "sink.0": 1}
 
 

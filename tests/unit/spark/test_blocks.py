@@ -9,7 +9,7 @@ import pytest
 from weir.events.batch import Batch
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
-from weir.spark.offline.blocks import BlockRow, Blocks, decode, encode, record_of, rows_of
+from weir.spark.offline.blocks import BlockRow, Blocks, decode, encode, row_record, rows_of
 
 
 def batch(count: int, *, origin: bool = False, width: int = 10) -> Batch:
@@ -31,7 +31,7 @@ def test_rows_come_back(count: int, origin: bool) -> None:
 
 def test_a_row_of_an_exchange_comes_back_aligned() -> None:
     sent = BlockRow(3, 1, -9, encode(batch(5)))
-    (came,) = rows_of(record_of(sent))
+    (came,) = rows_of(row_record(sent))
     assert came[:3] == sent[:3]
     rows = decode(came.block, 2)
     assert rows.vs.flags.aligned and rows.vs.tolist() == [4, 3, 2, 1, 0]

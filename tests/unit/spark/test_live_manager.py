@@ -21,11 +21,12 @@ from weir.job.manager import Manager
 from weir.job.messages import Report, VertexReport, decode_orders
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.settings import ManagerSettings
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.job.status import STATUS, read_status
 from weir.reliable.keys import record_key
 from weir.reliable.strategies import CheckpointStrategy
 from weir.spark.live import manager as live_manager
+from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import Client, Security
 from weir.spark.live.manager import ManagerDriver
 
@@ -39,7 +40,7 @@ def driver(tmp_path: Path) -> Iterator[ManagerDriver]:
     machine = Manager(topology(), strategies, Ledger(), settings, time.monotonic(), name="m")
     store = ObjectStore(str(tmp_path / "store"))
     with TemporaryDirectory() as folder:  # the name of a socket must not be long
-        made = ManagerDriver(machine, store, folder, SECRET, lambda _: None)
+        made = ManagerDriver(machine, store, Endpoint(folder), SECRET, lambda _: None)
         yield made
         made.close()
 
@@ -115,13 +116,13 @@ def told(driver: ManagerDriver, tmp_path: Path) -> tuple[str, str]:
 
 def test_a_job_that_was_stopped_is_told_so(driver: ManagerDriver, tmp_path: Path) -> None:
     driver._machine.settings = replace(driver._machine.settings, stop_limit=0.0)
-    assert driver.run(check, lambda _: None, lambda: True) == Ended(stopped=True)
+    assert driver.run(check, lambda _: None, lambda: True, str) == EndJob(stopped=True)
     assert told(driver, tmp_path) == ("stopped", "")
 
 
 def test_a_job_that_failed_is_told_with_the_error(driver: ManagerDriver, tmp_path: Path) -> None:
     driver._machine.settings = replace(driver._machine.settings, host_limit=0.0)
-    ended = driver.run(check, lambda _: None, lambda: False)
+    ended = driver.run(check, lambda _: None, lambda: False, str)
     assert "no host has come" in ended.error
     assert told(driver, tmp_path) == ("failed", ended.error)
 
@@ -137,7 +138,7 @@ def test_an_end_that_the_manager_knows_nothing_of_is_told_too(
     driver: ManagerDriver, tmp_path: Path, trouble: Callable[[], None], state: tuple[str, str]
 ) -> None:
     with pytest.raises((RunError, KeyboardInterrupt)):
-        driver.run(trouble, lambda _: None, lambda: False)
+        driver.run(trouble, lambda _: None, lambda: False, str)
     assert told(driver, tmp_path) == state
 
 
@@ -147,6 +148,6 @@ def test_who_was_taken_over_leaves_the_state_to_the_other(
     store = ObjectStore(str(tmp_path / "store"))
     store.put(STATUS, b"of the other")
     store.put(record_key(0), Ledger(number=0, manager="other").encode())
-    assert driver.run(check, lambda _: None, lambda: False).error == TAKEN_OVER
+    assert driver.run(check, lambda _: None, lambda: False, str).error == TAKEN_OVER
     driver._pool.shutdown(wait=True)
     assert store.get(STATUS) == b"of the other"

@@ -9,14 +9,17 @@ import pytest
 from weir.errors import PlanError, RunError
 from weir.files.object_store import ObjectStore
 from weir.job.job_record import FORMAT, JobRecord, encode_job, read_job
+from weir.job.messages import VertexReport
+from weir.job.placing import Placement
 from weir.plan import explain, plan_fingerprint
 from weir.plan.operators import PartialAggregate
 from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.reliable.keys import JOB, record_key
 from weir.reliable.strategies import CheckpointStrategy, ReplayStrategy
+from weir.runtime.reports import SourceTotal
 from weir.script import parse_program
 from weir.spark import sampling
-from weir.spark.live.job import LiveRun
+from weir.spark.live.job import LiveRun, source_totals
 from weir.spark.live.prepare import prepare_live
 
 TEXT = """STREAM A (vs BIGINT, k BIGINT, v BIGINT) FROM '*.jsonl';
@@ -128,6 +131,14 @@ def test_limits_of_hosts_come_from_the_program(folder: Path) -> None:
     live = prepared(folder, "SET flush_interval = '100ms';" + TEXT)
     assert live.settings.host.flush_interval == 0.1
     assert prepared(folder, resume=True).settings.host.flush_interval == 0.5
+
+
+def test_rows_are_counted_though_offsets_have_gaps(folder: Path) -> None:
+    live = prepared(folder)
+    said = VertexReport("0.0", 1, "done", inputs=(900,), events=7, late=2, bad=1)
+    placements = [Placement("0.0", 0, report=said), Placement("1.0", 0)]
+    found = list(source_totals(live.plan, live.topology, placements))
+    assert found == [SourceTotal("0.0", "A", 7, 2, 1)]
 
 
 def test_plans_and_stores_of_other_formats_are_refused_by_name(folder: Path) -> None:

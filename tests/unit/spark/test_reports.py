@@ -10,10 +10,10 @@ from weir.errors import InputError, OperatorFailed
 from weir.spark.offline.progress import Watch, read_news, tell_failure
 from weir.spark.offline.reports import (
     ErrorReport,
-    Report,
+    TaskReport,
     first_error,
     packed,
-    read_report,
+    read_task_report,
     report_row,
 )
 from weir.spark.offline.waves import make_job
@@ -24,13 +24,13 @@ BEHIND = OperatorFailed(function="f", file="f.py", line=1, event={}, cause="too 
 
 def test_an_error_comes_back_whole() -> None:
     row = report_row(ErrorReport(0, 0, packed(SENT)))
-    came = first_error([read_report(row.block)])
+    came = first_error([read_task_report(row.block)])
     assert isinstance(came, InputError)
     assert (str(came), came.line) == (str(SENT), 3)
 
 
 def test_of_several_errors_that_of_the_first_wave_counts() -> None:
-    reports: list[Report] = [ErrorReport(0, 2, packed(BEHIND)), ErrorReport(0, 1, packed(SENT))]
+    reports: list[TaskReport] = [ErrorReport(0, 2, packed(BEHIND)), ErrorReport(0, 1, packed(SENT))]
     assert isinstance(first_error(reports), InputError)
     assert first_error([]) is None
 

@@ -59,7 +59,16 @@ def test_only_where_somebody_asks() -> None:
     assert not has_partial(rewrite(program))
 
 
-def test_user_code_does_not_run_for_a_look(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "between",
+    [
+        "SELECT told(k) AS k FROM A",
+        "SELECT k FROM A WHERE told(k) > 0",
+        "SELECT k FROM A WITH LIFETIME(vs, vs + told(k) + 1)",
+        "SELECT k + 0 AS k FROM (SELECT k FROM A WHERE told(k) > 0)",
+    ],
+)
+def test_user_code_does_not_run_for_a_look(between: str, tmp_path: Path) -> None:
     called = tmp_path / "called"
     code = f"""
 import weir
@@ -69,7 +78,7 @@ def told(v):
     return v
 """
     (tmp_path / "told.py").write_text(code, "utf-8")
-    text = f"""IMPORT 'told.py'; {A} T = SELECT told(k) AS k FROM A;
+    text = f"""IMPORT 'told.py'; {A} T = {between};
         Out = SELECT k, COUNT(*) AS n FROM T GROUP BY k WITH TUMBLING(100);
         OUTPUT Out TO 'x.csv';"""
     program = parse_program(text, directory=tmp_path)

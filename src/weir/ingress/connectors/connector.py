@@ -15,8 +15,9 @@ Contract
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self
 
 from weir.errors import PlanError
 from weir.files.chunks import CHUNK_ROWS, Chunk
@@ -43,46 +44,60 @@ class Reading(Protocol):
     def close(self) -> None: ...
 
 
-@runtime_checkable
-class Connector(Protocol):
+class Connector(ABC):
     """Names a partition that a live run follows, and opens readings of it, by the module's
-    contract."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def has_end(self) -> bool:
-        """Whether it is known to end by itself."""
-        ...
-
-    @property
-    def has_log(self) -> bool:
-        """Whether it makes choices, or reads rows that cannot be read again."""
-        ...
-
-    @property
-    def has_free_rows(self) -> bool:
-        """Whether rows come at any time, without a record of the log before them."""
-        ...
-
-    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]: ...
-
-    def open(self, state: bytes | None, start: int) -> Reading: ...
-
-
-class Endless:
-    """Holds what connectors share that are followed for as long as the job runs, with a log."""
+    contract. One that does not state all of this cannot be made, and mypy says so before."""
 
     __slots__ = ()
     name: str
+    """What errors and LATE rows show."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many rows it has in all; 0: that is not known."""
+
+    @property
+    @abstractmethod
+    def has_end(self) -> bool:
+        """Whether it is known to end by itself."""
+
+    @property
+    @abstractmethod
+    def has_log(self) -> bool:
+        """Whether it makes choices, or reads rows that cannot be read again."""
+
+    @property
+    @abstractmethod
+    def has_free_rows(self) -> bool:
+        """Whether rows come at any time, without a record of the log before them."""
+
+    @property
+    @abstractmethod
+    def local_files(self) -> str | None:
+        """The files of this machine that it reads, as a glob; None: it reads none."""
+
+    @abstractmethod
+    def rooted(self, root: str) -> Self:
+        """Return the connector for processes that work in another folder: a relative path starts
+        at `root`."""
+
+    @abstractmethod
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        """Give all rows at once, as runs over files read them; PlanError if there is no end."""
+
+    @abstractmethod
+    def open(self, state: bytes | None, start: int) -> Reading:
+        """Open a reading where this state says (None: at the beginning); rows before `start` are
+        counted and left out."""
+
+
+class Endless(Connector):
+    """Holds what connectors share that are followed for as long as the job runs."""
+
+    __slots__ = ()
     size = 0
     has_end = False
-    has_log = True
-    has_free_rows = False
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         hint = "run it with --runner live"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import msgspec
 
@@ -48,6 +49,19 @@ class GrowingFolder(Endless):
     source: Source
     name: str
     root: str = ""
+    has_log = True
+    has_free_rows = False
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.root, self.name)
+
+    @property
+    def local_files(self) -> str:
+        return os.path.join(self.path, "**")
+
+    def rooted(self, root: str) -> Self:
+        return replace(self, root=root)
 
     def open(self, state: bytes | None, start: int) -> FolderReading:
         return FolderReading(
@@ -140,7 +154,7 @@ class FolderReading:
 
     def _look(self) -> IngressRecord | None:
         """Return the next choice, if there is one."""
-        found = sorted(os.listdir(os.path.join(self._of.root, self._of.name)), key=os.fsencode)
+        found = sorted(os.listdir(self._of.path), key=os.fsencode)
         new = next((n for n in found if n not in self._seen and n[0] not in "._"), None)
         if new is not None:
             self._check_file(new)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
@@ -20,6 +21,7 @@ from weir.events.batch import Int64s, times
 from weir.events.hashing import hash_rows
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, type_name
 from weir.files.chunks import CHUNK_ROWS, Chunk
+from weir.ingress.connectors.connector import Connector
 from weir.ingress.source_signals import Accept, Accepted, Finding, Finished, Quiet, Rows
 from weir.plan.operators import Source
 
@@ -29,7 +31,7 @@ _STEP = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedRows:
+class GeneratedRows(Connector):
     """Makes rows that are a function of their number; without `rows` they have no end."""
 
     source: Source
@@ -38,6 +40,9 @@ class GeneratedRows:
     rows: int | None
     start: int
     keys: int
+    has_log = False
+    has_free_rows = True
+    local_files = None
 
     @property
     def size(self) -> int:
@@ -47,13 +52,8 @@ class GeneratedRows:
     def has_end(self) -> bool:
         return self.rows is not None
 
-    @property
-    def has_log(self) -> bool:
-        return False
-
-    @property
-    def has_free_rows(self) -> bool:
-        return True
+    def rooted(self, root: str) -> Self:
+        return self
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         if self.rows is None:

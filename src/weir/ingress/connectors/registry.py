@@ -23,7 +23,7 @@ from weir.ingress.connectors.connector import Connector, Reading
 from weir.ingress.connectors.folder import GrowingFolder
 from weir.ingress.connectors.rate import open_rate
 from weir.ingress.connectors.tail import TailedFile
-from weir.ingress.connectors.tcp import SocketLines
+from weir.ingress.connectors.tcp import open_socket
 from weir.ingress.connectors.whole import WholeReading
 from weir.ingress.ingress_log import IngressLog
 from weir.ingress.source_machine import SourceStart, log_record
@@ -38,7 +38,7 @@ def _tail(source: Source, directory: str) -> Connector:
 SCHEMES: Mapping[str, Callable[[Source, str], Connector]] = {
     "rate": lambda source, _: open_rate(source),
     "tail": _tail,
-    "tcp": lambda source, _: SocketLines(source, source.path),
+    "tcp": lambda source, _: open_socket(source),
 }
 """What opens the paths of each scheme; relative names start at a directory."""
 
@@ -51,6 +51,12 @@ def open_connector(source: Source, directory: str) -> Connector | None:
     if source.path.endswith("/"):
         return GrowingFolder(source, os.path.join(directory, source.path))
     return None
+
+
+def local_files(source: Source) -> str | None:
+    """Return the glob of the files of this machine that a source reads; None: it reads none."""
+    connector = open_connector(source, "")
+    return source.path if connector is None else connector.local_files
 
 
 def open_any(
@@ -102,6 +108,10 @@ def open_reading(partition: SourcePartition, state: bytes | None, start: int) ->
 def rooted(partition: SourcePartition, root: str) -> SourcePartition:
     """Return the partition for processes that work in another folder: a relative name starts at
     `root`."""
-    if isinstance(partition, DataFile | TailedFile | GrowingFolder):
-        return replace(partition, root=root)
-    return partition
+    match partition:
+        case Connector():
+            return partition.rooted(root)
+        case DataFile():
+            return replace(partition, root=root)
+        case _:
+            return partition

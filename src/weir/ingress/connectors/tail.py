@@ -16,6 +16,7 @@ from __future__ import annotations
 import io
 import os
 from dataclasses import dataclass, replace
+from typing import Self
 
 import msgspec
 
@@ -60,11 +61,19 @@ class TailedFile(Endless):
     source: Source
     name: str
     root: str = ""
+    has_log = True
     has_free_rows = True
 
     @property
     def path(self) -> str:
         return os.path.join(self.root, self.name)
+
+    @property
+    def local_files(self) -> str:
+        return self.path
+
+    def rooted(self, root: str) -> Self:
+        return replace(self, root=root)
 
     def open(self, state: bytes | None, start: int) -> TailReading:
         return TailReading(self, TailState() if state is None else _decoder.decode(state), start)
@@ -103,7 +112,7 @@ class TailReading:
             return self._rows(self._block, most, until)
         file = self._opened()
         if file is None:
-            return Quiet(self.offset, ABSENT_POLL)
+            return Quiet(self.offset, ABSENT_POLL, why=f"'{self._of.name}' is not there yet")
         data = self._more(file)
         if data:
             self._grew = now

@@ -2,8 +2,9 @@
 
 Rules
 1. Lines that came are offered for the log; rows of them are given when they are accepted.
-2. A connection that breaks, or cannot be made, is made again. With `?until=eof` the partition ends
-   when the other side closes; that is logged too.
+2. A connection that breaks, or cannot be made, is made again, for as long as that takes; until
+   there is one that brings something or is silent, `Quiet` says why. With `?until=eof` the
+   partition ends when the other side closes; that is logged too.
 3. With `?acks=yes` the other side is told, on connecting and then on and on, how many rows are
    durable, so that it can go on there and nothing is lost or sent twice. What came and was not
    logged before another instance logged rows is dropped, and asked for anew. Without acks it is
@@ -16,12 +17,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
-from urllib.parse import parse_qs, urlsplit
+from typing import Protocol, Self
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from weir.errors import InputError
+from weir.errors import PlanError
 from weir.files.framing import Block, Framer
 from weir.ingress.connectors.connector import Endless, Lines
 from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord, Offer, Quiet, Rows
@@ -30,6 +31,8 @@ from weir.plan.operators import Source
 
 RECONNECT = 0.2
 """Seconds between two tries to connect, and that one look at a silent connection takes."""
+_OPTIONS = {"until": ("eof",), "acks": ("yes", "no")}
+"""The options of a URL, and what each may be."""
 
 
 class LineSocket(Protocol):
@@ -63,7 +66,19 @@ class SocketLines(Endless):
 
     source: Source
     name: str
-    connect: Callable[[str, int], LineSocket] = connect
+    host: str
+    port: int
+    ends: bool
+    """Whether it ends when the other side closes."""
+    acks: bool
+    """Whether the other side is told what is durable."""
+    connect: Callable[[str, int], LineSocket]
+    has_log = True
+    has_free_rows = False
+    local_files = None
+
+    def rooted(self, root: str) -> Self:
+        return self
 
     def open(self, state: bytes | None, start: int) -> SocketReading:
         return SocketReading(
@@ -75,12 +90,7 @@ class SocketReading:
     """Reads the socket once, by the module's rules."""
 
     def __init__(self, of: SocketLines, at: SocketState, start: int) -> None:
-        url = urlsplit(of.name)
-        if url.hostname is None or url.port is None:
-            raise InputError("wanted tcp://HOST:PORT", file=of.name)
-        options = parse_qs(url.query)
-        self._of, self._address = of, (url.hostname, url.port)
-        self._ends, self._acks = options.get("until") == ["eof"], options.get("acks") == ["yes"]
+        self._of = of
         self._lines = Lines(of.source, of.name, start, offset=at.offset, line=at.line)
         self._at = at
         """Where the record begins whose rows are given."""
@@ -89,6 +99,8 @@ class SocketReading:
         """Lines that are in the log, and what of them is not given yet."""
         self._conn: LineSocket | None = None
         self._framer = Framer(of.source.options.max_record)
+        self._broken = ""
+        """Why there is no connection; empty: there is one, or none was tried yet."""
         self._told = -1
         """How many rows the other side knows to be durable."""
         self._came: list[IngressRecord] = []
@@ -109,13 +121,13 @@ class SocketReading:
         pause = 0.0 if self._came else self._receive()
         if self._came:
             return Offer(msgspec.structs.replace(self._came[0], offset=self.offset))
-        return Quiet(self.offset, pause)
+        return Quiet(self.offset, pause, why=self._broken)
 
     def accept(self, accept: Accept) -> Accepted:
         record = accept.record
         if accept.own and record.claim is None:
             self._came.pop(0)
-        elif record.lines and self._acks:
+        elif record.lines and self._of.acks:
             self._came.clear()
             self.close()
         self._at = SocketState(self._lines.offset, self._lines.line)
@@ -145,26 +157,30 @@ class SocketReading:
             conn = self._connected()
             self._tell_durable(conn)
             data = _received(conn)
-        except OSError:
+        except OSError as error:
             # Nobody listens, or the other side went away: it may come (again).
             self.close()
+            address = f"{self._of.host}:{self._of.port}"
+            self._broken = f"no connection to {address}: {error.strerror or error}"
             return RECONNECT
+        if data != b"":
+            self._broken = ""
         if data is None:
             return 0.0
         blocks = self._framer.feed(data) if data else self._closed()
         self._came += [IngressRecord(0, block.data) for block in blocks]
-        if not data and self._ends:
+        if not data and self._of.ends:
             self._came.append(IngressRecord(0, ends=True))
         return 0.0
 
     def _connected(self) -> LineSocket:
         if self._conn is None:
-            self._conn = self._of.connect(*self._address)
+            self._conn = self._of.connect(self._of.host, self._of.port)
             self._framer, self._told = Framer(self._of.source.options.max_record), -1
         return self._conn
 
     def _tell_durable(self, conn: LineSocket) -> None:
-        if self._acks and self.offset != self._told:
+        if self._of.acks and self.offset != self._told:
             self._told = self.offset
             conn.sendall(f"{self._told}\n".encode())
 
@@ -172,7 +188,7 @@ class SocketReading:
         """Return what is left when the other side has closed; nothing with `acks`, as the other
         side then knows that it was not logged."""
         self.close()
-        left = [] if self._acks else self._framer.end()
+        left = [] if self._of.acks else self._framer.end()
         return [replace(block, data=block.data + b"\n") for block in left]
 
 
@@ -182,3 +198,31 @@ def _received(conn: LineSocket) -> bytes | None:
         return conn.recv(1 << 20)
     except TimeoutError:
         return None
+
+
+def open_socket(source: Source, connect: Callable[[str, int], LineSocket] = connect) -> SocketLines:
+    """Make the partition of a tcp:// URL."""
+    host, port, query = _address(source.path)
+    given = parse_qsl(query, keep_blank_values=True)
+    for number, (key, value) in enumerate(given):
+        if value not in _OPTIONS.get(key, ()) or key in dict(given[:number]):
+            hint = "tcp:// knows until=eof, acks=yes and acks=no, each once"
+            raise PlanError(f"'{source.path}': {key}={value} is no option", hint=hint)
+    options = dict(given)
+    ends, acks = "until" in options, options.get("acks") == "yes"
+    return SocketLines(source, source.path, host, port, ends, acks, connect)
+
+
+def _address(path: str) -> tuple[str, int, str]:
+    """Read host, port and options from a URL; PlanError if it is no address of a socket."""
+    hint = "as in tcp://localhost:9000, with a port from 1 to 65535"
+    wrong = PlanError(f"'{path}' is no address of a socket", hint=hint)
+    try:
+        url = urlsplit(path)
+        host, port = url.hostname or "", url.port
+        host.encode("idna")  # as `connect` does
+    except ValueError:
+        raise wrong from None
+    if not host or not port or url.username is not None or url.path.strip("/") or url.fragment:
+        raise wrong
+    return host, port, url.query

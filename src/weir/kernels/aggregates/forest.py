@@ -4,10 +4,10 @@ Panes hold many entries, and a group's answer is rarely asked for: at the end of
 pane's entries would enter or leave the tree at once. So that a step costs only in proportion to its
 rows,
 
-1. entries enter their tree as they come, as soon as their pane must be part of the group's next
-   answer. That is so after every step: the windows that have not ended by then are those that the
-   pane is in. So a new pane waits until the next step calls `settle`, and further entries of a pane
-   that is in the tree enter at once;
+1. entries enter their tree when their pane is part of the group's next answer. A new pane is so
+   when its step is over: the windows that have not ended by then are those that it is in. So the
+   entries of a new pane wait until the next step calls `settle`; further entries of a pane that is
+   in the tree enter at once, as they come;
 2. entries that leave are *owed*: they stay in the tree until the group's next EMIT, which removes
    all that its group owes, or until `pay` has removed them, some with every row that comes. A tree
    of which all entries are owed is dropped as a whole;

@@ -10,18 +10,14 @@ and the group. Only that error leaves the package.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN
 from weir.kernels.expressions.evaluation import RowFailure, UserCode
-from weir.kernels.structures.panes import Operations
+from weir.kernels.structures.panes import Operations, Results
 from weir.kernels.structures.panes_loops import EMIT
-
-if TYPE_CHECKING:
-    from weir.kernels.operators.windows import Results
 
 
 class OperationFailure(Exception):

@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Int64s
-from weir.kernels.aggregates.moments import Mask, Moment, make_moment
+from weir.kernels.aggregates.moments import Moment, make_moment
 from weir.kernels.aggregates.states import MergedMoment, pack
+from weir.kernels.expressions.evaluation import Mask
 from weir.kernels.structures.rows import valid_mask
 from weir.plan.aggregations import Aggregation
 from weir.plan.schema import Schema

@@ -24,10 +24,8 @@ from weir.events.hashing import decimal_words
 from weir.events.types import is_integer, type_name
 from weir.kernels.aggregates import exact_loops
 from weir.kernels.aggregates.exact import exact_sum, nearest, nearest_root
-from weir.kernels.expressions.evaluation import RowFailure
+from weir.kernels.expressions.evaluation import Mask, RowFailure
 from weir.kernels.structures.rows import raw_values
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Moment(Protocol):

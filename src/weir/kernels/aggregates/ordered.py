@@ -40,7 +40,6 @@ _QUERIES = {
     "collect": treap.ALL,
     "user": treap.ALL,
 }
-ORDERED = frozenset(_QUERIES) - {"user"}
 _NO_NUMBERS = np.zeros(0, dtype=np.int64)
 _NO_KEYS: SortKeys = (_NO_NUMBERS, _NO_NUMBERS, np.zeros(0, dtype=np.uint8))
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from weir.events.batch import Int64s
 from weir.events.hashing import binary_buffers
-from weir.kernels.aggregates.moments import Mask, Moment
+from weir.kernels.aggregates.moments import Moment
 from weir.kernels.aggregates.states_loops import (
     HEADER,
     LANE,
@@ -32,6 +32,7 @@ from weir.kernels.aggregates.states_loops import (
     pack_rows,
     unpack_rows,
 )
+from weir.kernels.expressions.evaluation import Mask
 
 _NAMES = {"n": 0, "nan": 1, "inf": 2, "-inf": 3, "sum": 4, "limb": 4, "square": 5}
 _SPECIALS = slice(1, 4)

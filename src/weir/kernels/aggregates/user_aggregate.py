@@ -35,7 +35,7 @@ from weir.plan.aggregations import Aggregation
 from weir.plan.schema import Schema
 from weir.plan.user_code import describe
 
-Row = tuple[object, ...]
+PaneRow = tuple[object, ...]
 _LIFETIME = ("vs", "ve")
 _CHANGING = (list, dict, set, bytearray, deque, np.ndarray)
 
@@ -114,12 +114,12 @@ class UserMeasure(OrderedMeasure):
                 del self._states[group], self._rows_in[group]
         return results
 
-    def _rows_of(self, panes: Int64s) -> dict[int, list[Row]]:
+    def _rows_of(self, panes: Int64s) -> dict[int, list[PaneRow]]:
         """Return the values of each pane's rows, in order of arrival."""
         at, entries = self._forest.members(panes)
         order = np.lexsort((self._forest.keys(entries), at))
         columns = [python_values(c) for c in self._entries.columns(entries[order])]
-        rows: dict[int, list[Row]] = {pane: [] for pane in panes.tolist()}
+        rows: dict[int, list[PaneRow]] = {pane: [] for pane in panes.tolist()}
         for index, values in zip(at[order].tolist(), zip(*columns, strict=True), strict=True):
             rows[int(panes[index])].append(values)
         return rows
@@ -147,7 +147,7 @@ class UserMeasure(OrderedMeasure):
         except BaseException as error:
             raise self._failure(method, at, error) from error
 
-    def _take(self, method: str, at: int, state: object, row: Row) -> object:
+    def _take(self, method: str, at: int, state: object, row: PaneRow) -> object:
         """Add a row to the state or remove it."""
         values = row[: -len(_LIFETIME)]
         values = deepcopy(values) if self._copied else values
@@ -159,7 +159,7 @@ class UserMeasure(OrderedMeasure):
             raise self._failure(method, at, error, row) from error
 
     def _failure(
-        self, method: str, at: int, error: BaseException, row: Row | None = None
+        self, method: str, at: int, error: BaseException, row: PaneRow | None = None
     ) -> OperationFailure:
         call = getattr(self._user.implementation, method, None)
         check_not_interrupted(error, call)

@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import Batch
+from weir.events.order import RowIndices
 from weir.events.types import BOOLEAN
-from weir.kernels.expressions.evaluation import Bools, Datum, RowFailure, as_array, assemble
-
-Rows = npt.NDArray[np.intp]
+from weir.kernels.expressions.evaluation import Datum, Mask, RowFailure, as_array, assemble
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ def _by_branch(
     branches: Sequence[tuple[Part, Part]], otherwise: Part, batch: Batch, dtype: pa.DataType
 ) -> pa.Array:
     left = np.arange(len(batch), dtype=np.intp)
-    found: list[tuple[Rows, pa.Array]] = []
+    found: list[tuple[RowIndices, pa.Array]] = []
     for condition, value in branches:
         holds = _true_rows(_values(condition, batch, left))
         reached = left[holds]
@@ -171,18 +169,18 @@ def _tried(part: Part, batch: Batch) -> Datum | None:
         return None
 
 
-def _true_rows(condition: pa.Array) -> Bools:
+def _true_rows(condition: pa.Array) -> Mask:
     if condition.null_count:
         condition = pc.fill_null(condition, False)
     return np.asarray(condition)
 
 
-def _on_rows(part: Part, batch: Batch, rows: Rows) -> pa.Array:
+def _on_rows(part: Part, batch: Batch, rows: RowIndices) -> pa.Array:
     """Return the part's values at these rows, NULL elsewhere."""
     return assemble(len(batch), part.type, [(rows, _values(part, batch, rows))])
 
 
-def _values(part: Part, batch: Batch, rows: Rows) -> pa.Array:
+def _values(part: Part, batch: Batch, rows: RowIndices) -> pa.Array:
     if len(rows) == len(batch):
         return part.array(batch)
     if not len(rows):

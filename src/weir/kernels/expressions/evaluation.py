@@ -24,7 +24,7 @@ from weir.events.types import type_name
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 ArrayFunction = Callable[..., pa.Array]
-Bools = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +101,13 @@ def spread(function: ArrayFunction) -> ArrayFunction:
     return run
 
 
-def valid_rows(*columns: pa.Array) -> Bools | None:
+def valid_rows(*columns: pa.Array) -> Mask | None:
     """Return where no column is NULL, or None when that is everywhere."""
     masks = [np.asarray(c.is_valid()) for c in columns if c.null_count]
     return np.logical_and.reduce(masks) if masks else None
 
 
-def with_nulls(values: npt.NDArray[np.generic], valid: Bools | None) -> pa.Array:
+def with_nulls(values: npt.NDArray[np.generic], valid: Mask | None) -> pa.Array:
     return pa.array(values) if valid is None else pa.array(values, mask=~valid)
 
 
@@ -118,7 +118,7 @@ def numbers(column: pa.Array) -> npt.NDArray[np.generic]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def fail_where(bad: Bools, valid: Bools | None, why: Callable[[int], str]) -> None:
+def fail_where(bad: Mask, valid: Mask | None, why: Callable[[int], str]) -> None:
     """Raise RowFailure for the first bad row that is not NULL."""
     if valid is not None:
         bad = bad & valid

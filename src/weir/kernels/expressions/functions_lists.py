@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.events.batch import Int64s
 from weir.events.types import BIGINT, BOOLEAN
 from weir.kernels.expressions.evaluation import (
     ArrayFunction,
@@ -21,14 +22,12 @@ from weir.kernels.expressions.evaluation import (
 )
 from weir.kernels.expressions.functions_logic import comparison
 
-Ints = npt.NDArray[np.int64]
 
-
-def _lengths(lists: pa.Array) -> Ints:
+def _lengths(lists: pa.Array) -> Int64s:
     return np.asarray(numbers(pc.list_value_length(lists)), dtype=np.int64)
 
 
-def _starts(lengths: Ints) -> Ints:
+def _starts(lengths: Int64s) -> Int64s:
     """Return where each list's elements begin in `flatten()`, which leaves out what NULLs hide."""
     return np.cumsum(lengths) - lengths
 
@@ -49,7 +48,7 @@ def _array_contains(site: Site) -> ArrayFunction:
     return spread(run)
 
 
-def _any(owners: Ints, hits: pa.Array, count: int) -> npt.NDArray[np.bool_]:
+def _any(owners: Int64s, hits: pa.Array, count: int) -> npt.NDArray[np.bool_]:
     result = np.zeros(count, dtype=np.bool_)
     result[owners[np.asarray(hits)]] = True
     return result

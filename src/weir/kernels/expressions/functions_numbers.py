@@ -32,7 +32,6 @@ from weir.kernels.expressions.evaluation import (
     with_nulls,
 )
 
-Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
 _MIN = np.iinfo(np.int64).min

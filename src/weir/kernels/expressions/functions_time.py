@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.events.batch import Int64s
 from weir.events.text import parse_timestamps
 from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.kernels.expressions.casts import cast_array
 from weir.kernels.expressions.evaluation import (
     ArrayFunction,
-    Bools,
     Builder,
     Datum,
+    Mask,
     RowFailure,
     Site,
     fail_where,
@@ -31,8 +31,6 @@ from weir.kernels.expressions.evaluation import (
     valid_rows,
     with_nulls,
 )
-
-Ints = npt.NDArray[np.int64]
 
 _NAIVE = pa.timestamp("us")
 _SECOND = 1_000_000
@@ -57,11 +55,11 @@ def _naive(column: pa.Array) -> pa.Array:
     return column.view(_NAIVE) if column.type == TIMESTAMP else column.cast(_NAIVE)
 
 
-def _to_ticks(column: pa.Array) -> Ints:
+def _to_ticks(column: pa.Array) -> Int64s:
     return np.asarray(numbers(_naive(column).view(BIGINT)), dtype=np.int64)
 
 
-def _from_ticks(ticks: Ints, valid: Bools | None, dtype: pa.DataType) -> pa.Array:
+def _from_ticks(ticks: Int64s, valid: Mask | None, dtype: pa.DataType) -> pa.Array:
     return cast_array(with_nulls(ticks, valid).cast(TIMESTAMP), dtype)
 
 
@@ -86,7 +84,7 @@ def _date_trunc(site: Site) -> ArrayFunction:
     return run
 
 
-def _of_ticks(function: Callable[[Ints], Ints]) -> ArrayFunction:
+def _of_ticks(function: Callable[[Int64s], Int64s]) -> ArrayFunction:
     return lambda column: with_nulls(function(_to_ticks(column)), valid_rows(column))
 
 

@@ -1,6 +1,6 @@
 """Texts are searched for a given text, or cut at it, at the speed of memory.
 
-Both functions read the bytes of a column as one long text, since the rows lie one behind the other.
+Both functions read the bytes of a column as one long text, since the rows lie one after the other.
 Arrow's own functions take one text at a time, and one byte at a time.
 """
 

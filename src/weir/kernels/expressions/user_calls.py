@@ -29,9 +29,9 @@ from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_valu
 from weir.kernels.expressions.user_values import shown, typed_array
 from weir.plan.user_code import ScalarFunction, describe
 
-UserFunction = Callable[..., pa.Array]
+RunCall = Callable[..., pa.Array]
 """Takes the number of rows, then an array for each argument."""
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 
@@ -41,7 +41,7 @@ def extra_calls() -> bool:
     return "WEIR_EXTRA_CALLS" in os.environ
 
 
-def build_user_call(function: ScalarFunction) -> UserFunction:
+def build_user_call(function: ScalarFunction) -> RunCall:
     # A function of nothing gets no arrays that could tell it how many values to make.
     if function.vectorised and function.args:
         return _vectorised(function)
@@ -93,11 +93,11 @@ def check_not_interrupted(error: BaseException, function: object) -> None:
 
 def guarded(
     name: str,
-    call: Callable[..., Result],
+    call: Callable[..., _Result],
     arguments: tuple[object, ...],
     event: object,
     of: object = None,
-) -> Result:
+) -> _Result:
     """Call the user's code; what it raises becomes `OperatorFailed` with the line and the event.
 
     `of` is the user's function where `call` is not the function itself.
@@ -116,7 +116,7 @@ def guarded(
         ) from error
 
 
-def _row_by_row(function: ScalarFunction) -> UserFunction:
+def _row_by_row(function: ScalarFunction) -> RunCall:
     call, extra = function.function, extra_calls()
 
     def run(length: int, *args: pa.Array) -> pa.Array:
@@ -165,7 +165,7 @@ def _wrong_type(function: ScalarFunction, row: int, why: str) -> RowFailure:
     return RowFailure(row, f"it must return {why}", failed_at)
 
 
-def _vectorised(function: ScalarFunction) -> UserFunction:
+def _vectorised(function: ScalarFunction) -> RunCall:
     call, extra = function.function, extra_calls()
 
     def run(length: int, *args: pa.Array) -> pa.Array:

@@ -38,7 +38,7 @@ from weir.events.types import (
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.plan.user_code import describe
 
-Convert = Callable[[object], object]
+ConvertValue = Callable[[object], object]
 
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _PLAIN = {
@@ -154,7 +154,7 @@ def plain_value(value: object, dtype: pa.DataType) -> object:
 
 
 @lru_cache(maxsize=1024)
-def converter(dtype: pa.DataType) -> Convert:
+def converter(dtype: pa.DataType) -> ConvertValue:
     """Return a function that turns one value into one that Arrow takes as it is, or raises
     `Misfit`."""
     convert = _converter(dtype)
@@ -172,7 +172,7 @@ def converter(dtype: pa.DataType) -> Convert:
     return run
 
 
-def _converter(dtype: pa.DataType) -> Convert:
+def _converter(dtype: pa.DataType) -> ConvertValue:
     if pa.types.is_list(dtype):
         return _list(dtype)
     if pa.types.is_struct(dtype):
@@ -280,7 +280,7 @@ _SIMPLE: dict[pa.DataType, Callable[[object, pa.DataType], object]] = {
 }  # fmt: skip
 
 
-def _list(dtype: pa.DataType) -> Convert:
+def _list(dtype: pa.DataType) -> ConvertValue:
     convert = converter(dtype.value_type)
 
     def run(value: object) -> list[object]:
@@ -298,7 +298,7 @@ def _list(dtype: pa.DataType) -> Convert:
     return run
 
 
-def _struct(dtype: pa.DataType) -> Convert:
+def _struct(dtype: pa.DataType) -> ConvertValue:
     fields = [(field.name, converter(field.type)) for field in dtype]
     names = {name for name, _ in fields}
 

@@ -28,13 +28,12 @@ from weir.kernels.operators.windows import (
     NO_RESULTS,
     Due,
     HoppingWindows,
-    Results,
     SnapshotWindows,
     Windower,
     results_from,
 )
 from weir.kernels.structures.keys_loops import count_down, count_up
-from weir.kernels.structures.panes import Groups, Operations, Panes
+from weir.kernels.structures.panes import Groups, Operations, Panes, Results
 from weir.kernels.structures.panes_loops import EMIT, ENTER
 from weir.plan.aggregations import Aggregation
 from weir.plan.operators import Aggregate, PartialAggregate, schema

@@ -14,9 +14,9 @@ from weir.kernels.operators.counter_windows_loops import (
     sessions_of,
     windows_of,
 )
-from weir.kernels.operators.windows import Due, Results
+from weir.kernels.operators.windows import Due
 from weir.kernels.structures.keys import each_once, grown
-from weir.kernels.structures.panes import Operations, Panes
+from weir.kernels.structures.panes import Operations, Panes, Results
 from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
 from weir.kernels.structures.time_queue import Holds, TimeQueue
 

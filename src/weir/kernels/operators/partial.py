@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weir.events.batch import OPEN, START, Batch, Int64s
-from weir.kernels.operators.windows import Due, Results, last_ended, windows_met
-from weir.kernels.structures.panes import Operations, Panes
+from weir.kernels.operators.windows import Due, last_ended, windows_met
+from weir.kernels.structures.panes import Operations, Panes, Results
 from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
 from weir.kernels.structures.time_queue import TimeQueue
 from weir.plan.windows import Hopping

@@ -26,22 +26,10 @@ from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.kernels.aggregates.group_failures import GroupFailure
 from weir.kernels.operators.windows_loops import cut_cells, window_numbers
 from weir.kernels.structures.keys import grown
-from weir.kernels.structures.panes import Operations, Panes
+from weir.kernels.structures.panes import Operations, Panes, Results
 from weir.kernels.structures.panes_loops import EMIT
 from weir.kernels.structures.time_queue import Holds, TimeQueue
 from weir.plan.windows import Hopping
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """`Results` are the rows to make: which EMIT each repeats, its lifetime, and when it became
-    final."""
-
-    emit: Int64s
-    vs: Int64s
-    ve: Int64s
-    final: Int64s
-
 
 _NONE = np.zeros(0, dtype=np.int64)
 NO_RESULTS = Results(_NONE, _NONE, _NONE, _NONE)

@@ -25,7 +25,7 @@ from weir.kernels.structures.keys_loops import (
     release_groups,
 )
 
-Number = TypeVar("Number", bound=np.generic)
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 class KeyIndex:
@@ -82,7 +82,7 @@ class KeyIndex:
         self._table = rehashed(self._table, self._first)
 
 
-def grown(array: npt.NDArray[Number], capacity: int, fill: int = 0) -> npt.NDArray[Number]:
+def grown(array: npt.NDArray[_Number], capacity: int, fill: int = 0) -> npt.NDArray[_Number]:
     """Return the array, at least this long; new elements hold `fill`. For arrays indexed by
     group."""
     if len(array) >= capacity:

@@ -40,6 +40,17 @@ class Operations:
         return int(np.count_nonzero(self.kinds == EMIT))
 
 
+@dataclass(frozen=True, slots=True)
+class Results:
+    """`Results` are the rows to make: which EMIT each repeats, its lifetime, and when it became
+    final."""
+
+    emit: Int64s
+    vs: Int64s
+    ve: Int64s
+    final: Int64s
+
+
 class Groups:
     """`Groups` numbers the keys in use; a group lives while `members` of it are counted."""
 

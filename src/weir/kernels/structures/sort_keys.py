@@ -9,7 +9,6 @@ decimal back, while lists and structs are kept beside them.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Int64s
@@ -22,9 +21,8 @@ from weir.events.order_bytes import (
     wide_decimal_bytes,
 )
 from weir.kernels.expressions.casts import Convert, list_converter, struct_converter
+from weir.kernels.expressions.evaluation import Mask
 from weir.kernels.structures.rows import valid_mask
-
-Mask = npt.NDArray[np.bool_]
 
 _SIGN = np.int64(-(2**63))
 _DOWN = np.int64(2**63 - 1)

@@ -1,8 +1,9 @@
 """PARTITION BY is checked against the operators that read it.
 
 A stage that is split by a key can only hold operators whose own key contains it: else rows that
-belong together would be in different vertices. The check is made when a stateful operator is made:
-from it down through operators that treat each row alone, to every `Partition` in reach.
+belong together would be in different vertices. The check is made when an operator is made in which
+rows meet (then an error has a position): from it down through operators in which none do, to every
+`Partition` in reach. The cut into stages makes it again for all operators of a plan.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from weir.errors import PlanError, Position
-from weir.plan.operators import Aggregate, Apply, Distinct, Join, Node, Partition, Stitch, Top
+from weir.plan.operators import Node, Partition
 from weir.plan.operators.facts import Meet, Names
 
-Stateful = TypeVar("Stateful", Aggregate, Distinct, Stitch, Top, Join, Apply)
+MadeNode = TypeVar("MadeNode", bound=Node)
 
 
-def checked(node: Stateful, position: Position | None = None) -> Stateful:
-    """Return the stateful node if its key contains the key of every partition it reads; else
-    raise PlanError."""
+def checked(node: MadeNode, position: Position | None = None) -> MadeNode:
+    """Return the node if the key by which its rows meet contains the key of every partition it
+    reads; else raise PlanError."""
     meeting = node.meeting()
+    if meeting is Meet.NEVER:
+        return node
     for port, below in enumerate(node.inputs):
         keys = frozenset() if isinstance(meeting, Meet) else frozenset(meeting[port])
         for partition, covered in _partitions(below, keys):

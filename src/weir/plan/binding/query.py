@@ -9,6 +9,7 @@ messages.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -41,6 +42,10 @@ class LifetimeClause:
 
 
 WithClause: TypeAlias = Window | LifetimeChange | LifetimeClause | ChopChange | StitchChange
+
+COMPARES_WHOLE_ROWS: Mapping[type[WithClause], str] = {StitchChange: "STITCH"}
+"""The clauses whose operator compares whole rows, as they are written: they bear no hidden
+columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,13 +36,13 @@ from weir.plan.binding.lifetimes import (
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import check_distinct, check_name, project, renamed
 from weir.plan.binding.query import (
+    COMPARES_WHOLE_ROWS,
     JoinClause,
     LifetimeClause,
     PartitionClause,
     Select,
     SelectItem,
     Star,
-    StitchChange,
 )
 from weir.plan.expressions import Call, Column, Expr, Literal, columns_of
 from weir.plan.lifetime_changes import SetLifetime
@@ -194,8 +194,10 @@ class SelectBuilder:
         for name, expr in columns:
             if expr == bound:
                 return name
-        if self.select.distinct or isinstance(self.select.with_clause, StitchChange):
-            what = "SELECT DISTINCT" if self.select.distinct else "STITCH"
+        what = "SELECT DISTINCT" if self.select.distinct else ""
+        if self.select.with_clause is not None:
+            what = what or COMPARES_WHOLE_ROWS.get(type(self.select.with_clause), "")
+        if what:
             raise PlanError(
                 f"{clause} reads what is not selected, and {what} compares whole rows",
                 position=bound.position,

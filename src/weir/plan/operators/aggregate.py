@@ -75,10 +75,12 @@ class Aggregate(Grouping):
         (life,) = lives
         match self.window:
             case Hopping(size):
+                # Rows before a window may live into it.
                 return bounded(
                     "HOPPING", life, lambda ticks: HorizonStep(last_instant(ticks), size)
                 )
             case SnapshotWindow():
+                # A cell begins where a row that is gone ended.
                 return bounded("SNAPSHOT", life, lambda ticks: HorizonStep(ticks, ticks))
             case Session():
                 return endless(

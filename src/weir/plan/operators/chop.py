@@ -48,6 +48,7 @@ class Chop(Stateful, SameColumns):
         return NONE
 
     def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
+        # Pieces come of rows that began before.
         return bounded("CHOP", lives[0], lambda life: HorizonStep(last_instant(life)))
 
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:

@@ -27,6 +27,7 @@ class Explode(RowByRow):
 
     input: Node
     column: str
+    by_position = False
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
         (rows,) = below

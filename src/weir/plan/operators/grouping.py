@@ -17,6 +17,7 @@ class Grouping(Stateful, OneInput):
     keys: tuple[str, ...]
     aggregates: Aggregations
     window: Window
+    by_position = False
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
         (rows,) = below

@@ -133,9 +133,12 @@ class Join(Stateful):
                     "an INNER or LEFT JOIN with right rows whose lifetime the program bounds",
                 )
             case "clip":
+                # Right rows are looked at once.
                 return bounded(name, left, lambda life: HorizonStep(0, life))
             case "inner":
+                # The older row of a pair counts.
                 return bounded(name, longer, lambda life: HorizonStep(last_instant(life)))
+            # Pieces begin where a match ends.
             case "left" | "semi" | "anti":
                 return bounded(name, longer, lambda life: HorizonStep(life, left.ticks))
             case "right":

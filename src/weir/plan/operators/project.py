@@ -38,6 +38,7 @@ class Project(RowByRow):
 
     input: Node
     columns: tuple[tuple[str, Expr], ...]
+    by_position = False
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
         return Schema(tuple((name, _typed(e)) for name, e in self.columns), below[0].time)

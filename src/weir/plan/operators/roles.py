@@ -23,7 +23,6 @@ class OneInput(Operator):
     """A `OneInput` operator has one input, its field `input`."""
 
     input: Node
-    by_position = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -36,6 +35,8 @@ class OneInput(Operator):
 class SameColumns(OneInput):
     """The rows of a `SameColumns` operator have the payload of the input rows that they are made
     of."""
+
+    by_position = False
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
         return below[0]

@@ -56,6 +56,7 @@ class Top(Stateful, SameColumns):
             case "window":
                 return NO_STEP
             case "instant":
+                # A cell begins where a row that is gone ended.
                 return bounded("LIMIT", lives[0], lambda life: HorizonStep(life, life))
         assert_never(self.scope)
 

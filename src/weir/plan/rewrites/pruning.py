@@ -3,8 +3,8 @@
 Contract
 1. A column stays where an operator, an output or the order of rows needs it. The payload is part
    of the order only where rows have no origin of their own: below an operator for which order
-   matters (`sees_order`) a payload that comes from a stateful operator stays
-   whole. DISTINCT and STITCH compare whole rows, the user's operators see whole rows.
+   matters (`sees_order`) a payload that comes from a stateful operator stays whole.
+   DISTINCT and STITCH compare whole rows, the user's operators see whole rows.
 2. An expression that can fail is computed, even if nobody reads it.
 3. A node that several read keeps what any of them needs. Columns keep their order.
 """

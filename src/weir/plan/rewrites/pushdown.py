@@ -3,7 +3,7 @@
 A predicate sinks below an operator when it holds for the operator's rows exactly where it holds for
 the rows they are made of. These never sink:
 
-1. a predicate that can fail, nor any predicate below what can fail: a run fails with this
+1. a predicate that can fail, and any predicate below what can fail: a run fails with this
    rewrite exactly if it fails without it (`failures.py`);
 2. any predicate below an operator whose rows depend on other rows that the filter would drop:
    LIMIT, the user's operators, the side of a join whose missing rows show;

@@ -11,8 +11,8 @@ Contract
 4. Rewriting takes time linear in the size of the graph: a node that is shared is rewritten once and
    stays shared.
 
-Filters go down (`pushdown.py`), columns that nobody reads go away (`pruning.py`), and the
-projections that lie on each other then become one. Last, aggregates without keys are cut in two
+Filters go down (`pushdown.py`), columns that nobody reads go away (`pruning.py`), and then
+projections that lie on each other become one. Last, aggregates without keys are cut in two
 (`two_phase.py`).
 """
 

@@ -18,11 +18,10 @@ from pathlib import Path
 
 from weir.conform.verify import diff
 from weir.errors import DeterminismViolation, PlanError
-from weir.files.sinks import DIRECT
 from weir.ingress.connectors.registry import has_end
 from weir.job.committed import OutputReader
 from weir.local.files import run_files
-from weir.plan.program import Output, Program
+from weir.plan.program import DIRECT, Output, Program
 from weir.reliable.differences import SUSPICION
 from weir.reliable.store import Store
 from weir.runtime.partitions import Partitions

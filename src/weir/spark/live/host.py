@@ -1,6 +1,6 @@
-"""The driver of a host: one long-running Spark task that gives the machine threads and channels.
+"""The driver of a host: it gives the machine threads and channels, in a process below a Spark task.
 
-The host has a process of its own, a child of the task's (`host_process.py`). Its main thread runs
+That process is a child of the task's (`host_process.py`). Its main thread runs
 the machine: it takes signals from an inbox, lets vertices step, and carries commands out. Other
 threads do all that may have to wait (they read and write the store, read sources, receive and send
 entries, report to the manager), and only put signals into the inbox.
@@ -31,7 +31,6 @@ from weir.job.signals import (
     BeginAnew,
     ChunkRead,
     Connect,
-    Consumed,
     Deliver,
     Disconnect,
     EndSubscription,
@@ -39,12 +38,14 @@ from weir.job.signals import (
     HostCommand,
     HostSignal,
     Lost,
+    MakeRoom,
     Misled,
     OrdersArrived,
     Pull,
     Put,
     SourceBehind,
     SourceFailed,
+    SourceWaits,
     Subscribed,
     Taken,
     Unsubscribed,
@@ -61,7 +62,7 @@ from weir.spark.live.machine_check import check_this_machine
 from weir.spark.live.peers import Wanted, read_orders
 from weir.spark.live.step_notes import SharedNotes
 from weir.spark.live.store_threads import StoreThreads
-from weir.spark.offline.tasks import settle_worker
+from weir.spark.worker import settle_worker
 
 IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""
@@ -189,7 +190,7 @@ class _Session:
                 case Deliver(name, entry):
                     if name in self._subscriptions:
                         self._subscriptions[name].put(entry)
-                case Consumed(vertex, input, _, size):
+                case MakeRoom(vertex, input, _, size):
                     receiver = self._receivers.get((vertex, input))
                     if receiver is not None:
                         receiver.consumed(size)
@@ -298,8 +299,16 @@ class _Sources:
     def _run(self, pull: Pull) -> None:
         vertex, incarnation = pull.vertex, pull.incarnation
         asked = self._asked[vertex, incarnation]
+        last = ""
+
+        def waits(why: str) -> None:
+            nonlocal last
+            if why != last:
+                last = why
+                self._put(SourceWaits(vertex, incarnation, why))
+
         try:
-            for chunk in self._job.chunks(pull, self._store, lambda: self._closed):
+            for chunk in self._job.chunks(pull, self._store, lambda: self._closed, waits):
                 asked.get()
                 self._put(ChunkRead(vertex, incarnation, chunk))
         except LogCollected as error:

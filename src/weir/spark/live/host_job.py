@@ -9,7 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from weir.events.batch import Batch
-from weir.files.chunks import CHUNK_ROWS, Chunk, SourcePartition
+from weir.files.chunks import CHUNK_ROWS, Chunk
 from weir.files.sinks import json_values
 from weir.files.writers import OutputForm
 from weir.ingress.connectors.registry import source_start
@@ -24,6 +24,7 @@ from weir.reliable.store import Store
 from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows, InstanceMaker
 from weir.runtime.outputs import output_schema
+from weir.runtime.partitions import Partitions
 from weir.runtime.topology import Topology
 from weir.runtime.vertices import operators_text, source_of
 from weir.spark.live.addresses import AddressSettings, Endpoint
@@ -39,7 +40,7 @@ class LiveJob:
     plan: StagedPlan
     topology: Topology
     strategies: Mapping[str, Strategy]
-    partitions: Mapping[str, tuple[SourcePartition, ...]]
+    partitions: Partitions
     store: str
     """The location of the job's store."""
     manager: str
@@ -70,8 +71,11 @@ class LiveJob:
             synchronous=settings.synchronous,
         )
 
-    def chunks(self, pull: Pull, store: Store, stopped: Callable[[], bool]) -> Iterator[Chunk]:
-        """Read the chunks of a source vertex, from the offset that its first `Pull` names."""
+    def chunks(
+        self, pull: Pull, store: Store, stopped: Callable[[], bool], waits: Callable[[str], None]
+    ) -> Iterator[Chunk]:
+        """Read the chunks of a source vertex, from the offset that its first `Pull` names;
+        `stopped` and `waits` are those of `driven_chunks`."""
         spec = self.topology.vertices[pull.vertex]
         source = source_of(self.plan, spec)
         partition = self.partitions[source.name][spec.index]
@@ -81,7 +85,7 @@ class LiveJob:
             incarnation=pull.incarnation, writer=uuid4().hex,
         )  # fmt: skip
         machine = SourceMachine(source, partition.name, start, self.cut or CHUNK_ROWS)
-        return driven_chunks(machine, partition, store, stopped)
+        return driven_chunks(machine, partition, store, stopped, waits)
 
 
 def _shown(output: Output, show: Callable[[bytes], None]) -> EmitRows:
@@ -105,7 +109,7 @@ def vertex_titles(
     program: Program,
     plan: StagedPlan,
     topology: Topology,
-    partitions: Mapping[str, tuple[SourcePartition, ...]],
+    partitions: Partitions,
 ) -> dict[str, str]:
     """Describe what each vertex does, for messages."""
     titles: dict[str, str] = {}

@@ -22,29 +22,27 @@ from pyspark.sql.utils import is_remote
 from weir.errors import PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.printable import printable
-from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore
-from weir.files.sinks import DIRECT
 from weir.job.committed import write_outputs
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
 from weir.job.placing import Placement
 from weir.job.records import sweep
 from weir.job.settings import host_settings
-from weir.job.signals import Ended
+from weir.job.signals import EndJob
 from weir.job.status import JobStatus, read_status
 from weir.job.story import StoryLine
-from weir.plan.program import Output, Program
+from weir.plan.program import DIRECT, Output, Program
 from weir.plan.settings import step_limit
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import default_strategy
 from weir.plan.user_code import describe
 from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows
+from weir.runtime.partitions import Partitions
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, SourceTotal, run_report
-from weir.runtime.strategies import strategies
 from weir.runtime.topology import Topology, make_topology
-from weir.runtime.vertices import source_of
+from weir.runtime.vertices import source_of, vertex_strategies
 from weir.spark.live.addresses import Endpoint, address_settings, listening
 from weir.spark.live.check import check_answer
 from weir.spark.live.flight import ChannelErrors, Client, Security
@@ -54,7 +52,7 @@ from weir.spark.live.manager import ManagerDriver
 from weir.spark.live.settings import LiveSettings
 from weir.spark.signals import signals_ask
 
-Watch = Callable[[JobStatus], None]
+OnStatus = Callable[[JobStatus], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class LiveRun:
     plan: StagedPlan
     topology: Topology
     strategies: Mapping[str, Strategy]
-    partitions: Mapping[str, tuple[SourcePartition, ...]]
+    partitions: Partitions
     objects: ObjectStore
     ledger: Ledger
     cut: int | None
@@ -81,7 +79,7 @@ class LiveRun:
         spark: SparkSession,
         *,
         callbacks: Mapping[str, EmitRows] | None = None,
-        watch: Watch | None = None,
+        watch: OnStatus | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> RunReport | None:
         """Run the job until its inputs end, and write its outputs; return None when it was stopped
@@ -101,7 +99,7 @@ class LiveRun:
         return self._finished(machine.ledger, machine.placements, watch)
 
     def _finished(
-        self, ledger: Ledger, placements: Sequence[Placement], watch: Watch | None
+        self, ledger: Ledger, placements: Sequence[Placement], watch: OnStatus | None
     ) -> RunReport:
         """Check the answer, if that was asked for, and put the outputs in their places."""
         if self.settings.check:
@@ -113,7 +111,7 @@ class LiveRun:
         self.objects.delete(sweep(self.objects, ledger))
         return report
 
-    def _checking(self, watch: Watch | None) -> OnProgress | None:
+    def _checking(self, watch: OnStatus | None) -> OnProgress | None:
         """Make a function that shows how far the check is: the job's last status, checking."""
         status = read_status(self.objects)
         if watch is None or status is None:
@@ -128,9 +126,9 @@ class LiveRun:
         self,
         spark: SparkSession,
         emits: Mapping[int, EmitRows] | None = None,
-        watch: Watch | None = None,
+        watch: OnStatus | None = None,
         stop: Callable[[], bool] | None = None,
-    ) -> tuple[Ended, Manager]:
+    ) -> tuple[EndJob, Manager]:
         """Run the job until it ends, one way or another."""
         if warned := check_spark(_setting(spark), self.settings.hosts):
             warnings.warn(warned, RuntimeWarning, stacklevel=2)
@@ -164,9 +162,9 @@ class LiveRun:
         spark: SparkSession,
         driver: ManagerDriver,
         job: LiveJob,
-        watch: Watch | None,
+        watch: OnStatus | None,
         stop: Callable[[], bool] | None,
-    ) -> Ended:
+    ) -> EndJob:
         hosts = Hosts(spark, job, self.settings.hosts)
         try:
             with signals_ask() as asked:
@@ -198,37 +196,41 @@ class LiveRun:
                 f"{error}; all rows are committed in the store, so mend it and run again with "
                 "--resume, or read them with weir read"
             ) from error
-        read = self._read(placements)
+        read = source_totals(self.plan, self.topology, placements)
         return run_report(self.directory, read, map(SinkTotal, files.values(), digests))
-
-    def _read(self, placements: Sequence[Placement]) -> Iterator[SourceTotal]:
-        for placement in placements:
-            spec, found = self.topology.vertices[placement.vertex], placement.report
-            if spec.kind == "source" and found is not None:
-                name = source_of(self.plan, spec).name
-                events = found.inputs[0] - found.late - found.bad
-                yield SourceTotal(spec.id, name, events, found.late, found.bad)
 
 
 def make_live(
     program: Program,
     directory: str | Path,
     plan: StagedPlan,
-    partitions: Mapping[str, tuple[SourcePartition, ...]],
+    partitions: Partitions,
     objects: ObjectStore,
     ledger: Ledger,
     cut: int | None,
-    settings: LiveSettings | None = None,
+    how: LiveSettings | None = None,
 ) -> LiveRun:
     """Make a live run of a plan over these partitions, with a store that is its own. What the
-    program SETs for hosts counts before `settings`."""
-    given = settings or LiveSettings()
+    program SETs for hosts overrides `how`."""
+    given = how or LiveSettings()
     host = host_settings(program, replace(given.host, check=given.host.check or given.check))
     topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
+    strategies = vertex_strategies(plan, topology, default_strategy(program))
     return LiveRun(
-        program, directory, plan, topology, strategies(plan, topology, default_strategy(program)),
-        partitions, objects, ledger, cut, replace(given, host=host),
+        program, directory, plan, topology, strategies, partitions, objects, ledger, cut,
+        replace(given, host=host),
     )  # fmt: skip
+
+
+def source_totals(
+    plan: StagedPlan, topology: Topology, placements: Sequence[Placement]
+) -> Iterator[SourceTotal]:
+    """Count what each source has read, by its last report."""
+    for placement in placements:
+        spec, found = topology.vertices[placement.vertex], placement.report
+        if spec.kind == "source" and found is not None:
+            name = source_of(plan, spec).name
+            yield SourceTotal(spec.id, name, found.events, found.late, found.bad)
 
 
 def _show(text: bytes) -> None:

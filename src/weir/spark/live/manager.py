@@ -22,7 +22,7 @@ from weir.job.record_keeper import TAKEN_OVER
 from weir.job.signals import (
     Answer,
     Delete,
-    Ended,
+    EndJob,
     Get,
     List,
     ManagerCommand,
@@ -64,7 +64,7 @@ class ManagerDriver:
         """For each session whose report waits for an answer, where to put the orders."""
         self._threads = StoreThreads(store, self._inbox.put)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="onlookers")
-        self._ended: Ended | None = None
+        self._ended: EndJob | None = None
         self._told_at = time.monotonic()
         """When the status was written last."""
         self._told = 0
@@ -86,7 +86,7 @@ class ManagerDriver:
         watch: Callable[[JobStatus], None],
         stopping: Callable[[], bool],
         why_absent: Callable[[], str],
-    ) -> Ended:
+    ) -> EndJob:
         """Run the machine until the job has ended. Now and then `watch` is called with the status,
         `check` restarts the hosts' Spark job if need be, `stopping` says whether to stop, and
         `why_absent`, while there is no host, why none has come."""
@@ -105,15 +105,13 @@ class ManagerDriver:
                         self._absence, asked_at = why_absent(), watched_at
                     watch(self.status())
         except Exception as error:
-            self._ended = Ended(str(error) or type(error).__name__)
+            self._ended = EndJob(str(error) or type(error).__name__)
             raise
         except BaseException:  # a second Ctrl-C or SIGTERM
-            self._ended = Ended(stopped=True)
+            self._ended = EndJob(stopped=True)
             raise
         finally:
             self._tell(time.monotonic())
-        if self._ended.error and self._absence:
-            return Ended(f"{self._ended.error} ({self._absence})")
         return self._ended
 
     def release(self, gone: Callable[[], bool], within: float) -> None:
@@ -165,8 +163,10 @@ class ManagerDriver:
                         waiting.put(orders)
                 case Put() | Get() | Delete() | List():
                     self._threads.do(command)
-                case Ended() as ended:
+                case EndJob() as ended:
                     self._ended = ended
+                    if ended.error and self._absence:
+                        self._ended = EndJob(f"{ended.error} ({self._absence})")
 
     def _act(self, name: str, body: bytes) -> bytes:
         """Take in a report, a sign of life, a text for the console, or a mere hello; a thread of

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from weir.errors import InputError, PlanError, RunError
 from weir.files.chunks import SourcePartition
-from weir.files.object_store import ObjectStore, folder_of
-from weir.files.sinks import DIRECT
+from weir.files.object_store import ObjectStore, existing_store, folder_of
 from weir.ingress.connectors.registry import has_end, has_log
 from weir.ingress.ingress_log import begin_log
 from weir.job.job_record import Decisions, JobRecord, encode_job, output_record, read_job
@@ -27,7 +26,7 @@ from weir.job.ledger import Ledger
 from weir.job.records import check_commits, job_ledger
 from weir.plan.code_fingerprint import changes, program_code
 from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
-from weir.plan.program import Program
+from weir.plan.program import DIRECT, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import choose_strategies, default_strategy
@@ -37,10 +36,10 @@ from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.partitions import Partitions
 from weir.runtime.vertices import source_of
+from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live.check import refuse_endless
 from weir.spark.live.job import LiveRun, make_live
 from weir.spark.live.settings import LiveSettings
-from weir.spark.offline.frames import all_partitions, frame_sources
 from weir.spark.sampling import remembering, repeating, rows_share_keys
 
 
@@ -53,28 +52,29 @@ def prepare_live(
     cut: int | None = None,
     resume: bool = False,
     accept_code_changes: bool = False,
-    settings: LiveSettings | None = None,
+    how: LiveSettings | None = None,
 ) -> LiveRun:
     """Check everything that can be checked without Spark, and make the store this job's, or resume
-    the job in it. Without `parallelism` it is 1, or that of the job that is resumed."""
+    the job in it. Without `parallelism` it is 1, or that of the job that is resumed. What the
+    program SETs for hosts overrides `how`."""
     in_files = tuple(o for o in program.outputs if o.path not in DIRECT)
     if in_files or not program.outputs:
         check_outputs(replace(program, outputs=in_files), directory)
     _refuse_frames(program)
     location = store if folder_of(store) is None else str(folder_of(store))
-    objects = ObjectStore(location, make=not resume)
     found = all_partitions(program, directory)
     refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
-    if settings is not None and settings.check:
+    if how is not None and how.check:
         refuse_endless(found)
     code = program_code(program)
     if resume:
+        objects = existing_store(location)
         job, plan = _resumed(objects, program, parallelism)
+        recovering = _recovering(program, plan)
     else:
         job, plan = _begun(program, parallelism or 1, found, code)
-    recovering = _recovering(program, plan)
-    if not resume:
-        _take_store(objects, job)
+        recovering = _recovering(program, plan)
+        objects = _taken_store(location, job)
     partitions = {
         name: _same_partitions(job.decisions.partitions[name], parts)
         for name, parts in found.items()
@@ -85,7 +85,7 @@ def prepare_live(
     begun = ledger or Ledger(token=job.token)
     notes = _changed_code(objects.location, job, begun, code, accept_code_changes)
     notes += _changed_strategies(begun, recovering)
-    live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
+    live = make_live(program, directory, plan, partitions, objects, begun, cut, how)
     if ledger is None:
         # No manager has begun yet. Later, first records may be collected: never make them anew.
         for vertex in _logged(live):
@@ -110,8 +110,9 @@ def _begun(
     return job, plan
 
 
-def _take_store(objects: ObjectStore, job: JobRecord) -> None:
-    """Write the job's record to the store; RunError if the store holds a job already."""
+def _taken_store(location: str, job: JobRecord) -> ObjectStore:
+    """Make the store and write the job's record to it; RunError if it holds a job already."""
+    objects = ObjectStore(location)
     read_job(objects)  # a store of another format says so
     try:
         objects.put(JOB, encode_job(job), new=True)
@@ -120,6 +121,7 @@ def _take_store(objects: ObjectStore, job: JobRecord) -> None:
             f"the store '{objects.location}' holds a job already; go on with it by --resume, or "
             "give a folder of its own"
         ) from None
+    return objects
 
 
 def _resumed(

@@ -72,7 +72,7 @@ def run_live(
     stream's name: it runs in the hosts, as rows come, and gets (partition, number of the first
     row, rows as a record batch), at least once each. `progress` is called here, now and then, with
     a `LiveProgress`. `tls` has the files of a certificate, its key and, unless it signs itself,
-    the authority. `settings` count before what the program SETs: `{"flush_interval": "100ms"}`.
+    the authority. `settings` overrides what the program SETs: `{"flush_interval": "100ms"}`.
     `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; a job that is resumed
     keeps its parallelism. With `check` the program runs twice more over the same inputs, which must
     end by themselves, before the outputs are put in their places; other rows are a
@@ -90,7 +90,7 @@ def run_live(
     )
     live = prepare_live(
         checked, str(store), directory=directory, parallelism=parallelism, cut=cut,
-        resume=resume, accept_code_changes=accept_code_changes, settings=how,
+        resume=resume, accept_code_changes=accept_code_changes, how=how,
     )  # fmt: skip
     master = live_master(hosts)
     own = nullcontext(spark) if spark is not None else session(master, live_settings(master, {}))

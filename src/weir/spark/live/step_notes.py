@@ -15,16 +15,17 @@ import mmap
 import struct
 import time
 from collections.abc import Sequence
-from typing import cast, get_args
+from typing import get_args
 
 from weir.events.batch import Batch
 from weir.job.poison import Phase, Step, sample
 from weir.reliable.vertex import RowSpan
 
-_PHASES: tuple[str, ...] = ("", *get_args(Phase))
+_PHASES: tuple[Phase, ...] = get_args(Phase)
 _BEATS = struct.Struct("<q")
 _BEGUN = struct.Struct("<BBiid")
-"""The phase (0: it is doing nothing), whether rows were seen, the vertex, pieces, since when."""
+"""The phase, from 1 on (0: it is doing nothing), whether rows were seen, the vertex, pieces, since
+when."""
 _SPAN = struct.Struct("<iqqBqq")
 """The fields of a `RowSpan`."""
 _AT_BEATS, _AT_BEGUN, _AT_SPAN, _AT_SESSION, _AT_SAMPLE = 0, 16, 64, 128, 256
@@ -46,7 +47,7 @@ class SharedNotes:
     def begin(self, vertex: str, phase: Phase, pieces: int) -> None:
         self._pieces = pieces
         number = self._numbers[vertex]
-        begun = (_PHASES.index(phase), 0, number, pieces, time.monotonic())
+        begun = (_PHASES.index(phase) + 1, 0, number, pieces, time.monotonic())
         _BEGUN.pack_into(self._memory, _AT_BEGUN, *begun)
 
     def see(self, span: RowSpan, rows: Batch) -> None:
@@ -90,7 +91,7 @@ class SharedNotes:
         if not phase:
             return None
         step = Step(
-            self._vertices[vertex], cast(Phase, _PHASES[phase]), pieces=pieces,
+            self._vertices[vertex], _PHASES[phase - 1], pieces=pieces,
             seconds=time.monotonic() - begun,
         )  # fmt: skip
         if not seen:

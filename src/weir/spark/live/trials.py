@@ -16,6 +16,7 @@ from weir.job.ledger import Ledger
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.digest import Digest
+from weir.runtime.topology import vertex_name
 from weir.spark.live.job import make_live
 from weir.spark.live.settings import LiveSettings
 
@@ -38,7 +39,7 @@ def _outcome(
         return Outcome(error=ended.error)
     batches: list[Batch] = []
     digest = Digest()
-    for link in commits(objects, "sink.0", machine.ledger):
+    for link in commits(objects, vertex_name("sink", 0), machine.ledger):
         digest = link.commit.digest
         batches += [rows for _, rows in read_part(objects, link)]
     return Outcome(batches, str(digest))

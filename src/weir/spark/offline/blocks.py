@@ -25,8 +25,8 @@ from weir.events.packed import stream_size, write_stream
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
 from weir.spark.narrow import narrowed, widened
+from weir.spark.session import BLOCK_BYTES
 
-BLOCK_BYTES = 4 << 20
 HELD_BYTES = 64 << 20
 REPORT, COLLECTED = -1, -2
 
@@ -81,7 +81,7 @@ def decode(block: bytes | pa.Buffer, payload: int) -> Batch:
     return Batch(times[0], times[0] + times[1], payload_columns, tuple(times[2:]))
 
 
-def record_of(row: BlockRow) -> pa.RecordBatch:
+def row_record(row: BlockRow) -> pa.RecordBatch:
     """Return a row of an exchange as Spark takes it; the block is not copied."""
     numbers = [pa.array([n], f.type) for n, f in zip(row[:3], _FIELDS, strict=False)]
     block = pa.py_buffer(row.block)
@@ -136,7 +136,7 @@ class Blocks:
         """Give what is ready, a record batch for each block."""
         ready, self._ready = self._ready, []
         for row in ready:
-            yield record_of(row)
+            yield row_record(row)
 
 
 class BlockStream:

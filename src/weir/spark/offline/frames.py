@@ -9,8 +9,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -22,26 +21,22 @@ from pyspark.sql import types as t
 
 from weir.errors import PlanError
 from weir.events.batch import times
-from weir.files.chunks import SourcePartition
 from weir.files.columnar import ArrivingBatches
 from weir.files.writers import OutputForm
-from weir.ingress.connectors.registry import rooted
 from weir.plan.durations import parse_duration
 from weir.plan.limits import MOST_VERTICES
-from weir.plan.operators import Source, SourceOptions
+from weir.plan.operators import SourceOptions
 from weir.plan.program import Program
-from weir.plan.rewrites.pruning import needed_columns
-from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.schema import Schema
 from weir.plan.sources import declare_source
 from weir.plan.stream import Stream, Ticks
-from weir.plan.traversal import ordered_nodes
-from weir.runtime.partitions import open_partitions
+from weir.runtime.partitions import Partitions
 from weir.runtime.programs import program_of
+from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.offline.blocks import COLLECTED, decode, rows_of
 from weir.spark.offline.query import job_frame
 from weir.spark.offline.targets import Target
-from weir.spark.offline.tasks import Rows
+from weir.spark.offline.tasks import Records
 from weir.spark.offline.waves import make_job, make_piece
 from weir.spark.session import ARROW_BATCHES, default_parallelism
 from weir.spark.spark_types import arrow_type, spark_type, weir_type
@@ -113,32 +108,7 @@ def to_spark(
     return rows.where(f.col("partition") == COLLECTED).mapInArrow(_Decoding(shape), types)
 
 
-def all_partitions(program: Program, directory: str | Path) -> dict[str, list[SourcePartition]]:
-    """Return the files and DataFrames of a program's sources, for workers that run in other
-    folders."""
-    here = os.getcwd()
-    files = {
-        name: [rooted(p, here) for p in partitions]
-        for name, partitions in open_partitions(program, directory).items()
-    }
-    slim = rewrite(program)
-    for source in frame_sources(program):
-        needed = needed_columns(slim, source)
-        columns = [column for column in source.declared if column[0] in needed]
-        files[source.name] = [ArrivingBatches(f"DataFrame {source.name}", columns)]
-    return files
-
-
-def frame_sources(program: Program) -> list[Source]:
-    """Return the sources of a program that are DataFrames."""
-    nodes = (n for output in program.outputs for n in ordered_nodes([output.node]))
-    found = dict.fromkeys(n for n in nodes if isinstance(n, Source) and not n.has_origins)
-    return list(found)
-
-
-def frames_of(
-    program: Program, partitions: Mapping[str, Sequence[SourcePartition]]
-) -> dict[str, DataFrame]:
+def frames_of(program: Program, partitions: Partitions) -> dict[str, DataFrame]:
     """Return a program's DataFrames, by their sources' paths: the columns that their partitions
     have, the rows by time."""
     found = {}
@@ -167,7 +137,7 @@ class _Decoding:
 
     shape: Schema
 
-    def __call__(self, records: Rows) -> Iterator[pa.RecordBatch]:
+    def __call__(self, records: Records) -> Iterator[pa.RecordBatch]:
         width = len(self.shape.columns)
         for row in (row for record in records for row in rows_of(record)):
             rows = decode(row.block, width)

@@ -25,7 +25,7 @@ from weir.spark.offline.reports import (
     DifferenceReport,
     DigestReport,
     FileReport,
-    Report,
+    TaskReport,
     report_row,
 )
 from weir.spark.offline.targets import PartStream, SinkStream
@@ -69,7 +69,7 @@ class GroupRun:
         for report in self._reports(self._group.piece):
             self._out.add(report_row(report))
 
-    def _reports(self, piece: int) -> Iterator[Report]:
+    def _reports(self, piece: int) -> Iterator[TaskReport]:
         for stream in self._sinks:
             total = f"{stream.digest.total:032x}"
             yield DigestReport(piece, stream.sink, total, stream.digest.count)

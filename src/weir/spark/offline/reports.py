@@ -75,23 +75,23 @@ class ErrorReport(msgspec.Struct, tag="error", frozen=True):
     error: str
 
 
-Report: TypeAlias = (
+TaskReport: TypeAlias = (
     SourceReport | DigestReport | FileReport | ChecksumReport | DifferenceReport | ErrorReport
 )
 
-_decoder = msgspec.json.Decoder(Report)
+_decoder = msgspec.json.Decoder(TaskReport)
 
 
-def report_row(report: Report) -> BlockRow:
+def report_row(report: TaskReport) -> BlockRow:
     return BlockRow(REPORT, 0, 0, msgspec.json.encode(report))
 
 
-def read_report(block: bytes | pa.Buffer) -> Report:
-    report: Report = _decoder.decode(block)
+def read_task_report(block: bytes | pa.Buffer) -> TaskReport:
+    report: TaskReport = _decoder.decode(block)
     return report
 
 
-def output_digest(reports: Iterable[Report], piece: int, sink: int) -> Digest:
+def output_digest(reports: Iterable[TaskReport], piece: int, sink: int) -> Digest:
     """Add up the digest of a whole output."""
     mine = (
         r.digest
@@ -101,18 +101,18 @@ def output_digest(reports: Iterable[Report], piece: int, sink: int) -> Digest:
     return sum(mine, Digest())
 
 
-def checksums(reports: Iterable[Report]) -> dict[str, str]:
+def checksums(reports: Iterable[TaskReport]) -> dict[str, str]:
     """Return the ordered checksums of a program's streams, by their names."""
     return {r.stream: r.checksum for r in reports if isinstance(r, ChecksumReport)}
 
 
-def differences(reports: Iterable[Report]) -> list[RowDifference]:
+def differences(reports: Iterable[TaskReport]) -> list[RowDifference]:
     """Return, for each stream that differs, the first row that is another one than in the first
     run."""
     return [r.found for r in reports if isinstance(r, DifferenceReport)]
 
 
-def source_totals(piece: Piece, reports: Iterable[Report]) -> list[SourceTotal]:
+def source_totals(piece: Piece, reports: Iterable[TaskReport]) -> list[SourceTotal]:
     """Return what was read of each source, in the topology's order; nothing where no task ran."""
     nothing = [
         SourceTotal(spec.id, source_of(piece.plan, spec).name, 0, 0, 0)
@@ -121,7 +121,7 @@ def source_totals(piece: Piece, reports: Iterable[Report]) -> list[SourceTotal]:
     return nothing + [r.total for r in reports if isinstance(r, SourceReport)]
 
 
-def first_error(reports: Iterable[Report]) -> WeirError | None:
+def first_error(reports: Iterable[TaskReport]) -> WeirError | None:
     """Return the error that was reported, if one was; of several that of the first wave."""
     errors = sorted((r for r in reports if isinstance(r, ErrorReport)), key=lambda r: r.wave)
     return unpacked(errors[0].error) if errors else None

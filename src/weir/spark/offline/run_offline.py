@@ -29,16 +29,17 @@ from weir.runtime.outputs import check_outputs, output_path, output_schema
 from weir.runtime.programs import Runnable, as_program
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, run_report
 from weir.runtime.topology import VertexSpec
-from weir.spark.offline.frames import all_partitions, frames_of
+from weir.spark.frames import all_partitions
+from weir.spark.offline.frames import frames_of
 from weir.spark.offline.progress import JobsProgress, Watch
 from weir.spark.offline.query import collected, job_frame, job_settings
 from weir.spark.offline.reports import (
     FileReport,
-    Report,
+    TaskReport,
     differences,
     first_error,
     output_digest,
-    read_report,
+    read_task_report,
     source_totals,
 )
 from weir.spark.offline.targets import Target
@@ -121,7 +122,7 @@ def run_programs(
 
         def reports_of(
             cut: int | None, progress: OnProgress | None, *, compare: bool = False
-        ) -> list[list[Report]]:
+        ) -> list[list[TaskReport]]:
             job = make_job(
                 pieces, cut=cut, errors="end", progress=new_folder(), traces=traces, compare=compare
             )
@@ -175,13 +176,13 @@ def _other_workers(spark: SparkSession) -> Iterator[None]:
 
 def _run_job(
     spark: SparkSession, job: Job, query: Callable[[], DataFrame], progress: OnProgress | None
-) -> list[list[Report]]:
+) -> list[list[TaskReport]]:
     """Run a job; return the reports of each of its programs."""
     assert job.progress is not None
     with job_settings(spark, job):
         rows = collected(spark, query, Watch(job, job.progress, progress).look)
-    reports: list[list[Report]] = [[] for _ in job.pieces]
-    for report in (read_report(row.block) for row in rows):
+    reports: list[list[TaskReport]] = [[] for _ in job.pieces]
+    for report in (read_task_report(row.block) for row in rows):
         reports[report.piece].append(report)
     error = first_error(chain.from_iterable(reports))
     if error is not None:
@@ -199,7 +200,7 @@ def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
     return _Made(Target(kind, number, form, folder), staging)
 
 
-def _finished(sink: VertexSpec, made: _Made, piece: Piece, reports: Sequence[Report]) -> str:
+def _finished(sink: VertexSpec, made: _Made, piece: Piece, reports: Sequence[TaskReport]) -> str:
     """Return the path of the output's file, or of its folder of parts, whole; what no task wrote is
     empty."""
     found = [r for r in reports if isinstance(r, FileReport) and r.sink == sink.stage]

@@ -61,14 +61,14 @@ class SinkStream:
 class PartStream:
     """Writes the part of a folder that one vertex makes: sorted runs, merged at the end."""
 
-    def __init__(self, target: Target, memory: int = DEFAULT_MEMORY) -> None:
-        self._target, self._memory = target, memory
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._beside = tempfile.mkdtemp(dir=target.staging)
         self._runs = SortedRuns(self._beside, "run", target.form.schema.types)
 
     def write(self, entry: Entry) -> None:
         self._runs.add(entry.rows)
-        if self._runs.held_bytes > self._memory:
+        if self._runs.held_bytes > DEFAULT_MEMORY:
             self._runs.spill()
 
     def close(self) -> str:

@@ -7,11 +7,9 @@ read. A task keeps nothing between calls: run twice, it gives the same rows.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import groupby
 
 import pyarrow as pa
@@ -22,17 +20,17 @@ from weir.events.batch import Batch
 from weir.files.chunks import CHUNK_ROWS, SourcePartition
 from weir.files.columnar import ArrivingBatches
 from weir.plan.stages import stage_schema
-from weir.runtime.process import keep_freed_memory
 from weir.runtime.source_vertex import PartitionReader
 from weir.runtime.vertices import make_source_vertex, source_of
-from weir.spark.offline.blocks import BlockRow, Blocks, decode, record_of, rows_of
+from weir.spark.offline.blocks import BlockRow, Blocks, decode, row_record, rows_of
 from weir.spark.offline.groups import ExchangeReader, GroupRun
 from weir.spark.offline.progress import TaskProgress, tell_failure
 from weir.spark.offline.reports import ErrorReport, FileReport, SourceReport, packed, report_row
 from weir.spark.offline.targets import sorted_slices
 from weir.spark.offline.waves import Group, Job
+from weir.spark.worker import settle_worker
 
-Rows = Iterator[pa.RecordBatch]
+Records = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class SourceTask:
     job: Job
     wave: int
 
-    def __call__(self, records: Rows) -> Rows:
+    def __call__(self, records: Records) -> Records:
         settle_worker(self.job.progress, self.wave)
         for record in records:
             for number in record.column(0).to_pylist():
@@ -61,7 +59,7 @@ class FrameTask:
     wave: int
     group: Group
 
-    def __call__(self, records: Rows) -> Rows:
+    def __call__(self, records: Records) -> Records:
         settle_worker(self.job.progress, self.wave)
         context = TaskContext.get()
         assert context is not None
@@ -88,7 +86,7 @@ def partition_of(job: Job, group: Group) -> SourcePartition:
     return piece.partitions[source_of(piece.plan, spec).name][spec.index]
 
 
-def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProgress) -> Rows:
+def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProgress) -> Records:
     """Read a partition from its beginning to its end, through the vertices that it feeds."""
     out = Blocks()
     run, plan = GroupRun(job, group, out), job.pieces[group.piece].plan
@@ -112,14 +110,14 @@ class WaveTask:
     job: Job
     wave: int
 
-    def __call__(self, records: Rows) -> Rows:
+    def __call__(self, records: Records) -> Records:
         settle_worker(self.job.progress, self.wave)
         groups = self.job.waves[self.wave - 1]
         rows = (row for record in records for row in rows_of(record))
         for partition, blocks in groupby(rows, key=lambda row: row.partition):
             group = groups.get(partition)
             if group is None:
-                yield from map(record_of, blocks)
+                yield from map(row_record, blocks)
                 continue
             progress = TaskProgress(self.job.progress, self.wave, str(partition))
             is_sink = self.job.spec(group).kind == "sink"
@@ -128,7 +126,7 @@ class WaveTask:
 
     def _run_vertices(
         self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress
-    ) -> Rows:
+    ) -> Records:
         plan, spec = self.job.pieces[group.piece].plan, self.job.spec(group)
         feeding = [port.links[0].stage for port in plan.stages[spec.stage].ports]
         widths = [len(stage_schema(plan.stages[stage]).columns) for stage in feeding]
@@ -150,7 +148,7 @@ class WaveTask:
         yield from out.drain()
         progress.end(events)
 
-    def _write(self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress) -> Rows:
+    def _write(self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress) -> Records:
         sink = self.job.spec(group).stage
         target = self.job.pieces[group.piece].targets[sink]
         width = len(target.form.schema.columns)
@@ -166,7 +164,7 @@ class WaveTask:
             progress.end(events)
 
         target.form.write(path, sorted_slices(decoded(), target.form))
-        yield record_of(report_row(FileReport(group.piece, sink, 0, 0, path)))
+        yield row_record(report_row(FileReport(group.piece, sink, 0, 0, path)))
 
 
 def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
@@ -177,7 +175,7 @@ def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
         yield batch.slice(start, start + size)
 
 
-def _guarded(job: Job, wave: int, piece: int, records: Rows) -> Rows:
+def _guarded(job: Job, wave: int, piece: int, records: Records) -> Records:
     """Give the records; with an error of Weir, which would come again, do what the job says."""
     try:
         yield from records
@@ -188,16 +186,4 @@ def _guarded(job: Job, wave: int, piece: int, records: Rows) -> Rows:
             raise
         if job.errors == "end":
             tell_failure(job.progress, wave, error)
-        yield record_of(report_row(ErrorReport(piece, wave, packed(error))))
-
-
-@lru_cache(maxsize=1)
-def settle_worker(job: str | None, wave: int) -> None:
-    """Set a worker up before its first task of a wave of a job.
-
-    Kernels have one thread: parallelism is vertices. What is loaded by now is not garbage: Spark
-    looks for garbage behind every task, while the next one waits, and would go through all of it.
-    """
-    pa.set_cpu_count(1)
-    keep_freed_memory()
-    gc.freeze()
+        yield row_record(report_row(ErrorReport(piece, wave, packed(error))))

@@ -17,11 +17,11 @@ from weir.spark.offline.blocks import decode
 from weir.spark.offline.progress import JobsProgress, Watch
 from weir.spark.offline.query import collected, is_output, job_frame, job_settings
 from weir.spark.offline.reports import (
-    Report,
+    TaskReport,
     checksums,
     first_error,
     output_digest,
-    read_report,
+    read_task_report,
 )
 from weir.spark.offline.targets import Target
 from weir.spark.offline.waves import Piece, make_job, make_piece
@@ -50,7 +50,7 @@ def _run(
 ) -> list[Outcome]:
     pieces = [_piece(number, trial) for number, trial in enumerate(trials)]
     cores = default_parallelism(spark)
-    reports: dict[int, list[Report]] = {}
+    reports: dict[int, list[TaskReport]] = {}
     batches: dict[int, list[Batch]] = {}
     with tempfile.TemporaryDirectory(prefix="weir-conform-") as news:
         job = make_job(pieces, cut=cut, check=True, errors="report", progress=news)
@@ -62,7 +62,7 @@ def _run(
             width = len(pieces[row.input].targets[0].form.schema.columns)
             batches.setdefault(row.input, []).append(decode(row.block, width))
         else:
-            report = read_report(row.block)
+            report = read_task_report(row.block)
             reports.setdefault(report.piece, []).append(report)
     return [
         _outcome(number, reports.get(number, []), batches.get(number, []))
@@ -76,7 +76,7 @@ def _piece(number: int, trial: Trial) -> Piece:
     return make_piece(trial.program, trial.partitions, [target], trial.parallelism)
 
 
-def _outcome(number: int, reports: Sequence[Report], batches: Sequence[Batch]) -> Outcome:
+def _outcome(number: int, reports: Sequence[TaskReport], batches: Sequence[Batch]) -> Outcome:
     error = first_error(reports)
     if error is not None:
         return Outcome(error=str(error))

@@ -21,12 +21,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from weir.files.chunks import SourcePartition
 from weir.plan.operators import Source
 from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.rewrites.two_phase import Pays
 from weir.plan.stages import Link, Stage, StagedPlan, cut_stages, links_of
+from weir.runtime.partitions import Partitions
 from weir.runtime.topology import Topology, VertexId, VertexSpec, make_topology
 from weir.spark.offline.targets import Target
 
@@ -38,7 +38,7 @@ class Piece:
 
     plan: StagedPlan
     topology: Topology
-    partitions: Mapping[str, Sequence[SourcePartition]]
+    partitions: Partitions
     targets: tuple[Target, ...]
     open_stages: frozenset[int]
     """The stages whose vertex several tasks run; see rule 5."""
@@ -99,7 +99,7 @@ class _Drafted:
 
 def make_piece(
     program: Program,
-    partitions: Mapping[str, Sequence[SourcePartition]],
+    partitions: Partitions,
     targets: Sequence[Target],
     parallelism: int,
     pays: Pays | None = None,

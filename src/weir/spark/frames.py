@@ -1,0 +1,39 @@
+"""Finds the partitions of a program's sources, DataFrames among them, for both runners on Spark."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from weir.files.chunks import SourcePartition
+from weir.files.columnar import ArrivingBatches
+from weir.ingress.connectors.registry import rooted
+from weir.plan.operators import Source
+from weir.plan.program import Program
+from weir.plan.rewrites.pruning import needed_columns
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.traversal import ordered_nodes
+from weir.runtime.partitions import open_partitions
+
+
+def all_partitions(program: Program, directory: str | Path) -> dict[str, list[SourcePartition]]:
+    """Return the files and DataFrames of a program's sources, for workers that run in other
+    folders."""
+    here = os.getcwd()
+    files = {
+        name: [rooted(p, here) for p in partitions]
+        for name, partitions in open_partitions(program, directory).items()
+    }
+    slim = rewrite(program)
+    for source in frame_sources(program):
+        needed = needed_columns(slim, source)
+        columns = [column for column in source.declared if column[0] in needed]
+        files[source.name] = [ArrivingBatches(f"DataFrame {source.name}", columns)]
+    return files
+
+
+def frame_sources(program: Program) -> list[Source]:
+    """Return the sources of a program that are DataFrames."""
+    nodes = (n for output in program.outputs for n in ordered_nodes([output.node]))
+    found = dict.fromkeys(n for n in nodes if isinstance(n, Source) and not n.has_origins)
+    return list(found)
