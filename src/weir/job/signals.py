@@ -270,9 +270,16 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Pulsed:
-    """A host is at a long step, and alive."""
+    """The companion of a host sent this sign of life."""
 
     pulse: Pulse
+
+
+@dataclass(frozen=True, slots=True)
+class HungUp:
+    """The companion of a host is gone: the connection over which it sent signs was closed."""
+
+    session: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,5 +323,5 @@ HostSignal: TypeAlias = (
 HostCommand: TypeAlias = (
     Put | Get | Connect | Disconnect | MakeRoom | Deliver | EndSubscription | Pull | BeginAnew
 )
-ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed
+ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed | HungUp
 ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | EndJob

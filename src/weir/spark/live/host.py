@@ -25,7 +25,7 @@ from weir.files.object_store import ObjectStore
 from weir.ingress.ingress_log import LogCollected
 from weir.job.host import Host
 from weir.job.messages import Pulse, Report
-from weir.job.poison import Death, Step
+from weir.job.poison import Death
 from weir.job.signals import (
     Arrived,
     BeginAnew,
@@ -55,9 +55,9 @@ from weir.reliable.store import Store
 from weir.reliable.stream import Entry
 from weir.runtime.vertices import stream_schema
 from weir.spark.live.addresses import own_endpoint
-from weir.spark.live.flight import ChannelErrors, Client, Server, Subscription
+from weir.spark.live.flight import ChannelErrors, Client, Companion, Server, Subscription
 from weir.spark.live.host_job import LiveJob
-from weir.spark.live.host_process import keep_host
+from weir.spark.live.host_process import LONG_STEP, keep_host
 from weir.spark.live.machine_check import check_this_machine
 from weir.spark.live.peers import Wanted, read_orders
 from weir.spark.live.step_notes import SharedNotes
@@ -68,8 +68,6 @@ IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""
 RECEIVE_BYTES = 16 << 20
 """So many bytes may have arrived for one input that its vertex has not read yet."""
-LONG_STEP = 0.5
-"""Seconds: a step that takes longer is told in reports."""
 _MEND = "everything is kept, so mend it and run again with --resume"
 ALONE = 20.0
 """Seconds: a host that cannot reach the manager for so long gives up."""
@@ -81,7 +79,7 @@ def run_host(job: LiveJob, slot: int) -> None:
     if job.host_at is None:
         check_this_machine(job)
     vertices = [spec.id for spec in job.topology.order]
-    keep_host(partial(_host, job, slot), partial(_give_pulse, job), vertices)
+    keep_host(partial(_host, job, slot), partial(_Voice, job), vertices)
 
 
 def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
@@ -90,16 +88,34 @@ def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) 
             pass
 
 
-def _give_pulse(job: LiveJob, session: str, at: Callable[[], Step | None]) -> None:
-    """Give signs of life for a host that cannot give them itself; see `host_process.py`."""
-    client: Client | None = None
-    while (step := at()) is not None:
+class _Voice:
+    """Tells the manager what the companion of a host knows (`host_process.py`)."""
+
+    def __init__(self, job: LiveJob) -> None:
+        self._job = job
+        self._client: Client | None = None
+        self._line: Companion | None = None
+        self._session = ""
+        """The session that the manager was told on this line."""
+
+    def __call__(self, pulse: Pulse) -> None:
         try:
-            client = client or Client(job.manager, job.security)
-            client.act("pulse", msgspec.msgpack.encode(Pulse(session, step)))
+            if self._client is None or self._line is None:
+                self._client = Client(self._job.manager, self._job.security)
+                self._line, self._session = self._client.companion(), ""
+            if pulse.session != self._session:
+                self._line.say(pulse.session.encode())
+                self._session = pulse.session
+            self._client.act("pulse", msgspec.msgpack.encode(pulse))
         except ChannelErrors:
-            client = None
-        time.sleep(4 * job.report_every)
+            self._hang_up()  # and try again with the next sign
+
+    def _hang_up(self) -> None:
+        if self._line is not None:
+            self._line.close()
+        if self._client is not None:
+            self._client.close()
+        self._client = self._line = None
 
 
 class _Session:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -24,6 +24,7 @@ from weir.job.signals import (
     Delete,
     EndJob,
     Get,
+    HungUp,
     List,
     ManagerCommand,
     ManagerSignal,
@@ -77,7 +78,7 @@ class ManagerDriver:
         """How many messages of hosts could not be used so far."""
         self._epoch_of_clock = time.time() - time.monotonic()
         """What to add to the machine's clock to get seconds since 1970."""
-        self._server = Server(at, security, act=self._act)
+        self._server = Server(at, security, act=self._act, attend=self._attend)
         self.url = self._server.url
 
     def run(
@@ -205,6 +206,15 @@ class ManagerDriver:
             if self._answers.get(report.session) is answers:
                 self._answers.pop(report.session, None)
         return msgspec.msgpack.encode(orders)
+
+    def _attend(self, sessions: Iterator[bytes]) -> None:
+        """Wait until the companion of a host is gone; a thread of the server calls this."""
+        session = ""
+        try:
+            for body in sessions:
+                session = body.decode(errors="replace")
+        finally:
+            self._inbox.put(HungUp(session))
 
     # --- onlookers ---------------------------------------------------------------------------
 
