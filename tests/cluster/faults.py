@@ -109,13 +109,13 @@ class Faulty:
     def wait_until_whole(self, hosts: int) -> None:
         self.wait_for(lambda s: _all_run(s) and len(s.hosts) >= hosts, f"{hosts} hosts")
 
-    def progress(self, seconds: float) -> int:
-        """Count the events that are read in so many seconds."""
+    def must_progress(self, seconds: float) -> None:
+        """See that events are read within so many seconds."""
         before = self.job.status()
         time.sleep(seconds)
         after = self.job.status()
         assert before is not None and after is not None
-        return after.events - before.events
+        assert after.events > before.events, _shown(after)
 
 
 def _all_run(status: JobStatus) -> bool:
