@@ -715,6 +715,12 @@ def test_a_socket_says_why_there_is_no_connection_until_there_is_one() -> None:
     assert reading.poll(9, None, 0.0) == Quiet(0, 0.0)
 
 
+def test_a_side_that_closes_at_once_is_not_called_without_a_pause() -> None:
+    reading = open_reading(open_socket(source("tcp://a:7"), lambda *_: Told(b"")), None, 0)
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT)
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT)
+
+
 def test_who_drives_a_source_hears_what_it_waits_for(tmp_path: Path) -> None:
     of = source("tail://a.jsonl")
     (partition,) = open_any(of, tmp_path)

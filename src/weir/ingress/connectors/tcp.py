@@ -169,9 +169,11 @@ class SocketReading:
             return 0.0
         blocks = self._framer.feed(data) if data else self._closed()
         self._came += [IngressRecord(0, block.data) for block in blocks]
-        if not data and self._of.ends:
+        if data:
+            return 0.0
+        if self._of.ends:
             self._came.append(IngressRecord(0, ends=True))
-        return 0.0
+        return RECONNECT
 
     def _connected(self) -> LineSocket:
         if self._conn is None:
