@@ -22,6 +22,7 @@ from weir.ingress.memory import MemoryPartition
 from weir.local.files import run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import differences_here, kept_traces, other_cut
+from weir.plan.limits import check_numbers
 from weir.plan.operators import Source, schema
 from weir.plan.stream import Stream
 from weir.runtime.checking import check_same
@@ -49,6 +50,7 @@ def run(
     and `parallelism` change nothing in what is written; `check` runs everything a second time
     and compares. `progress` is called now and then with a `Progress`.
     """
+    check_numbers(cut=cut, parallelism=parallelism)
     return run_files(
         as_program(program, params=params, directory=directory),
         directory=directory, cut=cut, parallelism=parallelism, check=check, progress=progress,
@@ -69,6 +71,7 @@ def collect(
     Sources read their files, or the rows that `inputs` has under their names (a row
     `{"$cti": T}` is an explicit CTI). The columns are vs, ve, then the payload.
     """
+    check_numbers(cut=cut, parallelism=parallelism)
     program = program_of([stream.to("", name="Out")])
     partitions = (
         open_partitions(program, directory)

@@ -15,6 +15,7 @@ from weir.events.batch import START, Batch
 from weir.files.writers import OutputForm
 from weir.job.settings import ManagerSettings
 from weir.job.status import JobStatus
+from weir.plan.limits import check_numbers
 from weir.plan.program import Output, Program
 from weir.plan.settings import with_settings
 from weir.runtime.instances import EmitRows
@@ -78,6 +79,7 @@ def run_live(
     end by themselves, before the outputs are put in their places; other rows are a
     DeterminismViolation.
     """
+    check_numbers(cut=cut, parallelism=parallelism, hosts=hosts)
     checked = as_program(program, params=params, directory=directory)
     checked = with_settings(checked, settings or {})
     emits = _emits(checked, callbacks or {})

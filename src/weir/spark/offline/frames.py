@@ -27,7 +27,7 @@ from weir.files.columnar import ArrivingBatches
 from weir.files.writers import OutputForm
 from weir.ingress.connectors.registry import rooted
 from weir.plan.durations import parse_duration
-from weir.plan.limits import MOST_VERTICES
+from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.program import Program
 from weir.plan.rewrites.pruning import needed_columns
@@ -93,6 +93,7 @@ def to_spark(
     parallelism: int | None = None,
 ) -> DataFrame:
     """Return the rows of a stream as a DataFrame; see the module's rules."""
+    check_numbers(cut=None, parallelism=parallelism)
     program = program_of([stream.to("", name="Out")])
     partitions = all_partitions(program, directory)
     shape = stream.schema

@@ -22,7 +22,7 @@ from pyspark.sql.utils import is_remote
 from weir.files.sinks import sink_format
 from weir.files.writers import OutputForm, Staging, part_name, put_all_in_place
 from weir.local.second_run import other_cut, other_environment
-from weir.plan.limits import MOST_VERTICES
+from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.program import Output, Program
 from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_path, output_schema
@@ -75,6 +75,7 @@ def run_offline(
     other workers, before outputs are renamed to their paths: if any stream then has other rows, a
     DeterminismViolation says which.
     """
+    check_numbers(cut=cut, parallelism=parallelism)
     checked = as_program(program, params=params, directory=directory)
     with nullcontext(spark) if spark is not None else session() as running:
         return run_programs(
