@@ -6,7 +6,8 @@ Rules
 2. When the job has finished, and before its outputs are put in their places, the program runs
    twice more: in this process and in one that is unlike it (`local/second_run.py`). The two must
    agree on every stream, and each output of the live job must have the digest of theirs.
-3. So the inputs must end by themselves: what was followed cannot be read again as it came.
+3. The wish for a check lies in the store (`unchecked`) until the check has passed.
+4. So the inputs must end by themselves: what was followed cannot be read again as it came.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ Rules
    (`JobRecord`); a run that resumes it takes those decisions, and samples nothing.
 2. A program can resume a job only if its staged plan is that of the record. The user's code may
    have changed if that is accepted, and strategies may have changed in any case; the story says so.
-3. A program, inputs or a store that can be refused are refused before anything is written.
+3. A job that was once run with a check is checked before its outputs appear, whoever resumes it.
+4. A program, inputs or a store that can be refused are refused before anything is written.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import choose_strategies, default_strategy
 from weir.plan.unbounded import refuse_unbounded
-from weir.reliable.keys import JOB
+from weir.reliable.keys import JOB, UNCHECKED
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.partitions import Partitions
@@ -65,6 +66,8 @@ def prepare_live(
     objects = ObjectStore(location, make=not resume)
     found = all_partitions(program, directory)
     refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
+    if resume and objects.get(UNCHECKED) is not None:
+        settings = replace(settings or LiveSettings(), check=True)
     if settings is not None and settings.check:
         refuse_endless(found)
     code = program_code(program)
@@ -85,6 +88,8 @@ def prepare_live(
     begun = ledger or Ledger(token=job.token)
     notes = _changed_code(objects.location, job, begun, code, accept_code_changes)
     notes += _changed_strategies(begun, recovering)
+    if settings is not None and settings.check:
+        objects.put(UNCHECKED, b"")
     live = make_live(program, directory, plan, partitions, objects, begun, cut, settings)
     if ledger is None:
         # No manager has begun yet. Later, first records may be collected: never make them anew.
