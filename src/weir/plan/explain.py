@@ -18,7 +18,7 @@ from weir.events.types import type_name
 from weir.plan.explain_dot import dot_of
 from weir.plan.holds import longest_holds
 from weir.plan.operators import Node, Source, schema
-from weir.plan.program import Output, Program, output_title, row_outputs
+from weir.plan.program import Output, Program, row_outputs
 from weir.plan.spans import NONE, Span
 from weir.plan.stages import Branch, Link, Port, Split, Stage, StagedPlan
 from weir.plan.strategy import Choice, choose_strategies, default_strategy
@@ -188,7 +188,7 @@ def _link(link: Link) -> str:
 
 
 def _sink_line(output: Output, stages: Sequence[int]) -> str:
-    what = output_title(output.name, output.kind)
+    what = output.title
     target = f" to '{output.path}'" if output.path else ""
     written = [str(n) for n in stages]
     where = f", from stage {' and '.join(written)}" if written else ", from its ingress"

@@ -282,8 +282,9 @@ class Stream:
     def to(self, path: str | Path, name: str | None = None) -> Output:
         """Write the rows to a file or a folder, as OUTPUT … TO in a script.
 
-        A runner takes one such output or several. In reports its name is the stream's, or else the
-        file's.
+        A runner takes one such output or a list of them. `name` is what reports, callbacks and
+        readers call it; else it is the input's, of which only rows or lifetimes were changed, or
+        the file's. Two streams of one name cannot be written by one program.
 
         >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> a.to("out/rows.parquet").name, a.select("v").to("out/values.csv").name

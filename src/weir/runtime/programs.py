@@ -65,7 +65,16 @@ def read_text(path: Path) -> str:
 
 
 def program_of(outputs: Sequence[Output]) -> Program:
-    """Make the program that has these outputs, and the sources that they read."""
+    """Make the program that has these outputs, and the sources that they read; PlanError if two
+    streams would be written under one name."""
+    named: dict[str, Output] = {}
+    for output in outputs:
+        other = named.setdefault(output.title, output)
+        if other.node != output.node:
+            raise PlanError(
+                f"two outputs are called {output.title}: '{other.path}' and '{output.path}'",
+                hint="give one of them a name of its own, .to(path, name='…')",
+            )
     return Program(_sources(outputs), (), tuple(outputs))
 
 

@@ -46,6 +46,16 @@ def test_one_output_needs_no_list(folder: Path) -> None:
     assert (report.outputs[0].name, report.outputs[0].rows) == ("A", 30)
 
 
+def test_two_streams_are_not_written_under_one_name() -> None:
+    a = weir.stream("A", COLUMNS, "a.jsonl", vs="t")
+    some = a.where(weir.col("v") > 3)
+    with pytest.raises(weir.PlanError, match=r"called A: 'x\.jsonl' and 'y\.csv'.*name="):
+        as_program([a.to("x.jsonl"), some.to("y.csv")])
+    outputs = as_program([a.to("x.jsonl"), some.to("y.csv", name="Some"), a.to("z.csv")]).outputs
+    assert [o.name for o in outputs] == ["A", "Some", "A"]
+    assert as_program([a.to("x.jsonl"), a.bad_to("bad.csv"), a.late_to("late.csv")])
+
+
 def test_a_program_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(weir.PlanError, match=r"cannot read the program .*nowhere\.weir: No such"):
         weir.run(tmp_path / "nowhere.weir")
