@@ -33,6 +33,7 @@ from weir.cli.command_line import (
 )
 from weir.cli.progress import Meter, counting
 from weir.errors import RunError
+from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def _show_status(found: JobStatus) -> None:
     hosts = "" if found.over else f", {len(found.hosts)} of {found.hosts_wanted} hosts"
     say(
         f"{in_one_line(found.state)} at {_clock(found.time)}, epoch {found.epoch}, "
-        f"{found.events:,} events read, {found.recoveries} recoveries{hosts}"
+        f"{counted(found.events, 'event')} read, "
+        f"{counted(found.recoveries, 'recovery', 'recoveries')}{hosts}"
     )
     if found.error:
         say(f"error: {in_one_line(found.error)}")
@@ -248,7 +250,7 @@ def store(
             cells = (kept.kind, kept.of, f"{kept.objects:,}", f"{kept.bytes:,}", kept.why)
             table.add_row(*map(_cell, cells))
         _show_table(table)
-        say(f"{sum(k.bytes for k in found):,} bytes in all")
+        say(f"{counted(sum(k.bytes for k in found), 'byte')} in all")
 
 
 def _verify(location: str, as_json: bool) -> None:
@@ -261,7 +263,9 @@ def _verify(location: str, as_json: bool) -> None:
     else:
         for damage in found.damage:
             say(in_one_line(damage.what))
-        lines = [f"{found.objects:,} objects checked, {len(found.damage):,} missing or changed"]
+        lines = [
+            f"{counted(found.objects, 'object')} checked, {len(found.damage):,} missing or changed"
+        ]
         if found.unreferred:
             lines.append(f"{found.unreferred:,} that nothing refers to, which harm nothing")
         if found.strange:
@@ -320,7 +324,7 @@ def read(
         if to is not None:
             digest = reader.write(to)
             where = in_one_line(f"{reader.output.title} -> {to}")
-            say(f"{where}: {digest.count:,} rows, digest {digest}")
+            say(f"{where}: {counted(digest.count, 'row')}, digest {digest}")
             return
         _print_rows(reader, since, follow)
 
@@ -335,7 +339,8 @@ def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
         who = output_title(m.name, m.kind)
         end = ", finished" if m.finished else ""
         shown = in_one_line(f"{who} ({m.path})")
-        say(f"{shown}: {m.rows:,} rows, digest {m.digest}, {m.commits} commits{end}")
+        commits = counted(m.commits, "commit")
+        say(f"{shown}: {counted(m.rows, 'row')}, digest {m.digest}, {commits}{end}")
 
 
 def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
@@ -351,7 +356,7 @@ def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
         if look.finished or not follow:
             break
         time.sleep(FOLLOW_EVERY)
-    say(f"weir: {since} commits", err=True)
+    say(f"weir: {counted(since, 'commit')}", err=True)
 
 
 def _opened(location: str) -> ObjectStore:

@@ -32,6 +32,7 @@ from weir.cli.command_line import (
     spark_settings,
 )
 from weir.cli.progress import Meter
+from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
@@ -266,12 +267,8 @@ def _print_report(report: RunReport, seconds: float, as_json: bool) -> None:
         return
     for output in report.outputs:
         where = in_one_line(f"{output.title} -> {output.path}")
-        say(f"{where}: {_rows(output.rows)}, digest {output.digest}")
+        say(f"{where}: {counted(output.rows, 'row')}, digest {output.digest}")
     for source in report.inputs:
         if source.late or source.bad:
             say(f"{in_one_line(source.name)}: {source.late:,} late, {source.bad:,} bad")
-    say(f"{report.events:,} events in {seconds:.1f} s", err=True)
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"
+    say(f"{counted(report.events, 'event')} in {seconds:.1f} s", err=True)

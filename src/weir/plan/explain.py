@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from weir.events.plurals import counted
 from weir.events.types import type_name
 from weir.plan.explain_dot import dot_of
 from weir.plan.holds import longest_holds
@@ -151,7 +152,7 @@ def _written(stage: Stage, view: _View) -> Iterator[tuple[str, str, Split]]:
         if split.keys is None:
             yield f"{stage.number}.*/{number}.0", "all rows", split
         else:
-            what = f"{split.parts} parts, by hash of {', '.join(split.keys)}"
+            what = f"{counted(split.parts, 'part')}, by hash of {', '.join(split.keys)}"
             yield f"{stage.number}.*/{number}.*", what, split
     asked = {s.output.kind for s in view.staged.sinks if stage.number in view.staged.stages_of(s)}
     for kind in ("late", "bad"):

@@ -24,6 +24,7 @@ from pyspark.sql.utils import is_remote
 
 from weir.errors import PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
+from weir.events.plurals import counted
 from weir.events.printable import printable
 from weir.files.object_store import ObjectStore
 from weir.files.sinks import DIRECT
@@ -275,8 +276,8 @@ def _guarded(name: str, emit: EmitRows) -> EmitRows:
             emit(partition, seq, rows)
         except BaseException as error:  # the user's code may raise anything, SystemExit too
             raise RunError(
-                f"the callback of {name} failed on {len(rows)} rows from {seq} of partition "
-                f"{partition} on: {describe(error)}"
+                f"the callback of {name} failed on {counted(len(rows), 'row')} from {seq} of "
+                f"partition {partition} on: {describe(error)}"
             ) from error
 
     return guarded
