@@ -139,7 +139,7 @@ def run(
     Prints the path, the rows and the digest of every output. Runs that agree have
     equal digests and byte-identical files.
     """
-    with clean_errors(debug):
+    with clean_errors(debug, lost="; no output was written"):
         settings = spark_settings(runner, master=master, setting=setting)
         if runner is Runner.live and store is None:
             raise Usage("--runner live needs --store DIR, where it keeps what must survive")
@@ -271,4 +271,5 @@ def _print_report(report: RunReport, seconds: float, as_json: bool) -> None:
     for source in report.inputs:
         if source.late or source.bad:
             say(f"{in_one_line(source.name)}: {source.late:,} late, {source.bad:,} bad")
-    say(f"{counted(report.events, 'event')} in {seconds:.1f} s", err=True)
+    if report.inputs:  # none were read for a live job that had finished already
+        say(f"{counted(report.events, 'event')} in {seconds:.1f} s", err=True)

@@ -83,6 +83,12 @@ def test_the_other_way_round(folder: Path) -> None:
     assert prepared(folder, resume=True).plan == first.plan
 
 
+def test_a_store_that_holds_a_job_is_refused(folder: Path) -> None:
+    begun(folder)
+    with pytest.raises(PlanError, match="holds a job already; go on with it by --resume"):
+        prepared(folder)
+
+
 def test_the_parallelism_is_the_jobs(folder: Path) -> None:
     begun(folder, parallelism=3)
     assert job_of(folder).decisions.parallelism == 3

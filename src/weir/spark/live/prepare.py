@@ -116,12 +116,12 @@ def _begun(
 
 
 def _take_store(objects: ObjectStore, job: JobRecord) -> None:
-    """Write the job's record to the store; RunError if the store holds a job already."""
+    """Write the job's record to the store; PlanError if the store holds a job already."""
     read_job(objects)  # a store of another format says so
     try:
         objects.put(JOB, encode_job(job), new=True)
     except ObjectExists:
-        raise RunError(
+        raise PlanError(
             f"the store '{objects.location}' holds a job already; go on with it by --resume, or "
             "give a folder of its own"
         ) from None
