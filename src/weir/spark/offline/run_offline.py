@@ -180,7 +180,7 @@ def _run_job(
     """Run a job; return the reports of each of its programs."""
     assert job.progress is not None
     with job_settings(spark, job):
-        rows = collected(spark, query, Watch(job, job.progress, progress).look)
+        rows = collected(spark, query, Watch(job, job.progress, progress))
     reports: list[list[Report]] = [[] for _ in job.pieces]
     for report in (read_report(row.block) for row in rows):
         reports[report.piece].append(report)
