@@ -64,6 +64,16 @@ def test_a_program_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         weir.run(tmp_path / "latin.weir")
 
 
+def test_a_path_that_is_given_as_a_text_is_told(folder: Path) -> None:
+    for text in ("orders.weir", str(folder / "a.jsonl")):
+        with pytest.raises(weir.ScriptError, match="is this a file") as told:
+            weir.run(text)
+        assert told.value.hint == f"is this a file? write Path({text!r})"
+    with pytest.raises(weir.ScriptError) as told:
+        weir.run("orders")
+    assert "is this a file" not in str(told.value)
+
+
 def test_what_cannot_be_run_says_what_can() -> None:
     a = weir.stream("A", COLUMNS, "a.jsonl", vs="t")
     with pytest.raises(weir.PlanError, match=r"Stream cannot be run.*stream\.to"):
