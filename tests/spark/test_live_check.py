@@ -101,6 +101,6 @@ def test_a_live_job_that_answers_otherwise_is_found(
 
 def test_inputs_must_end(folder: Path, spark: SparkSession) -> None:
     program = PROGRAM.format(function="steady").replace("'a.jsonl'", "'tail://a.jsonl'")
-    with pytest.raises(weir.PlanError, match=r"--check runs everything again.*has no end"):
+    with pytest.raises(weir.PlanError, match=r"again, and 'tail://a\.jsonl' has no end"):
         weir.run_live(program, folder / "store", spark, directory=folder, check=True)
     assert not (folder / "store" / "job").exists()

@@ -78,6 +78,7 @@ class Endless:
     """Holds what connectors share that are followed for as long as the job runs, with a log."""
 
     __slots__ = ()
+    source: Source
     name: str
     size = 0
     has_end = False
@@ -86,7 +87,7 @@ class Endless:
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         hint = "run it with --runner live"
-        raise PlanError(f"'{self.name}' has no end", hint=hint)
+        raise PlanError(f"'{self.source.path}' has no end", hint=hint)
 
 
 class Lines:

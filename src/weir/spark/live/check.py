@@ -20,6 +20,7 @@ from pathlib import Path
 from weir.conform.verify import diff
 from weir.errors import DeterminismViolation, PlanError
 from weir.files.sinks import DIRECT
+from weir.ingress.connectors.connector import Endless
 from weir.ingress.connectors.registry import has_end
 from weir.job.committed import OutputReader
 from weir.local.files import run_files
@@ -35,8 +36,9 @@ def refuse_endless(partitions: Partitions) -> None:
     for parts in partitions.values():
         for partition in parts:
             if not has_end(partition):
+                path = partition.source.path if isinstance(partition, Endless) else partition.name
                 raise PlanError(
-                    f"--check runs everything again, and '{partition.name}' has no end",
+                    f"--check runs everything again, and '{path}' has no end",
                     hint="check the program over files",
                 )
 
