@@ -52,6 +52,16 @@ SILENCE = 10.0
 """Nobody seems to run a job that has said nothing new for so long."""
 
 
+@contextmanager
+def _told_warnings() -> Iterator[None]:
+    """Tell warnings at once, as the command line tells them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = lambda message, *_: say(f"weir: warning: {message}", err=True)
+        yield
+
+
+@_told_warnings()
 def run_to_end(
     program: Program,
     store: str,
@@ -100,7 +110,7 @@ def run_to_end(
     if live.ledger.finished:
         say("weir: the job had finished already; its outputs are put in their places", err=True)
     try:
-        with session(chosen, wanted) as spark, meter, _told_warnings(), signals_ask() as asked:
+        with session(chosen, wanted) as spark, meter, signals_ask() as asked:
             report = live.run(spark, watch=watching(meter.take))
             code = TERMINATED if asked() == signal.SIGTERM else INTERRUPTED
     except KeyboardInterrupt as interrupt:
@@ -112,15 +122,6 @@ def run_to_end(
         say(f"weir: {word}; go on with --resume --store {store}", err=True)
         raise typer.Exit(code)
     return report
-
-
-@contextmanager
-def _told_warnings() -> Iterator[None]:
-    """Tell warnings at once, as the command line tells them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", RuntimeWarning)
-        warnings.showwarning = lambda message, *_: say(f"weir: warning: {message}", err=True)
-        yield
 
 
 def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption = False) -> None:

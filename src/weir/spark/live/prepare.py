@@ -11,7 +11,9 @@ Rules
 
 from __future__ import annotations
 
+import os
 import secrets
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,6 +24,7 @@ from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore, folder_of
 from weir.files.sinks import DIRECT
 from weir.ingress.connectors.registry import has_end, has_log
+from weir.ingress.connectors.tail import TailedFile
 from weir.ingress.ingress_log import begin_log
 from weir.job.job_record import Decisions, JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
@@ -70,6 +73,7 @@ def prepare_live(
         settings = replace(settings or LiveSettings(), check=True)
     if settings is not None and settings.check:
         refuse_endless(found)
+    _warn_absent(found)
     code = program_code(program)
     if resume:
         job, plan = _resumed(objects, program, parallelism)
@@ -211,6 +215,20 @@ def _logged(live: LiveRun) -> Iterator[str]:
     for spec in live.topology.sources:
         if has_log(live.partitions[source_of(live.plan, spec).name][spec.index]):
             yield spec.id
+
+
+def _warn_absent(partitions: Partitions) -> None:
+    """Warn of files to follow that are not there yet: perhaps nobody will ever make them."""
+    for name, parts in partitions.items():
+        for part in parts:
+            if isinstance(part, TailedFile) and not os.path.exists(part.path):
+                folder = os.path.dirname(part.path) or "."
+                absent = part.name if os.path.isdir(folder) else f"{part.name} and its folder"
+                verb = "is" if absent == part.name else "are"
+                warnings.warn(
+                    f"STREAM {name} waits for {absent}, which {verb} not there yet",
+                    RuntimeWarning, stacklevel=3,
+                )  # fmt: skip
 
 
 def _refuse_frames(program: Program) -> None:
