@@ -217,8 +217,8 @@ class Stream:
     def with_strategy(self, strategy: str) -> Stream:
         """Set how the stage that makes these rows recovers in a live run.
 
-        The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`. Call this last, behind all
-        that the stage does.
+        The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`; a stage that reads an input
+        takes checkpoints. It applies to all that the stage does, before and behind.
         """
         said = str(parse_strategy(strategy))
         return self._keeping(Recovery(self.node, said))
