@@ -211,8 +211,8 @@ class Ingress:
     def _late_error(self, chunk: Chunk, row: int, vs: Int64s, before: Int64s) -> InputError:
         message = (
             f"late: the event's start {vs[row]} is before {before[row]}, which the partition "
-            f"had reached (offset {chunk.offsets[row]}); a delay, or late = 'drop' or 'adjust', "
-            "would admit such events"
+            f"had reached (offset {chunk.offsets[row]}); delay = … would admit it, late = 'drop' "
+            "or 'adjust' would go on without it, or move it"
         )
         column = self.source.options.vs
         return InputError(message, file=self.file, line=chunk.line(row), column=column)

@@ -32,6 +32,10 @@ class Output:
     path: str
     kind: StreamKind = "rows"
 
+    @property
+    def title(self) -> str:
+        return output_title(self.name, self.kind)
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:

@@ -80,7 +80,11 @@ _LOCAL_SETTINGS = {
 # What a JVM and Spark say at every start, whatever the log level.
 _NOISE = re.compile(
     r"^WARNING: |^Using Spark's default|^Setting \w+ ?\w* log level|^To adjust logging"
+    r"|^PySpark daemon failed to flush|^\s*$"
 )
+_TRACEBACK = b"Traceback (most recent call last)"
+_HEADS = (_TRACEBACK, b"During handling of the above exception")
+"""How a traceback begins, and one that follows from another."""
 
 
 @contextmanager
@@ -103,6 +107,8 @@ def session(
     except (Py4JError, OSError) as error:
         if jvm_is_gone():
             raise RunError(JVM_GONE) from error
+        if isinstance(error, Py4JError):
+            raise RunError(f"Spark failed: {first_lines(error)}") from error
         raise
     finally:
         if made is not None:
@@ -224,9 +230,14 @@ def _clear_start() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
-        # Java's errors go on for pages; what counts is the cause, in the line after the first.
-        lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
-        raise RunError(f"Spark did not start: {' '.join(lines[:2])}") from error
+        raise RunError(f"Spark did not start: {first_lines(error)}") from error
+
+
+def first_lines(error: Exception) -> str:
+    """Return what counts of Java's errors, which go on for pages: the cause, in the line after the
+    first."""
+    lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2])
 
 
 def default_parallelism(spark: SparkSession) -> int:
@@ -268,24 +279,29 @@ def _filter(reading: int, writing: int) -> None:
     with os.fdopen(reading, "rb") as lines, os.fdopen(writing, "wb", buffering=0) as out:
         for said in _paragraphs(lines):
             text = b"".join(said).decode(errors="replace")
-            # Workers that are busy when a job fails find their pipe closed, and say so.
-            gone = "pyspark/daemon.py" in text and "BrokenPipeError" in said[-1].decode()
+            # Workers that are busy when a job ends find their pipe closed, and say so.
+            ends = [line for line in said if not line.startswith((b" ", b"\n", *_HEADS))]
+            gone = "pyspark/daemon.py" in text and all(b"BrokenPipeError" in end for end in ends)
             if not gone and not _NOISE.search(text):
                 out.write(printable(text).encode())  # it may quote rows
 
 
 def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Give lines one by one, but a traceback as one."""
-    traceback: list[bytes] = []
+    """Give lines one by one, but a traceback as one, with others that several processes write at
+    the same time: their lines come mixed."""
+    held: list[bytes] = []
+    under_way = 0
     for line in lines:
-        if traceback:
-            traceback.append(line)
-            if not line.startswith(b" "):
-                yield traceback
-                traceback = []
-        elif line.startswith(b"Traceback (most recent call last)"):
-            traceback = [line]
+        if held or line.startswith(_HEADS):
+            held.append(line)
+            if line.startswith(_TRACEBACK):
+                under_way += 1
+            elif under_way and not line.startswith((b" ", b"\n", *_HEADS)):
+                under_way -= 1
+                if not under_way:
+                    yield held
+                    held = []
         else:
             yield [line]
-    if traceback:
-        yield traceback
+    if held:
+        yield held

@@ -245,7 +245,7 @@ def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
 
 def test_what_has_no_end_is_for_live_runs(tmp_path: Path) -> None:
     (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
-    with pytest.raises(PlanError, match="has no end"):
+    with pytest.raises(PlanError, match=r"'tail://a\.jsonl' has no end"):
         next(partition.chunks())
     assert not has_end(partition) and has_log(partition)
 
