@@ -6,7 +6,9 @@ _FOLLOWED = ("tests/unit/ingress/test_followed.py",)
 _LIMITS = ("tests/unit/files/test_record_limits.py",)
 _PATHS = ("tests/unit/files/test_paths.py",)
 _DAMAGE = ("tests/unit/files/test_damage.py",)
+_TEXTS = ("tests/unit/events/test_text.py",)
 _SOURCE = ("tests/machine/test_source_machine.py",)
+_TEXT = "events/text.py"
 _FRAMING, _UNCHANGED = "files/framing.py", "ingress/unchanged.py"
 _MACHINE, _LOG = "ingress/source_machine.py", "ingress/ingress_log.py"
 _TAIL, _FOLDER, _TCP = (f"ingress/connectors/{name}.py" for name in ("tail", "folder", "tcp"))
@@ -104,6 +106,14 @@ BUGS = (
     Bug("of a name twice only the last is looked at", "files/json_scan_loops.py",
         "            if begins[column, row] > 0:\n", "            if False:\n",
         ("tests/unit/files/test_plain_blocks.py",)),
+    Bug("a year of five digits is written without a sign", _TEXT,
+        "{year:+05d}", "{year:04d}", _TEXTS),
+    Bug("a time of a far year is moved by years that are too short", _TEXT,
+        "146_097", "146_096", _TEXTS),
+    Bug("a year with a sign is no literal", "script/constants.py",
+        'if text.startswith(("+", "-", "0000-")):', "if False:", _TEXTS),
+    Bug("a year with a sign is no CAST", _TEXT,
+        '"([0-9]{4}|[+-][0-9]{4,7})"', '"([0-9]{4})"', _TEXTS),
     Bug("levels are counted by line in one text", "files/nesting.py",
         "MAX_NESTING, False))", "MAX_NESTING, True))", _LIMITS),
     Bug("batches are not validated in full", "events/intact.py",
