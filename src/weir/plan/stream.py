@@ -44,7 +44,7 @@ from weir.plan.lifetime_changes import (
 )
 from weir.plan.operators import Distinct, Node, Recovery, Source, SourceOptions, schema
 from weir.plan.operators.source import MAX_RECORD
-from weir.plan.program import Output
+from weir.plan.program import Output, turned_away
 from weir.plan.runners import provided
 from weir.plan.schema import Schema
 from weir.plan.sizes import parse_size
@@ -531,7 +531,7 @@ class Stream:
     def _turned_away(self, kind: Literal["late", "bad"], path: str | Path) -> Output:
         if not isinstance(self.node, Source):
             raise PlanError(f"only an input has {kind} rows, not what is computed of it")
-        return Output(self.node.name, self.node, str(path), kind)
+        return turned_away(self.node, kind, str(path))
 
     # --- on Spark ------------------------------------------------------------------------
 

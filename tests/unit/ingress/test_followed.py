@@ -28,6 +28,7 @@ from weir.ingress.connectors.registry import (
     rooted,
     source_start,
 )
+from weir.ingress.connectors.tail import TailedFile
 from weir.ingress.connectors.tcp import RECONNECT, open_socket
 from weir.ingress.ingress_log import begin_log, first_record
 from weir.ingress.source_driver import driven_chunks
@@ -215,6 +216,32 @@ def test_a_sender_that_is_told_what_is_durable_loses_nothing(tmp_path: Path) -> 
         next_one.start()
         thread.join()
     assert told == [0, 5, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [("until=eof", 4), ("until=eof&acks=yes", 4), ("until=eof&acks=no", 4), ("acks=yes", 3)],
+)
+def test_a_last_line_of_a_socket_without_a_line_end_is_a_row_unless_it_is_sent_again(
+    options: str, rows: int
+) -> None:
+    class Closing(Told):
+        def recv(self, _most: int) -> bytes:
+            data, self._data = self._data, b""
+            return data
+
+    of = source(f"tcp://a:1?{options}")
+    connections = iter([Closing(lines(0, 4)[:-1]), Closing(b"")])
+    reading = open_reading(open_socket(of, lambda *_: next(connections)), None, 0)
+    logged = []
+    while isinstance(found := reading.poll(100, None, 0.0), Offer | Rows):
+        if isinstance(found, Offer):
+            logged.append(found.record)
+            reading.accept(Accept(found.record, own=True))
+            if found.record.ends:
+                break
+    assert b"".join(record.lines for record in logged) == lines(0, rows)
+    assert logged[-1].ends == (rows == 4)
 
 
 def test_a_folder_ends_and_forgets_no_file_it_has_read(tmp_path: Path) -> None:
@@ -747,6 +774,25 @@ def test_a_file_that_is_not_there_yet_claims_too(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(0, 3))
     Path(tmp_path / "a.jsonl.end").touch()
     assert offsets(chunks) == [0, 1, 2]
+
+
+def test_a_file_that_never_came_has_no_rows_once_its_end_is_declared(tmp_path: Path) -> None:
+    Path(tmp_path / "a.jsonl.end").touch()
+    assert values(follow(source("tail://a.jsonl"), tmp_path)) == []
+
+
+def test_a_file_that_came_just_before_its_end_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_ended = TailedFile.is_ended
+
+    def written_by_now(of: TailedFile) -> bool:
+        Path(of.path).write_bytes(lines(0, 3))
+        Path(f"{of.path}.end").touch()
+        return is_ended(of)
+
+    monkeypatch.setattr(TailedFile, "is_ended", written_by_now)
+    assert values(follow(source("tail://a.jsonl"), tmp_path)) == [0, 1, 4]
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "name"])

@@ -82,3 +82,11 @@ def test_what_cannot_be_run_says_what_can() -> None:
         as_program(a.to("a.csv"), params={"x": "1"})
     with pytest.raises(weir.PlanError, match="only an input has late rows"):
         a.where(weir.col("v") > 1).late_to("late.jsonl")
+
+
+def test_names_that_late_rows_need_are_free_in_their_input() -> None:
+    columns = {"t": "BIGINT", "file": "STRING", "column": "STRING"}
+    a = weir.stream("A", columns, "a.jsonl", vs="t")
+    with pytest.raises(weir.PlanError, match="LATE rows of A have a column `file`"):
+        a.late_to("late.jsonl")
+    assert as_program([a.to("a.csv"), a.bad_to("bad.csv")]).outputs
