@@ -23,6 +23,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.resources import files
 
 from py4j.protocol import Py4JError
@@ -81,6 +82,11 @@ _LOCAL_SETTINGS = {
 _NOISE = re.compile(
     r"^WARNING: |^Using Spark's default|^Setting \w+ ?\w* log level|^To adjust logging"
 )
+
+_JAVA_TRACE = b'Exception in thread "main" '
+_DEATH = re.compile(r'Exception in thread "main" (?:[\w.$]+: )?(.*)')
+LAST_WORDS = 5.0
+"""Seconds in which a JVM that does not start must have said why."""
 
 
 @contextmanager
@@ -144,7 +150,8 @@ def make_session(
     remote = master if (master or "").startswith("sc://") else os.environ.get("SPARK_REMOTE")
     chosen = dict(settings or {})
     builder = SparkSession.builder
-    with _quiet_start(), _clear_start():
+    start = _Start()
+    with _clear_start(start), _quiet_start(start):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if remote is not None and (master is None or master == remote):
             builder = builder.remote(remote)
@@ -219,11 +226,21 @@ def own_java_options() -> str:
     return f"-Dlog4j2.configurationFile=file:{path} {_JVM_OPTION}"
 
 
+@dataclass(slots=True)
+class _Start:
+    """Holds how the start of a JVM goes: whether it is over, and what the JVM died of."""
+
+    is_over: bool = False
+    died_of: str = ""
+
+
 @contextmanager
-def _clear_start() -> Iterator[None]:
+def _clear_start(start: _Start) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+        if start.died_of:
+            raise RunError(f"Spark did not start: {start.died_of}") from error
         # Java's errors go on for pages; what counts is the cause, in the line after the first.
         lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
         raise RunError(f"Spark did not start: {' '.join(lines[:2])}") from error
@@ -240,8 +257,9 @@ def default_parallelism(spark: SparkSession) -> int:
 
 
 @contextmanager
-def _quiet_start() -> Iterator[None]:
-    """Let processes that are started meanwhile write to a filter that leaves their greetings out.
+def _quiet_start(start: _Start) -> Iterator[None]:
+    """Let processes that are started meanwhile write to a filter that leaves their greetings out,
+    and the trace of a JVM that does not start, which is heard before an error goes on.
 
     The JVM keeps its end for as long as it lives, so the thread goes on until it is gone.
     """
@@ -256,18 +274,27 @@ def _quiet_start() -> Iterator[None]:
     reading, writing = os.pipe()
     os.dup2(writing, 2)
     os.close(writing)
-    threading.Thread(target=_filter, args=(reading, os.dup(kept)), daemon=True).start()
+    arguments = (reading, os.dup(kept), start)
+    listener = threading.Thread(target=_filter, args=arguments, daemon=True)
+    listener.start()
     try:
         yield
+        start.is_over = True
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+        if not start.is_over:
+            listener.join(LAST_WORDS)
 
 
-def _filter(reading: int, writing: int) -> None:
+def _filter(reading: int, writing: int, start: _Start) -> None:
     with os.fdopen(reading, "rb") as lines, os.fdopen(writing, "wb", buffering=0) as out:
         for said in _paragraphs(lines):
             text = b"".join(said).decode(errors="replace")
+            death = _DEATH.match(text)
+            if death is not None and not start.is_over:
+                start.died_of = printable(death[1])
+                continue
             # Workers that are busy when a job fails find their pipe closed, and say so.
             gone = "pyspark/daemon.py" in text and "BrokenPipeError" in said[-1].decode()
             if not gone and not _NOISE.search(text):
@@ -275,15 +302,19 @@ def _filter(reading: int, writing: int) -> None:
 
 
 def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Give lines one by one, but a traceback as one."""
+    """Give lines one by one, but a traceback of Python, and that of a JVM's main thread, as one."""
     traceback: list[bytes] = []
     for line in lines:
+        is_java = bool(traceback) and traceback[0].startswith(_JAVA_TRACE)
+        if is_java and not line.startswith((b"\t", b"Caused by: ")):
+            yield traceback
+            traceback, is_java = [], False
         if traceback:
             traceback.append(line)
-            if not line.startswith(b" "):
+            if not is_java and not line.startswith(b" "):
                 yield traceback
                 traceback = []
-        elif line.startswith(b"Traceback (most recent call last)"):
+        elif line.startswith((b"Traceback (most recent call last)", _JAVA_TRACE)):
             traceback = [line]
         else:
             yield [line]
