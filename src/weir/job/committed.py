@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from weir.errors import RunError
+from weir.errors import PlanError, RunError
 from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.order import in_order
 from weir.files.object_store import existing_store
@@ -57,6 +57,8 @@ def read_committed(
     the first so many commits: give the `commits` of an earlier answer to read only what has come
     since. `kind` asks for the late or the bad rows of an input.
     """
+    if since < 0:
+        raise PlanError(f"`since` counts commits, so it is 0 or more, not {since}")
     reader = OutputReader(existing_store(store), output, kind)
     look = reader.look(since)
     batches = [rows for link in look.commits for rows in reader.rows(link)]

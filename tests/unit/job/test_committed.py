@@ -148,6 +148,8 @@ def test_a_reader_goes_on_where_it_was(job: Job) -> None:
     assert (more.commits, more.rows) == (2, 2)
     with pytest.raises(RunError, match="no commit 6 yet"):
         weir.read_committed(job.store.location, "B", since=7)
+    with pytest.raises(weir.PlanError, match="`since` counts commits, so it is 0 or more, not -1"):
+        weir.read_committed(job.store.location, "B", since=-1)
 
 
 def test_a_part_that_is_gone_or_torn_is_an_error_and_not_a_gap(job: Job) -> None:
