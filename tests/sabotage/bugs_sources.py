@@ -95,7 +95,7 @@ BUGS = (
         "if until is not None and chunk.stop > until:", "if False:", _FOLLOWED),
     Bug("what was dropped of a line counts as nothing", _FRAMING,
         "stop = self._position + self._held_bytes + cut",
-        "stop = self._position + len(self._held) + cut", _FOLLOWED),
+        "stop = self._position + len(self._held) + cut", _LIMITS),
     Bug("all of a line without end is held", _FRAMING,
         "data[: self._limit + _BEYOND - len(self._held)]", "data", _LIMITS),
     Bug("a quote is forgotten between two pieces", _FRAMING,
