@@ -153,9 +153,17 @@ class OperatorFailed(RunError):
 
 
 class DeterminismViolation(RunError):
-    """Says that a stream was written other rows under numbers that it already had."""
+    """Says that a stream was written other rows under numbers that it already had.
+
+    >>> print(DeterminismViolation("stream 0.0/0.0: row 3 was 1, written again it is 2"))
+    stream 0.0/0.0: row 3 was 1, written again it is 2
+    """
 
 
 class SnapshotCorrupt(RunError):
     """Says that a stored object is missing, damaged or not what was written, or does not fit who
-    loads it."""
+    loads it.
+
+    >>> print(SnapshotCorrupt("checkpoints/1.0/3 is not in the store"))
+    checkpoints/1.0/3 is not in the store
+    """

@@ -6,7 +6,9 @@ _FOLLOWED = ("tests/unit/ingress/test_followed.py",)
 _LIMITS = ("tests/unit/files/test_record_limits.py",)
 _PATHS = ("tests/unit/files/test_paths.py",)
 _DAMAGE = ("tests/unit/files/test_damage.py",)
+_TEXTS = ("tests/unit/events/test_text.py",)
 _SOURCE = ("tests/machine/test_source_machine.py",)
+_TEXT = "events/text.py"
 _FRAMING, _UNCHANGED = "files/framing.py", "ingress/unchanged.py"
 _MACHINE, _LOG = "ingress/source_machine.py", "ingress/ingress_log.py"
 _TAIL, _FOLDER, _TCP = (f"ingress/connectors/{name}.py" for name in ("tail", "folder", "tcp"))
@@ -14,6 +16,12 @@ _TAIL, _FOLDER, _TCP = (f"ingress/connectors/{name}.py" for name in ("tail", "fo
 BUGS = (
     Bug("a last line without a line end is dropped", _TAIL,
         "self._take(self._framer.end())", "self._take([])", _FOLLOWED),
+    Bug("a file that never came is waited for though its end is declared", _TAIL,
+        "if file is None and self._of.is_ended():", "if False:", _FOLLOWED),
+    Bug("a file that came just before its end is not read", _TAIL,
+        "            file = self._opened()\n            if file is None:\n"
+        "                return Finished()\n",
+        "            return Finished()\n", _FOLLOWED),
     Bug("what stands before the position is not looked at", _TAIL,
         "            self._check_window(file, begin)\n", "", _FOLLOWED),
     Bug("a file of the same size is believed at its end", _TAIL,
@@ -58,6 +66,11 @@ BUGS = (
     Bug("a socket takes an option twice", _TCP, " or key in dict(given[:number]):", ":", _FOLLOWED),
     Bug("a wrong port is found when it is connected to", _TCP,
         "if not host or not port or", "if not host or", _FOLLOWED),
+    Bug("what is left of a socket that ends is thrown away", _TCP,
+        "is_sent_again = self._of.acks and not self._of.ends", "is_sent_again = self._of.acks",
+        _FOLLOWED),
+    Bug("half a line that is sent again is a row", _TCP,
+        "is_sent_again = self._of.acks and not self._of.ends", "is_sent_again = False", _FOLLOWED),
     Bug("nobody hears why a socket brings nothing", _TCP, ", why=self._broken)", ")", _FOLLOWED),
     Bug("what a source waited for is never forgotten", "ingress/source_driver.py",
         '                    waits("")\n', "", _FOLLOWED),
@@ -82,7 +95,7 @@ BUGS = (
         "if until is not None and chunk.stop > until:", "if False:", _FOLLOWED),
     Bug("what was dropped of a line counts as nothing", _FRAMING,
         "stop = self._position + self._held_bytes + cut",
-        "stop = self._position + len(self._held) + cut", _FOLLOWED),
+        "stop = self._position + len(self._held) + cut", _LIMITS),
     Bug("all of a line without end is held", _FRAMING,
         "data[: self._limit + _BEYOND - len(self._held)]", "data", _LIMITS),
     Bug("a quote is forgotten between two pieces", _FRAMING,
@@ -93,6 +106,14 @@ BUGS = (
     Bug("of a name twice only the last is looked at", "files/json_scan_loops.py",
         "            if begins[column, row] > 0:\n", "            if False:\n",
         ("tests/unit/files/test_plain_blocks.py",)),
+    Bug("a year of five digits is written without a sign", _TEXT,
+        "{year:+05d}", "{year:04d}", _TEXTS),
+    Bug("a time of a far year is moved by years that are too short", _TEXT,
+        "146_097", "146_096", _TEXTS),
+    Bug("a year with a sign is no literal", "script/constants.py",
+        'if text.startswith(("+", "-", "0000-")):', "if False:", _TEXTS),
+    Bug("a year with a sign is no CAST", _TEXT,
+        '"([0-9]{4}|[+-][0-9]{4,7})"', '"([0-9]{4})"', _TEXTS),
     Bug("levels are counted by line in one text", "files/nesting.py",
         "MAX_NESTING, False))", "MAX_NESTING, True))", _LIMITS),
     Bug("batches are not validated in full", "events/intact.py",

@@ -118,6 +118,6 @@ def test_a_spark_that_cannot_run_the_hosts_is_refused_before_the_store_is_taken(
         (("--conf", "spark.speculation=true"), "spark.speculation is on"),
     ):
         refused = live(folder, *more)
-        assert refused.wait(timeout=60) == 1
+        assert refused.wait(timeout=60) == 2
         assert said in refused.communicate()[1]
     assert not (folder / "store").exists()

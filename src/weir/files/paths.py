@@ -13,7 +13,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from weir.errors import PlanError
+from weir.errors import InputError, PlanError
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
 
@@ -27,6 +27,15 @@ def check_scheme(path: str) -> None:
     if scheme := _SCHEME.match(path):
         hint = "write the path of a file"
         raise PlanError(f"'{path}': nothing reads or writes {scheme[0]} URLs", hint=hint)
+
+
+def check_name(file: str) -> None:
+    """Raise InputError for a file whose name no text can show, such as that of a LATE row."""
+    try:
+        file.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(file).decode("utf-8", "backslashreplace")
+        raise InputError("its name is no UTF-8; rename it", file=shown) from None
 
 
 def check_not_read(

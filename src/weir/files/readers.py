@@ -1,7 +1,8 @@
 """Finds the files of a declared input, and the reader of each.
 
 A path may be a glob; every matched file is one partition, in the order of names (by UTF-8
-bytes of the whole path, so that no locale changes it). The ending says the format.
+bytes of the whole path, so that no locale changes it). Folders that match are left out; what else
+is no file, such as a pipe or a link to nothing, is refused. The ending says the format.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from weir.files.chunks import SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
-from weir.files.paths import check_scheme
+from weir.files.paths import check_name, check_scheme
 from weir.plan.operators import Source
 
 FORMATS: Mapping[str, type[JsonLines | CsvFile | ParquetFile | ArrowFile]] = {
@@ -56,7 +57,11 @@ def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
     check_scheme(path)
     full = os.path.join(directory, path)
     matched = [full] if os.path.isfile(full) else glob.glob(full, recursive=True)
-    files = sorted((f for f in matched if os.path.isfile(f)), key=os.fsencode)
+    files = sorted((f for f in matched if not os.path.isdir(f)), key=os.fsencode)
     if not files:
         raise InputError("no file matches", file=full)
+    for file in files:
+        check_name(file)
+        if not os.path.isfile(file):
+            raise InputError("it is no file", file=file)
     return files

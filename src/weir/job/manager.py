@@ -413,6 +413,8 @@ class Manager:
 
     def _finish(self, ended: EndJob) -> None:
         if not self._over:
+            if ended.stopped:
+                self._tell("", "stopped", self._now)
             self._over, self._ended = True, ended
             self._out.append(ended)
 

@@ -15,7 +15,11 @@ from weir.runtime.topology import VertexId
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Says how far a run is: events read, the event time that all sources have reached, and how
-    much of the inputs is read, in bytes (rows, if they are in memory; 0 of 0: not known)."""
+    much of the inputs is read, in bytes (rows, if they are in memory; 0 of 0: not known).
+
+    >>> Progress(events=1000, reached=5_000_000, read=20, size=80).events
+    1000
+    """
 
     events: int
     reached: int
@@ -56,7 +60,11 @@ class OutputReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """Says what a run read and wrote. `events` counts the rows that were admitted."""
+    """Says what a run read and wrote. `events` counts the rows that were admitted.
+
+    >>> RunReport(4, inputs=(), outputs=()).events
+    4
+    """
 
     events: int
     inputs: tuple[InputReport, ...]

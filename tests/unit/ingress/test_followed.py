@@ -28,6 +28,7 @@ from weir.ingress.connectors.registry import (
     rooted,
     source_start,
 )
+from weir.ingress.connectors.tail import TailedFile
 from weir.ingress.connectors.tcp import RECONNECT, open_socket
 from weir.ingress.ingress_log import begin_log, first_record
 from weir.ingress.source_driver import driven_chunks
@@ -217,6 +218,32 @@ def test_a_sender_that_is_told_what_is_durable_loses_nothing(tmp_path: Path) -> 
     assert told == [0, 5, 5, 6]
 
 
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [("until=eof", 4), ("until=eof&acks=yes", 4), ("until=eof&acks=no", 4), ("acks=yes", 3)],
+)
+def test_a_last_line_of_a_socket_without_a_line_end_is_a_row_unless_it_is_sent_again(
+    options: str, rows: int
+) -> None:
+    class Closing(Told):
+        def recv(self, _most: int) -> bytes:
+            data, self._data = self._data, b""
+            return data
+
+    of = source(f"tcp://a:1?{options}")
+    connections = iter([Closing(lines(0, 4)[:-1]), Closing(b"")])
+    reading = open_reading(open_socket(of, lambda *_: next(connections)), None, 0)
+    logged = []
+    while isinstance(found := reading.poll(100, None, 0.0), Offer | Rows):
+        if isinstance(found, Offer):
+            logged.append(found.record)
+            reading.accept(Accept(found.record, own=True))
+            if found.record.ends:
+                break
+    assert b"".join(record.lines for record in logged) == lines(0, rows)
+    assert logged[-1].ends == (rows == 4)
+
+
 def test_a_folder_ends_and_forgets_no_file_it_has_read(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -245,7 +272,7 @@ def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
 
 def test_what_has_no_end_is_for_live_runs(tmp_path: Path) -> None:
     (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
-    with pytest.raises(PlanError, match="has no end"):
+    with pytest.raises(PlanError, match=r"'tail://a\.jsonl' has no end"):
         next(partition.chunks())
     assert not has_end(partition) and has_log(partition)
 
@@ -715,6 +742,12 @@ def test_a_socket_says_why_there_is_no_connection_until_there_is_one() -> None:
     assert reading.poll(9, None, 0.0) == Quiet(0, 0.0)
 
 
+def test_a_side_that_closes_at_once_is_not_called_without_a_pause() -> None:
+    reading = open_reading(open_socket(source("tcp://a:7"), lambda *_: Told(b"")), None, 0)
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT)
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT)
+
+
 def test_who_drives_a_source_hears_what_it_waits_for(tmp_path: Path) -> None:
     of = source("tail://a.jsonl")
     (partition,) = open_any(of, tmp_path)
@@ -741,6 +774,25 @@ def test_a_file_that_is_not_there_yet_claims_too(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(0, 3))
     Path(tmp_path / "a.jsonl.end").touch()
     assert offsets(chunks) == [0, 1, 2]
+
+
+def test_a_file_that_never_came_has_no_rows_once_its_end_is_declared(tmp_path: Path) -> None:
+    Path(tmp_path / "a.jsonl.end").touch()
+    assert values(follow(source("tail://a.jsonl"), tmp_path)) == []
+
+
+def test_a_file_that_came_just_before_its_end_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_ended = TailedFile.is_ended
+
+    def written_by_now(of: TailedFile) -> bool:
+        Path(of.path).write_bytes(lines(0, 3))
+        Path(f"{of.path}.end").touch()
+        return is_ended(of)
+
+    monkeypatch.setattr(TailedFile, "is_ended", written_by_now)
+    assert values(follow(source("tail://a.jsonl"), tmp_path)) == [0, 1, 4]
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "name"])

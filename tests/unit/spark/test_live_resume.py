@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,32 @@ def test_the_other_way_round(folder: Path) -> None:
     assert not is_cut(first) and job_of(folder).decisions.two_phase == (False,)
     (folder / "a.jsonl").write_text(rows(2, 3000), encoding="utf-8")
     assert prepared(folder, resume=True).plan == first.plan
+
+
+@pytest.mark.parametrize(
+    ("path", "waits"),
+    [
+        ("typo.jsonl", "typo.jsonl, which is"),
+        ("no/a.jsonl", "no/a.jsonl and its folder, which are"),
+    ],
+)
+def test_a_file_to_follow_that_is_not_there_is_told(folder: Path, path: str, waits: str) -> None:
+    text = f"STREAM A (vs BIGINT, v BIGINT) FROM 'tail://{path}'; OUTPUT A TO 'a.csv';"
+    with pytest.warns(RuntimeWarning, match=f"STREAM A waits for .*{waits} not there yet"):
+        prepared(folder, text)
+
+
+def test_a_file_to_follow_that_is_there_is_not_told(folder: Path) -> None:
+    text = "STREAM A (vs BIGINT, v BIGINT) FROM 'tail://a.jsonl'; OUTPUT A TO 'a.csv';"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared(folder, text)
+
+
+def test_a_store_that_holds_a_job_is_refused(folder: Path) -> None:
+    begun(folder)
+    with pytest.raises(PlanError, match="holds a job already; go on with it by --resume"):
+        prepared(folder)
 
 
 def test_the_parallelism_is_the_jobs(folder: Path) -> None:

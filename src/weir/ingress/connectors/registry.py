@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from weir.files.chunks import DataFile, SourcePartition
+from weir.files.paths import check_name
 from weir.files.readers import open_source
 from weir.ingress.connectors.connector import Connector, Reading
 from weir.ingress.connectors.folder import GrowingFolder
@@ -64,7 +65,10 @@ def open_any(
 ) -> list[SourcePartition]:
     """Return the partitions of a source; relative paths start at `directory`."""
     connector = open_connector(source, str(directory))
-    return open_source(source, directory, needed=needed) if connector is None else [connector]
+    if connector is None:
+        return open_source(source, directory, needed=needed)
+    check_name(connector.name)
+    return [connector]
 
 
 def has_end(partition: SourcePartition) -> bool:

@@ -8,7 +8,7 @@ Rules
    that were read. A reading that starts again first compares all that was read with its hash
    (`unchanged.py`). Where there is no checkpoint yet it compares the beginning of the file, which
    is offered for the log before the first row is given.
-3. A file that is not there yet is silent.
+3. A file that is not there yet is silent; once the end is declared it has no rows.
 """
 
 from __future__ import annotations
@@ -111,6 +111,11 @@ class TailReading:
         if self._block is not None:
             return self._rows(self._block, most, until)
         file = self._opened()
+        if file is None and self._of.is_ended():
+            # The file may have come since, and its end behind it.
+            file = self._opened()
+            if file is None:
+                return Finished()
         if file is None:
             return Quiet(self.offset, ABSENT_POLL, why=f"'{self._of.name}' is not there yet")
         data = self._more(file)

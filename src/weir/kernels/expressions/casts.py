@@ -17,7 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.text import format_doubles, format_timestamps, parse_timestamps
+from weir.events.text import (
+    YEAR,
+    format_dates,
+    format_doubles,
+    format_timestamps,
+    parse_dates,
+    parse_timestamps,
+)
 from weir.events.types import (
     BIGINT,
     BOOLEAN,
@@ -39,8 +46,8 @@ _SHAPES = {
     BIGINT: r"^[+-]?[0-9]+$",
     DOUBLE: rf"^({_NUMBER}|[+-]?(?i:nan|inf|infinity))$",
     BOOLEAN: r"^(?i:true|false|1|0)$",
-    TIMESTAMP: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].+)?$",
-    DATE: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    TIMESTAMP: rf"^{YEAR}-[0-9]{{2}}-[0-9]{{2}}([T ].+)?$",
+    DATE: rf"^{YEAR}-[0-9]{{2}}-[0-9]{{2}}$",
 }
 _DECIMAL_SHAPE = rf"^{_NUMBER}$"
 # Every int64 and DECIMAL fits its 76 digits, whatever the scale up to 38.
@@ -132,6 +139,8 @@ def _from_text(target: pa.DataType) -> Convert:
 def _parser(target: pa.DataType) -> Convert:
     if target == TIMESTAMP:
         return parse_timestamps
+    if target == DATE:
+        return parse_dates
     if pa.types.is_decimal(target):
         return lambda column: _decimals(column.to_pylist(), target)
     if is_integer(target):
@@ -143,6 +152,8 @@ def _parser(target: pa.DataType) -> Convert:
 def _to_text(source: pa.DataType) -> Convert:
     if source == TIMESTAMP:
         return format_timestamps
+    if source == DATE:
+        return format_dates
     if source == DOUBLE:
         return format_doubles
     if pa.types.is_decimal(source):

@@ -20,7 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.types import type_name
+from weir.events.text import format_dates, format_timestamps
+from weir.events.types import TIMESTAMP, type_name
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 ArrayFunction = Callable[..., pa.Array]
@@ -69,8 +70,10 @@ def shown_value(scalar: pa.Scalar) -> object:
     try:
         value: object = scalar.as_py()
     except (ValueError, OverflowError):  # a time that Python has no date for
-        nested = pa.types.is_nested(scalar.type)
-        return f"<{type_name(scalar.type)}>" if nested else scalar.cast(pa.string()).as_py()
+        if pa.types.is_nested(scalar.type):
+            return f"<{type_name(scalar.type)}>"
+        write = format_timestamps if scalar.type == TIMESTAMP else format_dates
+        return write(pa.repeat(scalar, 1))[0].as_py()
     return value
 
 

@@ -33,6 +33,7 @@ from weir.job.signals import (
     Reported,
 )
 from weir.job.status import STATUS, JobStatus, status_of, story_key
+from weir.job.story import StoryLine
 from weir.reliable.codec import encode_record
 from weir.reliable.store import Store
 from weir.spark.live.addresses import Endpoint
@@ -107,13 +108,18 @@ class ManagerDriver:
                     watch(self.status())
         except Exception as error:
             self._ended = EndJob(str(error) or type(error).__name__)
+            self._note(f"ends: {self._ended.error}")
             raise
         except BaseException:  # a second Ctrl-C or SIGTERM
             self._ended = EndJob(stopped=True)
+            self._note("stopped, without waiting for a last checkpoint")
             raise
         finally:
             self._tell(time.monotonic())
         return self._ended
+
+    def _note(self, what: str) -> None:
+        self._machine.story.append(StoryLine(time.monotonic(), "", what))
 
     def release(self, gone: Callable[[], bool], within: float) -> None:
         """Go on answering hosts that the job is over, until all are gone, for so many seconds."""

@@ -5,12 +5,15 @@ Rules
    (`JobRecord`); a run that resumes it takes those decisions, and samples nothing.
 2. A program can resume a job only if its staged plan is that of the record. The user's code may
    have changed if that is accepted, and strategies may have changed in any case; the story says so.
-3. A program, inputs or a store that can be refused are refused before anything is written.
+3. A job that was once run with a check is checked before its outputs appear, whoever resumes it.
+4. A program, inputs or a store that can be refused are refused before anything is written.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +23,7 @@ from weir.errors import InputError, PlanError, RunError
 from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore, existing_store, folder_of
 from weir.ingress.connectors.registry import has_end, has_log
+from weir.ingress.connectors.tail import TailedFile
 from weir.ingress.ingress_log import begin_log
 from weir.job.job_record import Decisions, JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
@@ -31,7 +35,7 @@ from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import choose_strategies, default_strategy
 from weir.plan.unbounded import refuse_unbounded
-from weir.reliable.keys import JOB
+from weir.reliable.keys import JOB, UNCHECKED
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.partitions import Partitions
@@ -64,11 +68,14 @@ def prepare_live(
     location = store if folder_of(store) is None else str(folder_of(store))
     found = all_partitions(program, directory)
     refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
+    objects = existing_store(location) if resume else None
+    if objects is not None and objects.get(UNCHECKED) is not None:
+        how = replace(how or LiveSettings(), check=True)
     if how is not None and how.check:
         refuse_endless(found)
+    _warn_absent(found)
     code = program_code(program)
-    if resume:
-        objects = existing_store(location)
+    if objects is not None:
         job, plan = _resumed(objects, program, parallelism)
         recovering = _recovering(program, plan)
     else:
@@ -85,6 +92,8 @@ def prepare_live(
     begun = ledger or Ledger(token=job.token)
     notes = _changed_code(objects.location, job, begun, code, accept_code_changes)
     notes += _changed_strategies(begun, recovering)
+    if how is not None and how.check:
+        objects.put(UNCHECKED, b"")
     live = make_live(program, directory, plan, partitions, objects, begun, cut, how)
     if ledger is None:
         # No manager has begun yet. Later, first records may be collected: never make them anew.
@@ -111,13 +120,13 @@ def _begun(
 
 
 def _taken_store(location: str, job: JobRecord) -> ObjectStore:
-    """Make the store and write the job's record to it; RunError if it holds a job already."""
+    """Make the store and write the job's record to it; PlanError if it holds a job already."""
     objects = ObjectStore(location)
     read_job(objects)  # a store of another format says so
     try:
         objects.put(JOB, encode_job(job), new=True)
     except ObjectExists:
-        raise RunError(
+        raise PlanError(
             f"the store '{objects.location}' holds a job already; go on with it by --resume, or "
             "give a folder of its own"
         ) from None
@@ -208,6 +217,20 @@ def _logged(live: LiveRun) -> Iterator[str]:
     for spec in live.topology.sources:
         if has_log(live.partitions[source_of(live.plan, spec).name][spec.index]):
             yield spec.id
+
+
+def _warn_absent(partitions: Partitions) -> None:
+    """Warn of files to follow that are not there yet: perhaps nobody will ever make them."""
+    for name, parts in partitions.items():
+        for part in parts:
+            if isinstance(part, TailedFile) and not os.path.exists(part.path):
+                folder = os.path.dirname(part.path) or "."
+                absent = part.name if os.path.isdir(folder) else f"{part.name} and its folder"
+                verb = "is" if absent == part.name else "are"
+                warnings.warn(
+                    f"STREAM {name} waits for {absent}, which {verb} not there yet",
+                    RuntimeWarning, stacklevel=3,
+                )  # fmt: skip
 
 
 def _refuse_frames(program: Program) -> None:

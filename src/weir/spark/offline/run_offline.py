@@ -22,7 +22,7 @@ from pyspark.sql.utils import is_remote
 from weir.files.sinks import sink_format
 from weir.files.writers import OutputForm, Staging, part_name, put_all_in_place
 from weir.local.second_run import other_cut, other_environment
-from weir.plan.limits import MOST_VERTICES
+from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.program import Output, Program
 from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_path, output_schema
@@ -76,6 +76,7 @@ def run_offline(
     other workers, before outputs are renamed to their paths: if any stream then has other rows, a
     DeterminismViolation says which.
     """
+    check_numbers(cut=cut, parallelism=parallelism)
     checked = as_program(program, params=params, directory=directory)
     with nullcontext(spark) if spark is not None else session() as running:
         return run_programs(
@@ -180,7 +181,7 @@ def _run_job(
     """Run a job; return the reports of each of its programs."""
     assert job.progress is not None
     with job_settings(spark, job):
-        rows = collected(spark, query, Watch(job, job.progress, progress).look)
+        rows = collected(spark, query, Watch(job, job.progress, progress))
     reports: list[list[TaskReport]] = [[] for _ in job.pieces]
     for report in (read_task_report(row.block) for row in rows):
         reports[report.piece].append(report)
