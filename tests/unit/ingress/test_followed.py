@@ -837,6 +837,13 @@ def test_a_file_that_is_not_there_yet_claims_too(tmp_path: Path) -> None:
     assert offsets(chunks) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.PARQUET", "in/a.arrow"])
+def test_a_growing_file_of_another_format_is_refused(name: str) -> None:
+    with pytest.raises(PlanError, match=f"'tail://{name}' is no file of JSON lines"):
+        open_any(source(f"tail://{name}"))
+    assert open_any(source("tail://a.csv.log"))
+
+
 def test_a_file_that_never_came_has_no_rows_once_its_end_is_declared(tmp_path: Path) -> None:
     Path(tmp_path / "a.jsonl.end").touch()
     assert values(follow(source("tail://a.jsonl"), tmp_path)) == []
