@@ -11,7 +11,7 @@ Rules
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,8 @@ from pathlib import Path
 from weir.errors import InputError, PlanError, RunError
 from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore, existing_store, folder_of
-from weir.ingress.connectors.registry import has_end, has_log
+from weir.files.readers import open_partition
+from weir.ingress.connectors.registry import has_end, has_log, open_connector
 from weir.ingress.ingress_log import begin_log
 from weir.job.job_record import Decisions, JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
@@ -34,7 +35,7 @@ from weir.plan.unbounded import refuse_unbounded
 from weir.reliable.keys import JOB
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
-from weir.runtime.partitions import Partitions
+from weir.runtime.partitions import Partitions, start_of
 from weir.runtime.vertices import source_of
 from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live.check import refuse_endless
@@ -62,19 +63,24 @@ def prepare_live(
         check_outputs(replace(program, outputs=in_files), directory)
     _refuse_frames(program)
     location = store if folder_of(store) is None else str(folder_of(store))
-    found = all_partitions(program, directory)
+    known = _resumed(location, program, parallelism) if resume else None
+    found: Partitions
+    if known is not None and _is_finished(*known[:2]):
+        # Nothing is read of them any more, so they need not be there.
+        found = _recorded_partitions(program, directory, known[1].decisions.partitions)
+    else:
+        found = all_partitions(program, directory)
     refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
     if how is not None and how.check:
         refuse_endless(found)
     code = program_code(program)
-    if resume:
-        objects = existing_store(location)
-        job, plan = _resumed(objects, program, parallelism)
-        recovering = _recovering(program, plan)
-    else:
+    if known is None:
         job, plan = _begun(program, parallelism or 1, found, code)
         recovering = _recovering(program, plan)
         objects = _taken_store(location, job)
+    else:
+        objects, job, plan = known
+        recovering = _recovering(program, plan)
     partitions = {
         name: _same_partitions(job.decisions.partitions[name], parts)
         for name, parts in found.items()
@@ -91,6 +97,26 @@ def prepare_live(
         for vertex in _logged(live):
             begin_log(objects, vertex, job.token)
     return replace(live, parallelism=job.decisions.parallelism, log_token=job.token, notes=notes)
+
+
+def _recorded_partitions(
+    program: Program, directory: str | Path, names: Mapping[str, Sequence[str]]
+) -> Partitions:
+    """Open the partitions of these names, whether or not their files are there."""
+    sources = {source.name: source for source in program.sources}
+    found: dict[str, Sequence[SourcePartition]] = {}
+    for name, files in names.items():
+        connector = open_connector(sources[name], start_of(directory))
+        if connector is None:
+            found[name] = [open_partition(sources[name], file) for file in files]
+        else:
+            found[name] = [connector]
+    return found
+
+
+def _is_finished(objects: ObjectStore, job: JobRecord) -> bool:
+    ledger = job_ledger(objects, job)
+    return ledger is not None and ledger.finished
 
 
 def _begun(
@@ -125,9 +151,11 @@ def _taken_store(location: str, job: JobRecord) -> ObjectStore:
 
 
 def _resumed(
-    objects: ObjectStore, program: Program, parallelism: int | None
-) -> tuple[JobRecord, StagedPlan]:
-    """Check that the program is that of the store's job; return the job's record and its plan."""
+    location: str, program: Program, parallelism: int | None
+) -> tuple[ObjectStore, JobRecord, StagedPlan]:
+    """Check that the program is that of the store's job; return the store, the job's record and its
+    plan."""
+    objects = existing_store(location)
     job = read_job(objects)
     if job is None:
         raise RunError(f"the store '{objects.location}' holds no job to resume")
@@ -140,7 +168,7 @@ def _resumed(
         )
     plan = cut_stages(rewrite(program, repeating(known.two_phase)), known.parallelism)
     _check_plan(objects.location, job.plan, plan_fingerprint(plan))
-    return job, plan
+    return objects, job, plan
 
 
 def _check_plan(location: str, known: PlanFingerprint, now: PlanFingerprint) -> None:
