@@ -845,8 +845,11 @@ def test_a_growing_file_of_another_format_is_refused(name: str) -> None:
 
 
 def test_a_file_that_never_came_has_no_rows_once_its_end_is_declared(tmp_path: Path) -> None:
+    (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
+    reading = open_reading(partition, None, 0)
+    assert isinstance(reading.poll(9, None, 0.0), Quiet)
     Path(tmp_path / "a.jsonl.end").touch()
-    assert values(follow(source("tail://a.jsonl"), tmp_path)) == []
+    assert reading.poll(9, None, 0.0) == Finished()
 
 
 def test_a_file_that_came_just_before_its_end_is_read(
