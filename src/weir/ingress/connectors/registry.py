@@ -23,7 +23,7 @@ from weir.files.readers import open_source
 from weir.ingress.connectors.connector import Connector, Reading
 from weir.ingress.connectors.folder import GrowingFolder
 from weir.ingress.connectors.rate import open_rate
-from weir.ingress.connectors.tail import TailedFile
+from weir.ingress.connectors.tail import open_tail
 from weir.ingress.connectors.tcp import open_socket
 from weir.ingress.connectors.whole import WholeReading
 from weir.ingress.ingress_log import IngressLog
@@ -31,14 +31,9 @@ from weir.ingress.source_machine import SourceStart, log_record
 from weir.plan.operators import Source
 from weir.reliable.objects import ObjectRef
 
-
-def _tail(source: Source, directory: str) -> Connector:
-    return TailedFile(source, os.path.join(directory, source.path.removeprefix("tail://")))
-
-
 SCHEMES: Mapping[str, Callable[[Source, str], Connector]] = {
     "rate": lambda source, _: open_rate(source),
-    "tail": _tail,
+    "tail": open_tail,
     "tcp": lambda source, _: open_socket(source),
 }
 """What opens the paths of each scheme; relative names start at a directory."""

@@ -20,8 +20,11 @@ from typing import Self
 
 import msgspec
 
+from weir.errors import PlanError
 from weir.files.chunks import BLOCK_BYTES, Chunk
 from weir.files.framing import BYTE_ORDER_MARK, Block, Framer, skip_byte_order_mark
+from weir.files.jsonl import JsonLines
+from weir.files.readers import FORMATS
 from weir.ingress.connectors.connector import Endless, Lines
 from weir.ingress.source_signals import (
     Accept,
@@ -80,6 +83,16 @@ class TailedFile(Endless):
 
     def is_ended(self) -> bool:
         return os.path.exists(f"{self.path}.end")
+
+
+def open_tail(source: Source, directory: str) -> TailedFile:
+    """Make the partition of a tail:// path; a relative one starts at `directory`."""
+    path = source.path.removeprefix("tail://")
+    ending = os.path.splitext(path)[1].lower()
+    if ending in FORMATS and FORMATS[ending] is not JsonLines:
+        hint = "only JSON lines are followed; a folder, 'PATH/', takes whole files of every format"
+        raise PlanError(f"'{source.path}' is no file of JSON lines", hint=hint)
+    return TailedFile(source, os.path.join(directory, path))
 
 
 class TailReading:
