@@ -12,7 +12,7 @@ _APPLY, _CONTEXT, _INSTANCES = (
     "kernels/operators/user_instances.py",
 )
 _AGGREGATE, _CODE, _SECOND = (
-    "kernels/aggregates/user_aggregate.py",
+    "kernels/aggregates/aggregate_code.py",
     "plan/code_fingerprint.py",
     "local/second_run.py",
 )
