@@ -47,11 +47,12 @@ class AggregateCode:
         self._last_zero: object = None
         self._extra = extra_calls()
 
-    def zero(self, at: int) -> object:
-        state = self._call("zero", at)
+    def zero(self, at: int, row: UserRow | None = None) -> object:
+        """Make a state; the row is the one that it is made for, if one is known."""
+        state = self._call("zero", at, (), row)
         if state is self._last_zero and isinstance(state, _CHANGING):
             why = f"it returns the same {type(state).__name__} again; it must make a new one"
-            raise self.refused("zero", at, why)
+            raise self.refused("zero", at, why, row)
         self._last_zero = state
         return state
 
@@ -67,7 +68,7 @@ class AggregateCode:
             raise self._failure(method, at, error, row) from error
 
     def result(self, at: int, state: object) -> object:
-        result = self._call("result", at, state)
+        result = self._call("result", at, (state,))
         if self._freeze is None:
             return result
         try:
@@ -91,14 +92,16 @@ class AggregateCode:
         failed_at = failing_line(f"{self._user.name}.{method}", call, None)
         return OperationFailure(at, why, failed_at, self._event(row))
 
-    def _call(self, method: str, at: int, *arguments: object) -> object:
+    def _call(
+        self, method: str, at: int, arguments: tuple[object, ...], row: UserRow | None = None
+    ) -> object:
         try:
             return getattr(self._code, method)(*arguments)
         except BaseException as error:
-            raise self._failure(method, at, error) from error
+            raise self._failure(method, at, error, row) from error
 
     def _failure(
-        self, method: str, at: int, error: BaseException, row: UserRow | None = None
+        self, method: str, at: int, error: BaseException, row: UserRow | None
     ) -> OperationFailure:
         call = getattr(self._user.implementation, method, None)
         check_not_interrupted(error, call)

@@ -182,9 +182,22 @@ def plain_value(value: object, dtype: pa.DataType) -> object:
 def settler(dtype: pa.DataType) -> ConvertValue:
     """Return a function that turns one value into what a snapshot would give back for it, in
     memory of its own, or raises `Misfit`."""
-    if not pa.types.is_nested(dtype):
-        return lambda value: plain_value(value, dtype)
-    return _guarded(_nested(dtype, settler), dtype)
+    if pa.types.is_nested(dtype):
+        return _guarded(_nested(dtype, settler), dtype)
+    kind = _PLAIN.get(dtype)
+    # Most values are plain, and this is called for every row: they are told by a look or two.
+    limit = 1 << _BITS.get(dtype, 0)
+
+    def run(value: object) -> object:
+        if type(value) is kind:
+            if kind is int:
+                if -limit <= value < limit:  # type: ignore[operator]
+                    return value
+            elif kind is not str or value.isascii():  # type: ignore[attr-defined]
+                return value
+        return plain_value(value, dtype)
+
+    return run
 
 
 @lru_cache(maxsize=1024)
@@ -349,11 +362,12 @@ def _struct(dtype: pa.DataType, fields: list[tuple[str, ConvertValue]]) -> Conve
         if set(value) != names:
             raise Misfit(dtype, value, f": its keys must be {', '.join(map(repr, names_of))}")
         given = {}
-        for name, convert in fields:
-            try:
+        name = ""
+        try:
+            for name, convert in fields:
                 given[name] = convert(value[name])
-            except Misfit as inner:
-                raise Misfit(dtype, value, f": {name!r} must be {inner}") from None
+        except Misfit as inner:
+            raise Misfit(dtype, value, f": {name!r} must be {inner}") from None
         return given
 
     names_of = [name for name, _ in fields]
