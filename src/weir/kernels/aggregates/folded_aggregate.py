@@ -53,8 +53,8 @@ class FoldedMeasure:
     """A `FoldedMeasure` computes one of the user's own aggregates by its declared state (see
     `Measure`).
 
-    `wanted_from` gives the first position that results are wanted of: before it, windows may lack
-    rows, and the user's code must not see them.
+    `wanted_from` gives the first position that results are wanted of. Windows before it may lack
+    rows, and the user's code must not see what is in no other.
     """
 
     def __init__(
@@ -79,6 +79,8 @@ class FoldedMeasure:
 
     def put(self, batch: Batch, panes: Int64s, groups: Int64s, arrivals: Int64s) -> None:
         counted = counted_rows(batch.columns, None, self._filter, len(batch))
+        # What is left is part of a window that is wanted, as all rows before it that share its
+        # states are: starts only grow.
         rows = np.flatnonzero(counted & (self._table.end[panes] > self._wanted_from()))
         if not len(rows):
             return
@@ -111,8 +113,7 @@ class FoldedMeasure:
 
     def _covering(self, at: int, pane: int, row: UserRow) -> list[_Span]:
         """Return the spans that a pane consists of; cut or make them where they are not there."""
-        start = max(int(self._table.start[pane]), self._wanted_from())
-        end = int(self._table.end[pane])
+        start, end = int(self._table.start[pane]), int(self._table.end[pane])
         spans = self._spans.setdefault(int(self._table.group[pane]), [])
         before = len(spans)
         first = bisect_right(spans, start, key=_end_of)
