@@ -1,7 +1,7 @@
 """One kernel runs every windowed aggregation: it joins groups, panes, measures and a windower.
 
 Tables of a snapshot: `panes` (key columns, interval, lanes), `groups` (key columns and what the
-windower keeps of a group) and one `values<i>` for each aggregate that keeps values.
+windower keeps of a group) and one `values<i>` for each aggregate that keeps values or states.
 """
 
 from __future__ import annotations
