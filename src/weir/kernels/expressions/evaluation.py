@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.events.python_lists import python_list
 from weir.events.text import format_dates, format_timestamps
 from weir.events.types import TIMESTAMP, type_name
 
@@ -151,7 +152,7 @@ def _in_groups(function: ArrayFunction, args: Sequence[Datum], dtype: pa.DataTyp
     length = length_of(args)
     column, *params = (as_array(a, length) for a in args)
     groups: dict[tuple[object, ...], list[int]] = {}
-    for row, key in enumerate(zip(*(p.to_pylist() for p in params), strict=True)):
+    for row, key in enumerate(zip(*(python_list(p) for p in params), strict=True)):
         if None not in key:
             groups.setdefault(key, []).append(row)
     parts = []

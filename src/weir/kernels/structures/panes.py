@@ -35,6 +35,8 @@ class Operations:
     kinds: Int64s
     groups: Int64s
     panes: Int64s
+    positions: Int64s
+    """For each result that is asked for: the first position of the windows that it is of."""
 
     @property
     def emits(self) -> int:
