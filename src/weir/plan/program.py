@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from weir.plan.operators import Node, Source
+from weir.plan.urls import refuse_secrets
 
 StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 """What the rows of an output and of the streams to it are: results, or a source's late or bad
@@ -31,6 +32,9 @@ class Output:
     node: Node
     path: str
     kind: StreamKind = "rows"
+
+    def __post_init__(self) -> None:
+        refuse_secrets(self.path)
 
 
 @dataclass(frozen=True, slots=True)

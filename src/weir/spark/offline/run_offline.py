@@ -19,8 +19,9 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
+from weir.files.bucket_staging import BucketStaging
 from weir.files.sinks import sink_format
-from weir.files.writers import OutputForm, Staging, part_name, put_all_in_place
+from weir.files.writers import OutputForm, OutputStaging, make_staging, part_name, put_all_in_place
 from weir.local.second_run import other_cut, other_environment
 from weir.plan.limits import MOST_VERTICES
 from weir.plan.program import Output, Program
@@ -53,7 +54,7 @@ class _Made:
     """Holds an output that is being made: its target and its staging folder."""
 
     target: Target
-    staging: Staging
+    staging: OutputStaging
 
 
 def run_offline(
@@ -193,8 +194,10 @@ def _run_job(
 def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
     path = output_path(output, start)
     form = OutputForm(sink_format(path), output_schema(output), output.kind != "bad")
-    staging = Staging(path)
+    staging = make_staging(path)
     undo.callback(staging.remove)
+    if isinstance(staging, BucketStaging):
+        return _Made(Target("file", number, form, staging.use_beside()), staging)
     os.mkdir(folder := os.path.join(staging.folder, "files"))
     kind: Literal["file", "folder"] = "folder" if path.endswith("/") else "file"
     return _Made(Target(kind, number, form, folder), staging)
@@ -219,6 +222,4 @@ def _finished(sink: VertexSpec, made: _Made, piece: Piece, reports: Sequence[Tas
 
 
 def _empty(target: Target) -> str:
-    path = target.new_path()
-    target.form.write(path, iter(()))
-    return path
+    return target.write(iter(()))
