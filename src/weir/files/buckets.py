@@ -184,7 +184,9 @@ def copy_object(source: str, url: str) -> None:
         if found is not None and found.size > COPIED_AT_ONCE:
             parts = _part_bytes(found.size)
             stream = obstore.get(store, at.key, options={"if_match": found.tag}).stream(parts)
-            obstore.put(store, to.key, stream, chunk_size=parts)
+            with obstore.open_writer(store, to.key, buffer_size=parts) as writer:
+                for part in stream:
+                    writer.write(part)
         else:
             obstore.copy(store, at.key, to.key)
 

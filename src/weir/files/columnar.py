@@ -45,6 +45,8 @@ _MOST_DIGITS = 38
 _BUFFER_BYTES = 1 << 20
 _GAP_BYTES = 1 << 16
 """What is read of an object in vain rather than by another request."""
+_MOST_HELD = 64
+"""How many pieces of an object are held, if there are not more columns."""
 
 
 class ParquetFile(DataFile):
@@ -61,10 +63,7 @@ class ParquetFile(DataFile):
                 names = [name for name, _ in columns]
                 groups, first = _groups_from(file.metadata, start)
                 if isinstance(source, ObjectFile):
-                    spans = list(_column_spans(file.metadata, groups, names))
-                    ahead = max(AHEAD, len(spans) // max(len(groups), 1))
-                    few = joined(spans, _GAP_BYTES, _BUFFER_BYTES)
-                    source.expect(few, _BUFFER_BYTES, ahead)
+                    _expect(source, list(_column_spans(file.metadata, groups, names)), len(names))
             batches = self._batches(file, names, size, groups, first)
             yield from _chunks(self, batches, columns, size, start, first)
 
@@ -215,6 +214,15 @@ def _column_spans(
                 offsets = (column.dictionary_page_offset, column.data_page_offset)
                 start = min(offset for offset in offsets if offset is not None)
                 yield start, start + column.total_compressed_size
+
+
+def _expect(source: ObjectFile, spans: Sequence[tuple[int, int]], columns: int) -> None:
+    """Say what will be read of an object. Short columns come one after the other, long ones side by
+    side: then fewer pieces of each are held."""
+    is_long = any(stop - start > _BUFFER_BYTES for start, stop in spans)
+    streams = max(columns, 1) if is_long else 1
+    ahead = max(1, min(AHEAD, _MOST_HELD // streams - 1))
+    source.expect(joined(spans, _GAP_BYTES, _BUFFER_BYTES), _BUFFER_BYTES, ahead, streams)
 
 
 def _is_of(path: str, names: Sequence[str]) -> bool:

@@ -38,14 +38,18 @@ class ObjectFile(io.RawIOBase):
         self._held: OrderedDict[int, Future[bytes]] = OrderedDict()
         self._done: set[int] = set()
         """The pieces that were read to their ends."""
-        self._ahead, self._most = AHEAD, 2 * AHEAD
+        self._ahead = self._most = 0
         self._pool: ThreadPoolExecutor | None = None
 
     def expect(
-        self, spans: Sequence[ByteSpan], piece: int = PIECE_BYTES, ahead: int = AHEAD
+        self,
+        spans: Sequence[ByteSpan],
+        piece: int = PIECE_BYTES,
+        ahead: int = AHEAD,
+        streams: int = 1,
     ) -> None:
-        """Say which spans will be read; they grow, and do not overlap. At most about twice `ahead`
-        pieces are held."""
+        """Say which spans will be read; they grow, and do not overlap. `streams` of them are read
+        side by side."""
         self._pieces = [
             (start, min(start + piece, stop, self._found.size))
             for begin, stop in spans
@@ -54,7 +58,7 @@ class ObjectFile(io.RawIOBase):
         self._starts = [start for start, _ in self._pieces]
         self._held.clear()
         self._done.clear()
-        self._ahead, self._most = ahead, 2 * ahead + 1
+        self._ahead, self._most = ahead, (ahead + 1) * (streams + 1)
 
     def readable(self) -> bool:
         return True

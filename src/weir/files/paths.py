@@ -18,7 +18,7 @@ from weir.errors import PlanError
 from weir.files.buckets import address
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
-from weir.plan.urls import is_object_url
+from weir.plan.urls import is_object_url, refuse_secrets
 
 DEEPEST = 200
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -71,6 +71,7 @@ def check_apart(program: Program, directory: str | Path) -> None:
 
 
 def _check_path(path: str) -> None:
+    refuse_secrets(path)
     if "\0" in path or not path:
         raise PlanError(f"'{path}' is no path", hint="write the path of a file")
 

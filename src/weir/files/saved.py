@@ -43,7 +43,7 @@ from weir.files.sidecar import Sidecar, read_sidecar, sidecar_path, sidecar_sche
 from weir.files.writers import OutputForm
 from weir.plan.operators.source import LARGEST_RECORD
 from weir.plan.schema import Schema
-from weir.plan.urls import is_object_url
+from weir.plan.urls import is_object_url, refuse_secrets
 
 _TEXTS = (".jsonl", ".csv")
 _TIMES = ("vs", "ve")
@@ -104,6 +104,8 @@ def _as_null(rows: pa.RecordBatch, name: str, file: str) -> pa.Array:
 
 def open_outputs(paths: Sequence[str]) -> list[SavedOutput]:
     """Open the outputs at these paths, which are to be compared."""
+    for path in paths:
+        refuse_secrets(path)
     found = {path: found_object(path) for path in paths if is_object_url(path)}
     files = [_files(path) for path in paths]
     sidecars = [read_sidecar(path) for path in paths]

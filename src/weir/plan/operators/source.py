@@ -24,7 +24,6 @@ from weir.plan.operators.node_class import node_class
 from weir.plan.schema import Schema
 from weir.plan.sizes import size_text
 from weir.plan.spans import LONGEST_LIFETIME, NONE, TICK, Span
-from weir.plan.urls import refuse_secrets
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node
@@ -90,9 +89,6 @@ class Source(Operator):
 
     stateless = True
     by_position = False
-
-    def __post_init__(self) -> None:
-        refuse_secrets(self.path)
 
     @property
     def inputs(self) -> tuple[Node, ...]:
