@@ -57,7 +57,7 @@ class Bucket:
     def get(self, key: str) -> bytes:
         return bytes(obstore.get(self.store, key).bytes())
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         return sorted(str(meta["path"]) for page in obstore.list(self.store) for meta in page)
 
 

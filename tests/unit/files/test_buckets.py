@@ -28,6 +28,8 @@ from weir.files.jsonl import JsonLines
 from weir.files.object_file import ObjectFile
 from weir.files.readers import source_files, source_objects
 from weir.files.writers import OutputWriter
+from weir.ingress.connectors.whole import WholeReading
+from weir.ingress.source_signals import Rows
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ def test_an_object_to_an_object(bucket: Bucket, tmp_path: Path) -> None:
     assert there.outputs[0].path == output
     assert bucket.get("out.parquet") == (tmp_path / "out.parquet").read_bytes()
     assert bucket.get("out.parquet.digest") == (tmp_path / "out.parquet.digest").read_bytes()
-    assert bucket.keys() == ["in/a.jsonl", "out.parquet", "out.parquet.digest"]
+    assert bucket.names() == ["in/a.jsonl", "out.parquet", "out.parquet.digest"]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])
@@ -254,19 +256,34 @@ def test_what_was_found_is_read_by_all(bucket: Bucket) -> None:
             read_range(url, other, 2, 5)
 
 
+def test_a_live_source_goes_on_in_the_same_object_only(bucket: Bucket) -> None:
+    url = bucket.put("a.jsonl", ROWS)
+
+    def reading(state: bytes | None, start: int) -> WholeReading:
+        return WholeReading(JsonLines(url, COLUMNS, found=found_object(url)), state, start)
+
+    first = reading(None, 0).poll(40, None, 0.0)
+    assert isinstance(first, Rows) and first.chunk.stop == 40
+    again = reading(first.chunk.resume, 40).poll(100, None, 0.0)
+    assert isinstance(again, Rows) and again.chunk.offsets.tolist() == list(range(40, 100))
+    bucket.put("a.jsonl", ROWS + ROWS[-30:])
+    with pytest.raises(InputError, match="it was replaced, and 40 rows of it were read"):
+        reading(first.chunk.resume, 40).poll(100, None, 0.0)
+
+
 # --- outputs -------------------------------------------------------------------------------------
 
 
 def test_a_failed_run_changes_nothing(bucket: Bucket, tmp_path: Path) -> None:
     weir.run(program(bucket.put("a.jsonl", ROWS), f"{bucket.url}/out.csv"))
-    before = bucket.get("out.csv"), bucket.get("out.csv.digest"), bucket.keys()
+    before = bucket.get("out.csv"), bucket.get("out.csv.digest"), bucket.names()
     bad = bucket.put("b.jsonl", f"{ROWS}nonsense\n")
     with pytest.raises(InputError, match=r"b\.jsonl, line 101"):
         weir.run(program(bad, f"{bucket.url}/out.csv"))
     with pytest.raises(InputError, match=r"b\.jsonl, line 101"):
         weir.run(program(bad, f"{bucket.url}/new.csv"))
     obstore.delete(bucket.store, "b.jsonl")
-    assert (bucket.get("out.csv"), bucket.get("out.csv.digest"), bucket.keys()) == before
+    assert (bucket.get("out.csv"), bucket.get("out.csv.digest"), bucket.names()) == before
 
 
 def test_an_output_appears_whole(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +342,7 @@ def test_no_old_digest_stands_beside_a_new_output(
     monkeypatch.setattr("weir.files.bucket_staging.put_object", fails)
     with pytest.raises(RunError, match="gone"):
         weir.run(program(source, f"{bucket.url}/out.csv"))
-    assert bucket.keys() == ["a.jsonl", "out.csv"]
+    assert bucket.names() == ["a.jsonl", "out.csv"]
 
 
 def test_which_outputs_are_in_place_is_said(bucket: Bucket, tmp_path: Path) -> None:
@@ -654,4 +671,4 @@ def test_a_writer_leaves_nothing(
     writer = OutputWriter(f"{bucket.url}/x.csv", schema)
     assert len(list(tmp_path.iterdir())) == 1
     writer.abort()
-    assert list(tmp_path.iterdir()) == [] and bucket.keys() == []
+    assert list(tmp_path.iterdir()) == [] and bucket.names() == []

@@ -19,6 +19,7 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
+from weir.errors import PlanError
 from weir.files.bucket_staging import BucketStaging
 from weir.files.sinks import sink_format
 from weir.files.writers import OutputForm, OutputStaging, make_staging, part_name, put_all_in_place
@@ -118,7 +119,12 @@ def run_programs(
             for path, frame in frames_of(program, piece.partitions).items()
         }
 
-        new_folder = partial(tempfile.mkdtemp, dir=made[0][0].staging.folder)
+        staged = [one.staging for outputs in made for one in outputs]
+        shared = next((s for s in staged if not isinstance(s, BucketStaging)), None)
+        if check and shared is None and not is_local(spark):
+            hint = "write an output to such a folder, or check on one machine (local[*])"
+            raise PlanError("--check needs a folder that all workers see", hint=hint)
+        new_folder = partial(tempfile.mkdtemp, dir=(shared or staged[0]).folder)
         traces = new_folder() if check else None
 
         def reports_of(
@@ -147,7 +153,7 @@ def run_programs(
             for number, one in enumerate(outputs):
                 path = _finished(pieces[at].topology.sinks[number], one, pieces[at], reports[at])
                 one.staging.finish(path, one.target.form.sidecar(digests[at][number]))
-        put_all_in_place([one.staging for outputs in made for one in outputs])
+        put_all_in_place(staged)
     return [
         run_report(
             directory,
@@ -156,6 +162,11 @@ def run_programs(
         )
         for at, program in enumerate(programs)
     ]
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Say whether all tasks run on this machine."""
+    return not is_remote() and str(spark.sparkContext.master).startswith("local")
 
 
 @contextmanager
