@@ -603,7 +603,7 @@ def test_what_may_pass_is_tried_again(scripted: Callable[[Answer], list[str]]) -
     def answer(request: BaseHTTPRequestHandler) -> None:
         answered.append(request.command)
         if len(answered) < 3:
-            refusing(503, "SlowDown")(request)
+            refusing((503, 429)[len(answered) - 1], "SlowDown")(request)
             return
         request.send_response(200)
         request.send_header("Content-Length", str(len(body)))
@@ -663,6 +663,23 @@ def test_answers_that_are_cut_or_of_another_version(
     why = "cannot be read|was cut" if tag == '"1"' else "replaced while it was read"
     with pytest.raises(InputError, match=f"s3://data/x: .*({why})"):
         read_range("s3://data/x", Found(10, '"1"'), 0, 10)
+
+
+def test_an_answer_that_is_cut(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = bucket.put("x", "0123456789")
+    found, get = found_object(url), obstore.get
+
+    class Cut:
+        def __init__(self, *given: object, **options: object) -> None:
+            self._whole = get(*given, **options)  # type: ignore[arg-type]
+            self.meta = self._whole.meta
+
+        def bytes(self) -> bytes:
+            return bytes(self._whole.bytes())[:-1]
+
+    monkeypatch.setattr(buckets.obstore, "get", Cut)
+    with pytest.raises(InputError, match="the answer was cut: wanted 3 bytes, came 2"):
+        read_range(url, found, 2, 5)
 
 
 def test_listing_gives_what_is_there(bucket: Bucket) -> None:
