@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import weir
 from buckets import Bucket, new_bucket
+from weir import cli
 from weir.errors import InputError, PlanError
 from weir.spark.offline import run_offline as offline
 
@@ -69,3 +71,6 @@ def test_live(spark: SparkSession, bucket: Bucket) -> None:
     report = weir.run_live(program(bucket, "live"), f"{bucket.url}/job", spark, hosts=1)
     assert report is not None
     assert objects(bucket, "live") == objects(bucket, "local")
+    arguments = ["read", f"{bucket.url}/job", "Sums", "--to", f"{bucket.url}/read/sums.parquet"]
+    assert CliRunner().invoke(cli.app, arguments).exit_code == 0
+    assert objects(bucket, "read").items() <= objects(bucket, "local").items()
