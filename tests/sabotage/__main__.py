@@ -20,7 +20,9 @@ SEEDS = "100"
 NEEDED = tuple(
     f"tests/{n}" for n in ("machine", "faults", "conformance", "property", "oracle", "unit")
 )
-FILES = ("conftest.py", "commands.py", "certificates.py", "hostile.py", "log_talk.py")
+FILES = (
+    "conftest.py", "buckets.py", "commands.py", "certificates.py", "hostile.py", "log_talk.py",
+)  # fmt: skip
 QUICK = ("tests/machine",)
 THOROUGH = ("-n", "2", "tests/faults")
 

@@ -23,6 +23,7 @@ from weir.events.types import BIGINT, BINARY, DATE, DOUBLE, INT, STRING, TIMESTA
 from weir.files.paths import check_scheme
 from weir.kernels.expressions.casts import cast_array
 from weir.plan.program import DIRECT
+from weir.plan.urls import is_object_url
 
 UNPLAIN_NAME = re.compile(r'["\\\x00-\x1f]')
 """What msgspec takes in no name of a struct's field."""
@@ -42,6 +43,9 @@ def sink_format(path: str) -> str:
     check_scheme(path)
     if path in DIRECT:
         raise PlanError(f"'{path}' is for live runs", hint="--runner live, or write to a file")
+    if path.endswith("/") and is_object_url(path):
+        hint = "write one file: a bucket cannot make several objects appear at once"
+        raise PlanError(f"'{path}': no output is a folder of a bucket", hint=hint)
     if path.endswith("/"):
         return ".parquet"
     for ending in SINKS:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from weir.errors import PlanError
 from weir.plan.operators import Node, Source, schema
+from weir.plan.urls import refuse_secrets
 
 StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 """What the rows of an output and of the streams to it are: results, or a source's late or bad
@@ -34,6 +35,9 @@ class Output:
     node: Node
     path: str
     kind: StreamKind = "rows"
+
+    def __post_init__(self) -> None:
+        refuse_secrets(self.path)
 
     @property
     def title(self) -> str:

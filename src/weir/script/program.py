@@ -23,6 +23,7 @@ from weir.plan.imported_files import ImportedFiles
 from weir.plan.operators import Node, Source
 from weir.plan.program import Output, Program, ProgramText, StreamKind, turned_away
 from weir.plan.settings import SETTINGS
+from weir.plan.urls import refuse_secrets
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 from weir.script.constants import Parameter, StatementScope, declared, literal, overridden, string
 from weir.script.cursor import offset_of
@@ -192,6 +193,7 @@ class _Checker:
         kind, path_node = tree.args["kind"], tree.args["path"]
         node = find_stream(tree.this, self._streams, self._scope)
         path = string(path_node, self._scope, "the path of OUTPUT")
+        refuse_secrets(path)
         if any(o.path == path for o in self._outputs):
             raise self._scope.error(f"'{path}' is written twice", path_node)
         rows = Output(tree.name, node, path)

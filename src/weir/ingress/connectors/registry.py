@@ -5,7 +5,8 @@
                      it ends when a file `.end` is in it
     tcp://HOST:PORT  JSON lines from a socket; its rows are logged before anybody sees them
     rate://N         generated rows
-    else             files, each a partition (`files/readers.py`)
+    else             files, or objects of a bucket (`s3://…`), each a partition
+                     (`files/readers.py`)
 
 With `idle`, a partition that has a log and is silent for so long claims the clock's time.
 """
@@ -17,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from weir.errors import PlanError
 from weir.files.chunks import DataFile, SourcePartition
 from weir.files.paths import check_name
 from weir.files.readers import open_source
@@ -29,6 +31,7 @@ from weir.ingress.connectors.whole import WholeReading
 from weir.ingress.ingress_log import IngressLog
 from weir.ingress.source_machine import SourceStart, log_record
 from weir.plan.operators import Source
+from weir.plan.urls import is_object_url
 from weir.reliable.objects import ObjectRef
 
 SCHEMES: Mapping[str, Callable[[Source, str], Connector]] = {
@@ -44,6 +47,9 @@ def open_connector(source: Source, directory: str) -> Connector | None:
     scheme, separator, _ = source.path.partition("://")
     if separator and scheme in SCHEMES:
         return SCHEMES[scheme](source, directory)
+    if source.path.endswith("/") and is_object_url(source.path):
+        hint = f"name the objects that are there, such as '{source.path}*.jsonl'"
+        raise PlanError(f"'{source.path}': a folder of a bucket is not followed", hint=hint)
     if source.path.endswith("/"):
         return GrowingFolder(source, os.path.join(directory, source.path))
     return None

@@ -152,7 +152,6 @@ class WaveTask:
         sink = self.job.spec(group).stage
         target = self.job.pieces[group.piece].targets[sink]
         width = len(target.form.schema.columns)
-        path = target.new_path()
 
         def decoded() -> Iterator[tuple[Batch, int]]:
             events = 0
@@ -163,7 +162,7 @@ class WaveTask:
                 yield batch, row.first_vs
             progress.end(events)
 
-        target.form.write(path, sorted_slices(decoded(), target.form))
+        path = target.write(sorted_slices(decoded(), target.form))
         yield row_record(report_row(FileReport(group.piece, sink, 0, 0, path)))
 
 
