@@ -71,7 +71,7 @@ def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
     assert process.returncode == 130, err
     assert "--resume" in err
     assert "--resume" in refused.communicate(timeout=60)[1]
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     stopped_at = wait_for(folder, lambda s: True).events
     assert stopped_at < 360_000
 

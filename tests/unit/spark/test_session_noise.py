@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from weir.spark.session import _filter
+from weir.spark.session import _filter, _Start
 
 FAREWELL = [
     "Traceback (most recent call last):",
@@ -34,7 +34,7 @@ def shown(said: list[str]) -> list[str]:
     coming, filtered = os.pipe(), os.pipe()
     with os.fdopen(coming[1], "w", encoding="utf-8") as writing:
         writing.write("".join(f"{line}\n" for line in said))
-    _filter(coming[0], filtered[1])
+    _filter(coming[0], filtered[1], _Start(is_over=True))
     with os.fdopen(filtered[0], encoding="utf-8") as reading:
         return reading.read().splitlines()
 

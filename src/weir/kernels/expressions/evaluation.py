@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from weir.events.python_lists import python_list
 from weir.events.text import format_dates, format_timestamps
-from weir.events.types import TIMESTAMP, type_name
+from weir.events.types import DATE, type_name
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 ArrayFunction = Callable[..., pa.Array]
@@ -73,7 +73,7 @@ def shown_value(scalar: pa.Scalar) -> object:
     except (ValueError, OverflowError):  # a time that Python has no date for
         if pa.types.is_nested(scalar.type):
             return f"<{type_name(scalar.type)}>"
-        write = format_timestamps if scalar.type == TIMESTAMP else format_dates
+        write = format_dates if scalar.type == DATE else format_timestamps
         return write(pa.repeat(scalar, 1))[0].as_py()
     return value
 
