@@ -86,7 +86,9 @@ class SimulatedHosts:
             self._deaths[host.slot] = death
         self._leave(host)
         slot = host.slot
-        if self._time.beside.random() < 0.5:  # else its machine is lost, which closes nothing
+        if slot in self._deaths:
+            self._tell_death(self._deaths[slot])
+        elif self._time.beside.random() < 0.5:  # else its machine is lost, which closes nothing
             self._hang_up(host)
         if self._world.ended is None:
             self._time.after(float(self._time.rng.random() * 2), lambda: self.start(slot))
@@ -167,6 +169,11 @@ class SimulatedHosts:
             delay = float(self._time.beside.exponential(self._time.faults.delay))
             self._time.after(delay, lambda: managers.tell_all(Pulsed(pulse)))
         self._time.after(PULSE_EVERY, lambda: self._pulse(host))
+
+    def _tell_death(self, death: Death) -> None:
+        managers, pulse = self._world.managers, Pulse(death.session, death.step, death)
+        delay = float(self._time.beside.exponential(0.01))
+        self._time.after(delay, lambda: managers.tell_all(Pulsed(pulse)))
 
     def _hang_up(self, host: SimulatedHost) -> None:
         managers, session = self._world.managers, host.machine.session
