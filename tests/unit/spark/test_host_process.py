@@ -282,6 +282,31 @@ def _is_there(pid: int) -> bool:
         return False
 
 
+def test_rows_that_are_being_noted_are_not_read_in_part() -> None:
+    notes = SharedNotes(VERTICES)
+    notes.begin("1.0", "step", 0)
+    notes.see(RowSpan(0, 6000, 6100, False, 3, 3), ROWS)
+    whole = notes.read()
+    assert whole is not None and (whole.first, whole.end) == (6000, 6100)
+
+    class Dies(Exception):
+        pass
+
+    class Torn:
+        """Rows whose span can be noted only in part."""
+
+        input, first = 0, 7000
+
+        @property
+        def end(self) -> int:
+            raise Dies
+
+    with pytest.raises(Dies):
+        notes.see(Torn(), ROWS)
+    step = notes.read()
+    assert step is not None and (step.vertex, step.has_rows) == ("1.0", False)
+
+
 def test_notes_are_read_as_they_were_written() -> None:
     notes = SharedNotes(VERTICES)
     assert notes.read() is None and notes.beats == 0
