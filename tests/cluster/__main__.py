@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from chaos.job import Job, JobFailed
-from cluster.cluster import Cluster, cluster, environment
-from cluster.faults import Faulty, Felt, JobHangs
-from cluster.machines import why_not
+from chaos.job import JobFailed
+from chaos.kills import JobHangs
+from cluster.cluster import Cluster, cluster
+from cluster.faults import Faulty, Felt, job_on
+from cluster.machines import Machine, why_not
 
 WORKERS, HOSTS = 3, 3
 FINISH_WITHIN = 180.0
@@ -67,24 +68,21 @@ def _link_is_down(faulty: Faulty, seconds: float) -> None:
 def answers_to_a_worker_are_lost(faulty: Faulty) -> None:
     """requests of a worker arrive at the driver, answers do not"""
     victim, head = faulty.busiest(), faulty.cluster.head
-    felt = faulty.suffer(
-        "a worker hears nothing from the driver", victim,
-        lambda: victim.drop(f"ip saddr {head.address}"),
-    )  # fmt: skip
-    faulty.wait_until_lost(felt)
-    victim.mend()
-    faulty.wait_until_whole(HOSTS)
+    _hears_nothing(faulty, "a worker hears nothing from the driver", victim, victim, head)
 
 
 def requests_of_a_worker_are_lost(faulty: Faulty) -> None:
     """what a worker says does not arrive at the driver"""
     victim, head = faulty.busiest(), faulty.cluster.head
-    felt = faulty.suffer(
-        "the driver hears nothing from a worker", victim,
-        lambda: head.drop(f"ip saddr {victim.address}"),
-    )  # fmt: skip
+    _hears_nothing(faulty, "the driver hears nothing from a worker", victim, head, victim)
+
+
+def _hears_nothing(
+    faulty: Faulty, name: str, victim: Machine, deaf: Machine, speaker: Machine
+) -> None:
+    felt = faulty.suffer(name, victim, lambda: deaf.drop(f"ip saddr {speaker.address}"))
     faulty.wait_until_lost(felt)
-    head.mend()
+    deaf.mend()
     faulty.wait_until_whole(HOSTS)
 
 
@@ -182,7 +180,7 @@ def _passes(fault: Callable[[Faulty], None], felt: list[Felt]) -> bool:
     began = time.monotonic()
     try:
         with cluster(folder, WORKERS) as machines:
-            _suffer(fault, machines, folder, felt)
+            _suffer(fault, machines, felt)
     except (JobHangs, JobFailed, AssertionError, TimeoutError) as error:
         print(f"FAILED  {_title(fault)}: {error!r}; see {folder}", flush=True)
         return False
@@ -191,15 +189,8 @@ def _passes(fault: Callable[[Faulty], None], felt: list[Felt]) -> bool:
     return True
 
 
-def _suffer(
-    fault: Callable[[Faulty], None], machines: Cluster, folder: Path, felt: list[Felt]
-) -> None:
-    where = folder / "job"
-    where.mkdir()
-    job = Job(
-        where, machines.master, hosts=HOSTS, on=machines.head.command,
-        env=environment(machines.head, folder),
-    )  # fmt: skip
+def _suffer(fault: Callable[[Faulty], None], machines: Cluster, felt: list[Felt]) -> None:
+    job = job_on(machines, HOSTS)
     faulty = Faulty(machines, job)
     try:
         job.start()

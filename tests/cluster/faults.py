@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from chaos.job import Job
-from cluster.cluster import Cluster
+from chaos.kills import JobHangs, all_run, shown
+from cluster.cluster import Cluster, environment
 from cluster.machines import Machine
 from weir.job.status import JobStatus
 from weir.job.story import StoryLine
@@ -21,8 +22,14 @@ LIMIT = 120.0
 """Seconds in which a job must be where it should be."""
 
 
-class JobHangs(Exception):
-    """The job did not get where it should within the limit."""
+def job_on(cluster: Cluster, hosts: int) -> Job:
+    """Make a live job whose driver runs on the head of a cluster."""
+    folder = cluster.folder / "job"
+    folder.mkdir()
+    return Job(
+        folder, cluster.master, hosts=hosts, on=cluster.head.command,
+        env=environment(cluster.head, cluster.folder),
+    )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -75,7 +82,7 @@ class Faulty:
 
     def busiest(self) -> Machine:
         """Find the worker on which most vertices run."""
-        status = self.wait_for(_all_run, "vertices that run")
+        status = self.wait_for(all_run, "vertices that run")
         load = {w.name: 0 for w in self.cluster.workers}
         for host in status.hosts:
             load[host.machine] = load.get(host.machine, 0) + len(host.vertices)
@@ -98,16 +105,16 @@ class Faulty:
             if status is not None and found(status):
                 return status
             time.sleep(POLL)
-        raise JobHangs(f"no {what} within {LIMIT:.0f} s: {_shown(status)}")
+        raise JobHangs(f"no {what} within {LIMIT:.0f} s: {shown(status)}")
 
     def wait_until_lost(self, felt: Felt) -> None:
         self.wait_for(
-            lambda s: not felt.sessions & {h.id for h in s.hosts} and _all_run(s),
+            lambda s: not felt.sessions & {h.id for h in s.hosts} and all_run(s),
             f"recovery from {felt.name}",
         )
 
     def wait_until_whole(self, hosts: int) -> None:
-        self.wait_for(lambda s: _all_run(s) and len(s.hosts) >= hosts, f"{hosts} hosts")
+        self.wait_for(lambda s: all_run(s) and len(s.hosts) >= hosts, f"{hosts} hosts")
 
     def must_progress(self, seconds: float) -> None:
         """See that events are read within so many seconds."""
@@ -115,18 +122,4 @@ class Faulty:
         time.sleep(seconds)
         after = self.job.status()
         assert before is not None and after is not None
-        assert after.events > before.events, _shown(after)
-
-
-def _all_run(status: JobStatus) -> bool:
-    return status.state == "running" and all(
-        v.status in ("running", "done") for v in status.vertices
-    )
-
-
-def _shown(status: JobStatus | None) -> str:
-    if status is None:
-        return "the job has told nothing"
-    waiting = [f"{v.id} is {v.status}" for v in status.vertices if v.status != "running"]
-    said = ", ".join(waiting) or "all vertices run"
-    return f"{status.state} in epoch {status.epoch}, {len(status.hosts)} hosts, {said}"
+        assert after.events > before.events, shown(after)

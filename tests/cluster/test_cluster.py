@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.job import Job
-from cluster.cluster import Cluster, cluster, environment
-from cluster.faults import Faulty
+from cluster.cluster import Cluster, cluster
+from cluster.faults import Faulty, job_on
 from cluster.machines import why_not
 
 pytestmark = pytest.mark.xdist_group("processes")
@@ -30,13 +29,8 @@ def machines(tmp_path: Path) -> Iterator[Cluster]:
         yield made
 
 
-def test_a_lost_machine_changes_nothing(machines: Cluster, tmp_path: Path) -> None:
-    folder = tmp_path / "job"
-    folder.mkdir()
-    job = Job(
-        folder, machines.master, hosts=3, on=machines.head.command,
-        env=environment(machines.head, tmp_path),
-    )  # fmt: skip
+def test_a_lost_machine_changes_nothing(machines: Cluster) -> None:
+    job = job_on(machines, hosts=3)
     faulty = Faulty(machines, job)
     try:
         job.start()

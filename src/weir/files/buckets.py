@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -93,17 +93,21 @@ def find_object(url: str) -> Found | None:
     is an InputError."""
     at = address(url)
     with _reading(url):
-        store = _store(at.bucket)
-        try:
-            return _found(obstore.head(store, at.key))
-        except (NotFoundError, FileNotFoundError):
-            pass
-        try:  # a HEAD has no body that says what is missing
-            return _found(obstore.get(store, at.key).meta)
-        except (NotFoundError, FileNotFoundError) as error:
-            if _code(error) == "NoSuchBucket":
-                raise
-            return None
+        return _look(at)
+
+
+def _look(at: Address) -> Found | None:
+    """Return which version of an object is there; None if there is none. What obstore raises for a
+    bucket that is not there goes on."""
+    store = _store(at.bucket)
+    with suppress(NotFoundError, FileNotFoundError):
+        return _found(obstore.head(store, at.key))
+    try:  # a HEAD has no body that says what is missing
+        return _found(obstore.get(store, at.key).meta)
+    except (NotFoundError, FileNotFoundError) as error:
+        if _code(error) == "NoSuchBucket":
+            raise
+        return None
 
 
 def list_objects(url: str) -> Iterator[tuple[str, Found]]:
@@ -148,17 +152,8 @@ def check_bucket(url: str) -> None:
     """Raise RunError if an object can certainly not be put there: there is no such bucket, or no
     answer. Whether it is allowed is seen when it is put."""
     at = address(url)
-    with _writing(url):
-        try:
-            obstore.head(_store(at.bucket), at.key)
-        except (NotFoundError, FileNotFoundError):
-            try:
-                obstore.get(_store(at.bucket), at.key)
-            except (NotFoundError, FileNotFoundError) as error:
-                if _code(error) == "NoSuchBucket":
-                    raise
-        except PermissionDeniedError:
-            return  # who may write need not be allowed to read
+    with _writing(url), suppress(PermissionDeniedError):  # who may write need not be let read
+        _look(at)
 
 
 def put_object(url: str, body: bytes) -> None:

@@ -61,6 +61,18 @@ def local_files(source: Source) -> str | None:
     return source.path if connector is None else connector.local_files
 
 
+def needed_path(partition: SourcePartition) -> str | None:
+    """Return the file or folder that must be on a machine which reads a partition; None: nothing
+    must. A file that is followed may come later, but not its folder."""
+    match partition:
+        case Connector(local_files=str(files)):
+            return os.path.dirname(files)
+        case DataFile(found=None):
+            return partition.path
+        case _:
+            return None
+
+
 def open_any(
     source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
 ) -> list[SourcePartition]:
