@@ -104,6 +104,7 @@ class Job:
         on: Callable[..., tuple[str, ...]] = lambda *command: command,
         env: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
+        program: str = PROGRAM,
     ) -> None:
         """`on` makes a command into one that runs on another machine, with `env`; `options` are
         more of `weir run`."""
@@ -113,7 +114,7 @@ class Job:
         self._master, self._seed = master, seed
         said = f"SET strategy = '{strategy}';" if strategy else ""
         for name, scheme in (("live", "tail://"), ("local", "")):
-            text = PROGRAM.format(scheme=scheme, folder=name, strategy=said)
+            text = program.format(scheme=scheme, folder=name, strategy=said)
             (folder / f"{name}.weir").write_text(text, encoding="utf-8")
         for name in RATES:
             (folder / f"{name}.jsonl").touch()
@@ -154,6 +155,17 @@ class Job:
         assert self._driver is not None
         self.family.signal(self._driver.pid, signal.SIGKILL)
         self._driver.wait()
+
+    def stop(self, within: float) -> None:
+        """Ask the driver to end; it must within so many seconds."""
+        assert self._driver is not None
+        self.family.signal(self._driver.pid, signal.SIGTERM)
+        try:
+            self._driver.wait(within)
+        except subprocess.TimeoutExpired:
+            raise JobFailed(
+                f"the driver goes on {within:.0f} s after it was asked to end"
+            ) from None
 
     def check(self) -> None:
         """The driver has no reason to end as long as rows come."""

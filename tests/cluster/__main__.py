@@ -20,6 +20,7 @@ from pathlib import Path
 
 from chaos.job import JobFailed
 from chaos.kills import JobHangs
+from cluster.alive import ALIVE, busy_job
 from cluster.cluster import Cluster, cluster
 from cluster.faults import Faulty, Felt, job_on
 from cluster.machines import Machine, why_not
@@ -149,6 +150,7 @@ FAULTS: tuple[Callable[[Faulty], None], ...] = (
     packets_are_lost,
     links_are_slow,
     the_master_is_gone,
+    *ALIVE,
 )
 
 
@@ -190,7 +192,7 @@ def _passes(fault: Callable[[Faulty], None], felt: list[Felt]) -> bool:
 
 
 def _suffer(fault: Callable[[Faulty], None], machines: Cluster, felt: list[Felt]) -> None:
-    job = job_on(machines, HOSTS)
+    job = (busy_job if fault in ALIVE else job_on)(machines, HOSTS)
     faulty = Faulty(machines, job)
     try:
         job.start()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from chaos.job import Job
+from chaos.job import PROGRAM, Job
 from chaos.kills import JobHangs, all_run, shown
 from cluster.cluster import Cluster, environment
 from cluster.machines import Machine
@@ -22,13 +22,13 @@ LIMIT = 120.0
 """Seconds in which a job must be where it should be."""
 
 
-def job_on(cluster: Cluster, hosts: int) -> Job:
+def job_on(cluster: Cluster, hosts: int, program: str = PROGRAM) -> Job:
     """Make a live job whose driver runs on the head of a cluster."""
     folder = cluster.folder / "job"
     folder.mkdir()
     return Job(
         folder, cluster.master, hosts=hosts, on=cluster.head.command,
-        env=environment(cluster.head, cluster.folder),
+        env=environment(cluster.head, cluster.folder), program=program,
     )  # fmt: skip
 
 
@@ -96,8 +96,15 @@ class Faulty:
         self.felt.append(felt)
         return felt
 
-    def wait_for(self, found: Callable[[JobStatus], bool], what: str) -> JobStatus:
-        until = time.monotonic() + LIMIT
+    def status(self) -> JobStatus:
+        status = self.job.status()
+        assert status is not None
+        return status
+
+    def wait_for(
+        self, found: Callable[[JobStatus], bool], what: str, within: float = LIMIT
+    ) -> JobStatus:
+        until = time.monotonic() + within
         status = None
         while time.monotonic() < until:
             self.job.check()
@@ -105,7 +112,7 @@ class Faulty:
             if status is not None and found(status):
                 return status
             time.sleep(POLL)
-        raise JobHangs(f"no {what} within {LIMIT:.0f} s: {shown(status)}")
+        raise JobHangs(f"no {what} within {within:.0f} s: {shown(status)}")
 
     def wait_until_lost(self, felt: Felt) -> None:
         self.wait_for(

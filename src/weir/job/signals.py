@@ -277,7 +277,7 @@ class Pulsed:
 
 @dataclass(frozen=True, slots=True)
 class HungUp:
-    """The companion of a host is gone: the connection over which it sent signs was closed."""
+    """Neither a host nor its companion keeps a connection open any more."""
 
     session: str
 

@@ -6,7 +6,8 @@ Rules
    what its companion sends.
 2. A host that is lost stays lost: what it reports when it comes back no longer counts.
 3. A host that was not heard of for `silence` seconds is lost: its machine or the way to it is. When
-   its companion hangs up, that is so after `HUNG_UP` seconds without a sign: its processes died.
+   the connections of the host and of its companion are both closed, it is lost after `HUNG_UP`
+   seconds without a sign: the processes died.
 4. If the manager itself stood still for a while, it could hear of no host: that time does not count
    as the hosts' silence.
 """
@@ -36,7 +37,7 @@ class HostState:
     step: Step | None = None
     """The step that it was at when it was last heard of."""
     hung_up: float | None = None
-    """When its companion hung up, if it was not heard of since."""
+    """When it and its companion had hung up, if it was not heard of since."""
 
 
 class HostWatch:
@@ -79,7 +80,7 @@ class HostWatch:
             host.heard, host.step, host.hung_up = now, pulse.step, None
 
     def hang_up(self, session: str, now: float) -> None:
-        """Take in that the companion of a host is gone."""
+        """Take in that a host and its companion have hung up."""
         host = self.hosts.get(session)
         if host is not None:
             host.hung_up = now

@@ -17,6 +17,9 @@ from weir.reliable.vertex import RowSpan
 SETTLE = 60.0
 """Seconds of simulated time after which faults cease, so that every run can end."""
 
+LONGEST_BUSY = 300.0
+"""Seconds for which a host can be busy."""
+
 ALWAYS = ("delay", "until")
 """The fields of `Faults` that are no kinds of faults."""
 
@@ -70,10 +73,10 @@ class Faults:
     """Hosts die in the middle of a step (the rate is for each piece of it): at no row more than
     twice, and at no vertex more than ten times, so that no vertex is taken for poisoned."""
     busy: float = 0.0
-    """Hosts are busy for up to a minute: they do nothing else, but their companions give signs of
-    life for them."""
+    """Hosts are busy, half a minute on average and `LONGEST_BUSY` at most: they do nothing else,
+    but their companions give signs of life for them."""
     hang_up: float = 0.0
-    """Companions of hosts die, and are started again."""
+    """The connections of a host and its companion to the manager break, and are made again."""
     until: float = SETTLE
     """The simulated second after which nothing goes wrong any more."""
 

@@ -13,7 +13,7 @@ from weir.job.commits import decode_commit
 from weir.job.records import last_record, sweep
 from weir.job.signals import EndJob
 from weir.reliable.keys import is_ephemeral
-from weir.simulator.faults import Faults
+from weir.simulator.faults import LONGEST_BUSY, Faults
 from weir.simulator.hosts import SimulatedHosts
 from weir.simulator.managers import Managers
 from weir.simulator.network import Network
@@ -23,7 +23,7 @@ from weir.simulator.sources import Sources
 from weir.simulator.store_answers import StoreAnswers
 from weir.simulator.timeline import Timeline
 
-CLOSING = 90.0
+CLOSING = 90.0 + LONGEST_BUSY
 """Seconds within which all hosts must have heard that the job is over."""
 
 
@@ -55,8 +55,10 @@ class World:
 
     def run(self, limit: float = 120.0) -> EndJob:
         """Run until the job has ended and all hosts know; RunError if it has not ended within
-        `limit` simulated seconds."""
+        `limit` simulated seconds, and more if hosts may be busy."""
         time = self.time
+        if self.faults.busy:
+            limit += 5 * LONGEST_BUSY
         self.sources.begin_logs()
         for begin in self.job.feeds:
             begin(time)

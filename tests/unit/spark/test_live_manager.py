@@ -21,7 +21,7 @@ from weir.job.manager import Manager
 from weir.job.messages import Report, VertexReport, decode_orders
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.settings import ManagerSettings
-from weir.job.signals import EndJob
+from weir.job.signals import EndJob, HungUp
 from weir.job.status import STATUS, read_status, read_story
 from weir.reliable.keys import record_key
 from weir.reliable.strategies import CheckpointStrategy
@@ -73,6 +73,35 @@ def test_nothing_is_kept_of_sessions_that_nobody_answers(
     client = Client(driver.url, SECRET)
     assert [client.act("report", encoded(report(f"s{n}", 1))) for n in range(50)] == [b""] * 50
     assert not driver._answers
+
+
+def test_a_host_hangs_up_when_its_last_line_is_closed(driver: ManagerDriver) -> None:
+    """A companion that dies alone costs nothing; one that goes on with another session does."""
+    clients = [Client(driver.url, SECRET) for _ in range(2)]
+    host, companion = [client.line() for client in clients]
+    for line in (host, companion):
+        line.say(b"a")
+    wait_until(lambda: driver._lines == {"a": 2})
+    companion.close()
+    wait_until(lambda: driver._lines == {"a": 1})
+    another = clients[1].line()
+    another.say(b"a")
+    wait_until(lambda: driver._lines == {"a": 2})
+    host.close()
+    wait_until(lambda: driver._lines == {"a": 1})
+    assert driver._inbox.empty()
+    another.say(b"b")
+    assert driver._inbox.get(timeout=10.0) == HungUp("a")
+    another.close()
+    assert driver._inbox.get(timeout=10.0) == HungUp("b")
+    assert not driver._lines
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 10.0
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.005)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from __future__ import annotations
 import hmac
 import os
 import queue
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,6 +40,10 @@ from weir.spark.live.tls import Tls
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 _HEADER = "authorization"
+CALL_LIMIT = 5.0
+"""Seconds within which an action is answered, unless the caller says otherwise."""
+END_WITHIN = 1.0
+"""Seconds that a server waits for calls to end, when it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +102,8 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
     """Serves streams (hosts) and actions (the manager).
 
     A RunError that `act` raises is sent to the caller. `attend` is called, in a thread of its own,
-    for each client that keeps a connection open (`Client.companion`): with the messages that come,
-    until the client or the way to it is gone."""
+    for each line that a client keeps open (`Client.line`): with the messages that come, until the
+    client or the way to it is gone."""
 
     def __init__(
         self,
@@ -126,6 +132,17 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         self.url = f"{scheme}://{socket_name}" if at.in_folder else at.url(scheme, self.port)
         # It serves from here on. `serve` would only wait, and end it when a signal comes: a job
         # that is asked to stop needs it for its last checkpoint.
+
+    def end(self) -> None:
+        """Serve nobody any more. A call whose client is out of reach would hold this up until TCP
+        gives it up, so such calls are left behind after `END_WITHIN` seconds."""
+        ending = threading.Thread(target=self.shutdown, daemon=True, name="ending")
+        ending.start()
+        ending.join(END_WITHIN)
+        if ending.is_alive():
+            for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+                if (found := finalizer.peek()) is not None and found[0] is self:
+                    finalizer.atexit = False  # else Arrow waits again when the process leaves
 
     def do_action(self, context: object, action: flight.Action) -> list[bytes]:
         if self._act is None:
@@ -191,13 +208,14 @@ class Client:
             cert_chain=None if tls is None else tls.certificate,
             private_key=None if tls is None else tls.key,
         )
-        header = (_HEADER.encode(), f"Bearer {security.token}".encode())
-        self._options = flight.FlightCallOptions(headers=[header])
-        self._timed = flight.FlightCallOptions(headers=[header], timeout=5.0)
+        self._headers = [(_HEADER.encode(), f"Bearer {security.token}".encode())]
+        self._options = flight.FlightCallOptions(headers=self._headers)
 
-    def act(self, name: str, body: bytes) -> bytes:
-        """Ask the server for an action; return its answer."""
-        results = self._client.do_action(flight.Action(name, body), self._timed)
+    def act(self, name: str, body: bytes, within: float = CALL_LIMIT) -> bytes:
+        """Ask the server for an action; return its answer, which must come within so many
+        seconds."""
+        timed = flight.FlightCallOptions(headers=self._headers, timeout=within)
+        results = self._client.do_action(flight.Action(name, body), timed)
         return bytes(next(iter(results)).body.to_pybytes())
 
     def entries(self, wanted: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry]:
@@ -221,16 +239,17 @@ class Client:
             with suppress(*ChannelErrors):
                 writer.close()
 
-    def companion(self) -> Companion:
-        """Open a connection that the server attends to for as long as this process lives."""
+    def line(self) -> OpenLine:
+        """Open a line that the server attends to for as long as this process lives. It waits long
+        for a server that is out of reach: call after an action."""
         descriptor = flight.FlightDescriptor.for_command(b"")
-        return Companion(*self._client.do_exchange(descriptor, self._options))
+        return OpenLine(*self._client.do_exchange(descriptor, self._options))
 
     def close(self) -> None:
         self._client.close()
 
 
-class Companion:
+class OpenLine:
     """An open connection to a server, which notices at once when this process dies."""
 
     def __init__(

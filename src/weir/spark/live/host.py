@@ -18,13 +18,10 @@ from contextlib import closing
 from functools import partial
 from uuid import uuid4
 
-import msgspec
-
 from weir.errors import RunError, WeirError
 from weir.files.object_store import ObjectStore
 from weir.ingress.ingress_log import LogCollected
 from weir.job.host import Host
-from weir.job.messages import Pulse, Report
 from weir.job.poison import Death
 from weir.job.signals import (
     Arrived,
@@ -40,7 +37,6 @@ from weir.job.signals import (
     Lost,
     MakeRoom,
     Misled,
-    OrdersArrived,
     Pull,
     Put,
     SourceBehind,
@@ -55,11 +51,12 @@ from weir.reliable.store import Store
 from weir.reliable.stream import Entry
 from weir.runtime.vertices import stream_schema
 from weir.spark.live.addresses import own_endpoint
-from weir.spark.live.flight import ChannelErrors, Client, Companion, Server, Subscription
+from weir.spark.live.flight import ChannelErrors, Client, Server, Subscription
 from weir.spark.live.host_job import LiveJob
-from weir.spark.live.host_process import LONG_STEP, keep_host
+from weir.spark.live.host_process import keep_host
 from weir.spark.live.machine_check import check_this_machine
-from weir.spark.live.peers import Wanted, read_orders
+from weir.spark.live.peers import Wanted
+from weir.spark.live.reporting import Reporter, Voice
 from weir.spark.live.step_notes import SharedNotes
 from weir.spark.live.store_threads import StoreThreads
 from weir.spark.worker import settle_worker
@@ -69,8 +66,6 @@ IDLE = 0.02
 RECEIVE_BYTES = 16 << 20
 """So many bytes may have arrived for one input that its vertex has not read yet."""
 _MEND = "everything is kept, so mend it and run again with --resume"
-ALONE = 20.0
-"""Seconds: a host that cannot reach the manager for so long gives up."""
 
 
 def run_host(job: LiveJob, slot: int) -> None:
@@ -79,43 +74,13 @@ def run_host(job: LiveJob, slot: int) -> None:
     if job.host_at is None:
         check_this_machine(job)
     vertices = [spec.id for spec in job.topology.order]
-    keep_host(partial(_host, job, slot), partial(_Voice, job), vertices)
+    keep_host(partial(_host, job, slot), partial(Voice, job), vertices)
 
 
 def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
     with closing(ObjectStore(job.store)) as store:
         while not _Session(job, slot, store, notes, deaths).run():
             pass
-
-
-class _Voice:
-    """Tells the manager what the companion of a host knows (`host_process.py`)."""
-
-    def __init__(self, job: LiveJob) -> None:
-        self._job = job
-        self._client: Client | None = None
-        self._line: Companion | None = None
-        self._session = ""
-        """The session that the manager was told on this line."""
-
-    def __call__(self, pulse: Pulse) -> None:
-        try:
-            if self._client is None or self._line is None:
-                self._client = Client(self._job.manager, self._job.security)
-                self._line, self._session = self._client.companion(), ""
-            if pulse.session != self._session:
-                self._line.say(pulse.session.encode())
-                self._session = pulse.session
-            self._client.act("pulse", msgspec.msgpack.encode(pulse))
-        except ChannelErrors:
-            self._hang_up()  # and try again with the next sign
-
-    def _hang_up(self) -> None:
-        if self._line is not None:
-            self._line.close()
-        if self._client is not None:
-            self._client.close()
-        self._client = self._line = None
 
 
 class _Session:
@@ -155,7 +120,7 @@ class _Session:
             unsubscribe=self._unsubscribe,
             sent=lambda s, e: self._inbox.put(Taken(s.name, batch_bytes(e.rows) + 1)),
         )
-        self._reporter = _Reporter(job, self._inbox.put, notes)
+        self._reporter = Reporter(job, self._inbox.put, notes)
 
     def run(self) -> bool:
         """Run the session to its end; say whether the job is over."""
@@ -196,7 +161,7 @@ class _Session:
             subscription.put(None)
         self._sources.close()
         self._threads.close(wait=False)
-        self._server.shutdown()
+        self._server.end()
 
     # --- commands ----------------------------------------------------------------------------
 
@@ -346,77 +311,3 @@ class _Sources:
 
     def close(self) -> None:
         self._closed = True
-
-
-class _Reporter:
-    """Sends the last report to the manager again and again, also while a step takes long; the
-    manager's answers become signals."""
-
-    def __init__(
-        self,
-        job: LiveJob,
-        put: Callable[[HostSignal | BaseException], None],
-        notes: SharedNotes,
-    ) -> None:
-        self._job, self._put, self._notes = job, put, notes
-        self._last: Report | None = None
-        self._told_at = 0.0
-        self._wake = threading.Event()
-        self._closed = False
-        self._shown: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        """Texts for the console of whoever started the job."""
-        self._unshown = b""
-        """The text that was taken from `_shown` and is not known to have arrived."""
-        threading.Thread(target=self._run, daemon=True, name="reporter").start()
-
-    def is_due(self, now: float) -> bool:
-        return now - self._told_at >= self._job.report_every
-
-    def tell(self, report: Report) -> None:
-        self._told_at = time.monotonic()
-        self._last = report
-        self._wake.set()
-
-    def show(self, text: bytes) -> None:
-        """Send a text to the console of whoever started the job."""
-        self._shown.put(text)
-        self._wake.set()
-
-    def _run(self) -> None:
-        answered = time.monotonic()
-        client: Client | None = None
-        while not self._closed:
-            self._wake.wait(4 * self._job.report_every)
-            self._wake.clear()
-            if self._last is None:
-                continue
-            step = self._notes.read()
-            if step is not None and step.seconds < LONG_STEP:
-                step = None
-            report = msgspec.structs.replace(self._last, step=step)
-            try:
-                client = client or Client(self._job.manager, self._job.security)
-                while self._unshown or not self._shown.empty():
-                    self._unshown = self._unshown or self._shown.get()
-                    client.act("show", self._unshown)
-                    self._unshown = b""
-                answer = client.act("report", msgspec.msgpack.encode(report))
-            except ChannelErrors as error:
-                client = None
-                if time.monotonic() - answered > ALONE:
-                    self._put(RunError(f"the job manager cannot be reached: {error}"))
-                    return
-                time.sleep(self._job.report_every)
-                continue
-            answered = time.monotonic()
-            self._notes.beat()
-            try:
-                if answer:
-                    self._put(OrdersArrived(read_orders(answer, self._job.topology)))
-            except RunError as error:
-                self._put(error)
-                return
-
-    def close(self) -> None:
-        self._closed = True
-        self._wake.set()

@@ -79,15 +79,20 @@ class _Companion:
 
     def __init__(self, make_voice: MakeVoice, notes: SharedNotes) -> None:
         self._make_voice, self._notes = make_voice, notes
+        self._stopped = False
+        """Whether the host is stopped, as the companion was told last."""
         self._start()
 
     def _start(self) -> None:
         read_end, self._pipe = os.pipe()
         os.set_blocking(self._pipe, False)
-        self._pid = _fork(lambda: _accompany(read_end, self._make_voice(), self._notes), None)
+        self._pid = _fork(
+            lambda: _accompany(read_end, self._make_voice(), self._notes, self._stopped), None
+        )
         os.close(read_end)
 
     def tell(self, word: _Word) -> None:
+        self._stopped = word.stopped
         # What it is not told, since it does not read or is dead, the next host tells.
         with suppress(BlockingIOError, BrokenPipeError):
             os.write(self._pipe, msgspec.json.encode(word) + b"\n")
@@ -103,13 +108,18 @@ class _Companion:
         _end(self._pid)
 
 
-def _accompany(pipe: int, voice: Callable[[Pulse], None], notes: SharedNotes) -> None:
-    """Be the companion of hosts, until nobody can write to the pipe."""
-    words, stopped = b"", False
+def _accompany(
+    pipe: int, voice: Callable[[Pulse], None], notes: SharedNotes, stopped: bool
+) -> None:
+    """Be the companion of hosts, of which the first may be stopped, until nobody can write to the
+    pipe."""
+    words, pause = b"", 0.0  # the first sign is given at once: another companion may have died
     beats, since = notes.beats, time.monotonic()
     while True:
         death = None
-        if select.select([pipe], [], [], PULSE_EVERY)[0]:
+        told_of = select.select([pipe], [], [], pause)[0]
+        pause = PULSE_EVERY
+        if told_of:
             told = os.read(pipe, _MOST_TEXT)
             if not told:
                 return

@@ -9,7 +9,9 @@ ended, in whatever way.
 from __future__ import annotations
 
 import queue
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -64,6 +66,9 @@ class ManagerDriver:
         self._inbox: queue.SimpleQueue[ManagerSignal | BaseException] = queue.SimpleQueue()
         self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
         """For each session whose report waits for an answer, where to put the orders."""
+        self._lines: Counter[str] = Counter()
+        """How many lines are open for each session."""
+        self._lines_lock = threading.Lock()
         self._threads = StoreThreads(store, self._inbox.put)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="onlookers")
         self._ended: EndJob | None = None
@@ -130,7 +135,7 @@ class ManagerDriver:
     def close(self) -> None:
         self._threads.close(wait=True)
         self._pool.shutdown(wait=True)
-        self._server.shutdown()
+        self._server.end()
 
     @property
     def resigned(self) -> bool:
@@ -214,13 +219,27 @@ class ManagerDriver:
         return msgspec.msgpack.encode(orders)
 
     def _attend(self, sessions: Iterator[bytes]) -> None:
-        """Wait until the companion of a host is gone; a thread of the server calls this."""
+        """Take in which sessions a line is kept open for, until it is closed; a thread of the
+        server calls this. A host and its companion have a line each."""
         session = ""
         try:
             for body in sessions:
+                self._leave_line(session)
                 session = body.decode(errors="replace")
+                with self._lines_lock:
+                    self._lines[session] += 1
         finally:
-            self._inbox.put(HungUp(session))
+            self._leave_line(session)
+
+    def _leave_line(self, session: str) -> None:
+        if not session:
+            return
+        with self._lines_lock:
+            self._lines[session] -= 1
+            if self._lines[session] > 0:
+                return
+            del self._lines[session]
+        self._inbox.put(HungUp(session))
 
     # --- onlookers ---------------------------------------------------------------------------
 
