@@ -11,7 +11,7 @@ from machine.jobs import checkpoint, commit, report, segment, stored, topology
 from weir.job.commits import Commit
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.manager import Manager
-from weir.job.messages import Orders, VertexReport
+from weir.job.messages import Orders, Pulse, VertexReport
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.records import encode_hint
 from weir.job.settings import ManagerSettings
@@ -24,6 +24,7 @@ from weir.job.signals import (
     Listed,
     Loaded,
     ManagerCommand,
+    Pulsed,
     Put,
     Refused,
     Reported,
@@ -461,6 +462,24 @@ def test_a_host_in_trouble_for_too_long_ends_the_job() -> None:
         job.report("h1", trouble="no space left")
         job.tick(step / 2)
     assert any(isinstance(c, EndJob) and "no space left" in c.error for c in job.out)
+
+
+def test_a_busy_host_is_not_in_trouble_for_as_long_as_it_says_nothing_new() -> None:
+    """Its last report comes again and again, and its companion gives signs of life."""
+    job = running(settings=replace(SETTINGS, trouble_limit=1.0))
+    job.report("h1", trouble="no space left")
+    last = job.machine.hosts["h1"].report
+    for half in range(1, 100):
+        job.now = half / 2
+        again = Reported(last) if half % 2 else Pulsed(Pulse("h1"))
+        job.do(job.machine.handle(again, job.now))
+        job.tick(job.now)
+    assert not any(isinstance(c, EndJob) for c in job.out)
+    job.report("h1")
+    job.now = 60.0
+    job.report("h1", trouble="no space left")
+    job.tick(60.5)
+    assert not any(isinstance(c, EndJob) for c in job.out)
 
 
 # --- collection ----------------------------------------------------------------------------------

@@ -367,7 +367,7 @@ class Manager:
             self._records.changed = True
 
     def _check_hosts(self, now: float) -> None:
-        self._end(self._watch.trouble(now, self.settings.trouble_limit))
+        self._end(self._watch.trouble(self.settings.trouble_limit))
         if self.settings.step_limit is not None:
             self._end(self._mourning.overdue(self.hosts.values(), self.settings.step_limit))
         self._end(self._watch.absence(now, self.settings.host_limit))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from weir.job.messages import Pulse, Report
 from weir.job.poison import Step
 
-HUNG_UP = 0.15
+HUNG_UP = 0.1
 """Seconds; see rule 3."""
 
 
@@ -32,6 +32,8 @@ class HostState:
     """Its last report."""
     heard: float
     """When it was last heard of."""
+    reported: float
+    """When its last report came first: a host that is busy sends it again and again."""
     trouble_since: float | None = None
     """Since when it has reported that it is in trouble."""
     step: Step | None = None
@@ -64,9 +66,11 @@ class HostWatch:
         known = self.hosts.get(report.session)
         is_new = known is None or report.number > known.report.number
         if known is None:
-            known = self.hosts[report.session] = HostState(report.session, report, now)
+            known = self.hosts[report.session] = HostState(report.session, report, now, now)
             self.first_came_at = now if self.first_came_at is None else self.first_came_at
         known.report, known.heard, known.step, known.hung_up = report, now, report.step, None
+        if is_new:
+            known.reported = now
         if not report.trouble:
             known.trouble_since = None
         elif known.trouble_since is None:
@@ -112,10 +116,11 @@ class HostWatch:
         self.lost.add(session)
         return True
 
-    def trouble(self, now: float, limit: float) -> str:
-        """Find a host that has been in trouble for longer than `limit` seconds: it ends the job."""
+    def trouble(self, limit: float) -> str:
+        """Find a host that has been in trouble for longer than `limit` seconds, by its last report:
+        it ends the job. While a host is busy, it is not known whether its trouble is over."""
         for host in self.hosts.values():
-            if host.trouble_since is not None and now - host.trouble_since > limit:
+            if host.trouble_since is not None and host.reported - host.trouble_since > limit:
                 return (
                     f"host {host.session} cannot go on: {host.report.trouble}; everything is "
                     "kept, so mend it and run again with --resume"
