@@ -103,7 +103,7 @@ class Cluster:
         """Count the workers that the master has."""
         address = f"http://{self.head.address}:8080/json/"
         done = self.head.run(sys.executable, "-c", _READ_URL, address, timeout=20)
-        if done.returncode:
+        if done.returncode or not done.stdout:  # the page is not there yet
             return 0
         return sum(w["state"] == "ALIVE" for w in json.loads(done.stdout)["workers"])
 

@@ -40,7 +40,7 @@ WATCH_EVERY = 0.5
 STILL_WANTED = 2.0
 """Seconds: so long after its last connection an address counts as wanted."""
 
-Give: TypeAlias = Callable[[HostSignal], None]
+GiveSignal: TypeAlias = Callable[[HostSignal], None]
 Types: TypeAlias = Sequence[pa.DataType]
 
 
@@ -56,7 +56,9 @@ class _Way:
 class Receivers:
     """Keeps the connections of a host's inputs."""
 
-    def __init__(self, security: Security, types_of: Callable[[str], Types], give: Give) -> None:
+    def __init__(
+        self, security: Security, types_of: Callable[[str], Types], give: GiveSignal
+    ) -> None:
         """`types_of` returns the types of a stream's columns; `give` takes the signals."""
         self._security, self._types_of, self._give = security, types_of, give
         self._receivers: dict[tuple[str, int], _Receiver] = {}
@@ -132,7 +134,7 @@ class _Receiver:
         connect: Connect,
         types: Types,
         security: Security,
-        give: Give,
+        give: GiveSignal,
         patience: float,
         way: _Way,
     ) -> None:
