@@ -141,6 +141,12 @@ class Job:
             )  # fmt: skip
         self.families.append(Family(self._driver.pid))
 
+    def move(self, on: Callable[..., tuple[str, ...]], env: Mapping[str, str]) -> None:
+        """Let the next driver run on another machine: that of the last one is lost."""
+        assert self._driver is not None
+        self._driver.wait()
+        self.on, self._env = on, env
+
     @property
     def driver(self) -> int:
         assert self._driver is not None

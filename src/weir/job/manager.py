@@ -5,9 +5,10 @@ Rules
    nobody anything, when another manager has taken over or it cannot write its record
    (`record_keeper.py`), and when a host reports that it follows a later epoch.
 2. When a host is lost, its instances are placed anew at once, as new incarnations (`placing.py`).
-3. A host that was not heard of for `silence` seconds is lost for good (`watching.py`): if it comes
-   back it is told to begin anew, and what it reports of its vertices no longer counts. A job that
-   has had no host at all for `host_limit` seconds ends, and keeps everything.
+3. A host that was not heard of for `silence` seconds is lost for good, and so is one of two that do
+   not reach each other (`watching.py`): if it comes back it is told to begin anew, and what it
+   reports of its vertices no longer counts. A job that has had no host at all for `host_limit`
+   seconds ends, and keeps everything.
 4. The manager deletes objects, and lets hosts forget rows, only when a durable record says that
    they are garbage.
 5. The job is finished when every sink has committed its last row. It fails when a vertex fails, and
@@ -144,6 +145,8 @@ class Manager:
             self._watch.allow_for_sleep(now, self.settings.silence)
             for session, why in self._watch.silent(now, self.settings.silence).items():
                 self.lose(session, now, why)
+            if parted := self._watch.parted(now, self.settings.parted):
+                self.lose(parted[0], now, parted[1])
             self._place(now)
             self._check_stop(now)
             self._check_hosts(now)

@@ -50,6 +50,8 @@ class ManagerSettings:
     """It waits at most for so long after the first host has come."""
     silence: float = 1.5
     """A host that was not heard of for so long is lost."""
+    parted: float = 3.0
+    """When a host has reported for so long that it does not reach another, one of them is lost."""
     host_limit: float = 120.0
     """A job without any host ends after so long."""
     record_every: float = 0.2

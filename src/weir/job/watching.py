@@ -8,12 +8,18 @@ Rules
 3. A host that was not heard of for `silence` seconds is lost: its machine or the way to it is. When
    the connections of the host and of its companion are both closed, it is lost after `HUNG_UP`
    seconds without a sign: the processes died.
-4. If the manager itself stood still for a while, it could hear of no host: that time does not count
+4. When a host has reported for `parted` seconds that it does not reach another, though both reach
+   the manager, one of the two is lost, so that they need not reach each other: the one with which
+   more is wrong (others that it does not reach or that do not reach it, now, and hosts that were
+   lost on its account), else the one that reports it. A host at a long step cannot answer: that is
+   no sign that it is out of reach.
+5. If the manager itself stood still for a while, it could hear of no host: that time does not count
    as the hosts' silence.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from weir.job.messages import Pulse, Report
@@ -53,6 +59,10 @@ class HostWatch:
         """The sessions of hosts that are lost."""
         self.first_came_at: float | None = None
         """When the first host of this manager came."""
+        self._parted: dict[tuple[str, str], float] = {}
+        """Since when a host has not reached another: (the one that reports it, the other)."""
+        self._blamed: Counter[str] = Counter()
+        """How many hosts were lost by rule 4 on account of each host."""
         self._alone_since = self._ticked_at = now
         """Since when there has been no host; when the manager last looked at the clock."""
 
@@ -90,11 +100,12 @@ class HostWatch:
             host.hung_up = now
 
     def allow_for_sleep(self, now: float, silence: float) -> None:
-        """Add the time that the manager stood still to when hosts were last heard of (rule 4)."""
+        """Add the time that the manager stood still to when hosts were last heard of (rule 5)."""
         slept = now - self._ticked_at
         self._ticked_at = now
         if slept > silence / 2:
             self._alone_since += slept
+            self._parted.clear()
             for host in self.hosts.values():
                 host.heard = min(host.heard + slept, now)
                 host.hung_up = now if host.hung_up is not None else None
@@ -108,6 +119,26 @@ class HostWatch:
             elif host.hung_up is not None and now - host.hung_up > HUNG_UP:
                 lost[session] = "its processes are gone"
         return lost
+
+    def parted(self, now: float, limit: float) -> tuple[str, str] | None:
+        """Find a host that is lost by rule 4, and why it is."""
+        known = {host.report.address: host for host in self.hosts.values() if host.step is None}
+        found = {
+            (host.session, known[address].session)
+            for host in self.hosts.values()
+            for address in host.report.unreached
+            if address in known
+        }
+        self._parted = {pair: self._parted.get(pair, now) for pair in sorted(found)}
+        for pair, since in self._parted.items():
+            if now - since > limit:
+                one, other = pair
+                wrong = self._blamed + Counter(session for p in found for session in p)
+                lost, kept = (other, one) if wrong[other] > wrong[one] else (one, other)
+                self._blamed[kept] += 1
+                self._parted.clear()
+                return lost, f"it and host {kept} do not reach each other"
+        return None
 
     def lose(self, session: str) -> bool:
         """Count a host as lost; say whether it was there."""

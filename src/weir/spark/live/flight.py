@@ -10,7 +10,9 @@ Contract
    2 GB, before anybody can refuse it: the limits that gRPC has cannot be set from Python. So an
    address may also be a folder that only one user can enter: then hosts and manager listen at
    sockets in that folder, and at no port.
-4. The server hands each entry to gRPC before it takes the next, so a slow reader holds it back.
+4. The server hands each entry to gRPC before it takes the next, so a slow reader holds it back. If
+   it has nothing to send for `SIGN_EVERY` seconds, it sends a sign of life: a reader that gets
+   neither can tell that the way is broken, of which nobody else may tell it.
 """
 
 from __future__ import annotations
@@ -44,6 +46,12 @@ CALL_LIMIT = 5.0
 """Seconds within which an action is answered, unless the caller says otherwise."""
 END_WITHIN = 1.0
 """Seconds that a server waits for calls to end, when it ends."""
+SIGN_EVERY = 1.0
+"""Seconds; see rule 4."""
+CONNECT_WITHIN = 5.0
+"""Seconds in which a connection is made, or given up."""
+_SIGN = b"alive"
+"""The metadata of a sign of life; that of an entry is never so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +94,16 @@ class Subscription:
         """Add an entry; None ends the subscription."""
         self._entries.put(entry)
 
-    def __iter__(self) -> Iterator[Entry]:
-        while (entry := self._entries.get()) is not None:
+    def __iter__(self) -> Iterator[Entry | None]:
+        """Give the entries as they come; None, each time that none has come for a while."""
+        while True:
+            try:
+                entry = self._entries.get(timeout=SIGN_EVERY)
+            except queue.Empty:
+                yield None
+                continue
+            if entry is None:
+                return
             yield entry
 
 
@@ -172,6 +188,9 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         began = False
         try:
             for entry in subscription:
+                if entry is None:
+                    writer.write_metadata(_SIGN)
+                    continue
                 number = msgspec.msgpack.encode(Number(entry.seq, entry.cti))
                 if len(entry.rows):
                     record = record_of(entry)
@@ -202,12 +221,16 @@ class Client:
         tls = security.tls
         self._client = flight.FlightClient(
             url,
-            # Else a new client would go on with the connection of one that was given up.
-            generic_options=[("grpc.use_local_subchannel_pool", 1)],
+            generic_options=[
+                # Else a new client would go on with the connection of one that was given up.
+                ("grpc.use_local_subchannel_pool", 1),
+                ("grpc.min_reconnect_backoff_ms", int(CONNECT_WITHIN * 1000)),
+            ],
             tls_root_certs=None if tls is None else tls.authority,
             cert_chain=None if tls is None else tls.certificate,
             private_key=None if tls is None else tls.key,
         )
+        self._reader: flight.FlightStreamReader | None = None
         self._headers = [(_HEADER.encode(), f"Bearer {security.token}".encode())]
         self._options = flight.FlightCallOptions(headers=self._headers)
 
@@ -218,26 +241,35 @@ class Client:
         results = self._client.do_action(flight.Action(name, body), timed)
         return bytes(next(iter(results)).body.to_pybytes())
 
-    def entries(self, wanted: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry]:
-        """Give the entries of a stream, with columns of these types, as they come. This ends when
-        the server ends the stream, raises one of `ChannelErrors` when the channel breaks, and
-        RunError when something comes that is no entry."""
+    def entries(self, wanted: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry | None]:
+        """Give the entries of a stream, with columns of these types, as they come; None for a sign
+        of life. This ends when the server ends the stream, raises one of `ChannelErrors` when the
+        channel breaks or `cancel` is called, and RunError when something comes that is no entry."""
         command = msgspec.msgpack.encode(wanted)
         descriptor = flight.FlightDescriptor.for_command(command)
         writer, reader = self._client.do_exchange(descriptor, self._options)
+        self._reader = reader
         try:
             while True:
                 try:
                     chunk = reader.read_chunk()
                 except StopIteration:
                     return
-                yield read_entry(chunk.app_metadata, chunk.data, types)
+                if chunk.app_metadata is not None and chunk.app_metadata.to_pybytes() == _SIGN:
+                    yield None
+                else:
+                    yield read_entry(chunk.app_metadata, chunk.data, types)
         finally:
             # Closing waits for the end of the call unless it is cancelled; and Arrow complains on
             # stderr about a writer that was not closed before its channel broke.
             reader.cancel()
             with suppress(*ChannelErrors):
                 writer.close()
+
+    def cancel(self) -> None:
+        """End `entries`, which another thread waits for, if it has begun."""
+        if self._reader is not None:
+            self._reader.cancel()
 
     def line(self) -> OpenLine:
         """Open a line that the server attends to for as long as this process lives. It waits long

@@ -18,13 +18,14 @@ from contextlib import closing
 from functools import partial
 from uuid import uuid4
 
-from weir.errors import RunError, WeirError
+import msgspec
+
+from weir.errors import WeirError
 from weir.files.object_store import ObjectStore
 from weir.ingress.ingress_log import LogCollected
 from weir.job.host import Host
 from weir.job.poison import Death
 from weir.job.signals import (
-    Arrived,
     BeginAnew,
     ChunkRead,
     Connect,
@@ -34,9 +35,7 @@ from weir.job.signals import (
     Get,
     HostCommand,
     HostSignal,
-    Lost,
     MakeRoom,
-    Misled,
     Pull,
     Put,
     SourceBehind,
@@ -48,14 +47,13 @@ from weir.job.signals import (
 )
 from weir.reliable.log import batch_bytes
 from weir.reliable.store import Store
-from weir.reliable.stream import Entry
-from weir.runtime.vertices import stream_schema
 from weir.spark.live.addresses import own_endpoint
-from weir.spark.live.flight import ChannelErrors, Client, Server, Subscription
+from weir.spark.live.flight import Server, Subscription
 from weir.spark.live.host_job import LiveJob
 from weir.spark.live.host_process import keep_host
 from weir.spark.live.machine_check import check_this_machine
 from weir.spark.live.peers import Wanted
+from weir.spark.live.receiving import Receivers
 from weir.spark.live.reporting import Reporter, Voice
 from weir.spark.live.step_notes import SharedNotes
 from weir.spark.live.store_threads import StoreThreads
@@ -63,8 +61,6 @@ from weir.spark.worker import settle_worker
 
 IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""
-RECEIVE_BYTES = 16 << 20
-"""So many bytes may have arrived for one input that its vertex has not read yet."""
 _MEND = "everything is kept, so mend it and run again with --resume"
 
 
@@ -109,7 +105,7 @@ class _Session:
         notes.open_session(self._machine.session)
         self._threads = StoreThreads(store, self._inbox.put)
         self._sources = _Sources(job, store, self._inbox.put)
-        self._receivers: dict[tuple[str, int], _Receiver] = {}
+        self._receivers = Receivers(job.security, job.types_of, self._inbox.put)
         self._subscriptions: dict[str, Subscription] = {}
         self._over: bool | None = None
         """None while the session runs; then whether the job is over."""
@@ -133,6 +129,7 @@ class _Session:
 
     def _turn(self) -> None:
         self._report()
+        self._receivers.watch(time.monotonic())
         progressed, commands = self._machine.work(time.monotonic())
         self._do(commands)
         try:
@@ -147,16 +144,15 @@ class _Session:
 
     def _report(self) -> None:
         if self._reporter.is_due(time.monotonic()):
-            self._reporter.tell(
-                self._machine.report(
-                    self._server.url, self._slot, os.getpid(), socket.gethostname()
-                )
+            report = self._machine.report(
+                self._server.url, self._slot, os.getpid(), socket.gethostname()
             )
+            unreached = self._receivers.unreached(time.monotonic())
+            self._reporter.tell(msgspec.structs.replace(report, unreached=unreached))
 
     def _close(self) -> None:
         self._reporter.close()
-        for receiver in self._receivers.values():
-            receiver.close()
+        self._receivers.close()
         for subscription in list(self._subscriptions.values()):
             subscription.put(None)
         self._sources.close()
@@ -172,17 +168,13 @@ class _Session:
                     if name in self._subscriptions:
                         self._subscriptions[name].put(entry)
                 case MakeRoom(vertex, input, _, size):
-                    receiver = self._receivers.get((vertex, input))
-                    if receiver is not None:
-                        receiver.consumed(size)
+                    self._receivers.consumed(vertex, input, size)
                 case Put() | Get():
                     self._threads.do(command)
                 case Connect():
-                    self._disconnect(command.vertex, command.input)
-                    receiver = _Receiver(command, self._job, self._inbox.put)
-                    self._receivers[command.vertex, command.input] = receiver
+                    self._receivers.connect(command)
                 case Disconnect(vertex, input):
-                    self._disconnect(vertex, input)
+                    self._receivers.disconnect(vertex, input)
                 case EndSubscription(name):
                     subscription = self._subscriptions.pop(name, None)
                     if subscription is not None:
@@ -191,11 +183,6 @@ class _Session:
                     self._sources.pull(command)
                 case BeginAnew(over):
                     self._over = over
-
-    def _disconnect(self, vertex: str, input: int) -> None:
-        receiver = self._receivers.pop((vertex, input), None)
-        if receiver is not None:
-            receiver.close()
 
     def _subscribe(self, wanted: Wanted) -> Subscription:
         """Begin a subscription; a thread of the server calls this."""
@@ -208,57 +195,6 @@ class _Session:
         """End a subscription; a thread of the server calls this."""
         self._subscriptions.pop(subscription.name, None)
         self._inbox.put(Unsubscribed(subscription.name))
-
-
-class _Receiver:
-    """Receives the entries of one connection to another host as signals, at most about
-    `RECEIVE_BYTES` ahead of the vertex that reads them."""
-
-    def __init__(self, connect: Connect, job: LiveJob, put: Callable[[HostSignal], None]) -> None:
-        self._connect, self._job, self._put = connect, job, put
-        self._ahead = 0
-        """How many bytes have arrived that the vertex has not read yet."""
-        self._changed = threading.Condition()
-        self._closed = False
-        threading.Thread(target=self._run, daemon=True, name="receiver").start()
-
-    def _run(self) -> None:
-        c = self._connect
-        try:
-            client = Client(c.address, self._job.security)
-            writer = self._job.topology.writer_of(c.stream)
-            types = stream_schema(self._job.plan, writer, c.stream).types
-            for entry in client.entries(Wanted(c.stream, c.seq), types):
-                if not self._wait_for_room(entry):
-                    client.close()
-                    return
-                self._put(Arrived(c.vertex, c.input, c.connection, entry))
-        except ChannelErrors:
-            pass  # it does not matter what broke the channel: the machine connects again
-        except RunError as error:
-            self._put(Misled(c.vertex, c.input, c.connection, str(error)))
-            return
-        if not self._closed:
-            self._put(Lost(c.vertex, c.input, c.connection))
-
-    def _wait_for_room(self, entry: Entry) -> bool:
-        """Wait until an entry may be put into the inbox; False when the connection was closed."""
-        with self._changed:
-            while self._ahead > RECEIVE_BYTES and not self._closed:
-                self._changed.wait()
-            self._ahead += batch_bytes(entry.rows)
-            return not self._closed
-
-    def consumed(self, size: int) -> None:
-        """Take in that the vertex has read so many bytes."""
-        with self._changed:
-            self._ahead = max(0, self._ahead - size)  # some may have come over an older connection
-            self._changed.notify()
-
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
 
 
 class _Sources:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
 import msgspec
+import pyarrow as pa
 
 from weir.events.batch import Batch
 from weir.files.chunks import CHUNK_ROWS, Chunk
@@ -26,7 +27,7 @@ from weir.runtime.instances import EmitRows, InstanceMaker
 from weir.runtime.outputs import output_schema
 from weir.runtime.partitions import Partitions
 from weir.runtime.topology import Topology
-from weir.runtime.vertices import operators_text, source_of
+from weir.runtime.vertices import operators_text, source_of, stream_schema
 from weir.spark.live.addresses import AddressSettings, Endpoint
 from weir.spark.live.flight import Security
 
@@ -57,6 +58,10 @@ class LiveJob:
     log_token: str = ""
     """The job's token in the first record of each source's log."""
     report_every: float = REPORT_EVERY
+
+    def types_of(self, stream: str) -> Sequence[pa.DataType]:
+        """Return the types of a stream's columns."""
+        return stream_schema(self.plan, self.topology.writer_of(stream), stream).types
 
     def maker(self, show: Callable[[bytes], None]) -> InstanceMaker:
         """Make what makes instances; `show` brings a text to where the job was started."""
