@@ -110,6 +110,8 @@ class Report(msgspec.Struct, frozen=True):
     """The step that the host is at while this is sent; None: none that takes long."""
     deaths: tuple[Death, ...] = ()
     """The deaths of hosts that ran in this slot before; see `poison.py`."""
+    trouble_lasts: bool = False
+    """Whether the trouble will stay: asking again does not help."""
 
 
 class Pulse(msgspec.Struct, frozen=True):

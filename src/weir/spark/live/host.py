@@ -83,7 +83,7 @@ def run_host(job: LiveJob, slot: int) -> None:
 
 
 def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
-    with closing(ObjectStore(job.store)) as store:
+    with closing(ObjectStore(job.store).impatient()) as store:
         while not _Session(job, slot, store, notes, deaths).run():
             pass
 
