@@ -8,6 +8,7 @@ address and keys; no log may hold them.
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +50,11 @@ class BucketJob(Job):
             env=driver_environment(machines), options=HTTP, store=STORE,
             onlooker=self._looking, outputs=OUTPUTS, more=PROBE,
         )  # fmt: skip
+
+    def start(self, *, resume: bool = False) -> None:
+        # The driver before this one may still write to its own.
+        (self.folder / "report.json").unlink(missing_ok=True)
+        super().start(resume=resume)
 
     def _files(self, folder: str) -> dict[str, bytes]:
         return objects(self._server.onlooker(OUTPUTS.format(name=folder)))
@@ -108,12 +114,14 @@ class Seen:
         self._thread.start()
 
     def _run(self) -> None:
-        rest, position = b"", 0
+        rest, position, inode = b"", 0, 0
         while not self._closed:
             time.sleep(0.02)
             if not self._path.exists():
                 continue
             with self._path.open("rb") as file:
+                if os.fstat(file.fileno()).st_ino != inode:  # another driver's
+                    rest, position, inode = b"", 0, os.fstat(file.fileno()).st_ino
                 file.seek(position)
                 come, now = file.read(), time.time()
             position += len(come)

@@ -37,6 +37,7 @@ from weir.errors import InputError, PlanError, RunError
 from weir.files.aws_commands import CommandKeys
 from weir.files.aws_profile import profile_keys, profile_settings
 from weir.files.bucket_errors import code_of, reason_of
+from weir.files.obstore_use import note_use
 from weir.plan.urls import BUCKET_SCHEMES, refuse_secrets
 
 if TYPE_CHECKING:
@@ -243,6 +244,7 @@ def open_bucket(url: str, answer_within: timedelta, patience: timedelta) -> Obje
     """Return the open bucket (or the part of it below a key) of this process, by its environment
     as it is now. A request must be answered, and each piece of the answer come, within
     `answer_within`; what may pass is tried again for `patience`."""
+    note_use()
     names = ("AWS_", "AZURE_", "GOOGLE_", "HOME")
     environment = tuple(sorted((n, v) for n, v in os.environ.items() if n.startswith(names)))
     return _opened(url, os.getpid(), environment, RETRIES, answer_within, patience)

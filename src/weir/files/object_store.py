@@ -29,6 +29,7 @@ from obstore.store import LocalStore
 
 from weir.errors import RunError
 from weir.files.bucket_store import BucketStore
+from weir.files.obstore_use import note_use
 from weir.files.own_folder import OwnFolder, file_time, remove_left_over
 from weir.files.paths import DEEPEST
 from weir.reliable.store import Body, ObjectExists
@@ -67,6 +68,7 @@ class ObjectStore:
                 self._folder.mkdir(0o700, exist_ok=True)
             elif not self._folder.is_dir():
                 raise RunError(f"there is no store '{location}'")
+            note_use()
             self._store = LocalStore(self._folder)
         except (BaseError, OSError, ValueError) as error:
             raise RunError(f"cannot use '{location}' as a store: {_why(error)}") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -77,3 +79,30 @@ def test_objects_that_a_job_began_with_are_found_though_a_listing_lacks_them(
     monkeypatch.setattr("weir.files.readers.list_objects", lambda _: ())
     monkeypatch.setattr(BucketStore, "_sizes", lambda *_: ())
     assert prepare(bucket, resume=True) == begun
+
+
+FORKING = """
+import sys
+from weir.files.object_store import ObjectStore
+from weir.files.obstore_use import is_used_here
+from weir.spark.live.host_process import said_by_child
+from weir.spark.live.machine_check import missing_here, needed_libraries, needed_python, own_version
+needs = {"python": needed_python(), "libraries": needed_libraries(), "weir": own_version(),
+         "manager": "unix:x", "paths": [], "store": sys.argv[1], "token": "another"}
+print(missing_here(needs), is_used_here())
+print(said_by_child(lambda: [ObjectStore(sys.argv[1]).get("k").decode()]))
+"""
+
+
+def test_a_machine_is_asked_without_requests_of_the_process_that_forks_the_host(
+    bucket: Bucket,
+) -> None:
+    """Requests of a process that was forked after its parent's first would never end."""
+    bucket.put("job/k", "v")
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING, f"{bucket.url}/job"], capture_output=True, text=True,
+        timeout=60, check=True,
+    )  # fmt: skip
+    lacks, read = done.stdout.splitlines()
+    assert "is not the folder that the driver writes to" in lacks and lacks.endswith("False")
+    assert read == "['v']"

@@ -22,6 +22,7 @@ import msgspec
 
 from weir.errors import RunError, WeirError
 from weir.files.object_store import ObjectStore
+from weir.files.obstore_use import is_used_here
 from weir.ingress.ingress_log import LogCollected
 from weir.job.host import Host
 from weir.job.messages import Pulse, Report
@@ -76,6 +77,11 @@ ALONE = 20.0
 def run_host(job: LiveJob, slot: int) -> None:
     """Run a host in this Spark task until the job is over."""
     settle_worker(job.manager, slot)
+    if is_used_here():
+        raise RunError(
+            "this Python worker has used obstore for another job of the session, and cannot fork "
+            "a host; Spark starts another worker"
+        )
     if job.host_at is None:
         check_this_machine(job)
     vertices = [spec.id for spec in job.topology.order]
