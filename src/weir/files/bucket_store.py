@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PATIENCE = timedelta(seconds=1)
 RETRY, TELL_EVERY = 0.5, 5.0
 ANSWER_WITHIN = timedelta(seconds=10)
-LARGE_WITHIN = timedelta(seconds=60)
+LARGE_WITHIN = timedelta(seconds=30)
 LARGE = 1 << 20
 _PART_BYTES = 8 << 20
 _T = TypeVar("_T")
@@ -101,7 +101,7 @@ class BucketStore:
         named = what if isinstance(what, str) else "objects"
         with self._naming(f"{named} cannot be deleted in '{self._url}'"):
             try:
-                obstore.delete(self._open(LARGE_WITHIN), what)
+                obstore.delete(self._open(ANSWER_WITHIN), what)
             except (NotFoundError, FileNotFoundError) as error:
                 if code_of(error) == "NoSuchBucket":
                     raise
