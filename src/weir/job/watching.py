@@ -1,4 +1,4 @@
-"""The hosts of a job as its manager sees them: who is there, who is lost, and who is in trouble.
+"""The hosts of a job as its manager sees them: who is there, and who is lost.
 
 Rules
 1. A host is there from its first report on. A report with a smaller number than the last came late,
@@ -38,10 +38,6 @@ class HostState:
     """Its last report."""
     heard: float
     """When it was last heard of."""
-    reported: float
-    """When its last report came first: a host that is busy sends it again and again."""
-    trouble_since: float | None = None
-    """Since when it has reported that it is in trouble."""
     step: Step | None = None
     """The step that it was at when it was last heard of."""
     hung_up: float | None = None
@@ -76,15 +72,9 @@ class HostWatch:
         known = self.hosts.get(report.session)
         is_new = known is None or report.number > known.report.number
         if known is None:
-            known = self.hosts[report.session] = HostState(report.session, report, now, now)
+            known = self.hosts[report.session] = HostState(report.session, report, now)
             self.first_came_at = now if self.first_came_at is None else self.first_came_at
         known.report, known.heard, known.step, known.hung_up = report, now, report.step, None
-        if is_new:
-            known.reported = now
-        if not report.trouble:
-            known.trouble_since = None
-        elif known.trouble_since is None:
-            known.trouble_since = now
         return is_new
 
     def feel(self, pulse: Pulse, now: float) -> None:
@@ -146,17 +136,6 @@ class HostWatch:
             return False
         self.lost.add(session)
         return True
-
-    def trouble(self, limit: float) -> str:
-        """Find a host that has been in trouble for longer than `limit` seconds, by its last report:
-        it ends the job. While a host is busy, it is not known whether its trouble is over."""
-        for host in self.hosts.values():
-            if host.trouble_since is not None and host.reported - host.trouble_since > limit:
-                return (
-                    f"host {host.session} cannot go on: {host.report.trouble}; everything is "
-                    "kept, so mend it and run again with --resume"
-                )
-        return ""
 
     def absence(self, now: float, limit: float) -> str:
         """End the job if there has been no host for longer than `limit` seconds."""

@@ -149,6 +149,9 @@ class World:
             host.cut_until = time.now + float(time.rng.random() * 4)
             time.note(f"{session} cut off until {host.cut_until:.3f}")
             self.network.cut_off(host)
+        elif f.apart and time.happens(f.apart / 10):
+            host.apart_until = time.now + float(time.rng.random() * 6)
+            time.note(f"{session} cannot use the store until {host.apart_until:.3f}")
         elif time.happens(f.jump / 10):
             jump = float(time.rng.random() * 30)
             host.ahead, host.jumped = host.ahead + jump, host.jumped + jump

@@ -137,7 +137,7 @@ def interrupted() -> None:
 
 def told(driver: ManagerDriver, tmp_path: Path) -> tuple[str, str]:
     """The state that was told last, and its error."""
-    driver._pool.shutdown(wait=True)
+    driver._onlookers.close()
     status = read_status(ObjectStore(str(tmp_path / "store")))
     assert status is not None
     return status.state, status.error
@@ -188,5 +188,5 @@ def test_who_was_taken_over_leaves_the_state_to_the_other(
     store.put(STATUS, b"of the other")
     store.put(record_key(0), Ledger(number=0, manager="other").encode())
     assert driver.run(check, lambda _: None, lambda: False, str).error == TAKEN_OVER
-    driver._pool.shutdown(wait=True)
+    driver._onlookers.close()
     assert store.get(STATUS) == b"of the other"

@@ -20,8 +20,9 @@ from uuid import uuid4
 
 import msgspec
 
-from weir.errors import WeirError
+from weir.errors import RunError, WeirError
 from weir.files.object_store import ObjectStore
+from weir.files.obstore_use import is_used_here
 from weir.ingress.ingress_log import LogCollected
 from weir.job.host import Host
 from weir.job.poison import Death
@@ -67,6 +68,11 @@ _MEND = "everything is kept, so mend it and run again with --resume"
 def run_host(job: LiveJob, slot: int) -> None:
     """Run a host in this Spark task until the job is over."""
     settle_worker(job.manager, slot)
+    if is_used_here():
+        raise RunError(
+            "this Python worker has used obstore for another job of the session, and cannot fork "
+            "a host; Spark starts another worker"
+        )
     if job.host_at is None:
         check_this_machine(job)
     vertices = [spec.id for spec in job.topology.order]
@@ -74,7 +80,7 @@ def run_host(job: LiveJob, slot: int) -> None:
 
 
 def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
-    with closing(ObjectStore(job.store)) as store:
+    with closing(ObjectStore(job.store).impatient()) as store:
         while not _Session(job, slot, store, notes, deaths).run():
             pass
 

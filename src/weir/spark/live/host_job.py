@@ -89,7 +89,10 @@ class LiveJob:
             offset=pull.offset, resume=pull.resume, log_end=pull.log_end,
             incarnation=pull.incarnation, writer=uuid4().hex,
         )  # fmt: skip
-        machine = SourceMachine(source, partition.name, start, self.cut or CHUNK_ROWS)
+        machine = SourceMachine(
+            source, partition.name, start, self.cut or CHUNK_ROWS,
+            patience=self.host_settings.store_patience,
+        )  # fmt: skip
         return driven_chunks(machine, partition, store, stopped, waits)
 
 

@@ -12,9 +12,10 @@ Rules
    runs none of the user's code, so nothing holds it up that holds the host up. It gives none for a
    host that was stopped (SIGSTOP), which may never go on, nor for one that is in no step and has
    given no sign itself for `STUCK_AFTER` seconds. It tells of a death as soon as it is known.
-4. Children do not outlive the task's process. That process starts no threads of Python and has no
-   channels (gRPC), so it can fork at any time. Libraries that it has imported have threads of their
-   own (jemalloc in Arrow, numpy's linear algebra), but also fork handlers for them.
+4. Children do not outlive the task's process. That process starts no threads of Python, has no
+   channels (gRPC) and makes no requests of obstore, so it can fork at any time. Libraries that it
+   has imported have threads of their own (jemalloc in Arrow, numpy's linear algebra), but also fork
+   handlers for them.
 """
 
 from __future__ import annotations
@@ -211,6 +212,22 @@ def _fork(work: Callable[[], None], pipe: int | None) -> int:
     if not pid:
         _be_child(parent, work, pipe)
     return pid
+
+
+def said_by_child(work: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """Do this in a child, and return the texts that it returns; RunError if it raises."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    pid = _fork(lambda: _say(write_end, msgspec.json.encode(list(work()))), write_end)
+    os.close(write_end)
+    os.waitpid(pid, 0)
+    said = _said(read_end)
+    if not said.endswith(_OVER):
+        raise RunError(said.decode(errors="replace"))
+    return _read_texts(said.removesuffix(_OVER))
+
+
+_read_texts = msgspec.json.Decoder(list[str]).decode
 
 
 def _be_child(parent: int, work: Callable[[], None], pipe: int | None) -> NoReturn:
