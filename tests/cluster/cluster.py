@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,22 +89,28 @@ class Cluster:
 
     def alive(self) -> int:
         """Count the workers that the master has."""
+        return sum(w["state"] == "ALIVE" for w in self.told("workers"))
+
+    def told(self, what: str) -> list[dict[str, str]]:
+        """What the master tells of its workers, applications or drivers; nothing if it is not
+        there."""
         address = f"http://{self.head.address}:8080/json/"
         done = self.head.run(sys.executable, "-c", _READ_URL, address, timeout=20)
-        if done.returncode:
-            return 0
-        return sum(w["state"] == "ALIVE" for w in json.loads(done.stdout)["workers"])
+        found: list[dict[str, str]] = [] if done.returncode else json.loads(done.stdout)[what]
+        return found
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """Start a cluster, and end it with everything that runs on its machines."""
+def cluster(folder: Path, workers: int = 2, own: Mapping[Path, str] = {}) -> Iterator[Cluster]:
+    """Start a cluster, and end it with everything that runs on its machines; `own` are folders
+    that every worker has for itself."""
     with network() as net:
         made = Cluster(
             net, folder, net.machine("head"), [net.machine(f"w{n + 1}") for n in range(workers)]
         )
         made.start_master()
         for worker in made.workers:
+            worker.own = dict(own)
             made.start_worker(worker)
         made.wait_for(workers)
         yield made
