@@ -29,6 +29,7 @@ from cluster.cluster import SPARK
 
 Thing = dict[str, Any]
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
+LISTS = {"pods": "PodList", "configmaps": "ConfigMapList"}
 ARGUMENTS = {  # as entrypoint.sh of Spark's image makes them
     "--driver-url": "SPARK_DRIVER_URL",
     "--executor-id": "SPARK_EXECUTOR_ID",
@@ -102,8 +103,8 @@ class KubernetesApi:
         with (self._folder / f"{name}.log").open("wb") as log:
             return subprocess.Popen(
                 ["java", *options, "-Xmx512m", "-cp", f"{SPARK}/jars/*", BACKEND, *arguments],
-                env={**os.environ, **said, "SPARK_HOME": str(SPARK)}, cwd=home, stdout=log,
-                stderr=subprocess.STDOUT,
+                env={**os.environ, **said, "SPARK_HOME": str(SPARK), **_at(home)}, cwd=home,
+                stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
 
     def remove(self, kind: str, name: str | None) -> None:
@@ -117,18 +118,19 @@ class KubernetesApi:
         with self._lock:
             self._look()
             found = [t for (k, _), t in self.things.items() if k == kind]
-        return {
-            "apiVersion": "v1",
-            "kind": "List",
-            "metadata": {"resourceVersion": "1"},
-            "items": found,
-        }
+        head = {"apiVersion": "v1", "kind": LISTS.get(kind, "List")}
+        return {**head, "metadata": {"resourceVersion": "1"}, "items": found}
 
     def _look(self) -> None:
         for name, process in self.processes.items():
             if process.poll() is not None and ("pods", name) in self.things:
                 phase = "Failed" if process.returncode else "Succeeded"
                 self.things["pods", name]["status"]["phase"] = phase
+
+
+def _at(home: Path) -> dict[str, str]:
+    """Where a pod has volumes of its own."""
+    return {"SPARK_LOCAL_DIRS": str(home), "SPARK_CONF_DIR": str(home)}
 
 
 def _field(variable: Thing) -> str:
@@ -172,9 +174,17 @@ def _handler(api: KubernetesApi) -> type[BaseHTTPRequestHandler]:
                 self._answer(api.listed(kind) if kind else None)
 
         def _sent(self) -> Thing:
-            size = int(self.headers.get("Content-Length", 0))
-            sent: Thing = json.loads(self.rfile.read(size) or b"{}")
+            if self.headers.get("Transfer-Encoding") == "chunked":
+                body = b"".join(iter(self._chunk, b""))
+            else:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            sent: Thing = json.loads(body or b"{}")
             return sent
+
+        def _chunk(self) -> bytes:
+            data = self.rfile.read(int(self.rfile.readline(), 16))
+            self.rfile.readline()
+            return data
 
         def do_POST(self) -> None:
             kind, _, _ = self._asked()
