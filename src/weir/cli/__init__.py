@@ -49,9 +49,10 @@ class Commands(TyperGroup):
         windows_expand_args: bool = True,
         **extra: object,
     ) -> NoReturn:
+        given = sys.argv[1:] if args is None else args
         try:
             code = super().main(
-                args, prog_name, complete_var, False, windows_expand_args, **extra
+                _plain_resume(given), prog_name, complete_var, False, windows_expand_args, **extra
             )  # fmt: skip
         except TyperException as error:
             code = _tell_usage(error)
@@ -64,6 +65,11 @@ class Commands(TyperGroup):
             say(f"weir: {word}", err=True)
         leave_stdout()
         sys.exit(code or DONE)
+
+
+def _plain_resume(args: Sequence[str]) -> list[str]:
+    """Give `--resume` the value that it has without one: what follows it is never its value."""
+    return ["--resume=yes" if word == "--resume" else word for word in args]
 
 
 def _tell_usage(error: TyperException) -> int:

@@ -57,6 +57,8 @@ class LiveJob:
     cut: int | None = None
     log_token: str = ""
     """The job's token in the first record of each source's log."""
+    needed: tuple[tuple[str, str], ...] = ()
+    """The modules that machines must have for the user's code; see `Program.needed`."""
     report_every: float = REPORT_EVERY
 
     def types_of(self, stream: str) -> Sequence[pa.DataType]:
