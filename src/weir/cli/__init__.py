@@ -24,9 +24,8 @@ from weir.cli.command_line import (
     NOT_READ,
     NotRead,
     ended_by,
+    leave,
     leave_stdout,
-    leave_threads,
-    let_signals_end,
     say,
     settle_process,
 )
@@ -111,17 +110,14 @@ for command in (run, explain, conform, verify, diff, status, story, store, read,
     app.command()(command)
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the `weir` command."""
     settle_process()
-    code: object = DONE
     try:
-        app(prog_name="weir")
-    except SystemExit as end:
-        code = end.code
+        try:
+            app(prog_name="weir")
+        except SystemExit as end:
+            leave(end.code)
     except KeyboardInterrupt as interrupt:  # one more, while the one before was told
-        code = ended_by(interrupt)[1]
-    exit_code = code if isinstance(code, int) else int(code is not None)
-    let_signals_end(exit_code)
-    leave_threads(exit_code)
-    sys.exit(exit_code)
+        leave(ended_by(interrupt)[1])
+    leave(DONE)
