@@ -73,7 +73,8 @@ def _passes(fault: Fault, felt: list[Felt]) -> bool:
     except (JobHangs, JobFailed, AssertionError, TimeoutError) as error:
         print(f"FAILED  {_title(fault)}: {error!r}; see {folder}", flush=True)
         return False
-    print(f"held    {_title(fault)}  ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"held    {_title(fault)}  ({time.monotonic() - began:.0f} s)")
+    print(felt[-1], flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     return True
 
