@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -36,6 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="cluster", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("fault", nargs="*", help="words of the faults' names; all without any")
     asked = parser.parse_args().fault
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left behind
     if missing := why_not():
         print(f"no machines in a box: {missing}")
         return 1
@@ -72,7 +74,8 @@ def _passes(fault: Fault, felt: list[Felt]) -> bool:
     except (JobHangs, JobFailed, AssertionError, TimeoutError) as error:
         print(f"FAILED  {_title(fault)}: {error!r}; see {folder}", flush=True)
         return False
-    print(f"held    {_title(fault)}  ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"held    {_title(fault)}  ({time.monotonic() - began:.0f} s)")
+    print(felt[-1], flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     return True
 
