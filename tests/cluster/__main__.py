@@ -1,11 +1,11 @@
-"""`make cluster`: live jobs on a Spark cluster of machines in a box, whose parts fail.
+"""`make cluster`: jobs on a Spark cluster of machines in a box, whose parts fail.
 
     python -m cluster [FAULT …]
 
 Each fault comes in the middle of a live job under load, fed by growing files; then the input ends.
 The files must be those of the local runner byte for byte. A table says for every fault after how
 many seconds it was found, and after how many all vertices ran again. Exit code 1 when an answer
-differs, or a job hangs or fails; its folder is then kept.
+differs, or a job hangs or fails; its folder is then kept. Offline jobs follow (`offline.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from chaos.kills import JobHangs
 from cluster.cluster import Cluster, cluster
 from cluster.faults import Faulty, Felt, job_on
 from cluster.machines import Machine, why_not
+from cluster.offline import CHECKS, passes, title
 
 WORKERS, HOSTS = 3, 3
 FINISH_WITHIN = 180.0
@@ -162,12 +163,13 @@ def main() -> int:
     chosen = [f for f in FAULTS if not asked or any(w in _title(f) for w in asked)]
     felt: list[Felt] = []
     failed = [_title(fault) for fault in chosen if not _passes(fault, felt)]
+    checks = [c for c in CHECKS if not asked or any(w in title(c) for w in asked)]
+    failed += [title(check) for check in checks if not passes(check)]
     print(f"{'':48} {'found':>7} {'running':>8}  (seconds)")
     for one in felt:
         print(one)
-    print(
-        f"{len(chosen) - len(failed)} held, {len(failed)} failed{': ' if failed else ''}", *failed
-    )
+    held = len(chosen) + len(checks) - len(failed)
+    print(f"{held} held, {len(failed)} failed{': ' if failed else ''}", *failed)
     return 1 if failed else 0
 
 
