@@ -1,4 +1,4 @@
-"""`make cluster`: live jobs on a Spark cluster of machines in a box, whose parts fail.
+"""`make cluster`: jobs on a Spark cluster of machines in a box, whose parts fail.
 
     python -m cluster [FAULT …]
 
@@ -6,7 +6,8 @@ Each fault comes in the middle of a live job under load, fed by growing files; t
 The files must be those of the local runner byte for byte. A table says for every fault after how
 many seconds it was found, after how many all vertices ran again, and how long rows took that began
 meanwhile (p99, from the writing of the later of two joined events to the commit of their row). Exit
-code 1 when an answer differs, or a job hangs or fails; its folder is then kept.
+code 1 when an answer differs, or a job hangs or fails; its folder is then kept. Offline jobs follow
+(`offline.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from cluster.alive import ALIVE, busy_job
 from cluster.cluster import Cluster, cluster, nothing
 from cluster.faults import HOSTS, WORKERS, Fault, Faulty, Felt, job_on
 from cluster.machines import why_not
+from cluster.offline import CHECKS, passes, title
 
 FINISH_WITHIN = 180.0
 FAULTS: tuple[Fault, ...] = (*machine_faults.FAULTS, *network_faults.FAULTS, *ALIVE)
@@ -45,12 +47,13 @@ def main() -> int:
     chosen = [fault for fault in chosen if _can_be_made(fault)]
     felt: list[Felt] = []
     failed = [_title(fault) for fault in chosen if not _passes(fault, felt)]
+    checks = [c for c in CHECKS if not asked or any(w in title(c) for w in asked)]
+    failed += [title(check) for check in checks if not passes(check)]
     print(f"{'':52} {'found':>7} {'running':>8} {'p99':>8}  (seconds)")
     for one in felt:
         print(one)
-    print(
-        f"{len(chosen) - len(failed)} held, {len(failed)} failed{': ' if failed else ''}", *failed
-    )
+    held = len(chosen) + len(checks) - len(failed)
+    print(f"{held} held, {len(failed)} failed{': ' if failed else ''}", *failed)
     return 1 if failed else 0
 
 
