@@ -61,9 +61,10 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Machine code on its way to another machine: its kind, and files by their names."""
+    """Machine code on its way to another machine: of which kind, for what, files by names."""
 
     kind: str
+    needs: tuple[Need, ...]
     files: Mapping[str, bytes]
 
 
@@ -145,6 +146,17 @@ def _safe_folders() -> Iterator[Path]:
 
 
 # --- files ---------------------------------------------------------------------------------------
+
+
+def remember(name: str, needs: Sequence[Need]) -> None:
+    """Keep, under a name, which loops something needs."""
+    keep(name, _sealed(name, pickle.dumps(needs)))
+
+
+def remembered(name: str) -> tuple[Need, ...] | None:
+    """Read which loops something of this name needs; None where that is not known."""
+    body = find(name)
+    return None if body is None else tuple(pickle.loads(body[_HASH_BYTES:]))  # rule 3
 
 
 def _sealed(name: str, content: bytes) -> bytes:
@@ -277,11 +289,11 @@ def make_ready(needs: Sequence[Need], tell: OnReady = lambda done, of: None) -> 
 # --- travelling ----------------------------------------------------------------------------------
 
 
-def packed(needs: Sequence[Need]) -> Code:
+def packed(needs: tuple[Need, ...]) -> Code:
     """Read the code of these loops, as far as it is on disk."""
-    names = [_loops[n.module, n.name]._cache.file_name(n.args) for n in needs]
+    names = [LoopCache(need.module, need.name).file_name(need.args) for need in needs]
     found = {name: find(name) for name in names}
-    return Code(kind(), {name: body for name, body in found.items() if body is not None})
+    return Code(kind(), needs, {name: body for name, body in found.items() if body is not None})
 
 
 def unpack(code: Code) -> None:

@@ -35,7 +35,7 @@ from weir.job.ledger import (
     restarts,
     without,
 )
-from weir.job.messages import Orders, Report, VertexReport
+from weir.job.messages import Orders, Preparing, Report, VertexReport
 from weir.job.mourning import Mourning
 from weir.job.placing import Placement, Placements, first_gap, gap_before, log_is_ahead
 from weir.job.poison import Death
@@ -49,6 +49,7 @@ from weir.job.signals import (
     Loaded,
     ManagerCommand,
     ManagerSignal,
+    Prepares,
     Pulsed,
     Refused,
     Reported,
@@ -109,6 +110,11 @@ class Manager:
         self.story: list[StoryLine] = []  # what has happened since the manager began
         self._out: list[ManagerCommand] = []  # commands that the driver has not been given yet
 
+    @property
+    def preparing(self) -> list[Preparing]:
+        """The hosts that are not there yet, and get ready."""
+        return [preparing for preparing, _ in self._watch.preparing.values()]
+
     # --- signals -----------------------------------------------------------------------------
 
     def handle(self, signal: ManagerSignal, now: float) -> list[ManagerCommand]:
@@ -118,6 +124,9 @@ class Manager:
                 self._reported(report, now)
             case Pulsed(pulse):
                 self._watch.feel(pulse, now)
+            case Prepares(preparing):
+                if self._watch.see_preparing(preparing, now):
+                    self._tell("", f"loops are compiled on {preparing.machine}", now)
             case Stored(ref):
                 self._recorded(self._records.stored(ref.key, now), now)
             case Refused(key):
@@ -141,6 +150,7 @@ class Manager:
             self._watch.allow_for_sleep(now, self.settings.silence)
             for session in self._watch.silent(now, self.settings.silence):
                 self.lose(session, now, "not heard of")
+            self._watch.forget_preparing(now, self.settings.silence)
             self._place(now)
             self._check_stop(now)
             self._check_hosts(now)
@@ -235,7 +245,8 @@ class Manager:
         if not self._records.established or not self.hosts or ends:
             return
         assert self._watch.first_came_at is not None
-        waited = now - self._watch.first_came_at >= self.settings.patience
+        waits = self.settings.host_limit if self.preparing else self.settings.patience
+        waited = now - self._watch.first_came_at >= waits
         if len(self.hosts) < self.settings.hosts and not waited and self.ledger.incarnations == 0:
             return
         if not (missing := self._placements.missing):

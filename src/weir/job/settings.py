@@ -47,7 +47,8 @@ class ManagerSettings:
     """The manager waits for so many hosts before it places vertices: it does not move them when
     more hosts come."""
     patience: float = 10.0
-    """It waits at most for so long after the first host has come."""
+    """It waits at most for so long after the first host has come, or as `host_limit` says while
+    others compile."""
     silence: float = 1.5
     """A host that was not heard of for so long is lost."""
     host_limit: float = 120.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from weir.files.chunks import Chunk
-from weir.job.messages import Orders, Pulse, Report
+from weir.job.messages import Orders, Preparing, Pulse, Report
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
@@ -276,6 +276,13 @@ class Pulsed:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepares:
+    """A host that is not there yet is getting ready."""
+
+    preparing: Preparing
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """Answer the report of a host with these orders."""
 
@@ -316,5 +323,5 @@ HostSignal: TypeAlias = (
 HostCommand: TypeAlias = (
     Put | Get | Connect | Disconnect | MakeRoom | Deliver | EndSubscription | Pull | BeginAnew
 )
-ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed
+ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed | Prepares
 ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | EndJob

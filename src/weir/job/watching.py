@@ -4,7 +4,9 @@ Rules
 1. A host is there from its first report on. A report with a smaller number than the last came late,
    and does not count; the same report again is a sign of life of a host that is busy.
 2. A host that is lost stays lost: what it reports when it comes back no longer counts.
-3. If the manager itself stood still for a while, it could hear of no host: that time does not count
+3. A host that gets ready gives signs of it before its first report. While there are any, the job is
+   not without hosts.
+4. If the manager itself stood still for a while, it could hear of no host: that time does not count
    as the hosts' silence.
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weir.job.messages import Pulse, Report
+from weir.job.messages import Preparing, Pulse, Report
 from weir.job.poison import Step
 
 
@@ -40,6 +42,8 @@ class HostWatch:
         """The hosts that are there, by session."""
         self.lost: set[str] = set()
         """The sessions of hosts that are lost."""
+        self.preparing: dict[int, tuple[Preparing, float]] = {}
+        """The hosts that get ready, by slot: what was heard of them last, and when."""
         self.first_came_at: float | None = None
         """When the first host of this manager came."""
         self._alone_since = self._ticked_at = now
@@ -57,6 +61,7 @@ class HostWatch:
         if known is None:
             known = self.hosts[report.session] = HostState(report.session, report, now)
             self.first_came_at = now if self.first_came_at is None else self.first_came_at
+        self.preparing.pop(report.slot, None)
         known.report, known.heard, known.step = report, now, report.step
         if not report.trouble:
             known.trouble_since = None
@@ -70,14 +75,28 @@ class HostWatch:
         if host is not None:
             host.heard, host.step = now, pulse.step
 
+    def see_preparing(self, preparing: Preparing, now: float) -> bool:
+        """Take in that a host gets ready; say whether that is new."""
+        is_new = preparing.slot not in self.preparing
+        self.preparing[preparing.slot] = (preparing, now)
+        return is_new
+
+    def forget_preparing(self, now: float, silence: float) -> None:
+        """Forget the hosts that got ready, and were not heard of for so many seconds."""
+        for slot, (_, heard) in list(self.preparing.items()):
+            if now - heard > silence:
+                del self.preparing[slot]
+
     def allow_for_sleep(self, now: float, silence: float) -> None:
-        """Add the time that the manager stood still to when hosts were last heard of (rule 3)."""
+        """Add the time that the manager stood still to when hosts were last heard of (rule 4)."""
         slept = now - self._ticked_at
         self._ticked_at = now
         if slept > silence / 2:
             self._alone_since += slept
             for host in self.hosts.values():
                 host.heard = min(host.heard + slept, now)
+            for slot, (preparing, heard) in self.preparing.items():
+                self.preparing[slot] = (preparing, min(heard + slept, now))
 
     def silent(self, now: float, silence: float) -> list[str]:
         """List the hosts that were not heard of for so many seconds."""
@@ -102,7 +121,7 @@ class HostWatch:
 
     def absence(self, now: float, limit: float) -> str:
         """End the job if there has been no host for longer than `limit` seconds."""
-        if self.hosts:
+        if self.hosts or self.preparing:
             self._alone_since = now
         elif now - self._alone_since > limit:
             return (

@@ -220,14 +220,14 @@ def test_code_travels_to_machines_of_the_same_kind(tmp_path: Path) -> None:
 
 
 def test_code_of_another_kind_is_left_alone(folder: Path) -> None:
-    unpack(Code("another kind", {NAME: BODY}))
+    unpack(Code("another kind", (), {NAME: BODY}))
     assert not folder.exists()
-    unpack(Code(kind(), {NAME: BODY}))
+    unpack(Code(kind(), (), {NAME: BODY}))
     assert find(NAME) == BODY
 
 
 def test_code_that_is_here_stays(folder: Path) -> None:
     keep(NAME, BODY)
     before = (folder / kind() / NAME).stat().st_mtime_ns
-    unpack(Code(kind(), {NAME: BODY}))
+    unpack(Code(kind(), (), {NAME: BODY}))
     assert (folder / kind() / NAME).stat().st_mtime_ns == before

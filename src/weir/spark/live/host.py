@@ -8,9 +8,11 @@ entries, report to the manager), and only put signals into the inbox.
 
 from __future__ import annotations
 
+import mmap
 import os
 import queue
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,10 +23,11 @@ from uuid import uuid4
 import msgspec
 
 from weir.errors import RunError, WeirError
+from weir.events.loop_cache import Code, make_ready, unpack
 from weir.files.object_store import ObjectStore
 from weir.ingress.ingress_log import LogCollected
 from weir.job.host import Host
-from weir.job.messages import Pulse, Report
+from weir.job.messages import Preparing, Pulse, Report
 from weir.job.poison import Death, Step
 from weir.job.signals import (
     Arrived,
@@ -56,8 +59,8 @@ from weir.reliable.stream import Entry
 from weir.runtime.vertices import stream_schema
 from weir.spark.live.addresses import own_endpoint
 from weir.spark.live.flight import ChannelErrors, Client, Server, Subscription
-from weir.spark.live.host_job import LiveJob
-from weir.spark.live.host_process import keep_host
+from weir.spark.live.host_job import SIGN_AFTER, LiveJob
+from weir.spark.live.host_process import keep_host, meanwhile
 from weir.spark.live.machine_check import check_this_machine
 from weir.spark.live.peers import Wanted, read_orders
 from weir.spark.live.step_notes import SharedNotes
@@ -70,6 +73,8 @@ RECEIVE_BYTES = 16 << 20
 """So many bytes may have arrived for one input that its vertex has not read yet."""
 LONG_STEP = 0.5
 """Seconds: a step that takes longer is told in reports."""
+_AT = struct.Struct("<II")
+"""How many loops are ready, and of how many, in memory that two processes share."""
 _MEND = "everything is kept, so mend it and run again with --resume"
 ALONE = 20.0
 """Seconds: a host that cannot reach the manager for so long gives up."""
@@ -80,8 +85,37 @@ def run_host(job: LiveJob, slot: int) -> None:
     settle_worker(job.manager, slot)
     if job.host_at is None:
         check_this_machine(job)
+    if job.loops is not None:
+        _prepare(job, slot, job.loops)
     vertices = [spec.id for spec in job.topology.order]
     keep_host(partial(_host, job, slot), partial(_give_pulse, job), vertices)
+
+
+def _prepare(job: LiveJob, slot: int, code: Code) -> None:
+    """Load the loops that the job needs, or compile them, in the task's process: all hosts that it
+    forks have them then. A child gives signs of it, since that process has no channels."""
+    at = mmap.mmap(-1, _AT.size)
+
+    def tell(done: int, of: int) -> None:
+        at[:] = _AT.pack(done, of)
+
+    with meanwhile(partial(_say_preparing, job, slot, at)):
+        unpack(code)
+        make_ready(code.needs, tell)
+
+
+def _say_preparing(job: LiveJob, slot: int, at: mmap.mmap) -> None:
+    """Tell the manager again and again how many loops are ready, if it takes long."""
+    time.sleep(SIGN_AFTER)
+    client: Client | None = None
+    while True:
+        said = Preparing(slot, socket.gethostname(), *_AT.unpack(at[:]))
+        try:
+            client = client or Client(job.manager, job.security)
+            client.act("prepare", msgspec.msgpack.encode(said))
+        except ChannelErrors:
+            client = None
+        time.sleep(4 * job.report_every)
 
 
 def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from weir.events.batch import Batch
+from weir.events.loop_cache import Code
 from weir.files.chunks import CHUNK_ROWS, Chunk
 from weir.files.sinks import json_values
 from weir.files.writers import OutputForm
@@ -31,6 +32,8 @@ from weir.spark.live.addresses import AddressSettings, Endpoint
 from weir.spark.live.flight import Security
 
 REPORT_EVERY = 0.05
+SIGN_AFTER = 1.0
+"""Seconds: who takes longer to get ready says that it compiles; to load code takes less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class LiveJob:
     cut: int | None = None
     log_token: str = ""
     """The job's token in the first record of each source's log."""
+    loops: Code | None = None
+    """The loops that the job needs, compiled; None: a host compiles as it runs."""
     report_every: float = REPORT_EVERY
 
     def maker(self, show: Callable[[bytes], None]) -> InstanceMaker:

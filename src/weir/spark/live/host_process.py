@@ -24,7 +24,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from weir.errors import RunError
@@ -129,6 +130,16 @@ class _Watched:
         if self._pulse is not None:
             _end(self._pulse)
             self._pulse = None
+
+
+@contextmanager
+def meanwhile(work: Callable[[], None]) -> Iterator[None]:
+    """Let a child do this work for as long as the block lasts."""
+    child = _fork(work, None)
+    try:
+        yield
+    finally:
+        _end(child)
 
 
 def cause_of(status: int) -> str:

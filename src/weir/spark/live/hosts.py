@@ -9,7 +9,11 @@ Rules
    too few are refused at once. Otherwise (executors come and go, others use the cluster) the
    manager waits, and gives up when no host comes at all (`ManagerSettings.host_limit`).
 3. Speculation is refused: it starts tasks that take long a second time, and hosts always do.
-4. On a cluster the machines are asked first whether they have what a host needs
+4. The driver finds out first which loops the job needs (`rehearsal.py`), and their machine code
+   goes to the hosts with the tasks: as code, which it is, by the way that the program's own code
+   takes, and not through the store, where nothing is code. A machine of the same kind has nothing
+   to compile then; others compile before their hosts come.
+5. On a cluster the machines are asked first whether they have what a host needs
    (`machine_check.py`). While no host has come, the driver says after `QUIET` seconds why, as far
    as Spark knows: no task was started, or what the last task failed with.
 """
@@ -37,7 +41,7 @@ FAILURES = 1000
 """How often Spark may start a host again."""
 ABORTS = 5
 QUIET = 10.0
-"""Seconds; see rule 4."""
+"""Seconds; see rule 5."""
 MOST_TASKS = 10_000
 LASTING = 60.0
 """See rule 1."""
@@ -160,10 +164,11 @@ def last_line(error: str) -> str:
 
 
 class Hosts:
-    """Runs the Spark job whose tasks are the hosts; see rule 1."""
+    """Runs the Spark job whose tasks are the hosts; see rule 1. `prepare` makes the description of
+    the job that hosts get, in a thread, since it may take long."""
 
-    def __init__(self, spark: SparkSession, job: LiveJob, count: int) -> None:
-        self._spark, self._job, self._count = spark, job, count
+    def __init__(self, spark: SparkSession, prepare: Callable[[], LiveJob], count: int) -> None:
+        self._spark, self._prepare, self._count = spark, prepare, count
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._aborted = 0
@@ -182,8 +187,6 @@ class Hosts:
         self._thread.start()
 
     def _run(self) -> None:
-        job = self._job
-
         def host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for slot in batch.column(0).to_pylist():
@@ -194,6 +197,8 @@ class Hosts:
             self._spark.addTag(self._tag)
             if not is_remote():  # so that its tasks can be found
                 self._spark.sparkContext.setLocalProperty("spark.jobGroup.id", self._tag)
+            job = self._prepare()
+            self._began = time.monotonic()
             if job.host_at is None:
                 check_machines(self._spark, needs_of(job), self._count)
             slots = self._spark.range(0, self._count, 1, self._count)

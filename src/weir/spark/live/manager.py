@@ -17,7 +17,7 @@ import msgspec
 
 from weir.errors import RunError, WeirError
 from weir.job.manager import Manager
-from weir.job.messages import Orders
+from weir.job.messages import Orders, Preparing
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.signals import (
     Answer,
@@ -27,6 +27,7 @@ from weir.job.signals import (
     List,
     ManagerCommand,
     ManagerSignal,
+    Prepares,
     Pulsed,
     Put,
     Reported,
@@ -36,7 +37,7 @@ from weir.reliable.codec import encode_record
 from weir.reliable.store import Store
 from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import Security, Server
-from weir.spark.live.peers import read_pulse, read_report
+from weir.spark.live.peers import read_preparing, read_pulse, read_report
 from weir.spark.live.store_threads import StoreThreads
 
 TICK = 0.02
@@ -99,7 +100,7 @@ class ManagerDriver:
                     self._machine.stop(time.monotonic())
                 if time.monotonic() - watched_at >= WATCH_EVERY:
                     watched_at = time.monotonic()
-                    if self._machine.hosts:
+                    if self._machine.hosts or self._machine.preparing:
                         self._absence = ""
                     elif watched_at - asked_at >= ASK_EVERY:
                         self._absence, asked_at = why_absent(), watched_at
@@ -113,6 +114,10 @@ class ManagerDriver:
         finally:
             self._tell(time.monotonic())
         return self._ended
+
+    def see(self, preparing: Preparing) -> None:
+        """Take in that a host gets ready, or the driver for all; any thread may call this."""
+        self._inbox.put(Prepares(preparing))
 
     def release(self, gone: Callable[[], bool], within: float) -> None:
         """Go on answering hosts that the job is over, until all are gone, for so many seconds."""
@@ -169,8 +174,8 @@ class ManagerDriver:
                         self._ended = EndJob(f"{ended.error} ({self._absence})")
 
     def _act(self, name: str, body: bytes) -> bytes:
-        """Take in a report, a sign of life, a text for the console, or a mere hello; a thread of
-        the server calls this."""
+        """Take in a report, a sign of life, a sign of a host that gets ready, a text for the
+        console, or a mere hello; a thread of the server calls this."""
         if name == "hello":
             return b""
         if name == "show":
@@ -183,6 +188,9 @@ class ManagerDriver:
         try:
             if name == "pulse":
                 self._inbox.put(Pulsed(read_pulse(body, self._machine.topology)))
+                return b""
+            if name == "prepare":
+                self.see(read_preparing(body, self._machine.settings.hosts))
                 return b""
             if name != "report":
                 raise RunError(f"the job manager does not know what '{name}' is")

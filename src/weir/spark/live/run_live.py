@@ -104,7 +104,7 @@ def watching(progress: OnProgress | None) -> Callable[[JobStatus], None] | None:
         return None
 
     def watch(status: JobStatus) -> None:
-        stage = status.trouble or status.state
+        stage = status.trouble or "; ".join(status.preparing) or status.state
         if status.recoveries:
             stage += f", {status.recoveries} recovered"
         reached = START if status.reached is None else status.reached
