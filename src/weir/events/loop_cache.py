@@ -145,6 +145,11 @@ def _safe_folders() -> Iterator[Path]:
             yield folder / kind()
 
 
+def code_folder() -> Path | None:
+    """Return the folder that has code of this kind; None where none is kept."""
+    return next(_safe_folders(), None)
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 

@@ -59,9 +59,10 @@ def loops_of(program: Program) -> tuple[Need, ...]:
     known = remembered(name)
     if known is not None:
         return known
-    rehearse(program)
+    complete = not rehearse(program)
     found = needed()
-    remember(name, found)
+    if complete:
+        remember(name, found)
     return found
 
 
