@@ -193,7 +193,7 @@ def _is(one: object, other: object) -> bool:
 
 
 def _aggregate(given: object) -> type:
-    class StandIn:
+    class AggregateStandIn:
         def zero(self) -> int:
             return 0
 
@@ -208,11 +208,11 @@ def _aggregate(given: object) -> type:
         def result(self, state: int) -> object:
             return given
 
-    return StandIn
+    return AggregateStandIn
 
 
 def _operator(row: dict[str, Any], held: dict[str, Any]) -> type:
-    class StandIn:
+    class OperatorStandIn:
         def __init__(self, *args: object) -> None:
             for name, value in held.items():
                 setattr(self, name, value)
@@ -220,4 +220,4 @@ def _operator(row: dict[str, Any], held: dict[str, Any]) -> type:
         def on_event(self, event: object, ctx: Any) -> None:
             ctx.emit(**row)
 
-    return StandIn
+    return OperatorStandIn
