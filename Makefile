@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos attack night clean
+.PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos attack cluster night clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,6 +74,9 @@ sabotage: $(INSTALLED)  ## plant known bugs one at a time: the tests must find e
 
 chaos: $(INSTALLED)  ## kills of hosts, executors and drivers all through a live job: one answer
 	@PYTHONPATH=tests $(BIN)/python -m chaos $(CHAOS)
+
+cluster: $(INSTALLED)  ## machines in a box that fail, under live jobs on a Spark cluster: one answer
+	@PYTHONPATH=tests $(BIN)/python -m cluster $(CLUSTER)
 
 attack: $(INSTALLED)  ## known attacks on real runs: no wrong answer, no loop, no traceback
 	@PYTHONPATH=tests $(BIN)/python -m attack $(ATTACK)

@@ -18,32 +18,41 @@ from weir.plan.runners import provide
 
 if TYPE_CHECKING:
     from weir.errors import (
+        DeterminismViolation,
         InputError,
         OperatorFailed,
         PlanError,
         RunError,
         ScriptError,
+        SnapshotCorrupt,
         WeirError,
     )
-    from weir.job.committed import read_committed
+    from weir.job.committed import Committed, read_committed
     from weir.local.run import collect, run
     from weir.plan.decorators import aggregate, operator, udf
     from weir.plan.stream import Stream, stream
     from weir.plan.terms import call, case, col, count, explode, lit
     from weir.plan.windows import count_window, hopping, session, snapshot, tumbling
+    from weir.runtime.reports import Progress, RunReport
     from weir.script.program import parse_program
-    from weir.spark.live.run_live import run_live
+    from weir.spark.live.run_live import LiveProgress, run_live
     from weir.spark.offline.frames import from_spark
     from weir.spark.offline.run_offline import run_offline
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Committed",
+    "DeterminismViolation",
     "InputError",
+    "LiveProgress",
     "OperatorFailed",
     "PlanError",
+    "Progress",
     "RunError",
+    "RunReport",
     "ScriptError",
+    "SnapshotCorrupt",
     "Stream",
     "WeirError",
     "__version__",
@@ -73,18 +82,20 @@ __all__ = [
 
 _HOMES = {
     "weir.errors": (
-        "InputError", "OperatorFailed", "PlanError", "RunError", "ScriptError", "WeirError",
+        "DeterminismViolation", "InputError", "OperatorFailed", "PlanError", "RunError",
+        "ScriptError", "SnapshotCorrupt", "WeirError",
     ),
-    "weir.job.committed": ("read_committed",),
+    "weir.job.committed": ("Committed", "read_committed"),
     "weir.local.run": ("collect", "run"),
     "weir.plan.decorators": ("aggregate", "operator", "udf"),
     "weir.plan.stream": ("Stream", "stream"),
     "weir.plan.terms": ("call", "case", "col", "count", "explode", "lit"),
     "weir.plan.windows": ("count_window", "hopping", "session", "snapshot", "tumbling"),
+    "weir.runtime.reports": ("Progress", "RunReport"),
     "weir.script.program": ("parse_program",),
     "weir.spark.offline.frames": ("from_spark",),
     "weir.spark.offline.run_offline": ("run_offline",),
-    "weir.spark.live.run_live": ("run_live",),
+    "weir.spark.live.run_live": ("LiveProgress", "run_live"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -15,6 +15,7 @@ are mapped to these once, at the border. All of them pickle: they cross processe
 
 from __future__ import annotations
 
+import re
 from typing import TypeAlias
 
 from weir.events.printable import visible
@@ -50,6 +51,13 @@ def _rebuild(
     return error
 
 
+_SECRET = re.compile(
+    r"(?<=://)[^\s'/@]*:[^\s'@]*(?=@)|(?<=(?:s3|gs|az)://)[^\s'/@]+(?=@)"
+    r"|\b(?:s3|gs|az|abfss)://[^\s'?]*\?[^\s'/?]*=[^\s']*"
+)
+"""What stands in a URL where a password or a signature may stand (`plan/urls.py` refuses it)."""
+
+
 class ScriptError(WeirError):
     """Says that the text of a program is wrong; nothing ran.
 
@@ -65,7 +73,8 @@ class ScriptError(WeirError):
         self.message, self.hint = _shortened(message), _shortened(hint)
         self.line, self.column = line, column
         lines = source.split("\n")  # as lines are counted: other ends of lines are none here
-        self.source_line = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
+        shown = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
+        self.source_line = _SECRET.sub(lambda found: "*" * len(found[0]), shown)
         super().__init__(self._render())
 
     def _render(self) -> str:
@@ -153,9 +162,17 @@ class OperatorFailed(RunError):
 
 
 class DeterminismViolation(RunError):
-    """Says that a stream was written other rows under numbers that it already had."""
+    """Says that a stream was written other rows under numbers that it already had.
+
+    >>> print(DeterminismViolation("stream 0.0/0.0: row 3 was 1, written again it is 2"))
+    stream 0.0/0.0: row 3 was 1, written again it is 2
+    """
 
 
 class SnapshotCorrupt(RunError):
     """Says that a stored object is missing, damaged or not what was written, or does not fit who
-    loads it."""
+    loads it.
+
+    >>> print(SnapshotCorrupt("checkpoints/1.0/3 is not in the store"))
+    checkpoints/1.0/3 is not in the store
+    """

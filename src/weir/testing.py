@@ -19,6 +19,7 @@ from weir.events.batch import OPEN, START, Batch
 from weir.ingress.memory import MemoryPartition
 from weir.local.run import Items
 from weir.local.runner import LocalRun
+from weir.plan.limits import check_numbers
 from weir.plan.program import Output, Program
 from weir.plan.schema import Schema
 from weir.reliable.stream import Entry, MemoryStream
@@ -54,6 +55,7 @@ def run(
     snapshot. `duplicate_writes`: a seed by which vertices are taken back to earlier snapshots,
     so that they write rows again, and entries are written again to every stream.
     """
+    check_numbers(cut=cut, parallelism=parallelism)
     program = with_output(parse_program(text), stream)
     return run_program(
         program, inputs, cut=cut, parallelism=parallelism, snapshot_at=snapshot_at,

@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -100,8 +101,15 @@ class Job:
         hosts: int = HOSTS,
         seed: int = 0,
         strategy: str = "",
+        on: Callable[..., tuple[str, ...]] = lambda *command: command,
+        env: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
+        """`on` makes a command into one that runs on another machine, with `env`; `options` are
+        more of `weir run`."""
         self.folder, self.hosts = folder, hosts
+        self.on, self._options = on, options
+        self._env = os.environ | JAVA if env is None else env
         self._master, self._seed = master, seed
         said = f"SET strategy = '{strategy}';" if strategy else ""
         for name, scheme in (("live", "tail://"), ("local", "")):
@@ -120,14 +128,15 @@ class Job:
         command = (
             *_weir("run", "live.weir", "--runner", "live", "--store", "store", "--json"),
             *("--parallelism", "2", "--hosts", str(self.hosts), "--master", self._master),
+            *self._options,
             *(("--resume",) if resume else ()),
         )
         log = open(self.folder / "driver.log", "ab")  # noqa: SIM115
         out = open(self.folder / "report.json", "wb")  # noqa: SIM115
         with log, out:
             self._driver = subprocess.Popen(
-                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=log,
-                start_new_session=True, env=os.environ | JAVA,
+                self.on(*command), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=log, start_new_session=True, env=self._env,
             )  # fmt: skip
         self.families.append(Family(self._driver.pid))
 

@@ -140,7 +140,7 @@ class Chaos:
                 if all(kill.is_noticed(status) for kill in self.kills) and (got := found(status)):
                     return got
             time.sleep(POLL)
-        raise JobHangs(f"no {what} within {self.limit:.0f} s: {_shown(status)}")
+        raise JobHangs(f"no {what} within {self.limit:.0f} s: {shown(status)}")
 
     def _note(self, status: JobStatus) -> None:
         """Wake hosts that were found lost; note which kills are over."""
@@ -150,7 +150,7 @@ class Chaos:
             if kill.stopped is not None:
                 self._wake(kill.stopped)
                 kill.stopped = None
-            if kill.running_at is None and _all_run(status):
+            if kill.running_at is None and all_run(status):
                 kill.running_at = status.time
             if kill.whole_at is None and self._is_whole(status):
                 kill.whole_at = status.time
@@ -161,20 +161,20 @@ class Chaos:
                 family.signal(pid, signal.SIGCONT)
 
     def _is_whole(self, status: JobStatus) -> bool:
-        return _all_run(status) and len(status.hosts) == self.job.hosts
+        return all_run(status) and len(status.hosts) == self.job.hosts
 
     def _busy_hosts(self, status: JobStatus) -> list[HostStatus]:
         alive = {p.pid for p in self.job.family.look()}
         return [h for h in status.hosts if h.vertices and h.pid in alive]
 
 
-def _all_run(status: JobStatus) -> bool:
+def all_run(status: JobStatus) -> bool:
     return status.state == "running" and all(
         v.status in ("running", "done") for v in status.vertices
     )
 
 
-def _shown(status: JobStatus | None) -> str:
+def shown(status: JobStatus | None) -> str:
     if status is None:
         return "the job has told nothing"
     waiting = [f"{v.id} is {v.status}" for v in status.vertices if v.status != "running"]

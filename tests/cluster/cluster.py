@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -63,6 +64,11 @@ class Cluster:
             "--cores", str(CORES), "--memory", "2g", "--webui-port", "8081",
             "--work-dir", str(self.folder / worker.name / "work"), self.master,
         )  # fmt: skip
+
+    def kill_master(self) -> None:
+        master, *_ = self.head.processes
+        os.killpg(master.pid, signal.SIGKILL)
+        master.wait()
 
     def _daemon(self, machine: Machine, *command: str) -> None:
         log = self.folder / machine.name / f"{command[0].rsplit('.', 1)[1].lower()}.log"

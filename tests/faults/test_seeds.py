@@ -9,7 +9,7 @@ import pytest
 from weir.plan.strategy import NamedStrategy, StrategyName
 from weir.reliable.strategies import make_strategy
 from weir.simulator.faults import Faults
-from weir.simulator.simulate import SeedResult, Wish, make_job, run_seed
+from weir.simulator.simulate import SeedResult, Wish, draw_job, run_seed
 from weir.simulator.workloads import make_workload
 
 SEEDS = int(os.environ.get("WEIR_SEEDS", "500"))
@@ -36,7 +36,7 @@ def test_a_calm_world_gives_the_same_answer() -> None:
 
 def test_seeds_draw_every_strategy() -> None:
     workload = make_workload("several_outputs", 0)
-    jobs = [make_job(workload, 2, np.random.default_rng(seed)) for seed in range(20)]
+    jobs = [draw_job(workload, 2, np.random.default_rng(seed)) for seed in range(20)]
     drawn = {type(strategy) for job in jobs for strategy in job.strategies.values()}
     assert drawn == {type(make_strategy(NamedStrategy(name))) for name in get_args(StrategyName)}
 

@@ -15,7 +15,7 @@ from weir.job.verifying import verify_store
 from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import Digest, digest
-from weir.reliable.keys import JOB, commit_key, part_key, record_key
+from weir.reliable.keys import JOB, commit_key, ingress_key, ingress_log, part_key, record_key
 from weir.reliable.objects import ObjectRef
 from weir.simulator.simulated_disk import SimulatedDisk
 
@@ -207,6 +207,19 @@ def test_a_whole_store_is_verified() -> None:
     disk.put(part_key(SINK, 9, 9), b"")
     found = verify_store(disk)
     assert (found.unreferred, found.strange, found.damage) == (1, ("parts/sink.0/junk",), ())
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_only_a_job_that_goes_on_needs_the_log_of_a_source(finished: bool) -> None:
+    disk = store()
+    ledger = last_record(disk)
+    assert ledger is not None
+    key = ingress_key("0.0", 1)
+    ledger.finished, ledger.logs = finished, {"0.0": ObjectRef(key)}
+    ledger.collected[ingress_log("0.0")] = 1
+    disk.put(record_key(0), ledger.encode())
+    found = verify_store(disk)
+    assert [d.key for d in found.damage] == ([] if finished else [key])
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,7 +8,7 @@ from machine.jobs import checkpoint, report
 from machine.test_manager import SETTINGS, Job, running
 from weir.job.messages import Pulse, Report
 from weir.job.poison import RELAPSES, Death, Step
-from weir.job.signals import Delete, EndJob, Pulsed, Reported
+from weir.job.signals import Delete, EndJob, HungUp, Pulsed, Reported
 from weir.job.status import status_of
 
 ROW = Step("1.0", first=6, end=7, pieces=1, sample="17")
@@ -171,6 +171,29 @@ def test_signs_of_life_from_beside_a_host_keep_it() -> None:
     assert any(v.step_seconds == 29.5 for v in status_of(job.machine, 0.0, 0.0).vertices)
     job.do(job.machine.handle(Pulsed(Pulse("h7", ROW)), job.now))  # one that was given up
     assert list(job.machine.hosts) == ["h1"]
+
+
+def test_a_host_whose_companion_hangs_up_is_lost_unless_it_is_heard_of() -> None:
+    job = running()
+    job.do(job.machine.handle(HungUp("h1"), 0.5))
+    job.tick(0.6)
+    job.do(job.machine.handle(Pulsed(Pulse("h1")), 0.6))  # another companion was started
+    job.tick(0.9)
+    assert job.where("1.0") == ["h1"]
+    job.do(job.machine.handle(HungUp("h1"), 1.0))
+    job.tick(1.1)
+    assert list(job.machine.hosts) == ["h1"]
+    job.tick(1.16)
+    assert not job.machine.hosts
+
+
+def test_a_death_that_a_companion_tells_counts_at_once_and_once() -> None:
+    job = running()
+    death = Death("h1", ROW, "killed by signal 9 (Killed)")
+    job.do(job.machine.handle(Pulsed(Pulse("h1", ROW, death)), 0.5))
+    assert not job.machine.hosts and len(job.machine.ledger.suspects["1.0"]) == 1
+    job.do(job.machine.handle(Pulsed(Pulse("h1", ROW, death)), 0.6))
+    assert len(job.machine.ledger.suspects["1.0"]) == 1
 
 
 def test_a_step_beyond_its_limit_ends_the_job() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 from weir.ingress.memory import MemoryPartition
@@ -156,6 +157,11 @@ def _snapshot_of_all(chance: Random, a: str, b: str) -> str:
     return f"SELECT MAX(k) AS k, {_aggregates(chance)} AS v FROM {a}"
 
 
+def _folded(chance: Random, a: str, b: str) -> str:
+    window = _some(chance, "SNAPSHOT", f"HOPPING({chance.randint(1, 12)}, {chance.randint(1, 8)})")
+    return f"SELECT k, Rolled(v) AS v FROM {a} GROUP BY k WITH {window}"
+
+
 def _collected(chance: Random, a: str, b: str) -> str:
     inner = f"SELECT k, COLLECT(v) AS vs_ FROM {a} GROUP BY k WITH TUMBLING({chance.randint(1, 9)})"
     return f"SELECT k, EXPLODE(vs_) AS v FROM ({inner}) AS lists"
@@ -217,6 +223,7 @@ STATEFUL: dict[str, Write] = {
     "tumbling of all": _tumbling_of_all,
     "snapshot": _snapshot,
     "snapshot of all": _snapshot_of_all,
+    "folded by the user": _folded,
     "collect and explode": _collected,
     "top": _top,
     "top of window": _top_of_window,
@@ -225,6 +232,7 @@ STATEFUL: dict[str, Write] = {
 }
 OTHERS: dict[str, Write] = {"lifetime": _lifetime, "where": _where, "union": _union}
 
+_IMPORT = f"IMPORT '{Path(__file__).parent / 'user_functions.py'}';"
 _SOURCE = """
 STREAM Raw{0} (vs BIGINT, ve BIGINT, k BIGINT, v BIGINT) FROM '{0}'
   WITH (vs = vs, ve = ve, delay = {1});
@@ -234,7 +242,7 @@ STREAM Raw{0} (vs BIGINT, ve BIGINT, k BIGINT, v BIGINT) FROM '{0}'
 
 def random_program(chance: Random, operators: Sequence[str]) -> Program:
     """A program that applies these operators in turn, the second input any relation so far."""
-    text = "".join(
+    text = _IMPORT + "".join(
         _SOURCE.format(name, chance.choice((0, 15)), chance.randint(1, 9)) for name in "AB"
     )
     relations = ["A", "B"]

@@ -302,6 +302,8 @@ def user_aggregate(draw: Draw, rel: Relation) -> Step:
     rel = _bounded(draw, rel)
     items = [(f"Chained({n})", "STRING") for n in rel.of("STRING")]
     items += [(f"Evens({n})", "BIGINT") for n in rel.of("BIGINT")]
+    items += [(f"Linked({n})", "STRING") for n in rel.of("STRING")]
+    items += [(f"Rolled({n})", "BIGINT") for n in rel.of("BIGINT")]
     items.append(("COUNT(*)", "BIGINT"))
     windows = ("SNAPSHOT", "TUMBLING(5)", "HOPPING(6, 2)", "SESSION(3)", "COUNT(3, 1)")
     text = _select(items, rel, _where(draw, rel))

@@ -50,6 +50,38 @@ class Evens:
         return state
 
 
+@aggregate(state={"text": "STRING", "last": "LIST(STRING)"})
+class Linked:
+    """Depends on the order of its values; its state is declared, and it writes into it."""
+
+    def zero(self) -> dict:
+        return {"text": "", "last": []}
+
+    def add(self, state: dict, value: str) -> dict:
+        if value is not None:
+            state["last"] = [*state["last"][-2:], value]
+            state["text"] += f"{value}{len(state['last'])}|"
+        return state
+
+    def result(self, state: dict) -> str:
+        state["last"].reverse()
+        return f"{state['text']} {state['last']}"
+
+
+@aggregate(state="BIGINT")
+class Rolled:
+    """Depends on the order of its values; its state is a number."""
+
+    def zero(self) -> int:
+        return 7
+
+    def add(self, state: int, value: int) -> int:
+        return state if value is None else (31 * state + value) % 1_000_003
+
+    def result(self, state: int) -> int:
+        return state
+
+
 @operator(columns={"what": "STRING", "n": "BIGINT", "since": "BIGINT"})
 class Quiet:
     """Says what came, and again when nothing came for a while."""

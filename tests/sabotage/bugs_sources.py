@@ -6,7 +6,11 @@ _FOLLOWED = ("tests/unit/ingress/test_followed.py",)
 _LIMITS = ("tests/unit/files/test_record_limits.py",)
 _PATHS = ("tests/unit/files/test_paths.py",)
 _DAMAGE = ("tests/unit/files/test_damage.py",)
+_TEXTS = ("tests/unit/events/test_text.py",)
 _SOURCE = ("tests/machine/test_source_machine.py",)
+_TEXT = "events/text.py"
+_IN_BUCKETS = ("tests/unit/files/test_buckets.py",)
+_BUCKETS = "files/buckets.py"
 _FRAMING, _UNCHANGED = "files/framing.py", "ingress/unchanged.py"
 _MACHINE, _LOG = "ingress/source_machine.py", "ingress/ingress_log.py"
 _TAIL, _FOLDER, _TCP = (f"ingress/connectors/{name}.py" for name in ("tail", "folder", "tcp"))
@@ -14,6 +18,12 @@ _TAIL, _FOLDER, _TCP = (f"ingress/connectors/{name}.py" for name in ("tail", "fo
 BUGS = (
     Bug("a last line without a line end is dropped", _TAIL,
         "self._take(self._framer.end())", "self._take([])", _FOLLOWED),
+    Bug("a file that never came is waited for though its end is declared", _TAIL,
+        "if file is None and self._of.is_ended():", "if False:", _FOLLOWED),
+    Bug("a file that came just before its end is not read", _TAIL,
+        "            file = self._opened()\n            if file is None:\n"
+        "                return Finished()\n",
+        "            return Finished()\n", _FOLLOWED),
     Bug("what stands before the position is not looked at", _TAIL,
         "            self._check_window(file, begin)\n", "", _FOLLOWED),
     Bug("a file of the same size is believed at its end", _TAIL,
@@ -58,6 +68,11 @@ BUGS = (
     Bug("a socket takes an option twice", _TCP, " or key in dict(given[:number]):", ":", _FOLLOWED),
     Bug("a wrong port is found when it is connected to", _TCP,
         "if not host or not port or", "if not host or", _FOLLOWED),
+    Bug("what is left of a socket that ends is thrown away", _TCP,
+        "is_sent_again = self._of.acks and not self._of.ends", "is_sent_again = self._of.acks",
+        _FOLLOWED),
+    Bug("half a line that is sent again is a row", _TCP,
+        "is_sent_again = self._of.acks and not self._of.ends", "is_sent_again = False", _FOLLOWED),
     Bug("nobody hears why a socket brings nothing", _TCP, ", why=self._broken)", ")", _FOLLOWED),
     Bug("what a source waited for is never forgotten", "ingress/source_driver.py",
         '                    waits("")\n', "", _FOLLOWED),
@@ -82,7 +97,7 @@ BUGS = (
         "if until is not None and chunk.stop > until:", "if False:", _FOLLOWED),
     Bug("what was dropped of a line counts as nothing", _FRAMING,
         "stop = self._position + self._held_bytes + cut",
-        "stop = self._position + len(self._held) + cut", _FOLLOWED),
+        "stop = self._position + len(self._held) + cut", _LIMITS),
     Bug("all of a line without end is held", _FRAMING,
         "data[: self._limit + _BEYOND - len(self._held)]", "data", _LIMITS),
     Bug("a quote is forgotten between two pieces", _FRAMING,
@@ -93,6 +108,14 @@ BUGS = (
     Bug("of a name twice only the last is looked at", "files/json_scan_loops.py",
         "            if begins[column, row] > 0:\n", "            if False:\n",
         ("tests/unit/files/test_plain_blocks.py",)),
+    Bug("a year of five digits is written without a sign", _TEXT,
+        "{year:+05d}", "{year:04d}", _TEXTS),
+    Bug("a time of a far year is moved by years that are too short", _TEXT,
+        "146_097", "146_096", _TEXTS),
+    Bug("a year with a sign is no literal", "script/constants.py",
+        'if text.startswith(("+", "-", "0000-")):', "if False:", _TEXTS),
+    Bug("a year with a sign is no CAST", _TEXT,
+        '"([0-9]{4}|[+-][0-9]{4,7})"', '"([0-9]{4})"', _TEXTS),
     Bug("levels are counted by line in one text", "files/nesting.py",
         "MAX_NESTING, False))", "MAX_NESTING, True))", _LIMITS),
     Bug("batches are not validated in full", "events/intact.py",
@@ -102,6 +125,49 @@ BUGS = (
     Bug("checksums of pages are not looked at", "files/columnar.py",
         "page_checksum_verification=True", "page_checksum_verification=False", _DAMAGE),
     Bug("an Arrow file is mapped", "files/columnar.py",
-        "with pa.OSFile(self.path) as source:",
-        "with pa.memory_map(self.path) as source:", _DAMAGE),
+        "with pa.OSFile(path) as file:", "with pa.memory_map(path) as file:", _DAMAGE),
+    # --- objects in buckets ---
+    Bug("any version of an object is read", _BUCKETS,
+        '"range": (start, end), "if_match": found.tag', '"range": (start, end)', _IN_BUCKETS),
+    Bug("what a store answers is not held against what was found", _BUCKETS,
+        "if _found(answer.meta) != found:", "if False:", _IN_BUCKETS),
+    Bug("an answer that is cut is believed", _BUCKETS,
+        "if len(data) != end - start:", "if False:", _IN_BUCKETS),
+    Bug("a live source goes on in a replaced object", _UNCHANGED,
+        "if mark.digest and mark != now:", "if False:", _IN_BUCKETS),
+    Bug("objects come in the order of the listing", "files/readers.py",
+        "sorted((o for o in objects if matches(url, o[0])), key=lambda o: o[0].encode())",
+        "[o for o in objects if matches(url, o[0])][::-1]", _IN_BUCKETS),
+    Bug("row groups before the start are read", "files/columnar.py",
+        "if first + rows > start:", "if True:", _IN_BUCKETS),
+    Bug("all columns of an object are read", "files/columnar.py",
+        "if _is_of(column.path_in_schema, names):", "if True:", _IN_BUCKETS),
+    Bug("nothing is read ahead", "files/object_file.py",
+        "behind = range(number + 1, min(number + 1 + self._ahead, len(self._pieces)))",
+        "behind = range(0)", _IN_BUCKETS),
+    Bug("pieces that were read are asked for again", "files/object_file.py",
+        "            self._done.add(number)\n", "", _IN_BUCKETS),
+    Bug("an output appears in parts", _BUCKETS,
+        "        obstore.put(_store(at.bucket), at.key, Path(path), chunk_size=_part_bytes(size))",
+        "        obstore.put(_store(at.bucket), at.key, Path(path).read_bytes()[: size // 2])\n"
+        "        obstore.put(_store(at.bucket), at.key, Path(path), chunk_size=_part_bytes(size))",
+        _IN_BUCKETS),
+    Bug("an old digest stands beside a new object", "files/bucket_staging.py",
+        "        delete_objects([digest])\n", "", _IN_BUCKETS),
+    Bug("objects beside an output stay there", "files/bucket_staging.py",
+        "            delete_objects([url for url, _ in list_objects(self.beside)])\n", "",
+        _IN_BUCKETS),
+    Bug("what another run has just begun is swept", _BUCKETS,
+        ' and meta["last_modified"] < before:', ":", _IN_BUCKETS),
+    Bug("a password in a URL is taken", "plan/urls.py",
+        "named = bool(at) and", "named = False and", _IN_BUCKETS),
+    Bug("a signature in a URL is taken", "plan/urls.py",
+        " or _PARAMETER.search(authority + rest))", ")", _IN_BUCKETS),
+    Bug("an error shows the line with a password", "errors.py",
+        '_SECRET.sub(lambda found: "*" * len(found[0]), shown)', "shown", _IN_BUCKETS),
+    Bug("an error shows what a server answers", _BUCKETS,
+        'said = " ".join(filter(None, (status[1] if status else "", code)))', "said = text",
+        _IN_BUCKETS),
+    Bug("keys of a profile go before the environment", "files/aws_profile.py",
+        "if any(environment.get(name) for name in _OWN_WAYS):", "if False:", _IN_BUCKETS),
 )  # fmt: skip

@@ -71,7 +71,7 @@ def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
     assert process.returncode == 130, err
     assert "--resume" in err
     assert "--resume" in refused.communicate(timeout=60)[1]
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     stopped_at = wait_for(folder, lambda s: True).events
     assert stopped_at < 360_000
 
@@ -118,6 +118,6 @@ def test_a_spark_that_cannot_run_the_hosts_is_refused_before_the_store_is_taken(
         (("--conf", "spark.speculation=true"), "spark.speculation is on"),
     ):
         refused = live(folder, *more)
-        assert refused.wait(timeout=60) == 1
+        assert refused.wait(timeout=60) == 2
         assert said in refused.communicate()[1]
     assert not (folder / "store").exists()

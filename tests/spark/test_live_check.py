@@ -6,6 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import weir
+from weir.files.object_store import ObjectStore
+from weir.job.committed import manifests
+from weir.job.status import read_status
 from weir.runtime.reports import OnProgress, Progress
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -48,10 +51,12 @@ def run(
     function: str,
     store: str = "store",
     progress: OnProgress | None = None,
+    *,
+    resume: bool = False,
 ) -> object:
     return weir.run_live(
-        PROGRAM.format(function=function), folder / store, spark,
-        directory=folder, hosts=1, parallelism=2, check=True, progress=progress,
+        PROGRAM.format(function=function), folder / store, spark, directory=folder, hosts=1,
+        parallelism=2, check=not resume, progress=progress, resume=resume,
     )  # fmt: skip
 
 
@@ -78,11 +83,24 @@ def test_a_live_job_that_answers_otherwise_is_found(
     with pytest.raises(weir.WeirError, match=r"OUTPUT Out: the live job gave other rows") as told:
         run(folder, spark, "by_process")
     assert "-" in str(told.value) and "first difference at" in str(told.value)
+    with pytest.raises(weir.WeirError, match="the live job gave other rows"):
+        run(folder, spark, "by_process", resume=True)
     assert not (folder / "out.csv").exists()
+    store = ObjectStore(str(folder / "store"))
+    status = read_status(store)
+    assert status is not None and (status.state, status.error) == ("failed", str(told.value))
+    assert {v.status for v in status.vertices} == {"done"}
+    assert not manifests(store)[0].finished
+    monkeypatch.setenv("WEIR_RUNS_LIVE", "1")
+    assert run(folder, spark, "by_process", resume=True) is not None
+    assert (folder / "out.csv").exists()
+    status = read_status(store)
+    assert status is not None and (status.state, status.error) == ("finished", "")
+    assert manifests(store)[0].finished
 
 
 def test_inputs_must_end(folder: Path, spark: SparkSession) -> None:
     program = PROGRAM.format(function="steady").replace("'a.jsonl'", "'tail://a.jsonl'")
-    with pytest.raises(weir.PlanError, match=r"--check runs everything again.*has no end"):
+    with pytest.raises(weir.PlanError, match=r"again, and 'tail://a\.jsonl' has no end"):
         weir.run_live(program, folder / "store", spark, directory=folder, check=True)
     assert not (folder / "store" / "job").exists()

@@ -15,6 +15,7 @@ from commands import finished, wait_for, weir_run
 from weir.files.object_store import ObjectStore
 from weir.job.kept import kept_objects
 from weir.job.status import JobStatus
+from weir.job.verifying import verify_store
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -128,7 +129,9 @@ def test_a_socket_and_a_folder_through_the_loss_of_their_host(tmp_path: Path) ->
     assert 0 < early.rows < ROWS and not early.finished
     logs = [k for k in kept if k.kind == "ingress" and "would restart from record 0" not in k.why]
     assert logs, "what lies before the restart is collected"
-    assert not ObjectStore(str(tmp_path / "store")).list("ingress/"), "and all of it in the end"
+    store = ObjectStore(str(tmp_path / "store"))
+    assert not store.list("ingress/"), "and all of it in the end"
+    assert not verify_store(store).damage
     (tmp_path / "s.jsonl").write_bytes(lines(0, ROWS))
     (tmp_path / "out").rename(tmp_path / "came")
     wanted = PROGRAM.format(socket="s.jsonl", folder="in/*.jsonl")

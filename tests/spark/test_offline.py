@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from weir.conform.cases import ConformanceCase, Outcome, Trial, check_cases, read_cases, run_locally
-from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError
+from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError, RunError
 from weir.local.files import run_files
 from weir.plan.program import Program
 from weir.runtime.reports import Progress
@@ -245,3 +245,22 @@ def test_outputs_are_checked_before_anything_runs(spark: SparkSession) -> None:
     program = parse_program("STREAM A (vs BIGINT) FROM 'none.jsonl'; OUTPUT A TO 'out.xls';")
     with pytest.raises(PlanError, match="unknown output format"):
         run_offline(program, spark)
+
+
+def test_a_function_that_ends_its_worker_is_one_message(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"vs": 1, "k": 4}\n', "utf-8")
+    (tmp_path / "mine.py").write_text(
+        "import os, weir\n\n@weir.udf(args=['BIGINT'], result='BIGINT')\n"
+        "def leave(k):\n    os._exit(3)\n",
+        "utf-8",
+    )
+    program = parse_program(
+        """IMPORT 'mine.py'; STREAM A (vs BIGINT, k BIGINT) FROM 'a.jsonl';
+        Out = SELECT leave(k) AS s FROM A; OUTPUT Out TO 'out.jsonl';""",
+        directory=tmp_path,
+    )
+    with pytest.raises(RunError, match=r"a Python worker died .* stage 0 \(.*leave.*\): does") as e:
+        run_offline(written_to(program, tmp_path), spark, directory=tmp_path)
+    assert "\n" not in str(e.value)

@@ -151,6 +151,13 @@ def test_errors_are_one_clean_message(folder: Path) -> None:
     assert not (folder / "out.parquet").exists()
 
 
+def test_a_master_that_spark_does_not_know_is_one_clean_message(folder: Path) -> None:
+    done = weir(folder, "run", "p.weir", "--runner", "offline", "--master", "bogus")
+    assert done.returncode == 1
+    (message,) = messages(done)
+    assert message.startswith("weir: error: Spark did not start: Master must either be")
+
+
 SLOW = """
 import time
 from pathlib import Path

@@ -11,6 +11,7 @@ import weir
 from certificates import certificate
 from weir.events.loop_cache import packed
 from weir.local.rehearsal import loops_of
+from weir.runtime.reports import RunReport
 from weir.spark.live.run_live import LiveProgress
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -99,7 +100,7 @@ def test_an_output_that_cannot_be_written_is_written_by_resuming(
     program = SHORT.replace("'sums.csv'", "'out/sums.csv'")
     (tmp_path / "out").touch()
 
-    def run(*, resume: bool) -> object:
+    def run(*, resume: bool) -> RunReport | None:
         return weir.run_live(
             program, tmp_path / "store", spark, directory=tmp_path, hosts=1, resume=resume
         )
@@ -109,7 +110,8 @@ def test_an_output_that_cannot_be_written_is_written_by_resuming(
     committed = weir.read_committed(str(tmp_path / "store"), "Sums")
     assert committed.finished and committed.rows > 0
     (tmp_path / "out").unlink()
-    assert run(resume=True) is not None
+    report = run(resume=True)
+    assert report is not None and (report.events, report.inputs) == (0, ())
     weir.run(SHORT, directory=tmp_path)
     assert (tmp_path / "out" / "sums.csv").read_bytes() == (tmp_path / "sums.csv").read_bytes()
 

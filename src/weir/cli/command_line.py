@@ -120,8 +120,9 @@ def put_json(value: object) -> None:
 
 
 @contextmanager
-def clean_errors(debug: bool) -> Iterator[None]:
-    """Turn errors into one clean message and an exit code."""
+def clean_errors(debug: bool, *, lost: str = "") -> Iterator[None]:
+    """Turn errors into one clean message and an exit code; `lost` is what else is said of a command
+    that was interrupted."""
     try:
         yield
     except (Usage, ScriptError, PlanError) as error:
@@ -132,7 +133,7 @@ def clean_errors(debug: bool) -> Iterator[None]:
         raise typer.Exit(NOT_READ) from None
     except KeyboardInterrupt as interrupt:
         word, code = ended_by(interrupt)
-        say(f"weir: {word}; no output was written", err=True)
+        say(f"weir: {word}{lost}", err=True)
         raise typer.Exit(code) from None
     except (typer.Exit, typer.BadParameter):
         raise

@@ -33,6 +33,7 @@ from weir.cli.command_line import (
 )
 from weir.cli.progress import Meter, counting
 from weir.errors import RunError
+from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
@@ -45,8 +46,22 @@ if TYPE_CHECKING:
 StoreLocation = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
 
 FOLLOW_EVERY = 0.2
+WATCH_EVERY = 1.0
+"""How often a reader that follows a job looks whether anybody runs it."""
+SILENCE = 10.0
+"""Nobody seems to run a job that has said nothing new for so long."""
 
 
+@contextmanager
+def _told_warnings() -> Iterator[None]:
+    """Tell warnings at once, as the command line tells them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = lambda message, *_: say(f"weir: warning: {message}", err=True)
+        yield
+
+
+@_told_warnings()
 def run_to_end(
     program: Program,
     store: str,
@@ -76,6 +91,8 @@ def run_to_end(
     from weir.spark.signals import signals_ask
 
     check_callbacks(program, ())
+    if resume:
+        _opened(store)
     hosts = LiveSettings().hosts if hosts is None else hosts
     grace = GRACE if grace is None else grace
     chosen = master or live_master(hosts)
@@ -90,8 +107,10 @@ def run_to_end(
             tls=None if tls is None else read_tls(*tls),
         ),
     )  # fmt: skip
+    if live.ledger.finished:
+        say("weir: the job had finished already; its outputs are put in their places", err=True)
     try:
-        with session(chosen, wanted) as spark, meter, _told_warnings(), signals_ask() as asked:
+        with session(chosen, wanted) as spark, meter, signals_ask() as asked:
             report = live.run(spark, watch=watching(meter.take))
             code = TERMINATED if asked() == signal.SIGTERM else INTERRUPTED
     except KeyboardInterrupt as interrupt:
@@ -105,15 +124,6 @@ def run_to_end(
     return report
 
 
-@contextmanager
-def _told_warnings() -> Iterator[None]:
-    """Tell warnings at once, as the command line tells them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", RuntimeWarning)
-        warnings.showwarning = lambda message, *_: say(f"weir: warning: {message}", err=True)
-        yield
-
-
 def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption = False) -> None:
     """Show how a live job is: its vertices, hosts, rates, lag and positions; or how it ended.
 
@@ -124,7 +134,7 @@ def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption
 
         found = read_status(_opened(store))
         if found is None:
-            raise Usage(f"there is no live job in '{store}'")
+            raise Usage(f"the job in '{store}' has said nothing yet")
         if as_json:
             put(msgspec.json.encode(found) + b"\n")
             return
@@ -135,7 +145,8 @@ def _show_status(found: JobStatus) -> None:
     hosts = "" if found.over else f", {len(found.hosts)} of {found.hosts_wanted} hosts"
     say(
         f"{in_one_line(found.state)} at {_clock(found.time)}, epoch {found.epoch}, "
-        f"{found.events:,} events read, {found.recoveries} recoveries{hosts}"
+        f"{counted(found.events, 'event')} read, "
+        f"{counted(found.recoveries, 'recovery', 'recoveries')}{hosts}"
     )
     if found.error:
         say(f"error: {in_one_line(found.error)}")
@@ -207,7 +218,7 @@ def story(
         opened = _opened(store)
         found = read_status(opened)
         if found is None:
-            raise Usage(f"there is no live job in '{store}'")
+            raise Usage(f"the job in '{store}' has said nothing yet")
         if vertex is not None and vertex not in {v.id for v in found.vertices}:
             known = ", ".join(v.id for v in found.vertices)
             raise Usage(f"there is no vertex '{vertex}'; there are {known}")
@@ -245,14 +256,12 @@ def store(
         if as_json:
             put_json([msgspec.to_builtins(k) for k in found])
             return
-        if not found:
-            raise Usage(f"there is no live job in '{location}'")
         table = Table("kind", "of", "objects", "bytes", "why", box=None)
         for kept in found:
             cells = (kept.kind, kept.of, f"{kept.objects:,}", f"{kept.bytes:,}", kept.why)
             table.add_row(*map(_cell, cells))
         _show_table(table)
-        say(f"{sum(k.bytes for k in found):,} bytes in all")
+        say(f"{counted(sum(k.bytes for k in found), 'byte')} in all")
 
 
 def _verify(location: str, as_json: bool) -> None:
@@ -265,7 +274,9 @@ def _verify(location: str, as_json: bool) -> None:
     else:
         for damage in found.damage:
             say(in_one_line(damage.what))
-        lines = [f"{found.objects:,} objects checked, {len(found.damage):,} missing or changed"]
+        lines = [
+            f"{counted(found.objects, 'object')} checked, {len(found.damage):,} missing or changed"
+        ]
         if found.unreferred:
             lines.append(f"{found.unreferred:,} that nothing refers to, which harm nothing")
         if found.strange:
@@ -310,7 +321,8 @@ def read(
     listed: their commits, rows and digests so far.
     """
     with clean_errors(debug):
-        from weir.job.committed import OutputReader, manifests
+        from weir.job.committed import OutputReader, existing_job, manifests
+        from weir.job.job_record import find_output
 
         store = _opened(location)
         if output is None:
@@ -320,13 +332,18 @@ def read(
             return
         if to is not None and (follow or since):
             raise Usage("--to writes all that is committed: it goes with neither of the others")
+        outputs = existing_job(store).outputs
+        try:
+            find_output(outputs, output, kind.value)
+        except RunError as error:
+            raise Usage(str(error)) from error
         reader = OutputReader(store, output, kind.value)
         if to is not None:
             digest = reader.write(to)
             where = in_one_line(f"{reader.output.title} -> {to}")
-            say(f"{where}: {digest.count:,} rows, digest {digest}")
+            say(f"{where}: {counted(digest.count, 'row')}, digest {digest}")
             return
-        _print_rows(reader, since, follow)
+        _print_rows(reader, since, _Onlooker(store) if follow else None)
 
 
 def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
@@ -339,32 +356,79 @@ def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
         who = output_title(m.name, m.kind)
         end = ", finished" if m.finished else ""
         shown = in_one_line(f"{who} ({m.path})")
-        say(f"{shown}: {m.rows:,} rows, digest {m.digest}, {m.commits} commits{end}")
+        commits = counted(m.commits, "commit")
+        say(f"{shown}: {counted(m.rows, 'row')}, digest {m.digest}, {commits}{end}")
 
 
-def _print_rows(reader: OutputReader, since: int, follow: bool) -> None:
+def _print_rows(reader: OutputReader, since: int, onlooker: _Onlooker | None) -> None:
+    """Print what is committed; with an onlooker, go on until the job is over."""
     from weir.files.sinks import JsonLinesForm
 
     lines = JsonLinesForm([name for name, _ in reader.form.columns])
     while True:
+        broken_off = onlooker.broken_off() if onlooker is not None else ""
         look = reader.look(since)
         for commit in look.commits:
             for rows in reader.rows(commit):
                 put(lines.encode(reader.form.record(rows)))
         since = look.end
-        if look.finished or not follow:
+        if look.finished or onlooker is None or broken_off:
             break
         time.sleep(FOLLOW_EVERY)
-    say(f"weir: {since} commits", err=True)
+    say(f"weir: {counted(since, 'commit')}", err=True)
+    if broken_off and not look.finished:
+        raise RunError(broken_off)
+
+
+class _Onlooker:
+    """Watches whether anybody runs a job, and says once when nobody seems to."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._looked = -WATCH_EVERY
+        self._changed = time.monotonic()
+        """When the status was another one than before."""
+        self._time: float | None = None
+        """The time of the last status."""
+        self._told = False
+
+    def broken_off(self) -> str:
+        """Say how the job ended, if it did and has not finished; else return an empty text."""
+        from weir.job.status import read_status
+
+        now = time.monotonic()
+        if now - self._looked < WATCH_EVERY:
+            return ""
+        self._looked = now
+        status = read_status(self._store)
+        if status is not None and status.broken_off:
+            how = "failed" if status.error else "was stopped"
+            error = f": {in_one_line(status.error)}" if status.error else ""
+            return f"the job {how}, and no more rows come unless it is resumed{error}"
+        told = status.time if status is not None else None
+        if told != self._time:
+            self._time, self._changed, self._told = told, now, False
+        is_checking = status is not None and status.state == "checking"
+        if now - self._changed >= SILENCE and not is_checking and not self._told:
+            self._told = True
+            last = (
+                "it has said nothing yet" if told is None else f"the last word is of {_clock(told)}"
+            )
+            say(f"weir: nobody seems to run the job: {last}; waiting", err=True)
+        return ""
 
 
 def _opened(location: str) -> ObjectStore:
     from weir.files.object_store import existing_store
+    from weir.job.records import holds_job
 
     try:
-        return existing_store(location)
+        opened = existing_store(location)
     except RunError as error:
         raise Usage(str(error)) from error
+    if not holds_job(opened):
+        raise Usage(f"there is no live job in '{location}'")
+    return opened
 
 
 def _clock(seconds: float) -> str:

@@ -32,6 +32,7 @@ from weir.cli.command_line import (
     spark_settings,
 )
 from weir.cli.progress import Meter
+from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def run(
     Prints the path, the rows and the digest of every output. Runs that agree have
     equal digests and byte-identical files.
     """
-    with clean_errors(debug):
+    with clean_errors(debug, lost="; no output was written"):
         settings = spark_settings(runner, master=master, setting=setting)
         if runner is RunnerName.live and store is None:
             raise Usage("--runner live needs --store DIR, where it keeps what must survive")
@@ -268,12 +269,9 @@ def _print_report(report: RunReport, seconds: float, as_json: bool) -> None:
         return
     for output in report.outputs:
         where = in_one_line(f"{output.title} -> {output.path}")
-        say(f"{where}: {_rows(output.rows)}, digest {output.digest}")
+        say(f"{where}: {counted(output.rows, 'row')}, digest {output.digest}")
     for source in report.inputs:
         if source.late or source.bad:
             say(f"{in_one_line(source.name)}: {source.late:,} late, {source.bad:,} bad")
-    say(f"{report.events:,} events in {seconds:.1f} s", err=True)
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"
+    if report.inputs:  # none were read for a live job that had finished already
+        say(f"{counted(report.events, 'event')} in {seconds:.1f} s", err=True)

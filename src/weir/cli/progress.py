@@ -19,6 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from weir.cli.command_line import say
+from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Standing:
     seconds_left: int | None
 
     def __str__(self) -> str:
-        line = f"{self.events:,} events, {self.events_per_second:,} events/s"
+        line = f"{counted(self.events, 'event')}, {self.events_per_second:,} events/s"
         if self.stage:
             line = f"{self.stage}: {line}"
         if self.event_time is not None:

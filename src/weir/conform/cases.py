@@ -25,6 +25,7 @@ from weir.conform.case_rows import (
 )
 from weir.errors import InputError, PlanError, WeirError
 from weir.events.batch import Batch
+from weir.events.plurals import counted
 from weir.events.types import BIGINT
 from weir.ingress.memory import CTI_KEY, MemoryPartition
 from weir.local.runner import Emit, LocalRun
@@ -302,7 +303,7 @@ def _judge_error(case: ConformanceCase, message: str, where: str = "") -> str:
     setting = f"({where}) " if where else ""
     told = " ".join(message.split())
     if case.error is None:
-        return f"{setting}wanted {len(case.expected or ())} rows, came an error: {told}"
+        return f"{setting}wanted {counted(len(case.expected or ()), 'row')}, came an error: {told}"
     if case.error.lower() not in message.lower():
         return f"{setting}wanted an error with {case.error!r}, came: {told}"
     return ""

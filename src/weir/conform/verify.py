@@ -18,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from weir.errors import InputError
+from weir.events.plurals import counted
 from weir.files.diff import Difference, Tell, first_difference, total_digest
 from weir.files.saved import SavedOutput, column_differences, open_outputs, typed_names
 from weir.files.sidecar import Sidecar, sidecar_path
@@ -35,7 +36,7 @@ class ComparedOutput:
 
     @property
     def shown(self) -> str:
-        return f"{self.rows:,} row{'' if self.rows == 1 else 's'}, digest {self.digest}"
+        return f"{counted(self.rows, 'row')}, digest {self.digest}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,37 @@
 """Values are written as text and read from it the same way in casts and in text files.
 
     TIMESTAMP   ISO 8601, `2024-05-01T12:00:00.000000Z`; UTC unless an offset is given
+    DATE        ISO 8601, `2024-05-01`
     DOUBLE      shortest digits that read back; NaN, Infinity, -Infinity
+
+Years before 0000 and after 9999 have a sign, as in ISO 8601's expanded form: `+10000-01-01`,
+`-0044-03-15` (the year before 0000 is -0001). Every value has a text that reads back.
 
 Parsing raises `pa.ArrowInvalid` for a text that is no such value; the caller finds the row.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.types import TIMESTAMP
+from weir.events.types import DATE, TIMESTAMP
+
+YEAR = r"([0-9]{4}|[+-][0-9]{4,7})"
+"""What a year looks like, as a regular expression."""
 
 _NAIVE = pa.timestamp("us")
 _ZONED = r"[0-9](Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _DATE_ONLY_LENGTH = len("2024-05-01")
+_SIGNED_YEAR = re.compile(r"([+-][0-9]{4,7})(-.*)", re.DOTALL)
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+_DAY_TICKS = 86_400 * 1_000_000
 _DOUBLE_NAMES = (("nan", "NaN"), ("-nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity"))
 
 
@@ -32,6 +46,8 @@ def parse_timestamps(texts: pa.Array) -> pa.Array:
         # Arrow takes offsets in all texts or in none, which is how nearly all columns are.
         with suppress(pa.ArrowInvalid):
             return _as_utc(texts.cast(dtype))
+    if _has_signs(texts):
+        return _parse_signed(texts, parse_timestamps, _TICKS)
     zoned = pc.match_substring_regex(texts, _ZONED)
     # The end of a plain date looks like an offset: 2024-05-01 ends in -01.
     zoned = pc.and_(zoned, pc.greater(pc.binary_length(texts), _DATE_ONLY_LENGTH))
@@ -44,14 +60,34 @@ def parse_timestamps(texts: pa.Array) -> pa.Array:
 def format_timestamps(times: pa.Array) -> pa.Array:
     """Write TIMESTAMPs as ISO 8601 in UTC with six decimals.
 
-    >>> format_timestamps(pa.array([1], TIMESTAMP)).to_pylist()
-    ['1970-01-01T00:00:00.000001Z']
+    >>> format_timestamps(pa.array([1, 1 << 62], TIMESTAMP)).to_pylist()
+    ['1970-01-01T00:00:00.000001Z', '+148108-07-06T14:00:27.387904Z']
     """
-    # As a time without a zone: Arrow looks up the rules of UTC for every value.
-    texts = times.view(_NAIVE).cast(pa.string())
+    # As times without a zone: Arrow looks up the rules of UTC for every value.
+    texts = _format(times.view(_NAIVE), _TICKS)
     return pc.binary_join_element_wise(
         pc.replace_substring(texts, " ", "T", max_replacements=1), "Z", ""
     )
+
+
+def parse_dates(texts: pa.Array) -> pa.Array:
+    """Parse ISO 8601 texts as DATE; NULL stays NULL.
+
+    >>> parse_dates(pa.array(["1970-01-02", "+10000-01-01"])).cast(pa.int32()).to_pylist()
+    [1, 2932897]
+    """
+    if _has_signs(texts):
+        return _parse_signed(texts, parse_dates, _DAYS)
+    return texts.cast(DATE)
+
+
+def format_dates(dates: pa.Array) -> pa.Array:
+    """Write DATEs as ISO 8601.
+
+    >>> format_dates(pa.array([0, -719_529], pa.int32()).cast(DATE)).to_pylist()
+    ['1970-01-01', '-0001-12-31']
+    """
+    return _format(dates, _DAYS)
 
 
 def format_doubles(values: pa.Array) -> pa.Array:
@@ -70,3 +106,69 @@ def format_doubles(values: pa.Array) -> pa.Array:
 
 def _as_utc(times: pa.Array) -> pa.Array:
     return times.cast(pa.int64()).cast(TIMESTAMP)
+
+
+# --- years of more or fewer than four digits -----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Calendar:
+    """Says how values count: the number's type, the length of 400 years, after which the calendar
+    repeats, and the first value of the year 0000 and of the year 10000."""
+
+    number: pa.DataType
+    cycle: int
+    first: int
+    stop: int
+
+
+_DAYS = _Calendar(pa.int32(), _CYCLE_DAYS, -719_528, 2_932_897)
+_TICKS = _Calendar(
+    pa.int64(), _CYCLE_DAYS * _DAY_TICKS, -719_528 * _DAY_TICKS, 2_932_897 * _DAY_TICKS
+)
+
+
+def _format(column: pa.Array, calendar: _Calendar) -> pa.Array:
+    """Write values as Arrow does, those of years that it has no four digits for with a sign."""
+    numbers = column.view(calendar.number)
+    ends = pc.min_max(numbers)
+    least, most = ends["min"].as_py(), ends["max"].as_py()
+    if least is None or (least >= calendar.first and most < calendar.stop):
+        return column.cast(pa.string())
+    values = np.asarray(pc.fill_null(numbers, 0))
+    plain = (values >= calendar.first) & (values < calendar.stop)
+    cycles = np.where(plain, 0, values // calendar.cycle)
+    inner = np.where(plain, values, values % calendar.cycle).astype(values.dtype)
+    texts = pa.array(inner).view(column.type).cast(pa.string()).to_pylist()
+    for row in np.flatnonzero(~plain):
+        year = int(texts[row][:4]) + int(cycles[row]) * _CYCLE_YEARS
+        texts[row] = f"{year:+05d}{texts[row][4:]}"
+    return pa.array(texts, pa.string(), mask=np.asarray(column.is_null()))
+
+
+def _has_signs(texts: pa.Array) -> bool:
+    return bool(pc.any(pc.match_substring_regex(texts, "^[+-]")).as_py())
+
+
+def _parse_signed(
+    texts: pa.Array, parse: Callable[[pa.Array], pa.Array], calendar: _Calendar
+) -> pa.Array:
+    """Parse texts of which some have a sign before the year: in a year of four digits that has the
+    same days, and moved by whole cycles of the calendar."""
+    found = [None if t is None else _SIGNED_YEAR.fullmatch(t) for t in texts.to_pylist()]
+    years = [0 if m is None else int(m[1]) for m in found]
+    plain = [
+        text if m is None else f"{year % _CYCLE_YEARS:04}{m[2]}"
+        for text, m, year in zip(texts.to_pylist(), found, years, strict=True)
+    ]
+    if any(t is not None and t[:1] in ("+", "-") for t in plain):
+        raise pa.ArrowInvalid("a sign without a year behind it")
+    inner = parse(pa.array(plain, pa.string()))
+    values = [
+        None if v is None else v + year // _CYCLE_YEARS * calendar.cycle
+        for v, year in zip(inner.view(calendar.number).to_pylist(), years, strict=True)
+    ]
+    most = 2 ** (calendar.number.bit_width - 1)
+    if not all(v is None or -most <= v < most for v in values):
+        raise pa.ArrowInvalid("a year that is too far")
+    return pa.array(values, calendar.number).view(inner.type)

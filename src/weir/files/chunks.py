@@ -18,16 +18,21 @@ Contract
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from weir.errors import InputError
 from weir.events.batch import Int64s
+from weir.files.buckets import Found, find_object
+from weir.files.object_file import ObjectFile
 from weir.plan.operators.source import MAX_RECORD
+from weir.plan.urls import is_object_url
 
 Columns = Sequence[tuple[str, pa.DataType]]
 
@@ -92,7 +97,8 @@ class DataFile:
     """Names a file with its declared columns, and those of them that are needed (None: all).
 
     `name` is what errors and LATE rows show; a relative one starts at `root`, for processes that
-    work in another folder.
+    work in another folder. The name of an object in a bucket is its URL, and `found` the version
+    that all who read it read.
     """
 
     name: str
@@ -101,17 +107,38 @@ class DataFile:
     root: str = ""
     max_record: int = MAX_RECORD
     """The bytes that a record of a text file may have."""
+    found: Found | None = None
 
     @property
     def path(self) -> str:
-        return os.path.join(self.root, self.name)
+        return self.name if is_object_url(self.name) else os.path.join(self.root, self.name)
 
     @property
     def size(self) -> int:
-        return os.path.getsize(self.path)
+        return os.path.getsize(self.path) if self.found is None else self.found.size
+
+    def open_text(self) -> BinaryIO:
+        """Open the file to be read from its beginning to its end."""
+        if self.found is None:
+            return open(self.path, "rb")
+        opened = self.open_object(self.found)
+        opened.expect([(0, self.found.size)])
+        return io.BufferedReader(opened)
+
+    def open_object(self, found: Found) -> ObjectFile:
+        """Open an object, to be read here and there."""
+        return ObjectFile(self.name, found)
 
     def needs(self, column: str) -> bool:
         return self.needed is None or column in self.needed
+
+
+def found_object(url: str) -> Found:
+    """Return which version of an object is there; raise InputError if there is none."""
+    found = find_object(url)
+    if found is None:
+        raise InputError("there is no such object", file=url)
+    return found
 
 
 def shown(text: str) -> str:

@@ -15,7 +15,7 @@ Other values without a checksum are not seen.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -28,12 +28,14 @@ import pyarrow.parquet as pq
 from weir.errors import InputError, WeirError
 from weir.events.intact import check_intact
 from weir.events.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, type_name
+from weir.files.buckets import Found
 from weir.files.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
+from weir.files.object_file import AHEAD, ObjectFile, joined
 from weir.kernels.expressions.casts import convert_what_fits
 from weir.kernels.expressions.evaluation import shown_value
 
 IpcReader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
-Bytes: TypeAlias = pa.OSFile
+Bytes: TypeAlias = pa.OSFile | pa.PythonFile
 Batches: TypeAlias = Iterator[tuple[pa.RecordBatch, int]]
 """Batches of a file, and how many of its bytes have been read behind each."""
 
@@ -41,25 +43,45 @@ _ARROW_FILE = b"ARROW1"
 _MOST_DIGITS = 38
 # Without a buffer all pages of a row group would be in memory at once.
 _BUFFER_BYTES = 1 << 20
+_GAP_BYTES = 1 << 16
+"""What is read of an object in vain rather than by another request."""
+_MOST_HELD = 64
+"""How many pieces of an object are held, if there are not more columns."""
 
 
 class ParquetFile(DataFile):
     """A `.parquet` file as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        with closing(_opened(self)) as file:
+        with ExitStack() as opened:
+            source = self.path if self.found is None else self.open_object(self.found)
+            if isinstance(source, ObjectFile):
+                opened.enter_context(source)
+            file = opened.enter_context(closing(_opened(self, source)))
             with _names_the_file(self.name):
                 columns = _columns_to_read(file.schema_arrow, self)
-            yield from _chunks(self, self._batches(file, columns, size), columns, size, start)
+                names = [name for name, _ in columns]
+                groups, first = _groups_from(file.metadata, start)
+                if isinstance(source, ObjectFile):
+                    _expect(source, list(_column_spans(file.metadata, groups, names)), len(names))
+            batches = self._batches(file, names, size, groups, first)
+            yield from _chunks(self, batches, columns, size, start, first)
 
-    def _batches(self, file: pq.ParquetFile, columns: Columns, size: int) -> Batches:
-        names = [name for name, _ in columns]
-        rows = 0
+    def _batches(
+        self,
+        file: pq.ParquetFile,
+        names: Sequence[str],
+        size: int,
+        groups: Sequence[int],
+        rows: int,
+    ) -> Batches:
         with _names_the_file(self.name):
             total = file.metadata.num_rows
             # Threads would not change the rows, only take cores from other vertices.
             most = _rows_within(CHUNK_BYTES, size, file.metadata, names)
-            batches = file.iter_batches(batch_size=most, columns=names, use_threads=False)
+            batches = file.iter_batches(
+                batch_size=most, row_groups=list(groups), columns=list(names), use_threads=False
+            )
         for batch in _intact(batches, self.name):
             rows += batch.num_rows
             yield batch, min(self.size, self.size * rows // max(total, 1))
@@ -72,7 +94,7 @@ class ArrowFile(DataFile):
     """A `.arrow` file (IPC file or stream format) as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        with pa.OSFile(self.path) as source:
+        with _opened_ipc(self.path, self.found) as source:
             with _names_the_file(self.name):
                 found = _ipc(source, self.name, None).schema
                 columns = _columns_to_read(found, self)
@@ -144,12 +166,14 @@ class ArrivingBatches(DataFile):
             yield from _chunks(self, batches, columns, size, start)
 
 
-def stored_schema(file: str) -> pa.Schema:
+def stored_schema(file: str, found: Found | None = None) -> pa.Schema:
     """Return the columns that a Parquet or Arrow file says it has."""
     if file.lower().endswith(".parquet"):
-        with closing(_opened(ParquetFile(file, ()))) as opened, _names_the_file(file):
+        data = ParquetFile(file, ())
+        source = file if found is None else data.open_object(found)
+        with closing(_opened(data, source)) as opened, _names_the_file(file):
             return opened.schema_arrow
-    with pa.OSFile(file) as source:
+    with _opened_ipc(file, found) as source:
         return _ipc(source, file, None).schema
 
 
@@ -162,23 +186,68 @@ def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[
         if group.total_byte_size * size <= limit * group.num_rows:
             continue
         columns = (group.column(j) for j in range(group.num_columns))
-        read = sum(
-            c.total_uncompressed_size
-            for c in columns
-            if any(c.path_in_schema == n or c.path_in_schema.startswith(f"{n}.") for n in names)
-        )
+        read = sum(c.total_uncompressed_size for c in columns if _is_of(c.path_in_schema, names))
         size = max(1, min(size, limit * group.num_rows // max(read, 1)))
     return size
 
 
-def _opened(data: DataFile) -> pq.ParquetFile:
+def _groups_from(found: pq.FileMetaData, start: int) -> tuple[list[int], int]:
+    """Return the row groups that have rows from `start` on, and the number of their first row."""
+    first = 0
+    for number in range(found.num_row_groups):
+        rows = found.row_group(number).num_rows
+        if first + rows > start:
+            return list(range(number, found.num_row_groups)), first
+        first += rows
+    return [], first
+
+
+def _column_spans(
+    found: pq.FileMetaData, groups: Sequence[int], names: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """Give where the needed columns of these row groups lie in the file."""
+    for number in groups:
+        group = found.row_group(number)
+        for j in range(group.num_columns):
+            column = group.column(j)
+            if _is_of(column.path_in_schema, names):
+                offsets = (column.dictionary_page_offset, column.data_page_offset)
+                start = min(offset for offset in offsets if offset is not None)
+                yield start, start + column.total_compressed_size
+
+
+def _expect(source: ObjectFile, spans: Sequence[tuple[int, int]], columns: int) -> None:
+    """Say what will be read of an object. Short columns come one after the other, long ones side by
+    side: then fewer pieces of each are held."""
+    is_long = any(stop - start > _BUFFER_BYTES for start, stop in spans)
+    streams = max(columns, 1) if is_long else 1
+    ahead = max(1, min(AHEAD, _MOST_HELD // streams - 1))
+    source.expect(joined(spans, _GAP_BYTES, _BUFFER_BYTES), _BUFFER_BYTES, ahead, streams)
+
+
+def _is_of(path: str, names: Sequence[str]) -> bool:
+    return any(path == name or path.startswith(f"{name}.") for name in names)
+
+
+def _opened(data: DataFile, source: str | ObjectFile) -> pq.ParquetFile:
     with _names_the_file(data.name):
         return pq.ParquetFile(
-            data.path,
+            source,
             buffer_size=_BUFFER_BYTES,
             pre_buffer=False,
             page_checksum_verification=True,
         )
+
+
+@contextmanager
+def _opened_ipc(path: str, found: Found | None) -> Iterator[Bytes]:
+    if found is None:
+        with pa.OSFile(path) as file:
+            yield file
+        return
+    with ObjectFile(path, found) as opened:
+        opened.expect([(0, found.size)])
+        yield pa.PythonFile(opened, "r")
 
 
 def _ipc(source: Bytes, name: str, indexes: list[int] | None) -> IpcReader:
@@ -265,9 +334,10 @@ def _nested_widens(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _chunks(
-    file: DataFile, batches: Batches, columns: Columns, size: int, start: int
+    file: DataFile, batches: Batches, columns: Columns, size: int, start: int, first: int = 0
 ) -> Iterator[Chunk]:
-    first = before = 0
+    """Make chunks of the rows from `start` on; `first` is the number of the first that comes."""
+    before = 0
     for batch, read in batches:
         most = max(1, min(size, CHUNK_BYTES * batch.num_rows // max(_bytes(batch), 1)))
         for begin in range(0, batch.num_rows, most):

@@ -48,7 +48,7 @@ class CsvFile(DataFile):
     """Reads a `.csv` file as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        with open(self.path, "rb") as file:
+        with self.open_text() as file:
             skip_byte_order_mark(file)
             names, lines = _header(file, self.name, self.max_record)
             indexes = self._looked_at(names)

@@ -83,7 +83,7 @@ class JsonLines(DataFile):
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         read = self.block_reader()
         seen = 0
-        with open(self.path, "rb") as file:
+        with self.open_text() as file:
             skip_byte_order_mark(file)
             for block in read_blocks(file, size, self.max_record):
                 chunk = read(block, seen, start)

@@ -1,4 +1,5 @@
-"""Checks the paths of a program: only files are read and written, and none that is read is written.
+"""Checks the paths of a program: only files and objects are read and written, and none that is
+read is written.
 
 An output replaces what stands under its path, so a path that a STREAM of the same program reads,
 by name, by a glob or because it follows the file or its folder, is refused before anything is
@@ -13,9 +14,11 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from weir.errors import PlanError
+from weir.errors import InputError, PlanError
+from weir.files.buckets import address
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
+from weir.plan.urls import is_object_url, refuse_secrets
 
 DEEPEST = 200
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -24,9 +27,21 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 def check_scheme(path: str) -> None:
     """Raise PlanError for what is no path, and for a URL whose scheme nothing reads."""
     _check_path(path)
+    if is_object_url(path):
+        address(path.removesuffix("/"))
+        return
     if scheme := _SCHEME.match(path):
         hint = "write the path of a file"
         raise PlanError(f"'{path}': nothing reads or writes {scheme[0]} URLs", hint=hint)
+
+
+def check_name(file: str) -> None:
+    """Raise InputError for a file whose name no text can show, such as that of a LATE row."""
+    try:
+        file.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(file).decode("utf-8", "backslashreplace")
+        raise InputError("its name is no UTF-8; rename it", file=shown) from None
 
 
 def check_not_read(
@@ -65,17 +80,40 @@ def check_apart(program: Program, directory: str | Path) -> None:
 
 
 def _check_path(path: str) -> None:
+    refuse_secrets(path)
     if "\0" in path or not path:
         raise PlanError(f"'{path}' is no path", hint="write the path of a file")
 
 
 def _parts(path: str, directory: str | Path) -> tuple[str, ...]:
     _check_path(path)
+    if is_object_url(path):
+        return url_parts(path)
     parts = Path(os.path.realpath(os.path.join(directory, path))).parts
     if len(parts) > DEEPEST:
         hint = f"a path has {DEEPEST} parts at most"
         raise PlanError(f"'{path}' has {len(parts)} parts, with its directory", hint=hint)
     return parts
+
+
+def url_parts(url: str) -> tuple[str, ...]:
+    """Return the bucket of a URL, and the parts of the key between its slashes."""
+    at = address(url.removesuffix("/"))
+    return at.bucket, *at.key.split("/")
+
+
+def matches(pattern: str, url: str) -> bool:
+    """Say whether a glob of URLs matches one, as globs match files.
+
+    >>> matches("s3://b/in/**/*.csv", "s3://b/in/a/b/x.csv"), matches("s3://b/*", "s3://b/a/x.csv")
+    (True, False)
+    """
+    return _reads(url_parts(pattern), url_parts(url), False)
+
+
+def at_directory(directory: str | Path, path: str) -> str:
+    """Return where a path of a program leads: relative ones start at the directory."""
+    return path if is_object_url(path) else str(Path(directory) / path)
 
 
 def _reads(pattern: tuple[str, ...], path: tuple[str, ...], folder: bool) -> bool:

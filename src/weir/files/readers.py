@@ -1,7 +1,9 @@
 """Finds the files of a declared input, and the reader of each.
 
 A path may be a glob; every matched file is one partition, in the order of names (by UTF-8
-bytes of the whole path, so that no locale changes it). The ending says the format.
+bytes of the whole path, so that no locale changes it). Folders that match are left out; what else
+is no file, such as a pipe or a link to nothing, is refused. The ending says the format. The same
+holds of the URLs of objects in buckets.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from weir.errors import InputError
+from weir.files.buckets import Found, find_object, list_objects
 from weir.files.chunks import SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
-from weir.files.paths import check_scheme
+from weir.files.paths import check_name, check_scheme, matches
 from weir.plan.operators import Source
+from weir.plan.urls import is_object_url
 
 FORMATS: Mapping[str, type[JsonLines | CsvFile | ParquetFile | ArrowFile]] = {
     ".jsonl": JsonLines,
@@ -31,24 +35,33 @@ def open_source(
     source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
 ) -> list[SourcePartition]:
     """Return the partitions of a source in order; relative paths start at `directory`."""
+    if is_object_url(source.path):
+        objects = source_objects(source.path)
+        return [open_partition(source, url, needed=needed, found=f) for url, f in objects]
     files = source_files(source.path, directory)
     return [open_partition(source, file, needed=needed) for file in files]
 
 
 def open_partition(
-    source: Source, file: str, *, needed: Collection[str] | None = None, root: str = ""
+    source: Source,
+    file: str,
+    *,
+    needed: Collection[str] | None = None,
+    root: str = "",
+    found: Found | None = None,
 ) -> SourcePartition:
     """Open one file of a source. Its chunks go to an `Ingress`; one at a time is in memory.
 
     `needed` are the columns that are read (`plan/rewrites/pruning.py`), None for all; the ingress
-    gives NULLs for the others. A relative file starts at `root`.
+    gives NULLs for the others. A relative file starts at `root`. `found` is the version of an
+    object in a bucket.
     """
     ending = os.path.splitext(file)[1].lower()
     if ending not in FORMATS:
         known = ", ".join(FORMATS)
         raise InputError(f"unknown format `{ending}`; known are {known}", file=file)
     limit = source.options.max_record
-    return FORMATS[ending](file, source.declared, needed, root, limit)
+    return FORMATS[ending](file, source.declared, needed, root, limit, found)
 
 
 def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
@@ -56,7 +69,38 @@ def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
     check_scheme(path)
     full = os.path.join(directory, path)
     matched = [full] if os.path.isfile(full) else glob.glob(full, recursive=True)
-    files = sorted((f for f in matched if os.path.isfile(f)), key=os.fsencode)
+    files = sorted((f for f in matched if not os.path.isdir(f)), key=os.fsencode)
     if not files:
         raise InputError("no file matches", file=full)
+    for file in files:
+        check_name(file)
+        if not os.path.isfile(file):
+            raise InputError("it is no file", file=file)
     return files
+
+
+def source_objects(url: str) -> Sequence[tuple[str, Found]]:
+    """Return the objects that a URL names, in order, with the versions that are there; raise
+    InputError when there are none."""
+    check_scheme(url)
+    found = find_object(url)
+    if found is not None:
+        return [(url, found)]
+    fixed, magic, _ = _split_at_magic(url)
+    objects = list_objects(fixed) if magic else ()
+    matched = sorted((o for o in objects if matches(url, o[0])), key=lambda o: o[0].encode())
+    if not matched:
+        raise InputError("no object matches" if magic else "there is no such object", file=url)
+    return matched
+
+
+def _split_at_magic(url: str) -> tuple[str, str, str]:
+    """Split a URL before the first part that is a pattern.
+
+    >>> _split_at_magic("s3://b/in/2*/x.csv")
+    ('s3://b/in/', '2*', '/x.csv')
+    """
+    parts = url.split("/")
+    at = next((i for i, part in enumerate(parts) if i > 2 and glob.has_magic(part)), len(parts))
+    before = "".join(f"{part}/" for part in parts[:at])
+    return before, "".join(parts[at : at + 1]), "".join(f"/{part}" for part in parts[at + 1 :])

@@ -13,9 +13,10 @@ Contract
 from __future__ import annotations
 
 import csv
+import io
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 import pyarrow as pa
@@ -34,13 +35,15 @@ from weir.events.types import (
     TIMESTAMP,
     type_name,
 )
-from weir.files.chunks import CHUNK_ROWS, Chunk
+from weir.files.buckets import Found
+from weir.files.chunks import CHUNK_ROWS, Chunk, DataFile, found_object
 from weir.files.columnar import stored_schema
 from weir.files.readers import FORMATS
 from weir.files.sidecar import Sidecar, read_sidecar, sidecar_path, sidecar_schema
 from weir.files.writers import OutputForm
 from weir.plan.operators.source import LARGEST_RECORD
 from weir.plan.schema import Schema
+from weir.plan.urls import is_object_url, refuse_secrets
 
 _TEXTS = (".jsonl", ".csv")
 _TIMES = ("vs", "ve")
@@ -55,11 +58,15 @@ class SavedOutput:
     files: tuple[str, ...]
     form: OutputForm
     sidecar: Sidecar | None
+    found: Mapping[str, Found] = field(default_factory=dict)
+    """The versions of those files that are objects in a bucket."""
 
     def batches(self, file: str, size: int = CHUNK_ROWS) -> Iterator[Batch]:
         """Give the rows of one of the files."""
         columns = [(name, self._read_as(dtype)) for name, dtype in self.form.columns]
-        partition = FORMATS[self.form.ending](file, columns, max_record=LARGEST_RECORD)
+        partition = FORMATS[self.form.ending](
+            file, columns, max_record=LARGEST_RECORD, found=self.found.get(file)
+        )
         try:
             for chunk in partition.chunks(size):
                 _refuse_bad(chunk, file)
@@ -97,15 +104,19 @@ def _as_null(rows: pa.RecordBatch, name: str, file: str) -> pa.Array:
 
 def open_outputs(paths: Sequence[str]) -> list[SavedOutput]:
     """Open the outputs at these paths, which are to be compared."""
+    for path in paths:
+        refuse_secrets(path)
+    found = {path: found_object(path) for path in paths if is_object_url(path)}
     files = [_files(path) for path in paths]
     sidecars = [read_sidecar(path) for path in paths]
-    forms = [_own_form(*found) for found in zip(paths, files, sidecars, strict=True)]
+    known = zip(paths, files, sidecars, strict=True)
+    forms = [_own_form(path, parts, sidecar, found) for path, parts, sidecar in known]
     lender = next((form for form in forms if form is not None), None)
     if lender is None:
         message = f"the types of its columns are not known: there is no {sidecar_path(paths[0])}"
         raise InputError(message, file=paths[0])
     return [
-        SavedOutput(path, parts, form or _text_form(parts, lender), sidecar)
+        SavedOutput(path, parts, form or _text_form(parts, lender, found), sidecar, found)
         for path, parts, form, sidecar in zip(paths, files, forms, sidecars, strict=True)
     ]
 
@@ -141,9 +152,9 @@ def typed_names(form: OutputForm) -> list[tuple[str, str]]:
 
 
 def _files(path: str) -> tuple[str, ...]:
-    if not os.path.exists(path):
+    if not is_object_url(path) and not os.path.exists(path):
         raise InputError("is not there", file=path)
-    if not os.path.isdir(path):
+    if is_object_url(path) or not os.path.isdir(path):
         files = [path]
     else:
         names = sorted((n for n in os.listdir(path) if n[0] not in "_."), key=os.fsencode)
@@ -159,13 +170,16 @@ def _ending(file: str) -> str:
     return os.path.splitext(file)[1].lower()
 
 
-def _own_form(path: str, files: Sequence[str], sidecar: Sidecar | None) -> OutputForm | None:
+def _own_form(
+    path: str, files: Sequence[str], sidecar: Sidecar | None, found: Mapping[str, Found]
+) -> OutputForm | None:
     """Return the form of an output as far as it is known without another one."""
     if _ending(files[0]) in _TEXTS:
         if sidecar is None:
             return None
-        return _text_form(files, OutputForm("", sidecar_schema(path, sidecar), sidecar.lifetime))
-    form, *others = [_stored_form(file) for file in files]
+        lender = OutputForm("", sidecar_schema(path, sidecar), sidecar.lifetime)
+        return _text_form(files, lender, found)
+    form, *others = [_stored_form(file, found.get(file)) for file in files]
     for file, other in zip(files[1:], others, strict=True):
         differ = column_differences(typed_names(form), typed_names(other), (files[0], file))
         if differ:
@@ -173,11 +187,11 @@ def _own_form(path: str, files: Sequence[str], sidecar: Sidecar | None) -> Outpu
     return form
 
 
-def _text_form(files: Sequence[str], lender: OutputForm) -> OutputForm:
+def _text_form(files: Sequence[str], lender: OutputForm, found: Mapping[str, Found]) -> OutputForm:
     """Return the columns that the files name, in the lender's types and order; a name that it does
     not have counts as STRING."""
     ending = _ending(files[0])
-    named = list(dict.fromkeys(name for file in files for name in _text_names(file)))
+    named = list(dict.fromkeys(name for file in files for name in _text_names(file, found)))
     known = lender.schema.columns
     # JSON may leave a NULL out, a header nothing.
     kept = [c for c in known if ending == ".jsonl" or c[0] in named]
@@ -188,22 +202,23 @@ def _text_form(files: Sequence[str], lender: OutputForm) -> OutputForm:
 _decoder = msgspec.json.Decoder(dict[str, object])
 
 
-def _text_names(file: str) -> list[str]:
+def _text_names(file: str, found: Mapping[str, Found]) -> list[str]:
     """Return the names in the header, or in the first row."""
+    data = DataFile(file, (), found=found.get(file))
     try:
         if _ending(file) == ".csv":
-            with open(file, encoding="utf-8-sig", newline="") as lines:
+            with io.TextIOWrapper(data.open_text(), encoding="utf-8-sig", newline="") as lines:
                 return next(csv.reader(lines), [])
-        with open(file, "rb") as rows:
+        with data.open_text() as rows:
             first = next((row for row in rows if not row.isspace()), b"{}")
             return list(_decoder.decode(first))
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise InputError(f"not a readable file: {error}", file=file, line=1) from error
 
 
-def _stored_form(file: str) -> OutputForm:
-    found = _stored_schema(file)
-    types = {field.name: _weir_type(field.type, file, field.name) for field in found}
+def _stored_form(file: str, found: Found | None) -> OutputForm:
+    stored = _stored_schema(file, found)
+    types = {column.name: _weir_type(column.type, file, column.name) for column in stored}
     lifetime = all(types.get(name) in (BIGINT, TIMESTAMP) for name in _TIMES)
     if not lifetime and types.get("offset") != BIGINT:
         message = "not an output: no columns vs and ve of times, nor the offset of bad rows"
@@ -212,9 +227,9 @@ def _stored_form(file: str) -> OutputForm:
     return OutputForm(_ending(file), Schema(columns, types.get("vs", BIGINT)), lifetime)
 
 
-def _stored_schema(file: str) -> pa.Schema:
+def _stored_schema(file: str, found: Found | None) -> pa.Schema:
     try:
-        return stored_schema(file)
+        return stored_schema(file, found)
     except OSError as error:
         raise InputError(f"not a readable file: {error}", file=file) from error
 

@@ -17,7 +17,9 @@ import msgspec
 
 from weir.errors import InputError, PlanError
 from weir.events.types import NULL, parse_type, type_name
+from weir.files.buckets import read_object
 from weir.plan.schema import Schema
+from weir.plan.urls import is_object_url
 from weir.reliable.digest import Digest
 
 DIGEST_NAME = "_digest"
@@ -44,11 +46,25 @@ def sidecar_path(output: str) -> str:
     return os.path.join(output, DIGEST_NAME) if os.path.isdir(output) else f"{output}.digest"
 
 
+def encoded_sidecar(sidecar: Sidecar) -> bytes:
+    return msgspec.json.encode(sidecar) + b"\n"
+
+
 def write_sidecar(output: str, sidecar: Sidecar) -> None:
-    Path(sidecar_path(output)).write_bytes(msgspec.json.encode(sidecar) + b"\n")
+    Path(sidecar_path(output)).write_bytes(encoded_sidecar(sidecar))
 
 
 _decoder = msgspec.json.Decoder(Sidecar)
+
+
+def read_small_file(path: str) -> bytes | None:
+    """Return the bytes of a file, or of an object in a bucket; None if there is none."""
+    if is_object_url(path):
+        return read_object(path)
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def read_sidecar(output: str) -> Sidecar | None:
@@ -56,9 +72,8 @@ def read_sidecar(output: str) -> Sidecar | None:
     understood."""
     path = sidecar_path(output)
     try:
-        return _decoder.decode(Path(path).read_bytes())
-    except FileNotFoundError:
-        return None
+        found = read_small_file(path)
+        return None if found is None else _decoder.decode(found)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not a digest file: {error}", file=path) from None
 

@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from weir.errors import PlanError
+from weir.events.python_lists import python_list, slices
 from weir.events.text import format_timestamps
 from weir.events.types import BIGINT, BINARY, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.files.paths import check_scheme
 from weir.kernels.expressions.casts import cast_array
 from weir.plan.program import DIRECT
+from weir.plan.urls import is_object_url
 
 UNPLAIN_NAME = re.compile(r'["\\\x00-\x1f]')
 """What msgspec takes in no name of a struct's field."""
@@ -41,6 +43,9 @@ def sink_format(path: str) -> str:
     check_scheme(path)
     if path in DIRECT:
         raise PlanError(f"'{path}' is for live runs", hint="--runner live, or write to a file")
+    if path.endswith("/") and is_object_url(path):
+        hint = "write one file: a bucket cannot make several objects appear at once"
+        raise PlanError(f"'{path}': no output is a folder of a bucket", hint=hint)
     if path.endswith("/"):
         return ".parquet"
     for ending in SINKS:
@@ -119,6 +124,10 @@ class JsonLinesForm:
             self._row = msgspec.defstruct("Row", list(names), rename=names, gc=False)
 
     def encode(self, batch: pa.RecordBatch) -> bytes:
+        parts = (batch.slice(start, end - start) for start, end in slices(batch.num_rows))
+        return b"".join(self._encode(part) for part in parts)
+
+    def _encode(self, batch: pa.RecordBatch) -> bytes:
         columns = [json_values(c) for c in batch.columns]
         return self._encoder.encode_lines(list(map(self._row, *columns)))
 
@@ -131,7 +140,7 @@ class CsvSink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         lines = pc.binary_join_element_wise(*(_csv_fields(c) for c in batch.columns), ",")
-        self._file.write(("\n".join(lines.to_pylist()) + "\n").encode())
+        self._file.write(("\n".join(python_list(lines)) + "\n").encode())
 
     def close(self) -> None:
         self._file.close()

@@ -9,7 +9,8 @@ Contract
 3. Nothing is seen under the path before `close`: all is written beside it and renamed. `abort`,
    or never closing, leaves what was there before. Several outputs are all finished first and
    then renamed, one right after the other (`put_all_in_place`). What a run that was killed left
-   there is removed by the next one that writes beside it (`own_folder.py`).
+   there is removed by the next one that writes beside it (`own_folder.py`). In a bucket, which has
+   no rename, a whole object is put under its key (`bucket_staging.py`).
 4. The output carries its digest; see `sidecar.py`.
 5. Memory is bounded by `memory` bytes and some blocks; beyond that rows wait in files.
 """
@@ -19,20 +20,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote, unquote_to_bytes
 
 import pyarrow as pa
 
 from weir.errors import RunError
 from weir.events.batch import Batch, concat_batches, times
+from weir.files.bucket_staging import BucketStaging
 from weir.files.own_folder import Owner, OwnFolder, file_time, remove_left_over
 from weir.files.runs import SortedRuns, merge_runs
 from weir.files.sidecar import DIGEST_NAME, Sidecar, make_sidecar, sidecar_path, write_sidecar
 from weir.files.sinks import SINKS, sink_format
 from weir.plan.schema import Schema
+from weir.plan.urls import is_object_url
 from weir.reliable.digest import Digest
 
 GROUP_ROWS = 65_536
@@ -79,6 +83,45 @@ class OutputForm:
     def sidecar(self, digest: Digest) -> Sidecar:
         """Return what an output of this form carries."""
         return make_sidecar(digest, self.schema, self.lifetime)
+
+
+class OutputStaging(Protocol):
+    """Holds what is being made of an output, and puts it in its place."""
+
+    @property
+    def folder(self) -> str:
+        """The folder of this machine where files are made."""
+        ...
+
+    @property
+    def shown(self) -> str:
+        """The path as the user wrote it."""
+        ...
+
+    def check_what_is_there(self) -> None:
+        """Raise RunError if something stands under the path that no output replaces."""
+        ...
+
+    def naming(self) -> AbstractContextManager[None]:
+        """Turn what the system refuses into an error with the output's path."""
+        ...
+
+    def finish(self, made: str, sidecar: Sidecar) -> None:
+        """Note what is whole now, and the digest that goes with it."""
+        ...
+
+    def put_in_place(self) -> None:
+        """Bring what was finished to the output's path."""
+        ...
+
+    def remove(self) -> None:
+        """Remove what is still here, if anything is."""
+        ...
+
+
+def make_staging(path: str | Path) -> Staging | BucketStaging:
+    """Begin to make an output: beside a path, or for a bucket."""
+    return BucketStaging(str(path)) if is_object_url(str(path)) else Staging(path)
 
 
 class Staging:
@@ -175,7 +218,7 @@ def _bring_back(folder: str, owner: Owner) -> None:
         os.rename(aside, path)
 
 
-def put_all_in_place(outputs: Sequence[Staging]) -> None:
+def put_all_in_place(outputs: Sequence[OutputStaging]) -> None:
     """Rename finished outputs to their paths, after a last look at all of these. No file system
     renames several at once: if one fails, those before it are in place, and the error says so."""
     for output in outputs:
@@ -207,7 +250,7 @@ class OutputWriter:
         self._is_folder = str(path).endswith("/")
         self._form = OutputForm(sink_format(str(path)), schema, lifetime)
         self._memory = memory
-        self._staging = Staging(path)
+        self._staging: OutputStaging = make_staging(path)
         folder = self._staging.folder
         self._runs = [SortedRuns(folder, f"run-{v}", schema.types) for v in range(vertices)]
 
@@ -222,7 +265,7 @@ class OutputWriter:
         """Finish the output and put it in place."""
         put_all_in_place([self.finish(digest)])
 
-    def finish(self, digest: Digest) -> Staging:
+    def finish(self, digest: Digest) -> OutputStaging:
         """Sort and write the rows; `digest` is that of all rows. What is returned has only to be
         put in place."""
         made = os.path.join(self._staging.folder, "output")

@@ -29,6 +29,7 @@ from weir.files.chunks import BadRow, Chunk, shown
 from weir.ingress.ingress_loops import judge
 from weir.kernels.expressions.evaluation import shown_value
 from weir.plan.operators import Source, schema
+from weir.plan.program import LATE_ORIGIN
 from weir.plan.schema import Schema
 
 Bools = npt.NDArray[np.bool_]
@@ -51,7 +52,7 @@ def late_schema(source: Source) -> Schema:
     """Return the columns of the LATE stream: those of the rows, with the lifetimes they came with;
     where each row stood; and the time that the partition had reached."""
     below = schema(source)
-    origin = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("now", below.time))
+    origin = zip(LATE_ORIGIN, (STRING, BIGINT, BIGINT, below.time), strict=True)
     return Schema((*below.columns, *origin), below.time)
 
 
@@ -211,8 +212,8 @@ class Ingress:
     def _late_error(self, chunk: Chunk, row: int, vs: Int64s, before: Int64s) -> InputError:
         message = (
             f"late: the event's start {vs[row]} is before {before[row]}, which the partition "
-            f"had reached (offset {chunk.offsets[row]}); a delay, or late = 'drop' or 'adjust', "
-            "would admit such events"
+            f"had reached (offset {chunk.offsets[row]}); delay = … would admit it, late = 'drop' "
+            "or 'adjust' would go on without it, or move it"
         )
         column = self.source.options.vs
         return InputError(message, file=self.file, line=chunk.line(row), column=column)

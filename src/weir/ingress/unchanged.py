@@ -5,7 +5,8 @@ process. They must be the same rows still, else what follows belongs to another 
 
 Of a text the first bytes are hashed, up to the end of the rows that were taken; so what stands
 behind them may still be mended. Parquet and Arrow files are written at once and say at their ends
-where all lies: of them the size and both ends are hashed (`_EDGE` bytes each).
+where all lies: of them the size and both ends are hashed (`_EDGE` bytes each). An object in a
+bucket is not changed but replaced: it is known by its size and the store's tag.
 
 What cannot be seen: a file that was rewritten with the very same beginning; other values in the
 middle of a Parquet or Arrow file of the same size that keeps its ends.
@@ -21,6 +22,7 @@ from typing import BinaryIO
 import msgspec
 
 from weir.errors import InputError
+from weir.files.buckets import Found
 from weir.files.chunks import Chunk, DataFile, SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
 from weir.files.csv import CsvFile
@@ -96,6 +98,8 @@ def marked_chunks(
     """Give the chunks of a file from `start` on, each with the mark of what was read of it by then
     (None for rows that are in no file). `mark` is that of the row before `start`."""
     match partition:
+        case DataFile(found=Found()):
+            yield from _object_chunks(partition, size, start, mark)
         case JsonLines() | CsvFile():
             yield from _text_chunks(partition, size, start, mark)
         case ParquetFile() | ArrowFile():
@@ -112,6 +116,17 @@ def _text_chunks(
         for chunk in partition.chunks(size, start):
             prefix.advance(file, chunk.read)
             yield chunk, FileMark(chunk.read, prefix.digest)
+
+
+def _object_chunks(
+    partition: SourcePartition, size: int, start: int, mark: FileMark
+) -> Iterator[tuple[Chunk, FileMark]]:
+    assert isinstance(partition, DataFile) and partition.found is not None
+    now = FileMark(partition.found.size, partition.found.tag)
+    if mark.digest and mark != now:
+        raise gone("was replaced", partition.name, start)
+    for chunk in partition.chunks(size, start):
+        yield chunk, now
 
 
 def _whole_chunks(

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from weir.errors import RunError
+from weir.errors import PlanError, RunError
 from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.order import in_order
 from weir.files.object_store import existing_store
@@ -29,6 +29,7 @@ from weir.job.ledger import Ledger
 from weir.job.records import check_commits, job_ledger
 from weir.plan.program import Output, StreamKind
 from weir.reliable.digest import Digest
+from weir.reliable.keys import UNCHECKED
 from weir.reliable.store import Store
 from weir.runtime.outputs import output_writer
 from weir.runtime.topology import vertex_name
@@ -37,7 +38,8 @@ from weir.runtime.topology import vertex_name
 @dataclass(frozen=True, slots=True)
 class Committed:
     """What `read_committed` returns: the rows from a commit on (`table`), and how many commits and
-    rows the output has in all, with their digest. `finished`: no more rows will come."""
+    rows the output has in all, with their digest. `finished`: no more rows will come,
+    and they passed the job's check, if it has one."""
 
     table: pa.Table
     commits: int
@@ -55,6 +57,8 @@ def read_committed(
     the first so many commits: give the `commits` of an earlier answer to read only what has come
     since. `kind` asks for the late or the bad rows of an input.
     """
+    if since < 0:
+        raise PlanError(f"`since` counts commits, so it is 0 or more, not {since}")
     reader = OutputReader(existing_store(store), output, kind)
     look = reader.look(since)
     batches = [rows for link in look.commits for rows in reader.rows(link)]
@@ -100,7 +104,7 @@ class OutputReader:
             found[1:] if since else found,
             0 if last is None else last.number + 1,
             Digest() if last is None else last.digest,
-            ledger is not None and ledger.finished,
+            ledger is not None and _finished(self._store, ledger),
         )
 
     def rows(self, commit: ChainedCommit) -> list[Batch]:
@@ -145,6 +149,7 @@ def manifests(store: Store) -> list[Manifest]:
     job = existing_job(store)
     ledger = job_ledger(store, job) or Ledger()
     check_commits(store, ledger)
+    finished = _finished(store, ledger)
     found = []
     for number, output in enumerate(job.outputs):
         if not output.kept:
@@ -157,10 +162,15 @@ def manifests(store: Store) -> list[Manifest]:
         found.append(
             Manifest(
                 output.name, output.kind, output.path,
-                count, digest.count, str(digest), ledger.finished,
+                count, digest.count, str(digest), finished,
             )
         )  # fmt: skip
     return found
+
+
+def _finished(store: Store, ledger: Ledger) -> bool:
+    """Say whether a job has finished, and passed its check if there was to be one."""
+    return ledger.finished and store.get(UNCHECKED) is None
 
 
 # --- commits and their parts ---------------------------------------------------------------------

@@ -33,6 +33,7 @@ _REASONS = {
     "job": "what the job is",
     "records": "the manager's record: what is durable, and where each vertex would restart",
     "status": "for weir status",
+    "unchecked": "the job was begun with --check, and its answer is not checked yet",
     "story": "for weir story",
     "commits": "the manifest of the output: which rows are there for good",
     "parts": "committed rows of the output, for its file and for weir read",

@@ -35,7 +35,7 @@ from weir.job.ledger import (
     restarts,
     without,
 )
-from weir.job.messages import Orders, Preparing, Report, VertexReport
+from weir.job.messages import Orders, Preparing, Pulse, Report, VertexReport
 from weir.job.mourning import Mourning
 from weir.job.placing import Placement, Placements, first_gap, gap_before, log_is_ahead
 from weir.job.poison import Death
@@ -45,6 +45,7 @@ from weir.job.signals import (
     Answer,
     EndJob,
     Get,
+    HungUp,
     Listed,
     Loaded,
     ManagerCommand,
@@ -123,7 +124,9 @@ class Manager:
             case Reported(report):
                 self._reported(report, now)
             case Pulsed(pulse):
-                self._watch.feel(pulse, now)
+                self._pulsed(pulse, now)
+            case HungUp(session):
+                self._watch.hang_up(session, now)
             case Prepares(preparing):
                 if self._watch.see_preparing(preparing, now):
                     self._tell("", f"loops are compiled on {preparing.machine}", now)
@@ -148,8 +151,8 @@ class Manager:
         if not self._over:
             self._now = now
             self._watch.allow_for_sleep(now, self.settings.silence)
-            for session in self._watch.silent(now, self.settings.silence):
-                self.lose(session, now, "not heard of")
+            for session, why in self._watch.silent(now, self.settings.silence).items():
+                self.lose(session, now, why)
             self._watch.forget_preparing(now, self.settings.silence)
             self._place(now)
             self._check_stop(now)
@@ -195,6 +198,12 @@ class Manager:
         self._place(now)
         if self._records.established and report.session not in self._watch.lost:
             self._out.append(Answer(report.session, self._orders_for(report.session)))
+
+    def _pulsed(self, pulse: Pulse, now: float) -> None:
+        if pulse.death is None:
+            self._watch.feel(pulse, now)
+        elif not (self._over or self.resigned or self.ledger.finished):
+            self._mourn(pulse.death, now)
 
     def _take_in(self, report: Report, now: float) -> None:
         """Learn what a report says of hosts that died and of its instances."""
@@ -415,6 +424,8 @@ class Manager:
 
     def _finish(self, ended: EndJob) -> None:
         if not self._over:
+            if ended.stopped:
+                self._tell("", "stopped", self._now)
             self._over, self._ended = True, ended
             self._out.append(ended)
 

@@ -113,11 +113,12 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """A sign of life that another process sends for a host that cannot send one itself: the host's
-    process is there, and is at this step."""
+    """A sign of life that a companion sends for a host, which may be too busy to send one itself:
+    the host's process is there, and is at this step; or it has just died."""
 
     session: str
-    step: Step
+    step: Step | None = None
+    death: Death | None = None
 
 
 class Preparing(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from weir.job.sweeping import collected_logs, orphaned_parts, unnamed
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.keys import (
     EPHEMERAL,
+    JOB,
     LATEST_RECORD,
     commit_key,
     commits_of,
@@ -38,6 +39,11 @@ _MEND = (
     "what it said of the job is lost. If the store keeps versions or there is a backup, put it "
     "back; else start the job again with an empty store"
 )
+
+
+def holds_job(store: Store) -> bool:
+    """Say whether there is any sign of a job in a store."""
+    return store.get(JOB) is not None or any(is_known(key) for key in store.list("records/"))
 
 
 def encode_hint(number: int) -> bytes:

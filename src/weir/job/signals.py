@@ -270,7 +270,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Pulsed:
-    """A host is at a long step, and alive."""
+    """The companion of a host sent this sign of life."""
 
     pulse: Pulse
 
@@ -280,6 +280,13 @@ class Prepares:
     """A host that is not there yet is getting ready."""
 
     preparing: Preparing
+
+
+@dataclass(frozen=True, slots=True)
+class HungUp:
+    """The companion of a host is gone: the connection over which it sent signs was closed."""
+
+    session: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,5 +330,5 @@ HostSignal: TypeAlias = (
 HostCommand: TypeAlias = (
     Put | Get | Connect | Disconnect | MakeRoom | Deliver | EndSubscription | Pull | BeginAnew
 )
-ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed | Prepares
+ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed | HungUp | Prepares
 ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | EndJob

@@ -3,9 +3,11 @@
 Contract
 1. The manager's driver writes the status to the store while the job runs, and once more when it
    ends: finished, stopped or failed, and why.
-2. The status that `read_status` returns of a job that is over has no hosts, rates or steps,
+2. A job that is to be checked (`--check`) has finished when it passed: before, its last state is
+   checking, stopped or failed.
+3. The status that `read_status` returns of a job that is over has no hosts, rates or steps,
    whatever was written last.
-3. A driver that was killed writes nothing: then the last status stays, with its time.
+4. A driver that was killed writes nothing: then the last status stays, with its time.
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ from weir.job.records import last_record
 from weir.job.signals import EndJob
 from weir.job.story import StoryLine
 from weir.reliable.codec import decode_record
-from weir.reliable.keys import is_known
+from weir.reliable.keys import UNCHECKED, is_known
 from weir.reliable.store import Store
 
 STATUS = "status"
 _STORY = "story/"
-_OVER = ("finished", "stopped", "failed", "ended")
-"""The states of a job that nobody runs; earlier versions wrote `ended` for all but the first."""
+_BROKEN_OFF = ("stopped", "failed", "ended")
+"""The states of a job that ended before its time; earlier versions wrote the last for all."""
+_OVER = ("finished", "checking", *_BROKEN_OFF)
+"""The states of a job whose vertices run no more."""
 
 
 class VertexStatus(msgspec.Struct, frozen=True):
@@ -90,8 +94,13 @@ class JobStatus(msgspec.Struct, frozen=True):
 
     @property
     def over(self) -> bool:
-        """Whether nobody runs it any more."""
+        """Whether its vertices run no more."""
         return self.state in _OVER
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether nobody runs it any more, though it has not finished."""
+        return self.state in _BROKEN_OFF
 
 
 def status_of(manager: Manager, now: float, shift: float, ended: EndJob | None = None) -> JobStatus:
@@ -193,14 +202,16 @@ def read_status(store: Store) -> JobStatus | None:
         return None
     status = decode_record(STATUS, body, _status_decoder)
     ledger = last_record(store)
-    if ledger is not None and ledger.finished and status.state != "finished":
+    done = status.state == "finished" or (ledger is not None and ledger.finished)
+    if done and store.get(UNCHECKED) is None:
         status = msgspec.structs.replace(status, state="finished", error="")
-    return _settled(status) if status.over else status
+    elif done and not status.broken_off:
+        status = msgspec.structs.replace(status, state="checking")
+    return _settled(status, "done" if done else "stopped") if status.over else status
 
 
-def _settled(status: JobStatus) -> JobStatus:
-    """Remove from a status what only a running job has."""
-    last = "done" if status.state == "finished" else "stopped"
+def _settled(status: JobStatus, last: str) -> JobStatus:
+    """Remove from a status what only a running job has; `last` is what became of its vertices."""
     vertices = tuple(
         msgspec.structs.replace(
             v, host=None, status=v.status if v.status in ("done", "failed") else last,

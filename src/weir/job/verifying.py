@@ -4,7 +4,8 @@ What is checked
 1. The job's record, the hint and the manager's last record.
 2. Every checkpoint and every segment that the record refers to: name, size, seal, content.
 3. Every commit from the first to the last, and every part: name, size, seal, rows and digest.
-4. Every record of a source's log, from the first that a restart needs to the last that is known.
+4. Of a job that has not finished, every record of a source's log, from the first that a restart
+   needs to the last that is known.
 Other objects are only counted: nothing refers to them, so they do no harm.
 """
 
@@ -24,7 +25,15 @@ from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.records import job_ledger
 from weir.reliable.codec import decode_record, decode_snapshot
-from weir.reliable.keys import JOB, commit_key, ingress_key, ingress_log, is_known, number_of
+from weir.reliable.keys import (
+    JOB,
+    UNCHECKED,
+    commit_key,
+    ingress_key,
+    ingress_log,
+    is_known,
+    number_of,
+)
 from weir.reliable.objects import SEAL, ObjectRef, unsealed
 from weir.runtime.topology import vertex_name
 
@@ -86,11 +95,11 @@ def verify_store(store: SizedStore, progress: OnChecked = lambda _: None) -> Ver
     _check_named(check, ledger)
     for number in range(len(job.outputs)):
         _check_output(check, ledger, number)
-    for vertex, end in ledger.logs.items():
+    for vertex, end in () if ledger.finished else ledger.logs.items():
         _check_log(check, vertex, ledger.collected.get(ingress_log(vertex), 0), end)
     keys = [key for key, _ in store.sizes()]
     strange = tuple(key for key in keys if not is_known(key))
-    beside = ("records/", "status", "story/")
+    beside = ("records/", "status", "story/", UNCHECKED)
     others = [k for k in keys if is_known(k) and k not in check.seen and not k.startswith(beside)]
     return Verified(len(check.seen), len(others), strange, tuple(check.damage))
 

@@ -2,12 +2,15 @@
 
 Rules
 1. A host is there from its first report on. A report with a smaller number than the last came late,
-   and does not count; the same report again is a sign of life of a host that is busy.
+   and does not count; the same report again is a sign of life of a host that is busy, and so is
+   what its companion sends.
 2. A host that is lost stays lost: what it reports when it comes back no longer counts.
-3. A host that gets ready gives signs of it before its first report. While there are any, the job is
-   not without hosts.
+3. A host that was not heard of for `silence` seconds is lost: its machine or the way to it is. When
+   its companion hangs up, that is so after `HUNG_UP` seconds without a sign: its processes died.
 4. If the manager itself stood still for a while, it could hear of no host: that time does not count
    as the hosts' silence.
+5. A host that gets ready gives signs of it before its first report. While there are any, the job is
+   not without hosts.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from dataclasses import dataclass
 
 from weir.job.messages import Preparing, Pulse, Report
 from weir.job.poison import Step
+
+HUNG_UP = 0.15
+"""Seconds; see rule 3."""
 
 
 @dataclass(slots=True)
@@ -31,6 +37,8 @@ class HostState:
     """Since when it has reported that it is in trouble."""
     step: Step | None = None
     """The step that it was at when it was last heard of."""
+    hung_up: float | None = None
+    """When its companion hung up, if it was not heard of since."""
 
 
 class HostWatch:
@@ -62,7 +70,7 @@ class HostWatch:
             known = self.hosts[report.session] = HostState(report.session, report, now)
             self.first_came_at = now if self.first_came_at is None else self.first_came_at
         self.preparing.pop(report.slot, None)
-        known.report, known.heard, known.step = report, now, report.step
+        known.report, known.heard, known.step, known.hung_up = report, now, report.step, None
         if not report.trouble:
             known.trouble_since = None
         elif known.trouble_since is None:
@@ -73,7 +81,13 @@ class HostWatch:
         """Take in a sign of life."""
         host = self.hosts.get(pulse.session)
         if host is not None:
-            host.heard, host.step = now, pulse.step
+            host.heard, host.step, host.hung_up = now, pulse.step, None
+
+    def hang_up(self, session: str, now: float) -> None:
+        """Take in that the companion of a host is gone."""
+        host = self.hosts.get(session)
+        if host is not None:
+            host.hung_up = now
 
     def see_preparing(self, preparing: Preparing, now: float) -> bool:
         """Take in that a host gets ready; say whether that is new."""
@@ -95,12 +109,19 @@ class HostWatch:
             self._alone_since += slept
             for host in self.hosts.values():
                 host.heard = min(host.heard + slept, now)
+                host.hung_up = now if host.hung_up is not None else None
             for slot, (preparing, heard) in self.preparing.items():
                 self.preparing[slot] = (preparing, min(heard + slept, now))
 
-    def silent(self, now: float, silence: float) -> list[str]:
-        """List the hosts that were not heard of for so many seconds."""
-        return [s for s, host in self.hosts.items() if now - host.heard > silence]
+    def silent(self, now: float, silence: float) -> dict[str, str]:
+        """Find the hosts that are lost by rule 3, and why they are."""
+        lost = {}
+        for session, host in self.hosts.items():
+            if now - host.heard > silence:
+                lost[session] = "not heard of"
+            elif host.hung_up is not None and now - host.hung_up > HUNG_UP:
+                lost[session] = "its processes are gone"
+        return lost
 
     def lose(self, session: str) -> bool:
         """Count a host as lost; say whether it was there."""

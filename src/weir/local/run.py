@@ -22,6 +22,7 @@ from weir.ingress.memory import MemoryPartition
 from weir.local.files import run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import differences_here, kept_traces, other_cut
+from weir.plan.limits import check_numbers
 from weir.plan.operators import Source, schema
 from weir.plan.stream import Stream
 from weir.runtime.checking import check_same
@@ -58,6 +59,7 @@ def run(
     ...     run(text, directory=folder).events
     30
     """
+    check_numbers(cut=cut, parallelism=parallelism)
     return run_files(
         as_program(program, params=params, directory=directory),
         directory=directory, cut=cut, parallelism=parallelism, check=check, progress=progress,
@@ -83,6 +85,7 @@ def collect(
     >>> collect(a.duration(5), inputs={"A": [{"vs": 1, "v": 7}]}).to_pylist()
     [{'vs': 1, 've': 6, 'v': 7}]
     """
+    check_numbers(cut=cut, parallelism=parallelism)
     program = program_of([stream.to("", name="Out")])
     partitions = (
         open_partitions(program, directory)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from weir.events.types import is_integer
 from weir.plan.schema import Schema
-
-if TYPE_CHECKING:
-    from weir.plan.user_code import AggregateFunction
+from weir.plan.user_code import AggregateFunction, FoldingAggregate
 
 _BY_ORDER = frozenset(("first", "last", "collect", "user"))
 _ADDED_UP = frozenset(("count_star", "count", "sum", "avg", "stddev", "variance", "moments"))
@@ -46,7 +43,12 @@ class Aggregation:
     @property
     def keeps_values(self) -> bool:
         """Tell whether it needs the values themselves, besides a row of sums."""
-        return self.function not in _ADDED_UP
+        return self.function not in _ADDED_UP and not self.keeps_state
+
+    @property
+    def keeps_state(self) -> bool:
+        """Tell whether it is the user's and keeps a state of a declared type in place of values."""
+        return isinstance(self.user, FoldingAggregate)
 
     @property
     def columns_read(self) -> frozenset[str]:

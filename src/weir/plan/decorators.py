@@ -18,7 +18,12 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING, parse_type, type_name
 from weir.plan.binding.projection import check_name
-from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
+from weir.plan.user_code import (
+    AggregateFunction,
+    FoldingAggregate,
+    OperatorFunction,
+    ScalarFunction,
+)
 
 TypeText: TypeAlias = "str | pa.DataType"
 
@@ -70,6 +75,7 @@ def aggregate(
     args: Sequence[TypeText] | None = None,
     result: TypeText | None = None,
     exact: bool = False,
+    state: TypeText | Mapping[str, TypeText] | None = None,
 ) -> Callable[[type], AggregateFunction]: ...
 def aggregate(
     cls: type | None = None,
@@ -78,11 +84,15 @@ def aggregate(
     args: Sequence[TypeText] | None = None,
     result: TypeText | None = None,
     exact: bool = False,
+    state: TypeText | Mapping[str, TypeText] | None = None,
 ) -> AggregateFunction | Callable[[type], AggregateFunction]:
     """Declare an aggregate: a class with zero, add, result, and optionally remove and merge.
 
     They are called on an instance. Without `args`, the annotations of `add` after the state are its
     argument types; without `result`, the annotation of `result` is its result type.
+
+    With `state`, the type of its state, rows are added as they come and are not kept. Names with
+    types are a STRUCT: the state is a dict.
 
     >>> @aggregate
     ... class Longest:
@@ -91,6 +101,14 @@ def aggregate(
     ...     def result(self, state: int) -> int: return state
     >>> Longest.args == (STRING,) and Longest.result == BIGINT
     True
+    >>> @aggregate(state={"n": "BIGINT", "last": "STRING"})
+    ... class Changes:
+    ...     def zero(self) -> dict: return {"n": 0, "last": None}
+    ...     def add(self, state: dict, value: str) -> dict:
+    ...         return {"n": state["n"] + (value != state["last"]), "last": value}
+    ...     def result(self, state: dict) -> int: return state["n"]
+    >>> type_name(Changes.state)
+    'STRUCT(n BIGINT, last STRING)'
     """
 
     def decorate(cls: type) -> AggregateFunction:
@@ -98,9 +116,16 @@ def aggregate(
         _require(cls, "aggregate", ("zero", "add", "result"))
         if exact:
             _require(cls, "exact aggregate", ("remove", "merge"))
+        if exact and state is not None:
+            raise PlanError(
+                f"the aggregate {name} is exact and declares a state",
+                hint="leave out one: exact keeps rows, so that they can be removed",
+            )
         taken = _types(args) if args is not None else _added(cls)
         given = _type(result) if result is not None else _returned(_method(cls, "result"), name)
-        return AggregateFunction(name, cls, taken, given, exact)
+        if state is None:
+            return AggregateFunction(name, cls, taken, given, exact)
+        return FoldingAggregate(name, cls, taken, given, state=_state(state, name))
 
     return decorate if cls is None else decorate(cls)
 
@@ -144,6 +169,16 @@ def _type(written: TypeText) -> pa.DataType:
     if not isinstance(written, pa.DataType) or parse_type(type_name(written)) != written:
         raise PlanError(f"no type of the language: {written!r}", hint="write it as text, 'BIGINT'")
     return written
+
+
+def _state(written: TypeText | Mapping[str, TypeText], name: str) -> pa.DataType:
+    if not isinstance(written, Mapping):
+        return _type(written)
+    if not written:
+        raise PlanError(f"the state of {name} has no names")
+    for field in written:
+        check_name(field)
+    return _type(pa.struct([(field, _type(dtype)) for field, dtype in written.items()]))
 
 
 def _types(written: Sequence[TypeText]) -> tuple[pa.DataType, ...]:

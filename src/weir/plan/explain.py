@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from weir.events.plurals import counted
 from weir.events.types import type_name
 from weir.plan.explain_dot import dot_of
 from weir.plan.holds import longest_holds
 from weir.plan.operators import Node, Source, schema
-from weir.plan.program import DIRECT, Output, Program, output_title, row_outputs
+from weir.plan.program import DIRECT, Output, Program, row_outputs
 from weir.plan.spans import NONE, Span
 from weir.plan.stages import Branch, Link, Port, Split, Stage, StagedPlan
 from weir.plan.strategy import Choice, choose_strategies, default_strategy
@@ -150,7 +151,7 @@ def _written(stage: Stage, view: _View) -> Iterator[tuple[str, str, Split]]:
         if split.keys is None:
             yield f"{stage.number}.*/{number}.0", "all rows", split
         else:
-            what = f"{split.parts} parts, by hash of {', '.join(split.keys)}"
+            what = f"{counted(split.parts, 'part')}, by hash of {', '.join(split.keys)}"
             yield f"{stage.number}.*/{number}.*", what, split
     asked = {s.output.kind for s in view.staged.sinks if stage.number in view.staged.stages_of(s)}
     for kind in ("late", "bad"):
@@ -187,7 +188,7 @@ def _link(link: Link) -> str:
 
 
 def _sink_line(output: Output, stages: Sequence[int]) -> str:
-    what = output_title(output.name, output.kind)
+    what = output.title
     target = f" to '{output.path}'" if output.path else ""
     written = [str(n) for n in stages]
     where = f", from stage {' and '.join(written)}" if written else ", from its ingress"

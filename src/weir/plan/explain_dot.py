@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from weir.plan.holds import longest_holds
 from weir.plan.operators import Node
-from weir.plan.program import output_title
 from weir.plan.spans import NONE, Span
 from weir.plan.stages import Branch, Link, Sink, Stage, StagedPlan
 
@@ -50,7 +49,7 @@ def _stage_lines(stage: Stage, holds: dict[Node, Span]) -> Iterator[str]:
 
 def _sink_lines(number: int, sink: Sink, staged: StagedPlan) -> Iterator[str]:
     output = sink.output
-    what = output_title(output.name, output.kind)
+    what = output.title
     label = f"{what}\n{output.path}" if output.path else what
     yield f"  out{number} [shape=note, label={_quoted(label)}];"
     for stage in sink.stages:

@@ -17,6 +17,8 @@ MOST_BRANCHES = 10_000
 """Of all unions that one reader reads: each of them becomes a part of the plan of its own."""
 MOST_VERTICES = 1000
 """Of one stage: between two stages there are as many streams as the product of their vertices."""
+MOST_ROWS = 2**62
+"""Of a chunk that a runner is asked to cut."""
 MOST_PARTS = 200
 """Parts of an expression within each other."""
 
@@ -39,11 +41,24 @@ def sized(node: Node, position: Position | None = None) -> Node:
     return node
 
 
-def check_vertices(count: int, what: str, position: Position | None = None) -> None:
-    if not 1 <= count <= MOST_VERTICES:
+def check_vertices(count: object, what: str, position: Position | None = None) -> None:
+    if not _is_number(count, MOST_VERTICES):
         raise PlanError(
-            f"{what} is a number from 1 to {MOST_VERTICES}, not {count}", position=position
+            f"{what} is a number from 1 to {MOST_VERTICES}, not {count!r}", position=position
         )
+
+
+def check_numbers(*, cut: object, parallelism: object, hosts: object = None) -> None:
+    """Check the numbers that a runner is given from Python; None stands for one that is not."""
+    if cut is not None and not _is_number(cut, MOST_ROWS):
+        raise PlanError(f"cut is None or a number from 1 to 2**62, not {cut!r}")
+    for what, count in (("parallelism", parallelism), ("hosts", hosts)):
+        if count is not None:
+            check_vertices(count, what)
+
+
+def _is_number(given: object, most: int) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= most
 
 
 def _size(node: Node) -> tuple[int, int]:

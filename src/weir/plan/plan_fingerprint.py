@@ -29,7 +29,6 @@ from weir.events.types import type_name
 from weir.plan.code_fingerprint import UserFunction, value_text
 from weir.plan.explain import operator_text
 from weir.plan.operators import Node, Recovery
-from weir.plan.program import output_title
 from weir.plan.stages import Branch, Link, Sink, Stage, StagedPlan
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def _link_words(link: Link) -> str:
 
 def _sink_words(sink: Sink) -> str:
     output = sink.output
-    return f"{output_title(output.name, output.kind)} to '{output.path}'"
+    return f"{output.title} to '{output.path}'"
 
 
 # --- the encoding ----------------------------------------------------------------------------

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from weir.plan.operators import Node, Source
+from weir.errors import PlanError
+from weir.plan.operators import Node, Source, schema
+from weir.plan.urls import refuse_secrets
 
 StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 """What the rows of an output and of the streams to it are: results, or a source's late or bad
 rows."""
+LATE_ORIGIN = ("file", "offset", "line", "now")
+"""The columns that LATE rows have behind their own: where each stood, and the time reached."""
 DIRECT = ("console:", "callback:")
 """The paths of outputs that get each row as it comes, at least once, and have no file."""
 
@@ -31,6 +35,24 @@ class Output:
     node: Node
     path: str
     kind: StreamKind = "rows"
+
+    def __post_init__(self) -> None:
+        refuse_secrets(self.path)
+
+    @property
+    def title(self) -> str:
+        return output_title(self.name, self.kind)
+
+
+def turned_away(source: Source, kind: StreamKind, path: str) -> Output:
+    """Make the output of a source's late or bad rows; PlanError if its columns leave no room."""
+    taken = [n for n, _ in schema(source).columns if n in LATE_ORIGIN] if kind == "late" else []
+    if taken:
+        message = f"LATE rows of {source.name} have a column `{taken[0]}` of their own"
+        names = ", ".join(LATE_ORIGIN)
+        hint = f"the columns {names} say where a late row stood; call that of the STREAM otherwise"
+        raise PlanError(message, hint=hint)
+    return Output(source.name, source, path, kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from weir.plan.binding.binder import unknown
 from weir.plan.binding.projection import check_name
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.operators.source import LARGEST_RECORD
+from weir.plan.urls import refuse_secrets
 
 
 def declare_source(
@@ -22,6 +23,7 @@ def declare_source(
     index: int,
 ) -> Source:
     """Make a source whose options fit its columns; raise PlanError where they do not."""
+    refuse_secrets(path)
     declared = {n: parse_type(t) if isinstance(t, str) else t for n, t in columns.items()}
     for column in declared:
         if column not in ("vs", "ve"):

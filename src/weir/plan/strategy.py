@@ -110,6 +110,12 @@ def choose_strategies(plan: StagedPlan, default: NamedStrategy | None = None) ->
 def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Choice:
     own = _said_of(stage)
     if not stage.ports:
+        if own is not None and own.name != "checkpoint":
+            raise PlanError(
+                f"stage {stage.number} reads an input, and such a stage takes checkpoints: it "
+                f"cannot be recovered by {own}",
+                hint="say it of what is computed behind, or say checkpoint(d)",
+            )
         every = next((s.every for s in (own, default) if s is not None), DEFAULT_EVERY)
         return Choice(NamedStrategy("checkpoint", every), "a source keeps where it stands", horizon)
     said = own or default

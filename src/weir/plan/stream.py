@@ -44,7 +44,7 @@ from weir.plan.lifetime_changes import (
 )
 from weir.plan.operators import Distinct, Node, Recovery, Source, SourceOptions, schema
 from weir.plan.operators.source import MAX_RECORD
-from weir.plan.program import Output
+from weir.plan.program import Output, turned_away
 from weir.plan.runners import provided
 from weir.plan.schema import Schema
 from weir.plan.sizes import parse_size
@@ -323,8 +323,8 @@ class Stream:
     def with_strategy(self, strategy: str) -> Stream:
         """Set how the stage that makes these rows recovers in a live run.
 
-        The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`. Call this last, after all
-        that the stage does.
+        The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`; a stage that reads an input
+        takes checkpoints. It applies to all that the stage does, before and after.
 
         >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> a.distinct().with_strategy("replicate(2)").columns
@@ -509,8 +509,9 @@ class Stream:
     def to(self, path: str | Path, name: str | None = None) -> Output:
         """Write the rows to a file or a folder, as OUTPUT … TO in a script.
 
-        A runner takes one such output or several. In reports its name is the stream's, or else the
-        file's.
+        A runner takes one such output or a list of them. `name` is what reports, callbacks and
+        readers call it; else it is the input's, of which only rows or lifetimes were changed, or
+        the file's. Two streams of one name cannot be written by one program.
 
         >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> a.to("out/rows.parquet").name, a.select("v").to("out/values.csv").name
@@ -530,7 +531,7 @@ class Stream:
     def _turned_away(self, kind: Literal["late", "bad"], path: str | Path) -> Output:
         if not isinstance(self.node, Source):
             raise PlanError(f"only an input has {kind} rows, not what is computed of it")
-        return Output(self.node.name, self.node, str(path), kind)
+        return turned_away(self.node, kind, str(path))
 
     # --- on Spark ------------------------------------------------------------------------
 

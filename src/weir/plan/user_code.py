@@ -74,6 +74,16 @@ class AggregateFunction:
 
 
 @dataclass(frozen=True, slots=True)
+class FoldingAggregate(AggregateFunction):
+    """A `FoldingAggregate` is an aggregate that declares the type of its state.
+
+    Rows are added as they come, and a snapshot keeps the states in place of the rows.
+    """
+
+    state: pa.DataType = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorFunction:
     """An `OperatorFunction` is made by `@weir.operator` of a class with `on_event(self, event,
     ctx)`.

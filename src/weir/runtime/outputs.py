@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from weir.errors import PlanError
-from weir.files.paths import check_apart, check_not_read
+from weir.files.paths import at_directory, check_apart, check_not_read
 from weir.files.sinks import sink_format
 from weir.files.writers import OutputWriter
 from weir.ingress.connectors.registry import local_files
@@ -39,7 +39,8 @@ def output_schema(output: Output) -> Schema:
 
 def output_path(output: Output, directory: str | Path) -> str:
     """Join the directory and the path of an output; that of a folder still ends in `/`."""
-    return f"{Path(directory) / output.path}{'/' if output.path.endswith('/') else ''}"
+    slash = "/" if output.path.endswith("/") else ""
+    return at_directory(directory, output.path).removesuffix("/") + slash
 
 
 def output_writer(output: Output, directory: Path, vertices: int) -> OutputWriter:

@@ -16,12 +16,17 @@ from weir.plan.traversal import ordered_nodes
 Partitions = Mapping[str, Sequence[SourcePartition]]
 
 
+def start_of(directory: str | Path) -> str:
+    """Return what relative paths start with: "" and not ".", as messages and LATE rows then show
+    paths as the program wrote them."""
+    return "" if Path(directory) == Path() else str(directory)
+
+
 def open_partitions(program: Program, directory: str | Path) -> Partitions:
     """Open the partitions of every source that an output needs, to read the columns it needs."""
     nodes = (node for output in program.outputs for node in ordered_nodes([output.node]))
     sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
-    # "" and not ".": messages and LATE rows then show paths as the program wrote them.
-    start = "" if Path(directory) == Path() else directory
+    start = start_of(directory)
     slim = rewrite(program)
     return {
         source.name: open_any(source, start, needed=needed_columns(slim, source))

@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from weir.errors import PlanError
+from weir.errors import PlanError, ScriptError
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
 from weir.plan.traversal import ordered_nodes
@@ -37,7 +38,15 @@ def as_program(
     file's folder.
     """
     if isinstance(given, str):
-        return parse_program(given, params=params, directory=Path(directory))
+        try:
+            return parse_program(given, params=params, directory=Path(directory))
+        except ScriptError as error:
+            if "\n" not in given and (given.endswith(".weir") or os.path.isfile(given)):
+                raise ScriptError(
+                    error.message, line=error.line, column=error.column, source=given,
+                    hint=f"is this a file? write Path({given!r})",
+                ) from None  # fmt: skip
+            raise
     if isinstance(given, Path):
         text = read_text(given)
         return parse_program(text, params=params, directory=given.parent, name=str(given))
@@ -65,7 +74,16 @@ def read_text(path: Path) -> str:
 
 
 def program_of(outputs: Sequence[Output]) -> Program:
-    """Make the program that has these outputs, and the sources that they read."""
+    """Make the program that has these outputs, and the sources that they read; PlanError if two
+    streams would be written under one name."""
+    named: dict[str, Output] = {}
+    for output in outputs:
+        other = named.setdefault(output.title, output)
+        if other.node != output.node:
+            raise PlanError(
+                f"two outputs are called {output.title}: '{other.path}' and '{output.path}'",
+                hint="give one of them a name of its own, .to(path, name='…')",
+            )
     return Program(_sources(outputs), (), tuple(outputs))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from weir.files.paths import at_directory
 from weir.plan.program import Output, StreamKind, output_title
 from weir.reliable.digest import Digest
 from weir.runtime.topology import VertexId
@@ -15,7 +16,11 @@ from weir.runtime.topology import VertexId
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Says how far a run is: events read, the event time that all sources have reached, and how
-    much of the inputs is read, in bytes (rows, if they are in memory; 0 of 0: not known)."""
+    much of the inputs is read, in bytes (rows, if they are in memory; 0 of 0: not known).
+
+    >>> Progress(events=1000, reached=5_000_000, read=20, size=80).events
+    1000
+    """
 
     events: int
     reached: int
@@ -56,7 +61,11 @@ class OutputReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """Says what a run read and wrote. `events` counts the rows that were admitted."""
+    """Says what a run read and wrote. `events` counts the rows that were admitted.
+
+    >>> RunReport(4, inputs=(), outputs=()).events
+    4
+    """
 
     events: int
     inputs: tuple[InputReport, ...]
@@ -100,7 +109,7 @@ def run_report(
         vertices.add(total.vertex)
         events += total.events
     outputs = tuple(
-        OutputReport(o.name, o.kind, str(Path(directory) / o.path), d.count, str(d))
+        OutputReport(o.name, o.kind, at_directory(directory, o.path), d.count, str(d))
         for o, d in ((total.output, total.digest) for total in written)
     )
     return RunReport(events, tuple(inputs.values()), outputs)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weir.errors import ScriptError
+from weir.events.text import parse_dates, parse_timestamps
 from weir.events.types import (
     BIGINT,
     BOOLEAN,
@@ -142,6 +143,9 @@ def moment(text: str, dtype: pa.DataType) -> int:
     >>> moment("1970-01-01T00:00:01Z", TIMESTAMP)
     1000000
     """
+    if text.startswith(("+", "-", "0000-")):  # years that Python's dates do not have
+        parse, number = (parse_dates, INT) if dtype == DATE else (parse_timestamps, BIGINT)
+        return int(parse(pa.array([text])).view(number)[0].as_py())
     if dtype == DATE:
         return date.fromisoformat(text).toordinal() - _EPOCH.toordinal()
     parsed = datetime.fromisoformat(text)

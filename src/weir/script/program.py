@@ -21,8 +21,9 @@ from weir.plan.binding.builder import build_query
 from weir.plan.binding.query import Query
 from weir.plan.imported_files import ImportedFiles
 from weir.plan.operators import Node, Source
-from weir.plan.program import Output, Program, ProgramText
+from weir.plan.program import Output, Program, ProgramText, StreamKind, turned_away
 from weir.plan.settings import SETTINGS
+from weir.plan.urls import refuse_secrets
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 from weir.script.constants import Parameter, StatementScope, declared, literal, overridden, string
 from weir.script.cursor import offset_of
@@ -191,14 +192,23 @@ class _Checker:
     def _output(self, tree: exp.Expr) -> None:
         kind, path_node = tree.args["kind"], tree.args["path"]
         node = find_stream(tree.this, self._streams, self._scope)
-        # By name: a `B = SELECT * FROM A` may well be A's own node.
-        if kind != "rows" and all(source.name != tree.name for source in self._sources):
-            message = f"`{tree.name}` is no input: only a STREAM has {kind} rows"
-            raise self._scope.error(message, tree.this)
         path = string(path_node, self._scope, "the path of OUTPUT")
+        refuse_secrets(path)
         if any(o.path == path for o in self._outputs):
             raise self._scope.error(f"'{path}' is written twice", path_node)
-        self._outputs.append(Output(tree.name, node, path, kind))
+        rows = Output(tree.name, node, path)
+        self._outputs.append(rows if kind == "rows" else self._turned_away(tree, kind, path))
+
+    def _turned_away(self, tree: exp.Expr, kind: StreamKind, path: str) -> Output:
+        # By name: a `B = SELECT * FROM A` may well be A's own node.
+        source = next((s for s in self._sources if s.name == tree.name), None)
+        if source is None:
+            message = f"`{tree.name}` is no input: only a STREAM has {kind} rows"
+            raise self._scope.error(message, tree.this)
+        try:
+            return turned_away(source, kind, path)
+        except PlanError as error:
+            raise self._scope.error(error.message, tree.this, error.hint) from error
 
     def _declare(self, tree: exp.Expr) -> None:
         name = tree.this.name

@@ -15,6 +15,7 @@ from weir.plan.operators import Source as SourceNode
 from weir.plan.operators import SourceOptions
 from weir.plan.operators.source import LARGEST_RECORD, MAX_RECORD
 from weir.plan.sizes import parse_size
+from weir.plan.urls import refuse_secrets
 from weir.script.constants import StatementScope, literal, string, ticks
 from weir.script.source import did_you_mean
 from weir.script.tree import DurationLiteral
@@ -47,11 +48,13 @@ class _Statement:
 def source_node(node: exp.Expr, index: int, scope: StatementScope) -> SourceNode:
     """Make the source that a STREAM statement declares; `index` is its number among them, from
     0."""
+    path = string(node.args["path"], scope, "the path of a STREAM")
+    refuse_secrets(path)
     statement = _Statement(node, _columns(node, scope), _options(node, scope), scope)
     return SourceNode(
         name=node.name,
         declared=tuple(statement.columns.items()),
-        path=string(node.args["path"], scope, "the path of a STREAM"),
+        path=path,
         options=_source_options(statement),
         index=index,
     )

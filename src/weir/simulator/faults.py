@@ -69,6 +69,11 @@ class Faults:
     fall: float = 0.0
     """Hosts die in the middle of a step (the rate is for each piece of it): at no row more than
     twice, and at no vertex more than ten times, so that no vertex is taken for poisoned."""
+    busy: float = 0.0
+    """Hosts are busy for up to a minute: they do nothing else, but their companions give signs of
+    life for them."""
+    hang_up: float = 0.0
+    """Companions of hosts die, and are started again."""
     until: float = SETTLE
     """The simulated second after which nothing goes wrong any more."""
 
@@ -126,4 +131,5 @@ def drawn_faults(rng: np.random.Generator) -> Faults:
         delete_fails=rate(0.5, 0.3), late_writes=rate(0.5), full=rate(0.2, 0.2),
         flips=rate(0.3, 0.1), slow=rate(0.5), jump=rate(0.2, 0.3),
         until=float(rng.choice([3.0, 8.0, 20.0])), fall=rate(0.1, 0.2),
+        busy=rate(0.1, 0.3), hang_up=rate(0.5, 0.3),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from weir.job.host import Host
+from weir.job.messages import Pulse
 from weir.job.poison import Death, Step
 from weir.job.signals import (
     BeginAnew,
@@ -18,8 +19,10 @@ from weir.job.signals import (
     Get,
     HostCommand,
     HostSignal,
+    HungUp,
     MakeRoom,
     Pull,
+    Pulsed,
     Put,
     Reported,
 )
@@ -31,7 +34,8 @@ if TYPE_CHECKING:
 
 STEP, IDLE = 0.002, 0.02
 """Seconds between two steps of a host, if it has something to do and if it has not."""
-REPORT_EVERY = 0.05
+REPORT_EVERY, PULSE_EVERY = 0.05, 0.2
+"""Seconds between two reports of a host, and between two signs of life of its companion."""
 
 
 class SimulatedHosts:
@@ -71,6 +75,7 @@ class SimulatedHosts:
         self.alive.append(host)
         self._loop(host)
         self._report(host)
+        self._pulse(host)
 
     def kill(self, host: SimulatedHost) -> None:
         self._time.note(f"{host.machine.session} killed, hosting {', '.join(host.machine.running)}")
@@ -81,6 +86,10 @@ class SimulatedHosts:
             self._deaths[host.slot] = death
         self._leave(host)
         slot = host.slot
+        if slot in self._deaths:
+            self._tell_death(self._deaths[slot])
+        elif self._time.beside.random() < 0.5:  # else its machine is lost, which closes nothing
+            self._hang_up(host)
         if self._world.ended is None:
             self._time.after(float(self._time.rng.random() * 2), lambda: self.start(slot))
 
@@ -147,6 +156,40 @@ class SimulatedHosts:
             managers = self._world.managers
             self._world.network.send(host, lambda: managers.tell_all(Reported(report)))
         self._time.after(REPORT_EVERY, lambda: self._report(host))
+
+    # --- companions --------------------------------------------------------------------------
+
+    def _pulse(self, host: SimulatedHost) -> None:
+        """Let its companion give a sign of life, unless the host is stopped or cut off."""
+        if host.dead:
+            return
+        stopped = host.frozen_until > self._time.now and not host.is_busy
+        if not stopped and host.cut_until <= self._time.now:
+            managers, pulse = self._world.managers, Pulse(host.machine.session, host.notes.step)
+            delay = float(self._time.beside.exponential(self._time.faults.delay))
+            self._time.after(delay, lambda: managers.tell_all(Pulsed(pulse)))
+        self._time.after(PULSE_EVERY, lambda: self._pulse(host))
+
+    def _tell_death(self, death: Death) -> None:
+        managers, pulse = self._world.managers, Pulse(death.session, death.step, death)
+        delay = float(self._time.beside.exponential(0.01))
+        self._time.after(delay, lambda: managers.tell_all(Pulsed(pulse)))
+
+    def _hang_up(self, host: SimulatedHost) -> None:
+        managers, session = self._world.managers, host.machine.session
+        delay = float(self._time.beside.exponential(0.01))
+        self._time.after(delay, lambda: managers.tell_all(HungUp(session)))
+
+    def befall_companion(self, host: SimulatedHost) -> None:
+        """Make a host busy, or let its companion die, if that is what happens to it now."""
+        time, faults = self._time, self._time.faults
+        if host.dead or time.calm:
+            return
+        if time.beside.random() < faults.busy / 10 and host.frozen_until <= time.now:
+            host.frozen_until, host.is_busy = time.now + float(time.beside.random() * 60), True
+            time.note(f"{host.machine.session} is busy until {host.frozen_until:.3f}")
+        if time.beside.random() < faults.hang_up / 10:
+            self._hang_up(host)
 
     def tell(self, host: SimulatedHost, signal: HostSignal) -> None:
         if host.dead:

@@ -77,6 +77,8 @@ class SimulatedHost:
     """The writes that are under way, by key."""
     frozen_until: float = 0.0
     """It stands still until then."""
+    is_busy: bool = False
+    """Whether it stands still because it is busy: its companion gives signs of life for it."""
     cut_until: float = 0.0
     """It is cut off from the network until then."""
     ahead: float = 0.0

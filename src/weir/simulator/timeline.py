@@ -16,8 +16,8 @@ class Timeline:
 
     def __init__(self, rng: np.random.Generator, faults: Faults) -> None:
         self.rng, self.faults = rng, faults
-        (self.apart,) = rng.spawn(1)
-        """A second generator, for draws that were added later: so old seeds draw what they did."""
+        self.apart, self.beside = rng.spawn(2)
+        """More generators, for draws that were added later: so old seeds draw what they did."""
         self.now = 0.0
         """The simulated seconds that have passed."""
         self.log: list[str] = []

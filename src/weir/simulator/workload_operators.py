@@ -40,6 +40,21 @@ class Numbered:
         ctx.emit(input=event.input, nth=self.nth, ve=event.ve)
 
 
+@weir.aggregate(state={"turns": "BIGINT", "last": "BIGINT"})
+class Turns:
+    """Counts how often the value changes."""
+
+    def zero(self) -> dict[str, Any]:
+        return {"turns": 0, "last": None}
+
+    def add(self, state: dict[str, Any], value: int) -> dict[str, Any]:
+        return {"turns": state["turns"] + (value != state["last"]), "last": value}
+
+    def result(self, state: dict[str, Any]) -> int:
+        turns: int = state["turns"]
+        return turns
+
+
 @weir.aggregate
 class Widest:
     """Finds the largest absolute value."""

@@ -53,7 +53,8 @@ _QUERIES = {
     "count_window": "SELECT k, COLLECT(v) AS c FROM A GROUP BY k WITH COUNT(3, 2)",
     "quantiles": "SELECT MEDIAN(v) AS m, QUANTILE_DISC(v, 0.9) AS q, STDDEV(f) AS d FROM A"
     " WITH TUMBLING(7)",
-    "user_aggregate": "SELECT k, Widest(v) AS w FROM A GROUP BY k WITH TUMBLING(5)",
+    "user_aggregate": "SELECT k, Widest(v) AS w, Turns(v) AS t FROM A GROUP BY k"
+    " WITH TUMBLING(5)",
     "inner_join": "SELECT A.k AS k, A.v AS v, B.w AS w FROM A INNER JOIN B ON A.k = B.k",
     "condition_join": "SELECT A.v AS v, B.w AS w FROM A INNER JOIN B ON A.k = B.k AND A.v > B.w",
     "left_join": "SELECT A.k AS k, A.v AS v, B.w AS w FROM A LEFT OUTER JOIN B ON A.k = B.k",

@@ -23,7 +23,7 @@ from weir.simulator.sources import Sources
 from weir.simulator.store_answers import StoreAnswers
 from weir.simulator.timeline import Timeline
 
-CLOSING = 30.0
+CLOSING = 90.0
 """Seconds within which all hosts must have heard that the job is over."""
 
 
@@ -141,6 +141,7 @@ class World:
             self.hosts.kill(host)
         elif time.happens(f.freeze / 10):
             host.frozen_until = time.now + float(time.rng.random() * 4)
+            host.is_busy = False
             time.note(f"{session} stands still until {host.frozen_until:.3f}")
         elif time.happens(f.cut / 10):
             host.cut_until = time.now + float(time.rng.random() * 4)
@@ -149,6 +150,7 @@ class World:
         elif time.happens(f.jump / 10):
             jump = float(time.rng.random() * 30)
             host.ahead, host.jumped = host.ahead + jump, host.jumped + jump
+        self.hosts.befall_companion(host)
 
     def _befall_managers(self) -> None:
         f, time, alive = self.faults, self.time, self.managers.alive

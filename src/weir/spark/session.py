@@ -23,6 +23,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.resources import files
 
 from py4j.protocol import Py4JError
@@ -80,7 +81,16 @@ _LOCAL_SETTINGS = {
 # What a JVM and Spark say at every start, whatever the log level.
 _NOISE = re.compile(
     r"^WARNING: |^Using Spark's default|^Setting \w+ ?\w* log level|^To adjust logging"
+    r"|^PySpark daemon failed to flush|^\s*$"
 )
+_TRACEBACK = b"Traceback (most recent call last)"
+_HEADS = (_TRACEBACK, b"During handling of the above exception")
+"""How a traceback begins, and one that follows from another."""
+
+_JAVA_TRACE = b'Exception in thread "main" '
+_DEATH = re.compile(r'Exception in thread "main" (?:[\w.$]+: )?(.*)')
+LAST_WORDS = 5.0
+"""Seconds in which a JVM that does not start must have said why."""
 
 
 @contextmanager
@@ -103,6 +113,8 @@ def session(
     except (Py4JError, OSError) as error:
         if jvm_is_gone():
             raise RunError(JVM_GONE) from error
+        if isinstance(error, Py4JError):
+            raise RunError(f"Spark failed: {first_lines(error)}") from error
         raise
     finally:
         if made is not None:
@@ -144,7 +156,8 @@ def make_session(
     remote = master if (master or "").startswith("sc://") else os.environ.get("SPARK_REMOTE")
     chosen = dict(settings or {})
     builder = SparkSession.builder
-    with _quiet_start(), _clear_start():
+    start = _Start()
+    with _clear_start(start), _quiet_start(start):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if remote is not None and (master is None or master == remote):
             builder = builder.remote(remote)
@@ -219,14 +232,27 @@ def own_java_options() -> str:
     return f"-Dlog4j2.configurationFile=file:{path} {_JVM_OPTION}"
 
 
+@dataclass(slots=True)
+class _Start:
+    """Holds how the start of a JVM goes: whether it is over, and what the JVM died of."""
+
+    is_over: bool = False
+    died_of: str = ""
+
+
 @contextmanager
-def _clear_start() -> Iterator[None]:
+def _clear_start(start: _Start) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
-        # Java's errors go on for pages; what counts is the cause, in the line after the first.
-        lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
-        raise RunError(f"Spark did not start: {' '.join(lines[:2])}") from error
+        raise RunError(f"Spark did not start: {start.died_of or first_lines(error)}") from error
+
+
+def first_lines(error: Exception) -> str:
+    """Return what counts of Java's errors, which go on for pages: the cause, in the line after the
+    first."""
+    lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2])
 
 
 def default_parallelism(spark: SparkSession) -> int:
@@ -240,8 +266,9 @@ def default_parallelism(spark: SparkSession) -> int:
 
 
 @contextmanager
-def _quiet_start() -> Iterator[None]:
-    """Let processes that are started meanwhile write to a filter that leaves their greetings out.
+def _quiet_start(start: _Start) -> Iterator[None]:
+    """Let processes that are started meanwhile write to a filter that leaves their greetings out,
+    and the trace of a JVM that does not start, which is heard before an error goes on.
 
     The JVM keeps its end for as long as it lives, so the thread goes on until it is gone.
     """
@@ -256,36 +283,57 @@ def _quiet_start() -> Iterator[None]:
     reading, writing = os.pipe()
     os.dup2(writing, 2)
     os.close(writing)
-    threading.Thread(target=_filter, args=(reading, os.dup(kept)), daemon=True).start()
+    arguments = (reading, os.dup(kept), start)
+    listener = threading.Thread(target=_filter, args=arguments, daemon=True)
+    listener.start()
     try:
         yield
+        start.is_over = True
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+        if not start.is_over:
+            listener.join(LAST_WORDS)
 
 
-def _filter(reading: int, writing: int) -> None:
+def _filter(reading: int, writing: int, start: _Start) -> None:
     with os.fdopen(reading, "rb") as lines, os.fdopen(writing, "wb", buffering=0) as out:
         for said in _paragraphs(lines):
             text = b"".join(said).decode(errors="replace")
-            # Workers that are busy when a job fails find their pipe closed, and say so.
-            gone = "pyspark/daemon.py" in text and "BrokenPipeError" in said[-1].decode()
+            death = _DEATH.match(text)
+            if death is not None and not start.is_over:
+                start.died_of = printable(death[1])
+                continue
+            # Workers that are busy when a job ends find their pipe closed, and say so.
+            ends = [line for line in said if not line.startswith((b" ", b"\n", *_HEADS))]
+            gone = "pyspark/daemon.py" in text and all(b"BrokenPipeError" in end for end in ends)
             if not gone and not _NOISE.search(text):
                 out.write(printable(text).encode())  # it may quote rows
 
 
 def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Give lines one by one, but a traceback as one."""
-    traceback: list[bytes] = []
+    """Give lines one by one, but a traceback of Python as one, with others that several processes
+    write at the same time: their lines come mixed; and the trace of a JVM's main thread as one."""
+    held: list[bytes] = []
+    java: list[bytes] = []
+    under_way = 0
     for line in lines:
-        if traceback:
-            traceback.append(line)
-            if not line.startswith(b" "):
-                yield traceback
-                traceback = []
-        elif line.startswith(b"Traceback (most recent call last)"):
-            traceback = [line]
+        if java and not line.startswith((b"\t", b"Caused by: ")):
+            yield java
+            java = []
+        if java or (line.startswith(_JAVA_TRACE) and not held):
+            java.append(line)
+        elif held or line.startswith(_HEADS):
+            held.append(line)
+            if line.startswith(_TRACEBACK):
+                under_way += 1
+            elif under_way and not line.startswith((b" ", b"\n", *_HEADS)):
+                under_way -= 1
+                if not under_way:
+                    yield held
+                    held = []
         else:
             yield [line]
-    if traceback:
-        yield traceback
+    for left in (java, held):
+        if left:
+            yield left

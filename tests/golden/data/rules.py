@@ -32,6 +32,21 @@ class Longest:
         return state
 
 
+@weir.aggregate(state={"turns": "BIGINT", "last": "LIST(STRING)"})
+class Turns:
+    """How often the text changes, and the last two texts."""
+
+    def zero(self) -> dict[str, Any]:
+        return {"turns": 0, "last": []}
+
+    def add(self, state: dict[str, Any], text: str) -> dict[str, Any]:
+        turned = state["last"][-1:] != [text]
+        return {"turns": state["turns"] + turned, "last": [*state["last"][-1:], text]}
+
+    def result(self, state: dict[str, Any]) -> str:
+        return f"{state['turns']} {state['last']}"
+
+
 @weir.operator(columns={"k": "STRING", "runs": "BIGINT", "total": "BIGINT"})
 class Runs:
     """A row for each run of events with less than `gap` between their starts."""

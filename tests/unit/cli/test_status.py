@@ -13,7 +13,7 @@ from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
 from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import record_key
+from weir.reliable.keys import UNCHECKED, record_key
 
 VERTEX = VertexStatus(
     "1.0", "inner", "h1", "running", 1, 5, 123456.0, 7, 2_000_000, (5,), (4,), 3, 999, 2,
@@ -79,6 +79,19 @@ def test_a_job_that_is_over_does_not_look_alive(tmp_path: Path, state: str) -> N
 def test_a_job_is_over_when_its_record_says_so(tmp_path: Path) -> None:
     out = shown(store_with(tmp_path, told(RUNNING), finished=True))
     assert out.startswith("finished at") and not [sign for sign in ALIVE if sign in out]
+
+
+@pytest.mark.parametrize(
+    ("last", "state"), [("running", "checking"), ("finished", "checking"), ("failed", "failed")]
+)
+def test_a_job_that_is_to_be_checked_has_not_finished_before(
+    tmp_path: Path, last: str, state: str
+) -> None:
+    told_last = msgspec.structs.replace(RUNNING, state=last)
+    place = store_with(tmp_path, told(told_last), finished=True)
+    ObjectStore(place).put(UNCHECKED, b"")
+    out = shown(place)
+    assert out.startswith(f"{state} at") and not [sign for sign in ALIVE if sign in out]
 
 
 def test_what_earlier_versions_told_can_be_read(tmp_path: Path) -> None:

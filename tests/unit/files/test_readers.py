@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from datetime import UTC, date, datetime
 from decimal import Decimal as D
 
@@ -16,6 +17,7 @@ from weir.errors import InputError
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.files import columnar as columnar_files
 from weir.files.readers import open_source
+from weir.ingress.connectors.registry import open_any
 from weir.plan.operators import Source, SourceOptions
 
 DECIMAL = pa.decimal128(6, 2)
@@ -575,3 +577,30 @@ def test_no_file_and_unknown_formats_are_errors(tmp_path):
     (tmp_path / "a.txt").write_text("")
     with pytest.raises(InputError, match="unknown format"):
         open_source(source("a.txt"), tmp_path)
+
+
+@pytest.mark.parametrize("path", ["*.jsonl", "b.jsonl", "**/b.jsonl"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_matches_and_is_no_file_is_refused(tmp_path, kind, path):
+    (tmp_path / "a.jsonl").write_text('{"vs": 1}\n')
+    if kind == "link":
+        (tmp_path / "b.jsonl").symlink_to("nowhere.jsonl")
+    else:
+        os.mkfifo(tmp_path / "b.jsonl")
+    with pytest.raises(InputError, match=r"b\.jsonl: it is no file"):
+        open_source(source(path), tmp_path)
+
+
+def test_a_link_to_a_file_is_a_file(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"vs": 1}\n')
+    (tmp_path / "b.jsonl").symlink_to("a.jsonl")
+    assert len(open_source(source("*.jsonl"), tmp_path)) == 2
+
+
+@pytest.mark.parametrize("path", ["in/*.jsonl", "in/", "tail://b.jsonl"])
+def test_a_name_that_is_no_utf_8_is_refused(tmp_path, path):
+    folder = tmp_path / os.fsdecode(b"\xff")
+    (folder / "in").mkdir(parents=True)
+    (folder / "in" / "a.jsonl").write_text('{"vs": 1}\n')
+    with pytest.raises(InputError, match=r"\\xff.*: its name is no UTF-8; rename it"):
+        open_any(source(path), folder)

@@ -9,6 +9,7 @@ from weir.errors import InputError, PlanError, ScriptError
 from weir.events.types import BIGINT, STRING
 from weir.files.chunks import DataFile
 from weir.files.csv import CsvFile
+from weir.files.framing import Framer
 from weir.files.jsonl import JsonLines
 from weir.files.nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.plan.operators.source import MAX_RECORD
@@ -171,3 +172,12 @@ def test_the_option_in_python():
     with pytest.raises(PlanError, match="from 1 byte to 1GB"):
         stream("A", {"vs": "BIGINT"}, "a.csv", vs="vs", max_record="2GB")
     assert DataFile("a", ()).max_record == MAX_RECORD == 16 << 20
+
+
+def test_what_is_dropped_of_a_record_still_counts_in_the_file() -> None:
+    framer = Framer(10)
+    pieces = (b"x" * 60, b"y" * 40 + b"\n" + b"{}\n" + b"z" * 50, b"z" * 5 + b"\n")
+    blocks = [block for piece in pieces for block in framer.feed(piece)]
+    assert [block.stop for block in blocks] == [104, 160]
+    assert [block.lines.tolist() for block in blocks] == [[1, 2], [3]]
+    assert framer.feed(b"w" * 30) == [] and [block.stop for block in framer.end()] == [190]

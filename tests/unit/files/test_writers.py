@@ -23,6 +23,7 @@ from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
 from weir.files.readers import open_source
 from weir.files.sidecar import read_sidecar, sidecar_schema
+from weir.files.sinks import SINKS
 from weir.files.writers import OutputWriter
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.schema import Schema
@@ -400,3 +401,25 @@ def test_json_lines_have_columns_of_any_name(tmp_path):
     wanted = {"vs": 1, "ve": 2, **{name: i for i, name in enumerate(names)}}
     with open(path, encoding="utf-8") as file:
         assert json.loads(file.read()) == wanted
+
+
+@settings(max_examples=50)
+@given(ticks=st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=20), nested=st.booleans())
+def test_times_of_every_year_are_read_back(tmp_path_factory, ticks, nested):
+    """Nested values are decoded, others scanned."""
+    folder = tmp_path_factory.mktemp("years")
+    times = pa.array(ticks, BIGINT).view(TIMESTAMP)
+    days = pa.array([t // 86_400_000_000 for t in ticks], INT).view(DATE)
+    columns = {"t": times, "d": days}
+    if nested:
+        columns["l"] = pa.ListArray.from_arrays(pa.array(range(len(ticks) + 1), INT), times)
+    batch = pa.RecordBatch.from_pydict(columns)
+    for ending, reader in ((".jsonl", JsonLines), (".csv", CsvFile)):
+        path = str(folder / f"a{ending}")
+        sink = SINKS[ending](path, batch.schema)
+        sink.write(batch)
+        sink.close()
+        [chunk] = reader(path, tuple((f.name, f.type) for f in batch.schema)).chunks()
+        assert not chunk.bad
+        for name, column in columns.items():
+            assert chunk.rows.column(name).equals(column.cast(chunk.rows.column(name).type))

@@ -28,6 +28,7 @@ from weir.ingress.connectors.registry import (
     rooted,
     source_start,
 )
+from weir.ingress.connectors.tail import TailedFile
 from weir.ingress.connectors.tcp import RECONNECT, open_socket
 from weir.ingress.ingress_log import begin_log, first_record
 from weir.ingress.source_driver import driven_chunks
@@ -217,6 +218,32 @@ def test_a_sender_that_is_told_what_is_durable_loses_nothing(tmp_path: Path) -> 
     assert told == [0, 5, 5, 6]
 
 
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [("until=eof", 4), ("until=eof&acks=yes", 4), ("until=eof&acks=no", 4), ("acks=yes", 3)],
+)
+def test_a_last_line_of_a_socket_without_a_line_end_is_a_row_unless_it_is_sent_again(
+    options: str, rows: int
+) -> None:
+    class Closing(Told):
+        def recv(self, _most: int) -> bytes:
+            data, self._data = self._data, b""
+            return data
+
+    of = source(f"tcp://a:1?{options}")
+    connections = iter([Closing(lines(0, 4)[:-1]), Closing(b"")])
+    reading = open_reading(open_socket(of, lambda *_: next(connections)), None, 0)
+    logged = []
+    while isinstance(found := reading.poll(100, None, 0.0), Offer | Rows):
+        if isinstance(found, Offer):
+            logged.append(found.record)
+            reading.accept(Accept(found.record, own=True))
+            if found.record.ends:
+                break
+    assert b"".join(record.lines for record in logged) == lines(0, rows)
+    assert logged[-1].ends == (rows == 4)
+
+
 def test_a_folder_ends_and_forgets_no_file_it_has_read(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -245,7 +272,7 @@ def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
 
 def test_what_has_no_end_is_for_live_runs(tmp_path: Path) -> None:
     (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
-    with pytest.raises(PlanError, match="has no end"):
+    with pytest.raises(PlanError, match=r"'tail://a\.jsonl' has no end"):
         next(partition.chunks())
     assert not has_end(partition) and has_log(partition)
 
@@ -280,10 +307,71 @@ def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
     assert late == whole[20:]
 
 
-@pytest.mark.parametrize("path", ["rate://x", "rate://-1", "rate://5?row=1", "rate://5?rows=x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "rate://", "rate://x", "rate://-1", "rate://0", "rate://nan", "rate://inf", "rate://1_0",
+        "rate://1e-300", "rate://1e300", "rate://\uff15", "rate://5/x", "rate://5#x", "rate://[5",
+    ],
+)  # fmt: skip
 def test_a_wrong_rate_is_refused(path: str) -> None:
-    with pytest.raises(PlanError, match="is no rate"):
+    with pytest.raises(PlanError, match="is no rate") as caught:
         open_any(source(path))
+    assert "rate://1000?rows=50000" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "row=1", "rows=x", "rows=", "rows", "rows=1_0", "rows=\uff15", "rows=-1", "rows=1.5",
+        "keys=0", "keys=2147483649", "rows=9007199254740993", "start=99999999999999999999",
+    ],
+)  # fmt: skip
+def test_an_option_that_a_rate_does_not_know_is_refused(option: str) -> None:
+    with pytest.raises(PlanError, match=f": {option.ljust(5, '=')} is no option") as caught:
+        open_any(source(f"rate://5?{option}"))
+    assert "rows from 0" in (caught.value.hint or "")
+
+
+def test_an_option_of_a_rate_is_there_once() -> None:
+    with pytest.raises(PlanError, match="rows=6 is no option"):
+        open_any(source("rate://5?rows=5&rows=6"))
+
+
+@pytest.mark.parametrize(
+    "path", ["rate://1e-6?rows=9007199254740992", f"rate://5?rows=9&start={2**62}"]
+)
+def test_rows_beyond_the_largest_time_are_refused(path: str) -> None:
+    with pytest.raises(PlanError, match="goes on beyond the largest time"):
+        open_any(source(path))
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "why"),
+    [
+        ("value DATE", "?rows=3", "rate:// makes no DATE for `value`"),
+        ("value LIST<BIGINT>", "?rows=3", "makes no LIST"),
+        ("value DECIMAL(10, 2)", "?rows=3", "makes no DECIMAL"),
+        ("k TIMESTAMP", "?rows=3", "rate:// makes no TIMESTAMP for `k`"),
+        ("k BINARY", "", "makes no BINARY"),
+        ("value INT", "", "beyond what an INT holds"),
+        ("value INT", "?rows=2147483649", "beyond what an INT holds"),
+    ],
+)
+def test_columns_that_a_rate_cannot_make_are_refused(column: str, options: str, why: str) -> None:
+    text = f"STREAM A (t BIGINT, {column}) FROM 'rate://5{options}' WITH (vs = t);"
+    with pytest.raises(PlanError, match=why):
+        open_any(parse_program(text).sources[0])
+
+
+def test_the_largest_rates_make_rows() -> None:
+    columns = ", ".join(f"c{i} {t}" for i, t in enumerate(("INT", "DOUBLE", "BOOLEAN", "STRING")))
+    for kind in ("BIGINT", "DOUBLE", "BOOLEAN", "STRING", "TIMESTAMP"):
+        path = f"rate://1e12?rows={2**53}&keys={2**31}&start={2**61}"
+        text = f"STREAM A (t TIMESTAMP, value {kind}, {columns}) FROM '{path}' WITH (vs = t);"
+        (partition,) = open_any(parse_program(text).sources[0])
+        (chunk,) = partition.chunks(9, 2**53 - 3)
+        assert chunk.rows.num_rows == 3 and chunk.rows.column("c0").null_count == 0
 
 
 @pytest.mark.parametrize(
@@ -715,6 +803,12 @@ def test_a_socket_says_why_there_is_no_connection_until_there_is_one() -> None:
     assert reading.poll(9, None, 0.0) == Quiet(0, 0.0)
 
 
+def test_a_side_that_closes_at_once_is_not_called_without_a_pause() -> None:
+    reading = open_reading(open_socket(source("tcp://a:7"), lambda *_: Told(b"")), None, 0)
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT)
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT)
+
+
 def test_who_drives_a_source_hears_what_it_waits_for(tmp_path: Path) -> None:
     of = source("tail://a.jsonl")
     (partition,) = open_any(of, tmp_path)
@@ -741,6 +835,35 @@ def test_a_file_that_is_not_there_yet_claims_too(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(0, 3))
     Path(tmp_path / "a.jsonl.end").touch()
     assert offsets(chunks) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.PARQUET", "in/a.arrow"])
+def test_a_growing_file_of_another_format_is_refused(name: str) -> None:
+    with pytest.raises(PlanError, match=f"'tail://{name}' is no file of JSON lines"):
+        open_any(source(f"tail://{name}"))
+    assert open_any(source("tail://a.csv.log"))
+
+
+def test_a_file_that_never_came_has_no_rows_once_its_end_is_declared(tmp_path: Path) -> None:
+    (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
+    reading = open_reading(partition, None, 0)
+    assert isinstance(reading.poll(9, None, 0.0), Quiet)
+    Path(tmp_path / "a.jsonl.end").touch()
+    assert reading.poll(9, None, 0.0) == Finished()
+
+
+def test_a_file_that_came_just_before_its_end_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_ended = TailedFile.is_ended
+
+    def written_by_now(of: TailedFile) -> bool:
+        Path(of.path).write_bytes(lines(0, 3))
+        Path(f"{of.path}.end").touch()
+        return is_ended(of)
+
+    monkeypatch.setattr(TailedFile, "is_ended", written_by_now)
+    assert values(follow(source("tail://a.jsonl"), tmp_path)) == [0, 1, 4]
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "name"])

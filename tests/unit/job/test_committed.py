@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import weir
-from weir.cli import app
+from weir.cli import app, live
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.types import BIGINT
@@ -24,6 +24,7 @@ from weir.job.kept import kept_objects
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.records import sweep
+from weir.job.status import STATUS, JobStatus
 from weir.local.files import run_files
 from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.plan.program import Program
@@ -147,6 +148,8 @@ def test_a_reader_goes_on_where_it_was(job: Job) -> None:
     assert (more.commits, more.rows) == (2, 2)
     with pytest.raises(RunError, match="no commit 6 yet"):
         weir.read_committed(job.store.location, "B", since=7)
+    with pytest.raises(weir.PlanError, match="`since` counts commits, so it is 0 or more, not -1"):
+        weir.read_committed(job.store.location, "B", since=-1)
 
 
 def test_a_part_that_is_gone_or_torn_is_an_error_and_not_a_gap(job: Job) -> None:
@@ -204,6 +207,65 @@ def test_the_command(job: Job, tmp_path: Path) -> None:
     assert json.loads(read(job, "B", "--since", "1"))["v"] == 5
     job.finish()
     assert len(read(job, "B", "--follow").splitlines()) == 3
+
+
+def status(job: Job, state: str, *, time: float = 0.0, error: str = "") -> None:
+    told = JobStatus(state, time, 1, 0, 0, None, (), (), error=error)
+    job.store.put(STATUS, encode_record(STATUS, told))
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "said"),
+    [("stopped", "", "the job was stopped, and"), ("failed", "full", "the job failed, and")],
+)
+def test_who_follows_a_job_is_told_that_it_is_over(
+    job: Job, state: str, error: str, said: str
+) -> None:
+    job.commit(rows(7, 3))
+    status(job, state, error=error)
+    done = CliRunner().invoke(app, ["read", job.store.location, "B", "--follow"])
+    assert (done.exit_code, len(done.stdout.splitlines())) == (1, 2)
+    commits, told = done.stderr.splitlines()
+    assert commits == "weir: 1 commit"
+    assert said in told and told.endswith(error)
+
+
+def test_who_follows_a_job_that_nobody_runs_is_told_once(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time passes only while the reader sleeps."""
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if round(now[0], 1) == 5.0:
+            status(job, "running", time=5.0)
+        if now[0] > 40.0 and not job.store.list("records/"):
+            job.finish()
+
+    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(live.time, "sleep", sleep)
+    status(job, "running")
+    done = CliRunner().invoke(app, ["read", job.store.location, "B", "--follow"])
+    assert done.exit_code == 0 and now[0] > 40.0
+    told, _ = done.stderr.splitlines()
+    assert "nobody seems to run the job: the last word is of 1970-01-01 00:00:05" in told
+
+
+def test_a_place_without_a_job_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "p.weir").write_text(PROGRAM, "utf-8")
+    place = str(tmp_path)
+    resumed = ("run", f"{place}/p.weir", "--runner", "live", "--resume", "--store", place)
+    for command in (("status", place), ("story", place), ("store", place), ("read", place),
+                    ("store", place, "--verify"), ("read", place, "B"), resumed):  # fmt: skip
+        done = CliRunner().invoke(app, command)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr == f"weir: error: there is no live job in '{place}'\n"
+
+
+def test_an_output_that_is_not_there_is_2(job: Job) -> None:
+    done = CliRunner().invoke(app, ["read", job.store.location, "C"])
+    assert done.exit_code == 2 and "the job has no output 'C'" in done.stderr
 
 
 def test_what_is_committed_as_a_file_is_what_a_run_over_it_writes(

@@ -58,8 +58,9 @@ class Scene:
         return counts
 
     def replay(self, steps: list[tuple[int, int, int]]) -> list[int]:
-        columns = (np.array(c, dtype=np.int64) for c in zip(*steps, strict=True))
-        counts: list[int] = self.measure.replay(Operations(*columns))[0].to_pylist()
+        kinds, groups, panes = (np.array(c, dtype=np.int64) for c in zip(*steps, strict=True))
+        operations = Operations(kinds, groups, panes, panes[kinds == EMIT])
+        counts: list[int] = self.measure.replay(operations)[0].to_pylist()
         return counts
 
     def expected(self) -> list[int]:

@@ -41,7 +41,8 @@ class Scene:
         kinds, groups, panes = (
             np.array(column, dtype=np.int64) for column in zip(*steps, strict=True)
         )
-        counts, entries = self.forest.replay_all(Operations(kinds, groups, panes), PLAIN)
+        operations = Operations(kinds, groups, panes, panes[kinds == EMIT])
+        counts, entries = self.forest.replay_all(operations, PLAIN)
         keys = iter(self.forest.keys(entries).tolist())
         return [[next(keys) for _ in range(count)] for count in counts.tolist()]
 
@@ -163,6 +164,7 @@ def test_a_query_at_each_emit() -> None:
     scene.add(1, 0, [5, 2, 9])
     steps = [(EMIT, 1, -1), (ENTER, 1, 0), (EMIT, 1, -1)]
     kinds, groups, panes = (np.array(column, dtype=np.int64) for column in zip(*steps, strict=True))
-    out, rests = scene.forest.replay(Operations(kinds, groups, panes), treap.CONT, 1, 4, PLAIN)
+    operations = Operations(kinds, groups, panes, panes[kinds == EMIT])
+    out, rests = scene.forest.replay(operations, treap.CONT, 1, 4, PLAIN)
     assert out[0].tolist() == [-1, -1]
     assert scene.forest.keys(out[1]).tolist() == [2, 5] and rests.tolist() == [0, 2]

@@ -49,6 +49,12 @@ class Total:
     def add(self, state: int, value: int) -> int: return state + value
     def result(self, state: int) -> int: return state
 
+@weir.aggregate(state={"n": "BIGINT"})
+class Folded:
+    def zero(self) -> dict: return {"n": 0}
+    def add(self, state: dict, value: int) -> dict: return {"n": state["n"] + value}
+    def result(self, state: dict) -> int: return state["n"]
+
 @weir.operator(columns={"n": "BIGINT"})
 class Waits:
     n: int = 0
@@ -363,6 +369,9 @@ def test_asof_joins_hold_one_row_for_every_key_of_the_right(kind: str) -> None:
 
 USER = {
     "aggregate": "SELECT k, Total(v) AS x FROM A GROUP BY k WITH HOPPING(8, 4)",
+    "folded aggregate": "SELECT k, Folded(v) AS x FROM A GROUP BY k WITH HOPPING(8, 4)",
+    "folded cells": "SELECT k, Folded(v) AS x FROM A GROUP BY k WITH SNAPSHOT",
+    "folded sessions": "SELECT k, Folded(v) AS x FROM A GROUP BY k WITH SESSION(3)",
     "reduce": "REDUCE A ON k USING Waits()",
     "process": "PROCESS A USING Waits()",
     "combine": "COMBINE A WITH B ON k USING Waits()",
@@ -375,7 +384,7 @@ def test_user_code(name: str, tmp_path: Path) -> None:
     operators a thousand keys, since an operator's state of a key is the user's, for good."""
     (tmp_path / "rules.py").write_text(RULES)
     pipeline = Pipeline(_program(f"IMPORT 'rules.py'; Out = {USER[name]};", tmp_path))
-    keys = None if name == "aggregate" else KEYS
+    keys = None if "(v)" in USER[name] else KEYS
     names = "AB" if name == "combine" else "A"
     events = EVENTS // 10 // len(names)
     peak = _drive(pipeline, {n: _batches(events, keys, i) for i, n in enumerate(names)})

@@ -222,6 +222,27 @@ def test_what_cannot_be_pickled_counts_by_its_type(one: str, other: str) -> None
     assert value_code(one) == value_code(other)
 
 
+STATED = """
+import weir
+
+@weir.aggregate({state})
+class Turns:
+    def zero(self): return 0
+    def add(self, state, v: int): return state + 1
+    def result(self, state) -> int: return state
+
+stream = weir.stream("A", {{"vs": "BIGINT", "v": "BIGINT"}}, "a.jsonl", vs="vs")
+stream = stream.window(weir.tumbling(5)).agg(w=weir.call(Turns, weir.col("v")))
+"""
+
+
+def test_the_declared_state_of_an_aggregate_counts() -> None:
+    texts = ("", "state='BIGINT'", "state='INT'", "state={'n': 'INT'}", "state={'m': 'INT'}")
+    codes = [code_of(STATED.format(state=text)) for text in texts]
+    assert codes[1] == code_of(STATED.format(state=texts[1]))
+    assert len({code["__main__.Turns"] for code in codes}) == len(texts)
+
+
 def test_attributes_are_no_globals() -> None:
     assert script_code(extra="v.unused", unused="1") == script_code(extra="v.unused", unused="2")
 

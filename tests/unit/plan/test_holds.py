@@ -3,11 +3,13 @@
 import pytest
 
 from weir.events.types import BIGINT
+from weir.plan.aggregations import Aggregation
 from weir.plan.durations import duration_text
 from weir.plan.holds import longest_holds, longest_lifetimes
 from weir.plan.operators import Aggregate, Apply, Chop, Join, Node, Top
 from weir.plan.traversal import ordered_nodes
-from weir.plan.user_code import OperatorFunction
+from weir.plan.user_code import AggregateFunction, FoldingAggregate, OperatorFunction
+from weir.plan.windows import Session
 from weir.script.program import parse_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*a join without an equality")
@@ -164,6 +166,16 @@ KEPT = [
 def test_what_a_vertex_keeps(query: str, kind: type, text: str) -> None:
     (node,) = (n for n in ordered_nodes([plan(query)]) if isinstance(n, kind))
     assert node.kept() == text
+
+
+def test_aggregates_that_declare_their_state_keep_no_values() -> None:
+    kept = AggregateFunction("Kept", object, (), BIGINT)
+    folded = FoldingAggregate("Folded", object, (), BIGINT, state=BIGINT)
+    both = tuple((f.name, Aggregation("user", (), BIGINT, user=f)) for f in (kept, folded))
+    source = plan("SELECT k FROM P").inputs[0]
+    assert Aggregate(source, (), both, Session(5)).kept() == (
+        "open sessions: one row of sums, and the values for Kept, and the states of Folded"
+    )
 
 
 def test_user_operators_keep_their_instances() -> None:

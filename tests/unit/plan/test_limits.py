@@ -1,12 +1,18 @@
 """Plans that are too large are refused when they are made; those below the limits run."""
 
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
 import pytest
 
+import weir
 from weir.cli import command_line
 from weir.errors import PlanError, ScriptError
 from weir.plan.explain import explain
 from weir.plan.expressions import Call, Column, depth_of
-from weir.plan.limits import MOST_BRANCHES, MOST_OPERATORS, MOST_PARTS, MOST_VERTICES
+from weir.plan.limits import MOST_BRANCHES, MOST_OPERATORS, MOST_PARTS, MOST_ROWS, MOST_VERTICES
 from weir.plan.operators import Project
 from weir.plan.program import Program, row_outputs
 from weir.plan.rewrites.rewrite import rewrite
@@ -84,3 +90,41 @@ def test_depth() -> None:
 
 def test_the_command_line_has_the_same_limit() -> None:
     assert command_line.MOST_VERTICES == MOST_VERTICES
+    assert command_line.MOST_ROWS == MOST_ROWS
+
+
+RUNNERS: dict[str, Callable[..., object]] = {
+    "run": partial(weir.run, "no program"),
+    "run_offline": partial(weir.run_offline, "no program"),
+    "run_live": partial(weir.run_live, "no program", "store"),
+    "collect": partial(weir.collect, weir.stream("A", {"vs": "BIGINT"}, "a.csv", vs="vs")),
+}
+WRONG_NUMBERS = [
+    ("cut", wrong, "cut is None or a number from 1 to 2**62") for wrong in (0, -1, 2**62 + 1)
+] + [
+    (name, wrong, f"{name} is a number from 1 to 1000")
+    for name in ("parallelism", "hosts")
+    for wrong in (0, -1, 1001)
+] + [
+    (name, wrong, f"{name} is ")
+    for name in ("cut", "parallelism", "hosts")
+    for wrong in (True, "3", 2.0)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("runner", "name", "wrong", "wanted"),
+    [(r, *case) for r in RUNNERS for case in WRONG_NUMBERS if case[0] != "hosts" or "live" in r],
+)
+def test_every_runner_refuses_a_wrong_number_before_anything_else(
+    runner: str,
+    name: str,
+    wrong: object,
+    wanted: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PlanError, match=f"{re.escape(wanted)}.*not {re.escape(repr(wrong))}"):
+        RUNNERS[runner](**{name: wrong})
+    assert not list(tmp_path.iterdir())

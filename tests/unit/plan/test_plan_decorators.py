@@ -9,7 +9,7 @@ from weir.errors import PlanError
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, STRING
 from weir.plan.decorators import aggregate, operator, udf
 from weir.plan.durations import parse_duration
-from weir.plan.user_code import OperatorCall, UserFunctions
+from weir.plan.user_code import FoldingAggregate, OperatorCall, UserFunctions
 
 
 @udf
@@ -76,6 +76,30 @@ def test_aggregate_types() -> None:
     assert (Total.args, Total.result, Total.exact) == ((BIGINT,), DOUBLE, True)
     assert Total.implementation().add(1, 2) == 3
     assert Static.args == (STRING, BIGINT)
+
+
+def test_aggregates_that_declare_their_state() -> None:
+    made = aggregate(state={"n": "BIGINT", "seen": "LIST(STRING)"})(Total.implementation)
+    assert isinstance(made, FoldingAggregate) and made.args == Total.args
+    assert made.state == pa.struct([("n", BIGINT), ("seen", pa.list_(STRING))])
+    assert not isinstance(Total, FoldingAggregate)
+    one = aggregate(state=pa.float64())(Total.implementation)
+    assert isinstance(one, FoldingAggregate) and one.state == DOUBLE
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [({}, "the state of Total has no names"), ({"vs": "BIGINT"}, "cannot be called `vs`"),
+     ("NUMBER", "NUMBER"), (pa.int8(), "unknown type `int8`")],
+)  # fmt: skip
+def test_states_that_are_refused(state: object, told: str) -> None:
+    with pytest.raises(PlanError, match=told):
+        aggregate(state=state)(Total.implementation)  # type: ignore[call-overload]
+
+
+def test_exact_and_a_state_exclude_each_other() -> None:
+    with pytest.raises(PlanError, match="Total is exact and declares a state"):
+        aggregate(exact=True, state="BIGINT")(Total.implementation)
 
 
 def test_operator_types_and_call() -> None:

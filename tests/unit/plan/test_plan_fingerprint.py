@@ -124,6 +124,28 @@ def test_how_a_stage_recovers_does_not_count() -> None:
         assert plan_difference(_of(_counts().where(weir.col("n") > 1)), _of(above)) == ""
 
 
+STATED = """import weir
+@weir.aggregate({})
+class Turns:
+    def zero(self): return 0
+    def add(self, state, v: int): return state + 1
+    def result(self, state) -> int: return state
+"""
+
+
+def test_the_declared_state_of_an_aggregate_counts(tmp_path: Path) -> None:
+    def using(state: str) -> PlanFingerprint:
+        (tmp_path / "rules.py").write_text(STATED.format(state), encoding="utf-8")
+        text = """IMPORT 'rules.py'; STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';
+            B = SELECT Turns(v) AS w FROM A WITH TUMBLING(5); OUTPUT B TO 'b.csv';"""
+        return printed(text, directory=tmp_path)
+
+    declared = [using(s) for s in ("", "state='BIGINT'", "state='INT'", "state={'n': 'INT'}")]
+    for number, one in enumerate(declared):
+        for other in declared[number + 1 :]:
+            assert "Turns" in plan_difference(one, other)
+
+
 RULES = "import weir\n@weir.udf\ndef f(v: int) -> {}:\n    return {}\n"
 
 

@@ -130,6 +130,15 @@ def test_two_that_differ_are_refused() -> None:
         _planned(twice)
 
 
+def test_a_stage_that_reads_an_input_takes_checkpoints() -> None:
+    source = weir.stream("P", {"At": "TIMESTAMP", "k": "STRING"}, "p.jsonl", vs="At")
+    some = source.where(weir.col("k") == "a")
+    assert str(_planned(some.with_strategy("checkpoint(2s)"))[0].strategy) == "checkpoint(2s)"
+    for stream in (source, some):
+        with pytest.raises(PlanError, match=r"stage 0 reads an input.*replicate\(2\)"):
+            _planned(stream.with_strategy("replicate(2)"))
+
+
 def test_a_wrong_one_is_refused_at_once() -> None:
     with pytest.raises(PlanError, match="unknown strategy 'often'"):
         _counts().with_strategy("often")

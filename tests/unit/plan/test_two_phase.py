@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,23 @@ WHOLE = [
     "SELECT MAX(n) AS n FROM (SELECT i, COUNT(*) AS n FROM "
     "(SELECT i FROM A ORDER BY i LIMIT 3) AS T GROUP BY i WITH TUMBLING(5)) AS C WITH TUMBLING(10)",
 ]
+
+
+def test_an_aggregate_with_a_declared_state_is_whole(tmp_path: Path) -> None:
+    """Its rows must be seen in one order."""
+    rules = """import weir
+@weir.aggregate(state="BIGINT")
+class Turns:
+    def zero(self): return 0
+    def add(self, state, v: int): return state + 1
+    def result(self, state) -> int: return state
+"""
+    (tmp_path / "rules.py").write_text(rules, encoding="utf-8")
+    query = "SELECT COUNT(*) AS n, Turns(i) AS t FROM A WITH TUMBLING(10)"
+    text = f"IMPORT 'rules.py'; {INPUTS} Out = {query};"
+    program = rewrite(with_output(parse_program(text, directory=tmp_path), "Out"))
+    nodes = ordered_nodes(row_outputs(program))
+    assert not any(isinstance(node, PartialAggregate) for node in nodes)
 
 
 @pytest.mark.parametrize("query", CUT)

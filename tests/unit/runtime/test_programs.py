@@ -46,12 +46,32 @@ def test_one_output_needs_no_list(folder: Path) -> None:
     assert (report.outputs[0].name, report.outputs[0].rows) == ("A", 30)
 
 
+def test_two_streams_are_not_written_under_one_name() -> None:
+    a = weir.stream("A", COLUMNS, "a.jsonl", vs="t")
+    some = a.where(weir.col("v") > 3)
+    with pytest.raises(weir.PlanError, match=r"called A: 'x\.jsonl' and 'y\.csv'.*name="):
+        as_program([a.to("x.jsonl"), some.to("y.csv")])
+    outputs = as_program([a.to("x.jsonl"), some.to("y.csv", name="Some"), a.to("z.csv")]).outputs
+    assert [o.name for o in outputs] == ["A", "Some", "A"]
+    assert as_program([a.to("x.jsonl"), a.bad_to("bad.csv"), a.late_to("late.csv")])
+
+
 def test_a_program_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(weir.PlanError, match=r"cannot read the program .*nowhere\.weir: No such"):
         weir.run(tmp_path / "nowhere.weir")
     (tmp_path / "latin.weir").write_bytes(b"-- caf\xe9\n")
     with pytest.raises(weir.PlanError, match=r"latin\.weir: it is not UTF-8 text"):
         weir.run(tmp_path / "latin.weir")
+
+
+def test_a_path_that_is_given_as_a_text_is_told(folder: Path) -> None:
+    for text in ("orders.weir", str(folder / "a.jsonl")):
+        with pytest.raises(weir.ScriptError, match="is this a file") as told:
+            weir.run(text)
+        assert told.value.hint == f"is this a file? write Path({text!r})"
+    with pytest.raises(weir.ScriptError) as told:
+        weir.run("orders")
+    assert "is this a file" not in str(told.value)
 
 
 def test_what_cannot_be_run_says_what_can() -> None:
@@ -62,3 +82,11 @@ def test_what_cannot_be_run_says_what_can() -> None:
         as_program(a.to("a.csv"), params={"x": "1"})
     with pytest.raises(weir.PlanError, match="only an input has late rows"):
         a.where(weir.col("v") > 1).late_to("late.jsonl")
+
+
+def test_names_that_late_rows_need_are_free_in_their_input() -> None:
+    columns = {"t": "BIGINT", "file": "STRING", "column": "STRING"}
+    a = weir.stream("A", columns, "a.jsonl", vs="t")
+    with pytest.raises(weir.PlanError, match="LATE rows of A have a column `file`"):
+        a.late_to("late.jsonl")
+    assert as_program([a.to("a.csv"), a.bad_to("bad.csv")]).outputs

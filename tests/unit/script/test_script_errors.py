@@ -162,6 +162,14 @@ PROGRAMS = [
         "only a STREAM has late rows",
         "",
     ),
+    *(
+        (
+            f"STREAM A (vs BIGINT, {name} INT) FROM 'x'; OUTPUT LATE OF ^A TO 'x';",
+            f"LATE rows of A have a column `{name}` of their own",
+            "file, offset, line, now say where",
+        )
+        for name in ("file", "offset", "line", "now")
+    ),
     (
         "STREAM A (vs BIGINT) FROM 'x'; OUTPUT A TO 'o'; OUTPUT A TO ^'o';",
         "'o' is written twice",

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from weir.errors import RunError
+from weir.errors import PlanError, RunError
 from weir.spark.live import hosts as live_hosts
 from weir.spark.live.hosts import ABORTS, Hosts, Setting, check_spark, live_master
 
@@ -21,13 +21,13 @@ def settings(master: str, **more: str) -> Setting:
     [("local", 2), ("local[2]", 3), ("local[2,9]", 3), ("local-cluster[2,2,1024]", 5)],
 )
 def test_too_few_slots_are_refused(master: str, hosts: int) -> None:
-    with pytest.raises(RunError, match=f"{hosts} hosts need {hosts} task slots.*--hosts"):
+    with pytest.raises(PlanError, match=f"{hosts} hosts need {hosts} task slots.*--hosts"):
         check_spark(settings(master), hosts)
 
 
 def test_a_task_may_need_several_cores() -> None:
     assert check_spark(settings("local[4,9]", task_cpus="2"), 2) == ""
-    with pytest.raises(RunError, match="has 2"):
+    with pytest.raises(PlanError, match="has 2"):
         check_spark(settings("local[4,9]", task_cpus="2"), 3)
 
 
@@ -39,7 +39,7 @@ def test_what_starts_lost_hosts_again_is_taken(master: str) -> None:
 
 
 def test_speculation_is_refused() -> None:
-    with pytest.raises(RunError, match=r"spark\.speculation=false"):
+    with pytest.raises(PlanError, match=r"spark\.speculation=false"):
         check_spark(settings("yarn", speculation="true"), 2)
 
 

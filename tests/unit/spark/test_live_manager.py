@@ -22,7 +22,7 @@ from weir.job.messages import DRIVER, Preparing, Report, VertexReport, decode_or
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.settings import ManagerSettings
 from weir.job.signals import EndJob
-from weir.job.status import STATUS, read_status
+from weir.job.status import STATUS, read_status, read_story
 from weir.reliable.keys import record_key
 from weir.reliable.strategies import CheckpointStrategy
 from weir.spark.live import manager as live_manager
@@ -123,10 +123,15 @@ def told(driver: ManagerDriver, tmp_path: Path) -> tuple[str, str]:
     return status.state, status.error
 
 
+def story(tmp_path: Path) -> list[str]:
+    return [line.what for line in read_story(ObjectStore(str(tmp_path / "store")))]
+
+
 def test_a_job_that_was_stopped_is_told_so(driver: ManagerDriver, tmp_path: Path) -> None:
     driver._machine.settings = replace(driver._machine.settings, stop_limit=0.0)
     assert driver.run(check, lambda _: None, lambda: True, str) == EndJob(stopped=True)
     assert told(driver, tmp_path) == ("stopped", "")
+    assert story(tmp_path)[-1] == "stopped"
 
 
 def test_a_job_that_failed_is_told_with_the_error(driver: ManagerDriver, tmp_path: Path) -> None:
@@ -137,18 +142,23 @@ def test_a_job_that_failed_is_told_with_the_error(driver: ManagerDriver, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("trouble", "state"),
+    ("trouble", "state", "last"),
     [
-        (broken, ("failed", "Spark cannot run the hosts")),
-        (interrupted, ("stopped", "")),
+        (broken, ("failed", "Spark cannot run the hosts"), "ends: Spark cannot run the hosts"),
+        (interrupted, ("stopped", ""), "stopped, without waiting for a last checkpoint"),
     ],
 )
 def test_an_end_that_the_manager_knows_nothing_of_is_told_too(
-    driver: ManagerDriver, tmp_path: Path, trouble: Callable[[], None], state: tuple[str, str]
+    driver: ManagerDriver,
+    tmp_path: Path,
+    trouble: Callable[[], None],
+    state: tuple[str, str],
+    last: str,
 ) -> None:
     with pytest.raises((RunError, KeyboardInterrupt)):
         driver.run(trouble, lambda _: None, lambda: False, str)
     assert told(driver, tmp_path) == state
+    assert story(tmp_path)[-1] == last
 
 
 def test_who_was_taken_over_leaves_the_state_to_the_other(

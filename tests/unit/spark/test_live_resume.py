@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
 
-from weir.errors import PlanError, RunError
+from weir.errors import InputError, PlanError, RunError
 from weir.files.object_store import ObjectStore
 from weir.job.job_record import FORMAT, JobRecord, encode_job, read_job
 from weir.job.messages import VertexReport
@@ -86,6 +87,32 @@ def test_the_other_way_round(folder: Path) -> None:
     assert prepared(folder, resume=True).plan == first.plan
 
 
+@pytest.mark.parametrize(
+    ("path", "waits"),
+    [
+        ("typo.jsonl", "typo.jsonl, which is"),
+        ("no/a.jsonl", "no/a.jsonl and its folder, which are"),
+    ],
+)
+def test_a_file_to_follow_that_is_not_there_is_told(folder: Path, path: str, waits: str) -> None:
+    text = f"STREAM A (vs BIGINT, v BIGINT) FROM 'tail://{path}'; OUTPUT A TO 'a.csv';"
+    with pytest.warns(RuntimeWarning, match=f"STREAM A waits for .*{waits} not there yet"):
+        prepared(folder, text)
+
+
+def test_a_file_to_follow_that_is_there_is_not_told(folder: Path) -> None:
+    text = "STREAM A (vs BIGINT, v BIGINT) FROM 'tail://a.jsonl'; OUTPUT A TO 'a.csv';"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared(folder, text)
+
+
+def test_a_store_that_holds_a_job_is_refused(folder: Path) -> None:
+    begun(folder)
+    with pytest.raises(PlanError, match="holds a job already; go on with it by --resume"):
+        prepared(folder)
+
+
 def test_the_parallelism_is_the_jobs(folder: Path) -> None:
     begun(folder, parallelism=3)
     assert job_of(folder).decisions.parallelism == 3
@@ -125,6 +152,26 @@ def test_a_strategy_that_does_not_suit_is_refused_before_the_store_is_taken(fold
     with pytest.raises(PlanError, match="cannot be recovered by replay"):
         prepared(folder, text)
     assert read_job(ObjectStore(str(folder / "store"))) is None
+
+
+@pytest.mark.parametrize("path", ["*.jsonl", "tail://a.jsonl", "rate://5"])
+def test_a_job_that_has_finished_needs_its_inputs_no_more(folder: Path, path: str) -> None:
+    text = f"STREAM A (vs BIGINT, k BIGINT) FROM '{path}'; OUTPUT A TO 'a.csv';"
+    live = prepared(folder, text)
+    for number, finished in enumerate((False, True)):
+        live.ledger.number, live.ledger.finished = number, finished
+        live.objects.put(record_key(number), live.ledger.encode(), new=True)
+        (folder / "a.jsonl").unlink(missing_ok=True)
+        if finished or path != "*.jsonl":
+            again = prepared(folder, text, resume=True)
+            assert again.ledger.finished == finished
+            names = [p.name for p in live.partitions["A"]]
+            assert [p.name for p in again.partitions["A"]] == names
+        else:
+            with pytest.raises(InputError, match="no file matches"):
+                prepared(folder, text, resume=True)
+    with pytest.raises(PlanError, match="of another program"):
+        prepared(folder, text.replace(" A ", " B "), resume=True)
 
 
 def test_limits_of_hosts_come_from_the_program(folder: Path) -> None:

@@ -49,6 +49,7 @@ class Connector(ABC):
     contract. One that does not state all of this cannot be made, and mypy says so before."""
 
     __slots__ = ()
+    source: Source
     name: str
     """What errors and LATE rows show."""
 
@@ -101,7 +102,7 @@ class Endless(Connector):
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         hint = "run it with --runner live"
-        raise PlanError(f"'{self.name}' has no end", hint=hint)
+        raise PlanError(f"'{self.source.path}' has no end", hint=hint)
 
 
 class Lines:

@@ -20,6 +20,7 @@ import msgspec
 
 from weir.errors import InputError
 from weir.files.chunks import Chunk, SourcePartition
+from weir.files.paths import check_name
 from weir.files.readers import open_partition
 from weir.ingress.connectors.connector import Endless
 from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord, Offer, Quiet, Rows
@@ -167,11 +168,7 @@ class FolderReading:
         path = self._path(name)
         if not os.path.isfile(os.path.join(self._of.root, path)):
             raise InputError("it is no file; take it out of the folder", file=path)
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            shown = os.fsencode(path).decode("utf-8", "backslashreplace")
-            raise InputError("its name is no UTF-8; rename it", file=shown) from None
+        check_name(path)
 
 
 def _shifted(chunk: Chunk, base: int) -> Chunk:

@@ -3,11 +3,12 @@
 Row i is a function of i: its time is T + i / N seconds (from the epoch unless T ticks are given), a
 column called `value` holds i, other numbers are spread over K values, texts are made of such
 numbers. `rows` is how many there are (without it there is no end). A live run hands the rows out as
-the clock goes, others at once.
+the clock goes, others at once. What cannot be made is refused before a run begins.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.events.batch import Int64s, times
+from weir.events.batch import LATEST, Int64s, times
 from weir.events.hashing import hash_rows
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, type_name
 from weir.files.chunks import CHUNK_ROWS, Chunk
@@ -25,7 +26,15 @@ from weir.ingress.connectors.connector import Connector
 from weir.ingress.source_signals import Accept, Accepted, Finding, Finished, Quiet, Rows
 from weir.plan.operators import Source
 
-_OPTIONS = ("rows", "start", "keys")
+_RATE = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+_SLOWEST, _FASTEST = 1e-6, 1e12
+_INT_VALUES = 2**31
+"""How many values an INT has that are not negative."""
+_OPTIONS = {"rows": (0, 2**53), "start": (0, LATEST), "keys": (1, _INT_VALUES)}
+"""The options of a URL, and the least and the largest number of each."""
+_SPREAD = (BIGINT, INT, DOUBLE, BOOLEAN, STRING)
+_COUNTED = (*_SPREAD, TIMESTAMP)
+"""The types of columns that are made, and of one called `value`."""
 _STEP = 0.001
 """Seconds between two looks at the clock."""
 
@@ -93,7 +102,7 @@ class GeneratedRows(Connector):
             case _ if dtype == STRING:
                 return pa.compute.binary_join_element_wise(name, spread.cast(STRING), "-")
             case _:
-                raise PlanError(f"rate:// makes no {type_name(dtype)} ({name})")
+                raise AssertionError(f"open_rate lets no {type_name(dtype)} pass")
 
 
 class RateReading:
@@ -126,27 +135,59 @@ class RateReading:
 
 def open_rate(source: Source) -> GeneratedRows:
     """Make the partition of a rate:// URL."""
-    url = urlsplit(source.path)
-    try:
-        per_second = float(url.netloc)
-        given = {
-            key: int(value) for key, value in parse_qsl(url.query, strict_parsing=bool(url.query))
-        }
-    except ValueError:
-        raise _wrong(source) from None
-    if per_second <= 0 or not set(given) <= set(_OPTIONS) or min(given.values(), default=1) < 0:
-        raise _wrong(source)
-    ends = source.options.ve
-    if ends is not None:
+    per_second, query = _rate(source.path)
+    options = _options(source.path, query)
+    rows, start = options.get("rows"), options.get("start", 0)
+    if start + (rows or 0) * (1e6 / per_second) > LATEST:
+        hint = "fewer rows, more of them a second, or an earlier start"
+        raise PlanError(f"'{source.path}' goes on beyond the largest time", hint=hint)
+    if source.options.ve is not None:
         raise PlanError("rate:// rows have no end of their own", hint="use lifetime = …")
-    dtype = dict(source.declared)[source.options.vs]
-    assert dtype in (BIGINT, TIMESTAMP)
-    return GeneratedRows(
-        source, source.path, per_second, given.get("rows"), given.get("start", 0),
-        max(given.get("keys", 1000), 1),
-    )  # fmt: skip
+    _check_columns(source, rows)
+    return GeneratedRows(source, source.path, per_second, rows, start, options.get("keys", 1000))
 
 
-def _wrong(source: Source) -> PlanError:
-    hint = "as in rate://1000?rows=50000&keys=100"
-    return PlanError(f"'{source.path}' is no rate", hint=hint)
+def _rate(path: str) -> tuple[float, str]:
+    """Read the rows a second and the options from a URL; PlanError if it is none of a rate."""
+    hint = f"as in rate://1000?rows=50000&keys=100, from {_SLOWEST:g} to {_FASTEST:g} a second"
+    wrong = PlanError(f"'{path}' is no rate", hint=hint)
+    try:
+        url = urlsplit(path)
+    except ValueError:
+        raise wrong from None
+    if not _RATE.fullmatch(url.netloc) or url.path.strip("/") or url.fragment:
+        raise wrong
+    per_second = float(url.netloc)
+    if not _SLOWEST <= per_second <= _FASTEST:
+        raise wrong
+    return per_second, url.query
+
+
+def _options(path: str, query: str) -> dict[str, int]:
+    options: dict[str, int] = {}
+    for key, text in parse_qsl(query, keep_blank_values=True):
+        least, most = _OPTIONS.get(key, (0, -1))
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+        if key in options or not is_number or not least <= int(text) <= most:
+            known = ", ".join(
+                f"{name} from {low} to {high}" for name, (low, high) in _OPTIONS.items()
+            )
+            hint = f"rate:// knows {known}, each once"
+            raise PlanError(f"'{path}': {key}={text} is no option", hint=hint)
+        options[key] = int(text)
+    return options
+
+
+def _check_columns(source: Source, rows: int | None) -> None:
+    """Raise PlanError for columns that cannot be made."""
+    for name, dtype in source.declared:
+        if name == source.options.vs:
+            assert dtype in (BIGINT, TIMESTAMP)
+            continue
+        made = _COUNTED if name == "value" else _SPREAD
+        if dtype not in made:
+            hint = f"it makes {', '.join(map(type_name, made))}"
+            raise PlanError(f"rate:// makes no {type_name(dtype)} for `{name}`", hint=hint)
+        if name == "value" and dtype == INT and (rows is None or rows > _INT_VALUES):
+            hint = f"make it BIGINT, or give ?rows= of at most {_INT_VALUES}"
+            raise PlanError("`value` counts rows beyond what an INT holds", hint=hint)

@@ -5,7 +5,8 @@
                      it ends when a file `.end` is in it
     tcp://HOST:PORT  JSON lines from a socket; its rows are logged before anybody sees them
     rate://N         generated rows
-    else             files, each a partition (`files/readers.py`)
+    else             files, or objects of a bucket (`s3://…`), each a partition
+                     (`files/readers.py`)
 
 With `idle`, a partition that has a log and is silent for so long claims the clock's time.
 """
@@ -17,27 +18,25 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from weir.errors import PlanError
 from weir.files.chunks import DataFile, SourcePartition
+from weir.files.paths import check_name
 from weir.files.readers import open_source
 from weir.ingress.connectors.connector import Connector, Reading
 from weir.ingress.connectors.folder import GrowingFolder
 from weir.ingress.connectors.rate import open_rate
-from weir.ingress.connectors.tail import TailedFile
+from weir.ingress.connectors.tail import open_tail
 from weir.ingress.connectors.tcp import open_socket
 from weir.ingress.connectors.whole import WholeReading
 from weir.ingress.ingress_log import IngressLog
 from weir.ingress.source_machine import SourceStart, log_record
 from weir.plan.operators import Source
+from weir.plan.urls import is_object_url
 from weir.reliable.objects import ObjectRef
-
-
-def _tail(source: Source, directory: str) -> Connector:
-    return TailedFile(source, os.path.join(directory, source.path.removeprefix("tail://")))
-
 
 SCHEMES: Mapping[str, Callable[[Source, str], Connector]] = {
     "rate": lambda source, _: open_rate(source),
-    "tail": _tail,
+    "tail": open_tail,
     "tcp": lambda source, _: open_socket(source),
 }
 """What opens the paths of each scheme; relative names start at a directory."""
@@ -48,6 +47,9 @@ def open_connector(source: Source, directory: str) -> Connector | None:
     scheme, separator, _ = source.path.partition("://")
     if separator and scheme in SCHEMES:
         return SCHEMES[scheme](source, directory)
+    if source.path.endswith("/") and is_object_url(source.path):
+        hint = f"name the objects that are there, such as '{source.path}*.jsonl'"
+        raise PlanError(f"'{source.path}': a folder of a bucket is not followed", hint=hint)
     if source.path.endswith("/"):
         return GrowingFolder(source, os.path.join(directory, source.path))
     return None
@@ -59,12 +61,27 @@ def local_files(source: Source) -> str | None:
     return source.path if connector is None else connector.local_files
 
 
+def needed_path(partition: SourcePartition) -> str | None:
+    """Return the file or folder that must be on a machine which reads a partition; None: nothing
+    must. A file that is followed may come later, but not its folder."""
+    match partition:
+        case Connector(local_files=str(files)):
+            return os.path.dirname(files)
+        case DataFile(found=None):
+            return partition.path
+        case _:
+            return None
+
+
 def open_any(
     source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
 ) -> list[SourcePartition]:
     """Return the partitions of a source; relative paths start at `directory`."""
     connector = open_connector(source, str(directory))
-    return open_source(source, directory, needed=needed) if connector is None else [connector]
+    if connector is None:
+        return open_source(source, directory, needed=needed)
+    check_name(connector.name)
+    return [connector]
 
 
 def has_end(partition: SourcePartition) -> bool:

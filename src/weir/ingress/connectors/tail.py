@@ -8,7 +8,7 @@ Rules
    that were read. A reading that starts again first compares all that was read with its hash
    (`unchanged.py`). Where there is no checkpoint yet it compares the beginning of the file, which
    is offered for the log before the first row is given.
-3. A file that is not there yet is silent.
+3. A file that is not there yet is silent; once the end is declared it has no rows.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from typing import Self
 
 import msgspec
 
+from weir.errors import PlanError
 from weir.files.chunks import BLOCK_BYTES, Chunk
 from weir.files.framing import BYTE_ORDER_MARK, Block, Framer, skip_byte_order_mark
+from weir.files.jsonl import JsonLines
+from weir.files.readers import FORMATS
 from weir.ingress.connectors.connector import Endless, Lines
 from weir.ingress.source_signals import (
     Accept,
@@ -82,6 +85,16 @@ class TailedFile(Endless):
         return os.path.exists(f"{self.path}.end")
 
 
+def open_tail(source: Source, directory: str) -> TailedFile:
+    """Make the partition of a tail:// path; a relative one starts at `directory`."""
+    path = source.path.removeprefix("tail://")
+    ending = os.path.splitext(path)[1].lower()
+    if ending in FORMATS and FORMATS[ending] is not JsonLines:
+        hint = "only JSON lines are followed; a folder, 'PATH/', takes whole files of every format"
+        raise PlanError(f"'{source.path}' is no file of JSON lines", hint=hint)
+    return TailedFile(source, os.path.join(directory, path))
+
+
 class TailReading:
     """Reads the file once, by the module's rules."""
 
@@ -111,6 +124,11 @@ class TailReading:
         if self._block is not None:
             return self._rows(self._block, most, until)
         file = self._opened()
+        if file is None and self._of.is_ended():
+            # The file may have come since, and its end behind it.
+            file = self._opened()
+            if file is None:
+                return Finished()
         if file is None:
             return Quiet(self.offset, ABSENT_POLL, why=f"'{self._of.name}' is not there yet")
         data = self._more(file)

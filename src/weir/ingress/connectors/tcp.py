@@ -7,9 +7,10 @@ Rules
    partition ends when the other side closes; that is logged too.
 3. With `?acks=yes` the other side is told, on connecting and then on and on, how many rows are
    durable, so that it can go on there and nothing is lost or sent twice. What came and was not
-   logged before another instance logged rows is dropped, and asked for anew. Without acks it is
-   logged behind theirs, and what stands behind the last line end when the other side closes is a
-   row.
+   logged before another instance logged rows is dropped, and asked for anew; without acks it is
+   logged behind theirs.
+4. What stands behind the last line end when the other side closes is a row, unless it will be sent
+   again: with `?acks=yes` and without `?until=eof`.
 """
 
 from __future__ import annotations
@@ -169,9 +170,11 @@ class SocketReading:
             return 0.0
         blocks = self._framer.feed(data) if data else self._closed()
         self._came += [IngressRecord(0, block.data) for block in blocks]
-        if not data and self._of.ends:
+        if data:
+            return 0.0
+        if self._of.ends:
             self._came.append(IngressRecord(0, ends=True))
-        return 0.0
+        return RECONNECT
 
     def _connected(self) -> LineSocket:
         if self._conn is None:
@@ -185,10 +188,10 @@ class SocketReading:
             conn.sendall(f"{self._told}\n".encode())
 
     def _closed(self) -> list[Block]:
-        """Return what is left when the other side has closed; nothing with `acks`, as the other
-        side then knows that it was not logged."""
+        """Return what is left when the other side has closed, by rule 4."""
         self.close()
-        left = [] if self._of.acks else self._framer.end()
+        is_sent_again = self._of.acks and not self._of.ends
+        left = [] if is_sent_again else self._framer.end()
         return [replace(block, data=block.data + b"\n") for block in left]
 
 

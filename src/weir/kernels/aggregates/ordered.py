@@ -18,6 +18,7 @@ from weir.events.batch import Batch, Int64s
 from weir.events.hashing import binary_buffers
 from weir.events.memory import numbers_of
 from weir.events.order_bytes import is_plain, plain_codes
+from weir.events.python_lists import python_list
 from weir.kernels.aggregates.exact import nearest
 from weir.kernels.aggregates.forest import Forest, SortKeys
 from weir.kernels.aggregates.lanes import counted_rows
@@ -153,8 +154,8 @@ class OrderedMeasure:
         return values if self._whole else from_bytes(values, self._arg_types[0])
 
     def _interpolated(self, out: Int64s, rests: Int64s) -> pa.Array:
-        lower = self._values(out[:, 0]).to_pylist()
-        upper = self._values(out[:, 1]).to_pylist()
+        lower = python_list(self._values(out[:, 0]))
+        upper = python_list(self._values(out[:, 1]))
         # Row by row: an exact value between two others is a fraction, rounded once.
         values = [
             None if a is None else _between(a, b, Fraction(rest, self._q))

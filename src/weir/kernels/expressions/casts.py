@@ -17,7 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.text import format_doubles, format_timestamps, parse_timestamps
+from weir.events.python_lists import python_list
+from weir.events.text import (
+    YEAR,
+    format_dates,
+    format_doubles,
+    format_timestamps,
+    parse_dates,
+    parse_timestamps,
+)
 from weir.events.types import (
     BIGINT,
     BOOLEAN,
@@ -39,8 +47,8 @@ _SHAPES = {
     BIGINT: r"^[+-]?[0-9]+$",
     DOUBLE: rf"^({_NUMBER}|[+-]?(?i:nan|inf|infinity))$",
     BOOLEAN: r"^(?i:true|false|1|0)$",
-    TIMESTAMP: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].+)?$",
-    DATE: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    TIMESTAMP: rf"^{YEAR}-[0-9]{{2}}-[0-9]{{2}}([T ].+)?$",
+    DATE: rf"^{YEAR}-[0-9]{{2}}-[0-9]{{2}}$",
 }
 _DECIMAL_SHAPE = rf"^{_NUMBER}$"
 # Every int64 and DECIMAL fits its 76 digits, whatever the scale up to 38.
@@ -132,8 +140,10 @@ def _from_text(target: pa.DataType) -> Convert:
 def _parser(target: pa.DataType) -> Convert:
     if target == TIMESTAMP:
         return parse_timestamps
+    if target == DATE:
+        return parse_dates
     if pa.types.is_decimal(target):
-        return lambda column: _decimals(column.to_pylist(), target)
+        return lambda column: _decimals(python_list(column), target)
     if is_integer(target):
         # Arrow's parser knows no plus sign.
         return lambda column: pc.utf8_ltrim(column, characters="+").cast(target)
@@ -143,6 +153,8 @@ def _parser(target: pa.DataType) -> Convert:
 def _to_text(source: pa.DataType) -> Convert:
     if source == TIMESTAMP:
         return format_timestamps
+    if source == DATE:
+        return format_dates
     if source == DOUBLE:
         return format_doubles
     if pa.types.is_decimal(source):
@@ -152,7 +164,7 @@ def _to_text(source: pa.DataType) -> Convert:
 
 def _decimal_texts(column: pa.Array) -> pa.Array:
     # Arrow writes 1E-10; a decimal column reads better with all its digits.
-    return pa.array([None if v is None else format(v, "f") for v in column.to_pylist()], STRING)
+    return pa.array([None if v is None else format(v, "f") for v in python_list(column)], STRING)
 
 
 # --- numbers -------------------------------------------------------------------------------
@@ -160,7 +172,7 @@ def _decimal_texts(column: pa.Array) -> pa.Array:
 
 def _to_decimal(source: pa.DataType, target: pa.DataType) -> Convert:
     if source == DOUBLE:
-        return lambda column: _decimals(column.cast(STRING).to_pylist(), target)
+        return lambda column: _decimals(python_list(column.cast(STRING)), target)
     if pa.types.is_decimal(source) and source.scale > target.scale:
         return lambda column: _rescaled(column, target)
     wide = pa.decimal256(_WIDE_DIGITS, target.scale)
@@ -182,7 +194,7 @@ def _fitting(column: pa.Array, target: pa.DataType) -> pa.Array:
         return column.cast(target)
     except pa.ArrowInvalid:
         limit = Decimal(10) ** (target.precision - target.scale)
-        for row, value in enumerate(column.to_pylist()):
+        for row, value in enumerate(python_list(column)):
             if value is not None and value.copy_abs() >= limit:
                 raise RowFailure(row, misfit(value, target)) from None
         raise

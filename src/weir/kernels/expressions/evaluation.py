@@ -20,7 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.types import type_name
+from weir.events.python_lists import python_list
+from weir.events.text import format_dates, format_timestamps
+from weir.events.types import DATE, type_name
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 ArrayFunction = Callable[..., pa.Array]
@@ -69,8 +71,10 @@ def shown_value(scalar: pa.Scalar) -> object:
     try:
         value: object = scalar.as_py()
     except (ValueError, OverflowError):  # a time that Python has no date for
-        nested = pa.types.is_nested(scalar.type)
-        return f"<{type_name(scalar.type)}>" if nested else scalar.cast(pa.string()).as_py()
+        if pa.types.is_nested(scalar.type):
+            return f"<{type_name(scalar.type)}>"
+        write = format_dates if scalar.type == DATE else format_timestamps
+        return write(pa.repeat(scalar, 1))[0].as_py()
     return value
 
 
@@ -148,7 +152,7 @@ def _in_groups(function: ArrayFunction, args: Sequence[Datum], dtype: pa.DataTyp
     length = length_of(args)
     column, *params = (as_array(a, length) for a in args)
     groups: dict[tuple[object, ...], list[int]] = {}
-    for row, key in enumerate(zip(*(p.to_pylist() for p in params), strict=True)):
+    for row, key in enumerate(zip(*(python_list(p) for p in params), strict=True)):
         if None not in key:
             groups.setdefault(key, []).append(row)
     parts = []

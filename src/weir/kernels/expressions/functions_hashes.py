@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.hashing import binary_buffers
+from weir.events.python_lists import python_list
 from weir.events.types import STRING
 from weir.kernels.expressions.evaluation import (
     ArrayFunction,
@@ -25,7 +26,7 @@ from weir.kernels.expressions.functions_hashes_loops import xxhash64_rows
 
 def _hex(digest: Callable[[bytes], str]) -> ArrayFunction:
     def run(column: pa.Array) -> pa.Array:
-        texts = column.cast(pa.binary()).to_pylist()
+        texts = python_list(column.cast(pa.binary()))
         return pa.array([None if t is None else digest(t) for t in texts], STRING)
 
     return run

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.events.python_lists import python_list
 from weir.events.types import BIGINT, TIMESTAMP, is_integer, type_name
 from weir.kernels.expressions.casts import cast_array
 from weir.kernels.expressions.evaluation import (
@@ -100,7 +101,7 @@ def _row_by_row(name: str, left: pa.Array, right: pa.Array, dtype: pa.DataType) 
     assert name == "multiply"
     limit = Decimal(10) ** (dtype.precision - dtype.scale)
     values: list[Decimal | None] = []
-    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    pairs = zip(python_list(left), python_list(right), strict=True)
     for row, (a, b) in enumerate(pairs):
         value = None if a is None or b is None else _EXACT.multiply(a, b)
         if value is not None and abs(value) >= limit:
@@ -163,7 +164,7 @@ def _round_integers(column: pa.Array, digits: int) -> pa.Array:
         return column
     # Python's integers, as the result may be one digit too long; rounding them is rare.
     unit = 10**-digits
-    values = [_half_away(v, unit) for v in column.to_pylist()]
+    values = [_half_away(v, unit) for v in python_list(column)]
     for row, value in enumerate(values):
         if value is not None and value.bit_length() >= column.type.bit_width:
             raise RowFailure(row, f"overflow in round({column[row].as_py()}, {digits})")

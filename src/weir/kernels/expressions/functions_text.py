@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import PlanError
+from weir.events.python_lists import python_list
 from weir.events.types import BIGINT, STRING
 from weir.kernels.expressions.evaluation import (
     ArrayFunction,
@@ -72,7 +73,7 @@ def _from_the_end(column: pa.Array, start: int, length: int) -> pa.Array:
 def _each(
     column: pa.Array, function: Callable[[str], object], dtype: pa.DataType = STRING
 ) -> pa.Array:
-    return pa.array([None if t is None else function(t) for t in column.to_pylist()], dtype)
+    return pa.array([None if t is None else function(t) for t in python_list(column)], dtype)
 
 
 def _replace(column: pa.Array, old: str, new: str) -> pa.Array:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import Int64s
+from weir.events.python_lists import python_list
 from weir.events.text import parse_timestamps
 from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.kernels.expressions.casts import cast_array
@@ -172,7 +173,7 @@ def _iso_times(column: pa.Array) -> pa.Array:
 def _strptime(column: pa.Array, form: str) -> pa.Array:
     # Row by row: Arrow's own strptime has no fractions of a second.
     values: list[int | None] = []
-    for row, text in enumerate(column.to_pylist()):
+    for row, text in enumerate(python_list(column)):
         try:
             values.append(None if text is None else _ticks_of(datetime.strptime(text, form)))
         except ValueError as error:

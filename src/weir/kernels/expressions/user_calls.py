@@ -16,7 +16,7 @@ from __future__ import annotations
 import opcode
 import os
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import OperatorFailed
+from weir.events.python_lists import python_list, slices
 from weir.events.types import type_name
 from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_value
 from weir.kernels.expressions.user_values import shown, typed_array
@@ -147,7 +148,7 @@ def python_values(column: pa.Array) -> list[object]:
     """Return the values as Python has them; raise `RowFailure` for the first that it cannot
     have."""
     try:
-        values: list[object] = column.to_pylist()
+        return python_list(column)
     except (ValueError, OverflowError):  # a time beyond the year 9999
         for row, value in enumerate(column):
             try:
@@ -157,7 +158,17 @@ def python_values(column: pa.Array) -> list[object]:
                 why += str(error)
                 raise RowFailure(row, why) from None
         raise
-    return values
+
+
+def python_rows(columns: Sequence[pa.Array]) -> Iterator[tuple[object, ...]]:
+    """Give the rows of one or more columns, converted as they are asked for; raise `RowFailure`
+    for the first that Python cannot have."""
+    for start, end in slices(len(columns[0])):
+        try:
+            values = [python_values(c.slice(start, end - start)) for c in columns]
+        except RowFailure as failure:
+            raise RowFailure(start + failure.row, failure.why) from None
+        yield from zip(*values, strict=True)
 
 
 def _wrong_type(function: ScalarFunction, row: int, why: str) -> RowFailure:

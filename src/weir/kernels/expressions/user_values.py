@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from weir.events.python_lists import SLICE, slices
 from weir.events.types import (
     BIGINT,
     BINARY,
@@ -47,6 +48,7 @@ _PLAIN = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _BITS = {BIGINT: 63, INT: 31}
+_MOST_BYTES = (1 << 31) - 1
 _LARGEST = int(sys.float_info.max)
 
 _short = reprlib.Repr()
@@ -74,6 +76,22 @@ def shown(value: object) -> str:
 
 def typed_array(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
     """Convert the values to an array; raise `RowFailure` for the first that does not fit."""
+    if len(values) <= SLICE:
+        return _typed(values, dtype)
+    parts: list[pa.Array] = []
+    for start, end in slices(len(values)):
+        try:
+            parts.append(_typed(values[start:end], dtype))
+        except RowFailure as failure:
+            raise RowFailure(start + failure.row, failure.why) from failure.__cause__
+    try:
+        return pa.concat_arrays(parts)
+    except pa.ArrowInvalid:  # more bytes than an array can hold
+        full = np.cumsum([part.nbytes for part in parts]) > _MOST_BYTES
+        raise _too_much(int(np.argmax(full)) * SLICE) from None
+
+
+def _typed(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
     if is_plain(values, dtype):
         try:
             return _whole(pa.array(values, dtype))
@@ -103,9 +121,13 @@ def _holds(value: object, dtype: pa.DataType) -> bool:
 
 def _whole(made: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(made, pa.ChunkedArray):  # Arrow's way to have more than one array can hold
-        why = "of this and the rows before it are more than 2 GiB, too much for one batch"
-        raise RowFailure(len(made.chunk(0)), f"less: values {why}; run with a smaller --cut")
+        raise _too_much(len(made.chunk(0)))
     return made
+
+
+def _too_much(row: int) -> RowFailure:
+    why = "of this and the rows before it are more than 2 GiB, too much for one batch"
+    return RowFailure(row, f"less: values {why}; run with a smaller --cut")
 
 
 def is_plain(values: Sequence[object], dtype: pa.DataType) -> bool:
@@ -149,15 +171,44 @@ def plain_value(value: object, dtype: pa.DataType) -> object:
     elif value is None:
         return None
     converted = converter(dtype)(value)
-    given: object = pa.scalar(converted, dtype).as_py()
+    try:
+        given: object = pa.scalar(converted, dtype).as_py()
+    except (ValueError, OverflowError) as error:  # a time beyond the year 9999
+        raise Misfit(dtype, value, f", for which Python has no value: {error}") from None
     return given
+
+
+@lru_cache(maxsize=1024)
+def settler(dtype: pa.DataType) -> ConvertValue:
+    """Return a function that turns one value into what a snapshot would give back for it, in
+    memory of its own, or raises `Misfit`."""
+    if pa.types.is_nested(dtype):
+        return _guarded(_nested(dtype, settler), dtype)
+    kind = _PLAIN.get(dtype)
+    # Most values are plain, and this is called for every row: they are told by a look or two.
+    limit = 1 << _BITS.get(dtype, 0)
+
+    def run(value: object) -> object:
+        if type(value) is kind:
+            if kind is int:
+                if -limit <= value < limit:  # type: ignore[operator]
+                    return value
+            elif kind is not str or value.isascii():  # type: ignore[attr-defined]
+                return value
+        return plain_value(value, dtype)
+
+    return run
 
 
 @lru_cache(maxsize=1024)
 def converter(dtype: pa.DataType) -> ConvertValue:
     """Return a function that turns one value into one that Arrow takes as it is, or raises
     `Misfit`."""
-    convert = _converter(dtype)
+    return _guarded(_converter(dtype), dtype)
+
+
+def _guarded(convert: ConvertValue, dtype: pa.DataType) -> ConvertValue:
+    """Let None pass, and name what the value's own methods raise."""
 
     def run(value: object) -> object:
         if value is None:
@@ -173,10 +224,8 @@ def converter(dtype: pa.DataType) -> ConvertValue:
 
 
 def _converter(dtype: pa.DataType) -> ConvertValue:
-    if pa.types.is_list(dtype):
-        return _list(dtype)
-    if pa.types.is_struct(dtype):
-        return _struct(dtype)
+    if pa.types.is_nested(dtype):
+        return _nested(dtype, converter)
     if pa.types.is_decimal(dtype):
         return lambda value: _decimal(value, dtype)
     simple = _SIMPLE[dtype]
@@ -280,8 +329,14 @@ _SIMPLE: dict[pa.DataType, Callable[[object, pa.DataType], object]] = {
 }  # fmt: skip
 
 
-def _list(dtype: pa.DataType) -> ConvertValue:
-    convert = converter(dtype.value_type)
+def _nested(dtype: pa.DataType, of: Callable[[pa.DataType], ConvertValue]) -> ConvertValue:
+    """Return the conversion of a LIST or STRUCT; `of` gives that of what is inside."""
+    if pa.types.is_list(dtype):
+        return _list(dtype, of(dtype.value_type))
+    return _struct(dtype, [(field.name, of(field.type)) for field in dtype])
+
+
+def _list(dtype: pa.DataType, convert: ConvertValue) -> ConvertValue:
 
     def run(value: object) -> list[object]:
         if isinstance(value, np.ndarray) and value.ndim == 1:
@@ -298,8 +353,7 @@ def _list(dtype: pa.DataType) -> ConvertValue:
     return run
 
 
-def _struct(dtype: pa.DataType) -> ConvertValue:
-    fields = [(field.name, converter(field.type)) for field in dtype]
+def _struct(dtype: pa.DataType, fields: list[tuple[str, ConvertValue]]) -> ConvertValue:
     names = {name for name, _ in fields}
 
     def run(value: object) -> dict[str, object]:
@@ -308,11 +362,12 @@ def _struct(dtype: pa.DataType) -> ConvertValue:
         if set(value) != names:
             raise Misfit(dtype, value, f": its keys must be {', '.join(map(repr, names_of))}")
         given = {}
-        for name, convert in fields:
-            try:
+        name = ""
+        try:
+            for name, convert in fields:
                 given[name] = convert(value[name])
-            except Misfit as inner:
-                raise Misfit(dtype, value, f": {name!r} must be {inner}") from None
+        except Misfit as inner:
+            raise Misfit(dtype, value, f": {name!r} must be {inner}") from None
         return given
 
     names_of = [name for name, _ in fields]

@@ -1,12 +1,12 @@
 """One kernel runs every windowed aggregation: it joins groups, panes, measures and a windower.
 
 Tables of a snapshot: `panes` (key columns, interval, lanes), `groups` (key columns and what the
-windower keeps of a group) and one `values<i>` for each aggregate that keeps values.
+windower keeps of a group) and one `values<i>` for each aggregate that keeps values or states.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import START, Batch, Int64s, empty_batch
 from weir.events.memory import numbers_of
 from weir.kernels.aggregates.distinct_counts import DistinctMeasure
+from weir.kernels.aggregates.folded_aggregate import FoldedMeasure
 from weir.kernels.aggregates.group_failures import GroupFailure, OperationFailure, located
 from weir.kernels.aggregates.lanes import ADDITIVE
 from weir.kernels.aggregates.measures import LaneMeasure, Measure
@@ -54,7 +55,9 @@ class AggregateKernel:
         self._groups = Groups(keys, [below.types[i] for i in keys])
         self._panes = Panes()
         self._windows = _windower(node, self._panes)
-        self._measures, self._order = _measures([a for _, a in node.aggregates], below, self._panes)
+        self._measures, self._order = _measures(
+            [a for _, a in node.aggregates], below, self._panes, self._wanted_from
+        )
         self._arrivals = 0
         self._cti = START
 
@@ -106,8 +109,20 @@ class AggregateKernel:
         count_up(self._panes.group[new], self._groups.members)
         for measure in self._measures:
             measure.grow(self._panes.capacity, self._groups.capacity)
-            measure.put(batch, panes, groups, arrivals)
+            self._put(measure, batch, panes, groups, arrivals)
         self._windows.opened(new)
+
+    def _put(
+        self, measure: Measure, batch: Batch, panes: Int64s, groups: Int64s, arrivals: Int64s
+    ) -> None:
+        try:
+            measure.put(batch, panes, groups, arrivals)
+        except GroupFailure as failure:
+            raise self._named(failure) from failure.__cause__
+
+    def _wanted_from(self) -> int:
+        """Return the first position of which results are wanted."""
+        return START if self.right_from == START else self._windows.first_from(self.right_from)
 
     def _due(self, cti: int) -> Due:
         try:
@@ -201,7 +216,9 @@ class AggregateKernel:
     def _reenter(self, panes: Int64s) -> None:
         """Let the panes that were in their windows before the snapshot enter them again."""
         entered = panes[self._windows.entered(panes)]
-        again = Operations(np.full_like(entered, ENTER), self._panes.group[entered], entered)
+        again = Operations(
+            np.full_like(entered, ENTER), self._panes.group[entered], entered, entered[:0]
+        )
         for measure in self._measures:
             measure.grow(self._panes.capacity, self._groups.capacity)
             self._replayed(measure, again, NO_RESULTS)
@@ -222,23 +239,30 @@ def _windower(node: Aggregate | PartialAggregate, panes: Panes) -> Windower:
 
 
 def _measures(
-    aggregates: Sequence[Aggregation], below: Schema, panes: Panes
+    aggregates: Sequence[Aggregation],
+    below: Schema,
+    panes: Panes,
+    wanted_from: Callable[[], int],
 ) -> tuple[list[Measure], list[int]]:
     """Return the measures, and for each aggregate the index of its column among theirs."""
     additive = [i for i, a in enumerate(aggregates) if a.function in ADDITIVE]
     others = [i for i in range(len(aggregates)) if i not in additive]
     measures: list[Measure] = [LaneMeasure([aggregates[i] for i in additive], below)]
-    measures += [_measure(aggregates[i], below, panes) for i in others]
+    measures += [_measure(aggregates[i], below, panes, wanted_from) for i in others]
     indices = [*additive, *others]
     return measures, [indices.index(i) for i in range(len(aggregates))]
 
 
-def _measure(aggregation: Aggregation, below: Schema, panes: Panes) -> Measure:
+def _measure(
+    aggregation: Aggregation, below: Schema, panes: Panes, wanted_from: Callable[[], int]
+) -> Measure:
     match aggregation.function:
         case "count_distinct":
             return DistinctMeasure(aggregation, below, panes)
         case "collect":
             return CollectMeasure(aggregation, below)
+        case "user" if aggregation.keeps_state:
+            return FoldedMeasure(aggregation, below, panes, wanted_from)
         case "user":
             return UserMeasure(aggregation, below)
         case _:

@@ -17,12 +17,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import OPEN, START, Batch, Int64s, empty_batch
+from weir.events.python_lists import python_column, slices
 from weir.kernels.aggregates.group_failures import key_text
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.user_calls import extra_calls, python_values
@@ -177,21 +179,27 @@ class ApplyKernel:
         names = self._keys[0]
         types = [self._inputs[0].type_of(name) for name in names]
         return {
-            name: pa.array([m.values[i] for m in members], types[i]) for i, name in enumerate(names)
+            name: python_column([m.values[i] for m in members], types[i])
+            for i, name in enumerate(names)
         }
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         if set(tables) != {"members", "timers"}:
             raise SnapshotCorrupt(f"a user operator's snapshot has tables {sorted(tables)}")
         names = self._keys[0]
-        for row in tables["members"].to_pylist():
+        for row in _rows(tables["members"]):
             values = tuple(row[name] for name in names)
             member = _Member(self._user.restore(row), values)
             self._members[tuple(_canonical(v) for v in values)] = member
-        for row in tables["timers"].to_pylist():
+        for row in _rows(tables["timers"]):
             key = tuple(_canonical(row[name]) for name in names)
             self._members[key].timers.add(row["$time"])
             heapq.heappush(self._timers, (row["$time"], next(self._tie), key))
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    for start, end in slices(table.num_rows):
+        yield from table.slice(start, end - start).to_pylist()
 
 
 def _events(batch: Batch, names: Sequence[str], port: int) -> list[Event]:

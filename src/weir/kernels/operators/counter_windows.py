@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from weir.events.batch import OPEN, Batch, Int64s
+from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.kernels.operators.counter_windows_loops import (
     append_panes,
     count_operations,
@@ -72,6 +72,7 @@ class SessionWindows:
             np.tile(np.array([ENTER, EMIT, EXIT]), len(panes)),
             np.repeat(groups, 3),
             np.repeat(panes, 3),
+            numbers,
         )
         end = last + self._timeout
         return Due(operations, Results(np.arange(len(panes)), first, end, end), panes)
@@ -83,6 +84,9 @@ class SessionWindows:
         forgotten: npt.NDArray[np.bool_] = self._first[groups] == OPEN
         self._number[groups[forgotten]] = 0
         return forgotten
+
+    def first_from(self, time: int) -> int:
+        return START
 
     def group_state(self, groups: Int64s) -> dict[str, Int64s]:
         return {"first": self._first[groups], "last": self._last[groups]}
@@ -136,9 +140,9 @@ class CountWindows:
             full, self._panes.start, self._panes.end,
             self._next, self._to_enter, self._to_leave, self._youngest,
         )  # fmt: skip
-        _, _, start, end = np.ascontiguousarray(full.T)
+        _, numbers, start, end = np.ascontiguousarray(full.T)
         results = Results(np.arange(len(full)), start, end, start + 1)
-        return Due(Operations(kinds, groups, panes), results, panes[kinds == EXIT])
+        return Due(Operations(kinds, groups, panes, numbers), results, panes[kinds == EXIT])
 
     def output_cti(self, cti: int) -> int:
         return cti
@@ -146,6 +150,9 @@ class CountWindows:
     def forgets(self, groups: Int64s) -> npt.NDArray[np.bool_]:
         # How many events a group has seen says where its next window begins: kept for good.
         return np.zeros(len(groups), dtype=np.bool_)
+
+    def first_from(self, time: int) -> int:
+        return START
 
     def group_state(self, groups: Int64s) -> dict[str, Int64s]:
         return {"seen": self._seen[groups]}

@@ -52,7 +52,9 @@ class PaneWindows:
         # Only one pane at a time is in its group's running total, so the total is the pane's.
         kinds = np.tile(np.array([ENTER, EMIT, EXIT], dtype=np.int64), len(panes))
         groups = np.repeat(self._panes.group[panes], 3)
-        return Due(Operations(kinds, groups, np.repeat(panes, 3)), self._results(panes), panes)
+        positions = self._panes.start[panes]
+        operations = Operations(kinds, groups, np.repeat(panes, 3), positions)
+        return Due(operations, self._results(panes), panes)
 
     def _results(self, panes: Int64s) -> Results:
         w, ends = self._window, self._panes.end[panes]
@@ -73,6 +75,9 @@ class PaneWindows:
 
     def forgets(self, groups: Int64s) -> npt.NDArray[np.bool_]:
         return np.ones(len(groups), dtype=np.bool_)
+
+    def first_from(self, time: int) -> int:
+        return START
 
     def group_state(self, groups: Int64s) -> dict[str, Int64s]:
         return {}

@@ -11,6 +11,8 @@ Contract of a windower
    the results asked for by them, and the panes that have left for good.
 3. `output_cti(cti)` gives a time before which no later result starts.
 4. `forgets(groups)` says which of the groups without panes need not be remembered.
+5. `first_from(time)` gives the first position whose window starts at this time or later, or START
+   where positions do not tell times.
 """
 
 from __future__ import annotations
@@ -58,7 +60,12 @@ def results_from(due: Due, time: int) -> Due:
     stays[emits[~asked]] = False
     numbers = np.cumsum(asked) - 1
     return Due(
-        Operations(operations.kinds[stays], operations.groups[stays], operations.panes[stays]),
+        Operations(
+            operations.kinds[stays],
+            operations.groups[stays],
+            operations.panes[stays],
+            operations.positions[asked],
+        ),
         Results(
             numbers[results.emit[kept]], results.vs[kept], results.ve[kept], results.final[kept]
         ),
@@ -75,6 +82,7 @@ class Windower(Protocol):
     def due(self, cti: int) -> Due: ...
     def output_cti(self, cti: int) -> int: ...
     def forgets(self, groups: Int64s) -> npt.NDArray[np.bool_]: ...
+    def first_from(self, time: int) -> int: ...
     def group_state(self, groups: Int64s) -> dict[str, Int64s]: ...
     def restore(self, groups: Int64s, state: Mapping[str, Int64s], panes: Int64s, cti: int) -> None:
         """Take over groups and panes from a snapshot."""
@@ -119,7 +127,7 @@ class _Sliding:
         kinds, groups, panes, cells = cut_cells(
             enter_at, entering, exit_at, leaving, self._panes.group, self._inside, self._cut
         )
-        return Operations(kinds, groups, panes), cells, leaving
+        return Operations(kinds, groups, panes, cells[:, 0]), cells, leaving
 
 
 class SnapshotWindows(_Sliding):
@@ -147,6 +155,9 @@ class SnapshotWindows(_Sliding):
 
     def output_cti(self, cti: int) -> int:
         return min(cti, self._holds.minimum(self._cut))
+
+    def first_from(self, time: int) -> int:
+        return time
 
     def restore(self, groups: Int64s, state: Mapping[str, Int64s], panes: Int64s, cti: int) -> None:
         self._cut[groups] = state["cut"]
@@ -210,6 +221,7 @@ class HoppingWindows(_Sliding):
             np.concatenate([operations.kinds, emits]),
             np.concatenate([operations.groups, late]),
             np.concatenate([operations.panes, -np.ones_like(late)]),
+            np.concatenate([operations.positions, extra[:, 0]]),
         )
         return operations, np.concatenate([cells, extra])
 
@@ -227,6 +239,9 @@ class HoppingWindows(_Sliding):
             return cti
         w = self._window
         return max(w.offset + (last_ended(w, cti) + 1) * w.hop, START)
+
+    def first_from(self, time: int) -> int:
+        return -((self._window.offset - time) // self._window.hop)
 
     def restore(self, groups: Int64s, state: Mapping[str, Int64s], panes: Int64s, cti: int) -> None:
         self._cut[groups] = state["cut"]

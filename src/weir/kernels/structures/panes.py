@@ -24,6 +24,7 @@ from weir.kernels.structures.panes_loops import (
     recent_panes,
 )
 from weir.kernels.structures.rows import RowStore
+from weir.kernels.structures.sort_keys import canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Operations:
     kinds: Int64s
     groups: Int64s
     panes: Int64s
+    positions: Int64s
+    """For each result that is asked for: the first position of the windows that it is of."""
 
     @property
     def emits(self) -> int:
@@ -52,12 +55,17 @@ class Results:
 
 
 class Groups:
-    """`Groups` numbers the keys in use; a group lives while `members` of it are counted."""
+    """`Groups` numbers the keys in use; a group lives while `members` of it are counted.
+
+    The values of its key are the same whichever of its rows came first: −0 is 0 there, and there is
+    one NaN.
+    """
 
     def __init__(self, key_columns: Sequence[int], types: Sequence[pa.DataType]) -> None:
         self._key_columns = tuple(key_columns)
         self._index = KeyIndex()
         self._rows = RowStore(types)
+        self._canonical = [canonical(dtype) for dtype in types]
         self._slots = np.full(0, -1, dtype=np.int64)  # by group: where its key's values are
         self.members = np.zeros(0, dtype=np.int64)  # by group: how many panes or rows it has
 
@@ -80,7 +88,10 @@ class Groups:
         if len(fresh):
             index = pa.array(fresh)
             zeros = np.zeros(len(fresh), dtype=np.int64)
-            rows = Batch(zeros, zeros, tuple(k.take(index) for k in keys))
+            values = (
+                make(key.take(index)) for make, key in zip(self._canonical, keys, strict=True)
+            )
+            rows = Batch(zeros, zeros, tuple(values))
             self._slots[groups[fresh]] = self._rows.add(rows)
         return groups
 

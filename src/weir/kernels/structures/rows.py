@@ -21,6 +21,7 @@ import pyarrow as pa
 from weir.events.batch import Batch, Int64s
 from weir.events.hashing import binary_buffers
 from weir.events.memory import array_of
+from weir.events.python_lists import python_column, python_list
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.rows_loops import gather_bytes
 
@@ -242,12 +243,12 @@ class _ObjectColumn:
         self._values = values
 
     def put(self, slots: Int64s, column: pa.Array) -> None:
-        for slot, value in zip(slots.tolist(), column.cast(self._stored).to_pylist(), strict=True):
+        for slot, value in zip(slots.tolist(), python_list(column.cast(self._stored)), strict=True):
             self._values[slot] = value
 
     def take(self, slots: Int64s) -> pa.Array:
         values = [self._values[slot] for slot in slots.tolist()]
-        return pa.array(values, self._stored).cast(self._type)
+        return python_column(values, self._stored).cast(self._type)
 
     def drop(self, slots: Int64s) -> None:
         self._values[slots] = None

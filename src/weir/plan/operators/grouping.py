@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from weir.plan.aggregations import Aggregations
+from weir.plan.aggregations import Aggregation, Aggregations
 from weir.plan.operators.facts import Names
 from weir.plan.operators.roles import OneInput, Stateful
 from weir.plan.schema import Schema
@@ -41,8 +41,13 @@ class Grouping(Stateful, OneInput):
         return f"panes of open windows: one row of sums for {each} pane{self.kept_values()}"
 
     def kept_values(self) -> str:
-        """Say which aggregates need the values themselves besides a row of sums, as words to
-        append."""
-        kept = (a for _, a in self.aggregates if a.keeps_values)
-        valued = ", ".join(dict.fromkeys(a.user.name if a.user else a.function for a in kept))
-        return f", and the values for {valued}" if valued else ""
+        """Say which aggregates need the values themselves, or a state of their own, besides a row
+        of sums, as words to append."""
+        valued = self._names(a for _, a in self.aggregates if a.keeps_values)
+        stated = self._names(a for _, a in self.aggregates if a.keeps_state)
+        words = f", and the values for {valued}" if valued else ""
+        return f"{words}, and the states of {stated}" if stated else words
+
+    @staticmethod
+    def _names(aggregations: Iterable[Aggregation]) -> str:
+        return ", ".join(dict.fromkeys(a.user.name if a.user else a.function for a in aggregations))

@@ -6,7 +6,8 @@ Rules
 2. When the job has finished, and before its outputs are put in their places, the program runs
    twice more: in this process and in one that is unlike it (`local/second_run.py`). The two must
    agree on every stream, and each output of the live job must have the digest of theirs.
-3. So the inputs must end by themselves: what was followed cannot be read again as it came.
+3. The wish for a check lies in the store (`unchecked`) until the check has passed.
+4. So the inputs must end by themselves: what was followed cannot be read again as it came.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from weir.conform.verify import diff
 from weir.errors import DeterminismViolation, PlanError
+from weir.ingress.connectors.connector import Endless
 from weir.ingress.connectors.registry import has_end
 from weir.job.committed import OutputReader
 from weir.local.files import run_files
@@ -33,8 +35,9 @@ def refuse_endless(partitions: Partitions) -> None:
     for parts in partitions.values():
         for partition in parts:
             if not has_end(partition):
+                path = partition.source.path if isinstance(partition, Endless) else partition.name
                 raise PlanError(
-                    f"--check runs everything again, and '{partition.name}' has no end",
+                    f"--check runs everything again, and '{path}' has no end",
                     hint="check the program over files",
                 )
 

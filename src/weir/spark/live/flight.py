@@ -86,6 +86,7 @@ class Subscription:
 
 
 Act = Callable[[str, bytes], bytes]
+Attend = Callable[[Iterator[bytes]], None]
 Subscribe = Callable[[Wanted], Subscription]
 Unsubscribe = Callable[[Subscription], None]
 Sent = Callable[[Subscription, Entry], None]
@@ -94,7 +95,9 @@ Sent = Callable[[Subscription, Entry], None]
 class Server(flight.FlightServerBase):  # type: ignore[misc]
     """Serves streams (hosts) and actions (the manager).
 
-    A RunError that `act` raises is sent to the caller."""
+    A RunError that `act` raises is sent to the caller. `attend` is called, in a thread of its own,
+    for each client that keeps a connection open (`Client.companion`): with the messages that come,
+    until the client or the way to it is gone."""
 
     def __init__(
         self,
@@ -102,6 +105,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         security: Security,
         *,
         act: Act | None = None,
+        attend: Attend | None = None,
         subscribe: Subscribe | None = None,
         unsubscribe: Unsubscribe | None = None,
         sent: Sent | None = None,
@@ -117,8 +121,8 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
             verify_client=tls is not None,
             root_certificates=None if tls is None else tls.authority,
         )
-        self._act, self._subscribe, self._unsubscribe = act, subscribe, unsubscribe
-        self._sent = sent
+        self._act, self._attend = act, attend
+        self._subscribe, self._unsubscribe, self._sent = subscribe, unsubscribe, sent
         self.url = f"{scheme}://{socket_name}" if at.in_folder else at.url(scheme, self.port)
         # It serves from here on. `serve` would only wait, and end it when a signal comes: a job
         # that is asked to stop needs it for its last checkpoint.
@@ -135,9 +139,12 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         self,
         context: flight.ServerCallContext,
         descriptor: flight.FlightDescriptor,
-        reader: object,
+        reader: flight.MetadataRecordBatchReader,
         writer: flight.MetadataRecordBatchWriter,
     ) -> None:
+        if self._attend is not None:
+            self._attend(_messages(reader))
+            return
         if self._subscribe is None or self._unsubscribe is None:
             raise flight.FlightServerError("no streams here")
         try:
@@ -163,6 +170,14 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
             self._unsubscribe(subscription)
 
 
+def _messages(reader: flight.MetadataRecordBatchReader) -> Iterator[bytes]:
+    while True:
+        try:
+            yield reader.read_chunk().app_metadata.to_pybytes()
+        except (StopIteration, *ChannelErrors):
+            return
+
+
 class Client:
     """Calls a `Server`: for actions, and for the entries of streams."""
 
@@ -170,6 +185,8 @@ class Client:
         tls = security.tls
         self._client = flight.FlightClient(
             url,
+            # Else a new client would go on with the connection of one that was given up.
+            generic_options=[("grpc.use_local_subchannel_pool", 1)],
             tls_root_certs=None if tls is None else tls.authority,
             cert_chain=None if tls is None else tls.certificate,
             private_key=None if tls is None else tls.key,
@@ -204,8 +221,30 @@ class Client:
             with suppress(*ChannelErrors):
                 writer.close()
 
+    def companion(self) -> Companion:
+        """Open a connection that the server attends to for as long as this process lives."""
+        descriptor = flight.FlightDescriptor.for_command(b"")
+        return Companion(*self._client.do_exchange(descriptor, self._options))
+
     def close(self) -> None:
         self._client.close()
+
+
+class Companion:
+    """An open connection to a server, which notices at once when this process dies."""
+
+    def __init__(
+        self, writer: flight.FlightStreamWriter, reader: flight.FlightStreamReader
+    ) -> None:
+        self._writer, self._reader = writer, reader
+
+    def say(self, message: bytes) -> None:
+        self._writer.write_metadata(message)
+
+    def close(self) -> None:
+        self._reader.cancel()
+        with suppress(*ChannelErrors):
+            self._writer.close()
 
 
 ChannelErrors = (flight.FlightError, pa.ArrowException, OSError)

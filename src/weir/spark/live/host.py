@@ -8,11 +8,9 @@ entries, report to the manager), and only put signals into the inbox.
 
 from __future__ import annotations
 
-import mmap
 import os
 import queue
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -23,12 +21,11 @@ from uuid import uuid4
 import msgspec
 
 from weir.errors import RunError, WeirError
-from weir.events.loop_cache import Code, make_ready, unpack
 from weir.files.object_store import ObjectStore
 from weir.ingress.ingress_log import LogCollected
 from weir.job.host import Host
-from weir.job.messages import Preparing, Pulse, Report
-from weir.job.poison import Death, Step
+from weir.job.messages import Pulse, Report
+from weir.job.poison import Death
 from weir.job.signals import (
     Arrived,
     BeginAnew,
@@ -58,23 +55,20 @@ from weir.reliable.store import Store
 from weir.reliable.stream import Entry
 from weir.runtime.vertices import stream_schema
 from weir.spark.live.addresses import own_endpoint
-from weir.spark.live.flight import ChannelErrors, Client, Server, Subscription
-from weir.spark.live.host_job import SIGN_AFTER, LiveJob
-from weir.spark.live.host_process import keep_host, meanwhile
+from weir.spark.live.flight import ChannelErrors, Client, Companion, Server, Subscription
+from weir.spark.live.host_job import LiveJob
+from weir.spark.live.host_process import LONG_STEP, keep_host
 from weir.spark.live.machine_check import check_this_machine
 from weir.spark.live.peers import Wanted, read_orders
 from weir.spark.live.step_notes import SharedNotes
 from weir.spark.live.store_threads import StoreThreads
+from weir.spark.live.warming import make_warm
 from weir.spark.worker import settle_worker
 
 IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""
 RECEIVE_BYTES = 16 << 20
 """So many bytes may have arrived for one input that its vertex has not read yet."""
-LONG_STEP = 0.5
-"""Seconds: a step that takes longer is told in reports."""
-_AT = struct.Struct("<II")
-"""How many loops are ready, and of how many, in memory that two processes share."""
 _MEND = "everything is kept, so mend it and run again with --resume"
 ALONE = 20.0
 """Seconds: a host that cannot reach the manager for so long gives up."""
@@ -85,37 +79,9 @@ def run_host(job: LiveJob, slot: int) -> None:
     settle_worker(job.manager, slot)
     if job.host_at is None:
         check_this_machine(job)
-    if job.loops is not None:
-        _prepare(job, slot, job.loops)
+    make_warm(job, slot)
     vertices = [spec.id for spec in job.topology.order]
-    keep_host(partial(_host, job, slot), partial(_give_pulse, job), vertices)
-
-
-def _prepare(job: LiveJob, slot: int, code: Code) -> None:
-    """Load the loops that the job needs, or compile them, in the task's process: all hosts that it
-    forks have them then. A child gives signs of it, since that process has no channels."""
-    at = mmap.mmap(-1, _AT.size)
-
-    def tell(done: int, of: int) -> None:
-        at[:] = _AT.pack(done, of)
-
-    with meanwhile(partial(_say_preparing, job, slot, at)):
-        unpack(code)
-        make_ready(code.needs, tell)
-
-
-def _say_preparing(job: LiveJob, slot: int, at: mmap.mmap) -> None:
-    """Tell the manager again and again how many loops are ready, if it takes long."""
-    time.sleep(SIGN_AFTER)
-    client: Client | None = None
-    while True:
-        said = Preparing(slot, socket.gethostname(), *_AT.unpack(at[:]))
-        try:
-            client = client or Client(job.manager, job.security)
-            client.act("prepare", msgspec.msgpack.encode(said))
-        except ChannelErrors:
-            client = None
-        time.sleep(4 * job.report_every)
+    keep_host(partial(_host, job, slot), partial(_Voice, job), vertices)
 
 
 def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
@@ -124,16 +90,34 @@ def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) 
             pass
 
 
-def _give_pulse(job: LiveJob, session: str, at: Callable[[], Step | None]) -> None:
-    """Give signs of life for a host that cannot give them itself; see `host_process.py`."""
-    client: Client | None = None
-    while (step := at()) is not None:
+class _Voice:
+    """Tells the manager what the companion of a host knows (`host_process.py`)."""
+
+    def __init__(self, job: LiveJob) -> None:
+        self._job = job
+        self._client: Client | None = None
+        self._line: Companion | None = None
+        self._session = ""
+        """The session that the manager was told on this line."""
+
+    def __call__(self, pulse: Pulse) -> None:
         try:
-            client = client or Client(job.manager, job.security)
-            client.act("pulse", msgspec.msgpack.encode(Pulse(session, step)))
+            if self._client is None or self._line is None:
+                self._client = Client(self._job.manager, self._job.security)
+                self._line, self._session = self._client.companion(), ""
+            if pulse.session != self._session:
+                self._line.say(pulse.session.encode())
+                self._session = pulse.session
+            self._client.act("pulse", msgspec.msgpack.encode(pulse))
         except ChannelErrors:
-            client = None
-        time.sleep(4 * job.report_every)
+            self._hang_up()  # and try again with the next sign
+
+    def _hang_up(self) -> None:
+        if self._line is not None:
+            self._line.close()
+        if self._client is not None:
+            self._client.close()
+        self._client = self._line = None
 
 
 class _Session:

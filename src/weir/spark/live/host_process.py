@@ -8,9 +8,10 @@ Rules
 2. When a host dies after it has had an answer of the manager, the task starts the next one at once,
    which reports the death. When a host dies before, or gives up with an error outside of any step,
    the task fails, and Spark starts it again.
-3. While a host is in a step and gives no sign of life (code that does not let go of Python's lock),
-   a second child gives signs for it. It gives none for a process that was stopped (SIGSTOP), which
-   may never go on.
+3. A second child, the companion, gives signs of life for the host every `PULSE_EVERY` seconds: it
+   runs none of the user's code, so nothing holds it up that holds the host up. It gives none for a
+   host that was stopped (SIGSTOP), which may never go on, nor for one that is in no step and has
+   given no sign itself for `STUCK_AFTER` seconds. It tells of a death as soon as it is known.
 4. Children do not outlive the task's process. That process starts no threads of Python and has no
    channels (gRPC), so it can fork at any time. Libraries that it has imported have threads of their
    own (jemalloc in Arrow, numpy's linear algebra), but also fork handlers for them.
@@ -20,25 +21,32 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
+import msgspec
+
 from weir.errors import RunError
-from weir.job.poison import Death, Step
+from weir.job.messages import Pulse
+from weir.job.poison import Death
 from weir.spark.live.step_notes import SharedNotes
 
 RunHost = Callable[[SharedNotes, Sequence[Death]], None]
-GivePulse = Callable[[str, Callable[[], Step | None]], None]
-"""Gives signs of life for a session, and returns when the function says that it is at no step."""
+MakeVoice = Callable[[], Callable[[Pulse], None]]
+"""Makes, in the companion, what brings signs of life to the manager."""
 
 LOOK_EVERY = 0.02
-SILENT_AFTER = 0.4
-"""Seconds without a sign of life after which a second child gives them."""
+PULSE_EVERY = 0.2
+STUCK_AFTER = 300.0
+"""Seconds; see rule 3."""
+LONG_STEP = 0.5
+"""Seconds: a step that takes longer is told."""
 _FAILED = 70
 _PDEATHSIG = 1
 _MOST_TEXT = 32_768
@@ -46,12 +54,79 @@ _OVER = b"\0"
 """A child writes this to its pipe when it has done its work; else the text of an error."""
 
 
-def keep_host(run: RunHost, give_pulse: GivePulse, vertices: Sequence[str]) -> None:
+def keep_host(run: RunHost, make_voice: MakeVoice, vertices: Sequence[str]) -> None:
     """Run a host, and another one whenever it dies, until the job is over."""
     notes = SharedNotes(vertices)
     deaths: tuple[Death, ...] = ()
-    while (death := _Watched(run, give_pulse, notes, deaths).wait()) is not None:
-        deaths = (death,)
+    companion = _Companion(make_voice, notes)
+    try:
+        while (death := _Watched(run, companion, notes, deaths).wait()) is not None:
+            companion.tell(_Word(death=death))
+            deaths = (death,)
+    finally:
+        companion.end()
+
+
+class _Word(msgspec.Struct, frozen=True):
+    """What the task's process tells the companion: whether the host is stopped, or that it died."""
+
+    stopped: bool = False
+    death: Death | None = None
+
+
+class _Companion:
+    """The second child, by rule 3; the task's process starts it again when it dies."""
+
+    def __init__(self, make_voice: MakeVoice, notes: SharedNotes) -> None:
+        self._make_voice, self._notes = make_voice, notes
+        self._start()
+
+    def _start(self) -> None:
+        read_end, self._pipe = os.pipe()
+        os.set_blocking(self._pipe, False)
+        self._pid = _fork(lambda: _accompany(read_end, self._make_voice(), self._notes), None)
+        os.close(read_end)
+
+    def tell(self, word: _Word) -> None:
+        # What it is not told, since it does not read or is dead, the next host tells.
+        with suppress(BlockingIOError, BrokenPipeError):
+            os.write(self._pipe, msgspec.json.encode(word) + b"\n")
+
+    def look(self) -> None:
+        """Start it again if it is gone."""
+        if os.waitpid(self._pid, os.WNOHANG)[0]:
+            os.close(self._pipe)
+            self._start()
+
+    def end(self) -> None:
+        os.close(self._pipe)
+        _end(self._pid)
+
+
+def _accompany(pipe: int, voice: Callable[[Pulse], None], notes: SharedNotes) -> None:
+    """Be the companion of hosts, until nobody can write to the pipe."""
+    words, stopped = b"", False
+    beats, since = notes.beats, time.monotonic()
+    while True:
+        death = None
+        if select.select([pipe], [], [], PULSE_EVERY)[0]:
+            told = os.read(pipe, _MOST_TEXT)
+            if not told:
+                return
+            *lines, words = (words + told).split(b"\n")
+            for word in map(_read_word, lines):
+                stopped, death = word.stopped, word.death or death
+        session, step = notes.session, notes.read()
+        if notes.beats != beats:
+            beats, since = notes.beats, time.monotonic()
+        is_stuck = step is None and time.monotonic() - since > STUCK_AFTER
+        if death is not None:
+            voice(Pulse(death.session, death.step, death))
+        elif session and not stopped and not is_stuck:
+            voice(Pulse(session, step if step is not None and step.seconds > LONG_STEP else None))
+
+
+_read_word = msgspec.json.Decoder(_Word).decode
 
 
 class _Watched:
@@ -60,21 +135,17 @@ class _Watched:
     def __init__(
         self,
         run: RunHost,
-        give_pulse: GivePulse,
+        companion: _Companion,
         notes: SharedNotes,
         deaths: Sequence[Death],
     ) -> None:
-        self._notes, self._give_pulse = notes, give_pulse
+        self._notes, self._companion = notes, companion
         notes.open_session("")  # forget what the host before this one was doing
         self._first_beat = notes.beats
         self._read_end, write_end = os.pipe()
         os.set_blocking(write_end, False)  # nobody reads before the child has ended
         self._pid = _fork(lambda: run(notes, deaths), write_end)
         os.close(write_end)
-        self._pulse: int | None = None
-        """The process that gives signs of life for the host, if there is one."""
-        self._is_stopped = False
-        """Whether the host was stopped by a signal (SIGSTOP)."""
 
     def wait(self) -> Death | None:
         """Wait for the end of the host; return how it died, or None when the job is over. Raise the
@@ -83,7 +154,6 @@ class _Watched:
         try:
             status = self._watch()
         finally:
-            self._end_pulse()
             if status is None:  # somebody has interrupted the task
                 _end(self._pid)
             said = _said(self._read_end)
@@ -99,37 +169,14 @@ class _Watched:
         return Death(self._notes.session, step, cause)
 
     def _watch(self) -> int:
-        beats, since = self._notes.beats, time.monotonic()
         while True:
             pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
             if pid and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
                 return status
             if pid:
-                self._is_stopped = os.WIFSTOPPED(status)
-            if self._pulse is not None and os.waitpid(self._pulse, os.WNOHANG)[0]:
-                self._pulse, since = None, time.monotonic()
-            if self._notes.beats != beats or self._is_stopped:
-                beats, since = self._notes.beats, time.monotonic()
-                self._end_pulse()
-            elif self._pulse is None and time.monotonic() - since > SILENT_AFTER:
-                self._begin_pulse(beats)
+                self._companion.tell(_Word(stopped=os.WIFSTOPPED(status)))
+            self._companion.look()
             time.sleep(LOOK_EVERY)
-
-    def _begin_pulse(self, beats: int) -> None:
-        notes = self._notes
-        session, first = notes.session, notes.read()
-        if first is None:
-            return
-
-        def at() -> Step | None:
-            return notes.read() if notes.beats == beats else None
-
-        self._pulse = _fork(lambda: self._give_pulse(session, at), None)
-
-    def _end_pulse(self) -> None:
-        if self._pulse is not None:
-            _end(self._pulse)
-            self._pulse = None
 
 
 @contextmanager

@@ -31,7 +31,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from weir.errors import RunError
+from weir.errors import PlanError, RunError
 from weir.spark.live.host import run_host
 from weir.spark.live.host_job import LiveJob
 from weir.spark.live.machine_check import check_machines, needs_of
@@ -102,14 +102,14 @@ def check_spark(setting: Setting, hosts: int) -> str:
     empty text."""
     master = setting("spark.master", "")
     if setting("spark.speculation", "false").lower() == "true":
-        raise RunError(
+        raise PlanError(
             "spark.speculation is on: Spark would start hosts a second time, because they take "
             "long; turn it off (--conf spark.speculation=false)"
         )
     slots = slots_of(master, None if is_remote() else os.cpu_count())
     cores = int(setting("spark.task.cpus", "1"))
     if slots is not None and slots // cores < hosts:
-        raise RunError(
+        raise PlanError(
             f"{hosts} hosts need {hosts} task slots for as long as the job lives, and {master} "
             f"has {slots // cores}; ask for fewer (--hosts), or for more cores (--master)"
         )

@@ -24,6 +24,7 @@ from pyspark.sql.utils import is_remote
 from weir.errors import PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.loop_cache import packed
+from weir.events.plurals import counted
 from weir.events.printable import printable
 from weir.files.object_store import ObjectStore
 from weir.job.committed import write_outputs
@@ -34,7 +35,7 @@ from weir.job.placing import Placement
 from weir.job.records import sweep
 from weir.job.settings import host_settings
 from weir.job.signals import EndJob
-from weir.job.status import JobStatus, read_status
+from weir.job.status import STATUS, JobStatus, read_status
 from weir.job.story import StoryLine
 from weir.local.rehearsal import loops_of
 from weir.plan.program import DIRECT, Output, Program
@@ -42,6 +43,8 @@ from weir.plan.settings import step_limit
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import default_strategy
 from weir.plan.user_code import describe
+from weir.reliable.codec import encode_record
+from weir.reliable.keys import UNCHECKED
 from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows
 from weir.runtime.partitions import Partitions
@@ -110,13 +113,33 @@ class LiveRun:
     ) -> RunReport:
         """Check the answer, if that was asked for, and put the outputs in their places."""
         if self.settings.check:
+            self._check(watch)
+        report = self._report(ledger, placements)
+        self.objects.delete(sweep(self.objects, ledger))
+        return report
+
+    def _check(self, watch: OnStatus | None) -> None:
+        """Check the answer; the status says so, and how the check ended if it did not pass."""
+        self._tell("checking")
+        try:
             check_answer(
                 self.program, self.objects, self.directory, self.cut, self.parallelism,
                 progress=self._checking(watch),
             )  # fmt: skip
-        report = self._report(ledger, placements)
-        self.objects.delete(sweep(self.objects, ledger))
-        return report
+        except Exception as error:
+            self._tell("failed", str(error) or type(error).__name__)
+            raise
+        except BaseException:  # Ctrl-C or SIGTERM
+            self._tell("stopped")
+            raise
+        self.objects.delete([UNCHECKED])
+
+    def _tell(self, state: str, error: str = "") -> None:
+        """Write the job's last status again, with another state."""
+        status = read_status(self.objects)
+        if status is not None:
+            told = msgspec.structs.replace(status, state=state, error=error, time=time.time())
+            self.objects.put(STATUS, encode_record(STATUS, told))
 
     def _checking(self, watch: OnStatus | None) -> OnProgress | None:
         """Make a function that shows how far the check is: the job's last status, checking."""
@@ -278,8 +301,8 @@ def _guarded(name: str, emit: EmitRows) -> EmitRows:
             emit(partition, seq, rows)
         except BaseException as error:  # the user's code may raise anything, SystemExit too
             raise RunError(
-                f"the callback of {name} failed on {len(rows)} rows from {seq} of partition "
-                f"{partition} on: {describe(error)}"
+                f"the callback of {name} failed on {counted(len(rows), 'row')} from {seq} of "
+                f"partition {partition} on: {describe(error)}"
             ) from error
 
     return guarded

@@ -18,6 +18,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +31,8 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.errors import RunError, WeirError
-from weir.files.object_store import ObjectStore
+from weir.files.object_store import existing_store
+from weir.ingress.connectors.registry import needed_path
 from weir.job.job_record import read_job
 from weir.spark.live.host_job import LiveJob
 
@@ -54,9 +56,9 @@ class Needs(TypedDict):
 def needs_of(job: LiveJob) -> Needs:
     """Say what a machine must have to run a host of this job."""
     return Needs(
-        python=".".join(map(str, sys.version_info[:2])),
-        libraries={name: version(name) for name in LIBRARIES},
-        weir=f"{weir.__version__} ({_source_hash()})",
+        python=needed_python(),
+        libraries=needed_libraries(),
+        weir=own_version(),
         manager=job.manager,
         paths=sorted(_paths(job)),
         store=job.store,
@@ -64,22 +66,29 @@ def needs_of(job: LiveJob) -> Needs:
     )
 
 
+def needed_python() -> str:
+    return ".".join(map(str, sys.version_info[:2]))
+
+
+def needed_libraries() -> dict[str, str]:
+    return {name: version(name) for name in LIBRARIES}
+
+
 def _paths(job: LiveJob) -> Iterator[str]:
     for parts in job.partitions.values():
-        for partition in parts:
-            path = getattr(partition, "path", None)
+        for path in map(needed_path, parts):
             if path is not None:
                 yield os.path.abspath(path)
 
 
 @cache
-def _source_hash() -> str:
-    """Hash the files of this Weir: two of the same version may differ."""
+def own_version() -> str:
+    """Name this Weir: its version and a hash of its files, since two of one version may differ."""
     total = hashlib.sha256()
     folder = Path(weir.__file__).parent
     for path in sorted(folder.rglob("*.py")):
         total.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    return total.hexdigest()[:8]
+    return f"{weir.__version__} ({total.hexdigest()[:8]})"
 
 
 # --- on a machine --------------------------------------------------------------------------------
@@ -87,9 +96,9 @@ def _source_hash() -> str:
 
 def missing_here(needs: Needs) -> list[str]:
     """List what this machine lacks, once it is known to have the right libraries."""
-    have = f"{weir.__version__} ({_source_hash()})"
-    if have != needs["weir"]:
-        return [f"Weir {have} instead of {needs['weir']}, at {Path(weir.__file__).parent}"]
+    if own_version() != needs["weir"]:
+        here = Path(weir.__file__).parent
+        return [f"Weir {own_version()} instead of {needs['weir']}, at {here}"]
     lacks = [f"'{path}' is not there, or cannot be read" for path in _unreadable(needs["paths"])]
     return [*lacks, *_store_trouble(needs), *_manager_trouble(needs["manager"])]
 
@@ -103,11 +112,12 @@ def _unreadable(paths: Iterable[str]) -> Iterator[str]:
 def _store_trouble(needs: Needs) -> Iterator[str]:
     where = f"the store '{needs['store']}'"
     try:
-        found = read_job(ObjectStore(needs["store"]))
+        with closing(existing_store(needs["store"])) as store:
+            found = read_job(store)
     except WeirError as error:
         yield f"{where} cannot be used: {error}"
         return
-    if found is None or found.token != needs["token"]:
+    if (found.token if found is not None else "") != needs["token"]:
         yield (
             f"{where} is not the folder that the driver writes to: it must be shared by all "
             "machines, or a bucket"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -24,6 +24,7 @@ from weir.job.signals import (
     Delete,
     EndJob,
     Get,
+    HungUp,
     List,
     ManagerCommand,
     ManagerSignal,
@@ -33,6 +34,7 @@ from weir.job.signals import (
     Reported,
 )
 from weir.job.status import STATUS, JobStatus, status_of, story_key
+from weir.job.story import StoryLine
 from weir.reliable.codec import encode_record
 from weir.reliable.store import Store
 from weir.spark.live.addresses import Endpoint
@@ -78,7 +80,7 @@ class ManagerDriver:
         """How many messages of hosts could not be used so far."""
         self._epoch_of_clock = time.time() - time.monotonic()
         """What to add to the machine's clock to get seconds since 1970."""
-        self._server = Server(at, security, act=self._act)
+        self._server = Server(at, security, act=self._act, attend=self._attend)
         self.url = self._server.url
 
     def run(
@@ -107,9 +109,11 @@ class ManagerDriver:
                     watch(self.status())
         except Exception as error:
             self._ended = EndJob(str(error) or type(error).__name__)
+            self._note(f"ends: {self._ended.error}")
             raise
         except BaseException:  # a second Ctrl-C or SIGTERM
             self._ended = EndJob(stopped=True)
+            self._note("stopped, without waiting for a last checkpoint")
             raise
         finally:
             self._tell(time.monotonic())
@@ -118,6 +122,9 @@ class ManagerDriver:
     def see(self, preparing: Preparing) -> None:
         """Take in that a host gets ready, or the driver for all; any thread may call this."""
         self._inbox.put(Prepares(preparing))
+
+    def _note(self, what: str) -> None:
+        self._machine.story.append(StoryLine(time.monotonic(), "", what))
 
     def release(self, gone: Callable[[], bool], within: float) -> None:
         """Go on answering hosts that the job is over, until all are gone, for so many seconds."""
@@ -213,6 +220,15 @@ class ManagerDriver:
             if self._answers.get(report.session) is answers:
                 self._answers.pop(report.session, None)
         return msgspec.msgpack.encode(orders)
+
+    def _attend(self, sessions: Iterator[bytes]) -> None:
+        """Wait until the companion of a host is gone; a thread of the server calls this."""
+        session = ""
+        try:
+            for body in sessions:
+                session = body.decode(errors="replace")
+        finally:
+            self._inbox.put(HungUp(session))
 
     # --- onlookers ---------------------------------------------------------------------------
 

@@ -116,12 +116,14 @@ def _named(types: Sequence[pa.DataType]) -> str:
 
 
 def read_pulse(body: bytes, topology: Topology) -> Pulse:
-    """Decode and check a sign of life of a host that is at a long step."""
+    """Decode and check a sign of life that the companion of a host sent."""
     try:
         pulse = decode_pulse(body)
     except _UNREADABLE as error:
         raise _bad("a sign of life", error) from None
     _check_step("a sign of life", pulse.step, topology)
+    if pulse.death is not None:
+        _check_step("a sign of life", pulse.death.step, topology)
     return pulse
 
 

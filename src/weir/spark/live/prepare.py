@@ -5,13 +5,16 @@ Rules
    (`JobRecord`); a run that resumes it takes those decisions, and samples nothing.
 2. A program can resume a job only if its staged plan is that of the record. The user's code may
    have changed if that is accepted, and strategies may have changed in any case; the story says so.
-3. A program, inputs or a store that can be refused are refused before anything is written.
+3. A job that was once run with a check is checked before its outputs appear, whoever resumes it.
+4. A program, inputs or a store that can be refused are refused before anything is written.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +22,9 @@ from pathlib import Path
 from weir.errors import InputError, PlanError, RunError
 from weir.files.chunks import SourcePartition
 from weir.files.object_store import ObjectStore, existing_store, folder_of
-from weir.ingress.connectors.registry import has_end, has_log
+from weir.files.readers import open_partition
+from weir.ingress.connectors.registry import has_end, has_log, open_connector
+from weir.ingress.connectors.tail import TailedFile
 from weir.ingress.ingress_log import begin_log
 from weir.job.job_record import Decisions, JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
@@ -31,10 +36,10 @@ from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import choose_strategies, default_strategy
 from weir.plan.unbounded import refuse_unbounded
-from weir.reliable.keys import JOB
+from weir.reliable.keys import JOB, UNCHECKED
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
-from weir.runtime.partitions import Partitions
+from weir.runtime.partitions import Partitions, start_of
 from weir.runtime.vertices import source_of
 from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live.check import refuse_endless
@@ -62,19 +67,28 @@ def prepare_live(
         check_outputs(replace(program, outputs=in_files), directory)
     _refuse_frames(program)
     location = store if folder_of(store) is None else str(folder_of(store))
-    found = all_partitions(program, directory)
-    refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
-    if how is not None and how.check:
-        refuse_endless(found)
-    code = program_code(program)
-    if resume:
-        objects = existing_store(location)
-        job, plan = _resumed(objects, program, parallelism)
-        recovering = _recovering(program, plan)
+    known = _resumed(location, program, parallelism) if resume else None
+    if known is not None and known[0].get(UNCHECKED) is not None:
+        how = replace(how or LiveSettings(), check=True)
+    checks = how is not None and how.check
+    found: Partitions
+    if known is not None and _is_finished(*known[:2]) and not checks:
+        # Nothing is read of them any more, so they need not be there.
+        found = _recorded_partitions(program, directory, known[1].decisions.partitions)
     else:
+        found = all_partitions(program, directory)
+    refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
+    if checks:
+        refuse_endless(found)
+    _warn_absent(found)
+    code = program_code(program)
+    if known is None:
         job, plan = _begun(program, parallelism or 1, found, code)
         recovering = _recovering(program, plan)
         objects = _taken_store(location, job)
+    else:
+        objects, job, plan = known
+        recovering = _recovering(program, plan)
     partitions = {
         name: _same_partitions(job.decisions.partitions[name], parts)
         for name, parts in found.items()
@@ -85,12 +99,34 @@ def prepare_live(
     begun = ledger or Ledger(token=job.token)
     notes = _changed_code(objects.location, job, begun, code, accept_code_changes)
     notes += _changed_strategies(begun, recovering)
+    if checks:
+        objects.put(UNCHECKED, b"")
     live = make_live(program, directory, plan, partitions, objects, begun, cut, how)
     if ledger is None:
         # No manager has begun yet. Later, first records may be collected: never make them anew.
         for vertex in _logged(live):
             begin_log(objects, vertex, job.token)
     return replace(live, parallelism=job.decisions.parallelism, log_token=job.token, notes=notes)
+
+
+def _recorded_partitions(
+    program: Program, directory: str | Path, names: Mapping[str, Sequence[str]]
+) -> Partitions:
+    """Open the partitions of these names, whether or not their files are there."""
+    sources = {source.name: source for source in program.sources}
+    found: dict[str, Sequence[SourcePartition]] = {}
+    for name, files in names.items():
+        connector = open_connector(sources[name], start_of(directory))
+        if connector is None:
+            found[name] = [open_partition(sources[name], file) for file in files]
+        else:
+            found[name] = [connector]
+    return found
+
+
+def _is_finished(objects: ObjectStore, job: JobRecord) -> bool:
+    ledger = job_ledger(objects, job)
+    return ledger is not None and ledger.finished
 
 
 def _begun(
@@ -111,13 +147,13 @@ def _begun(
 
 
 def _taken_store(location: str, job: JobRecord) -> ObjectStore:
-    """Make the store and write the job's record to it; RunError if it holds a job already."""
+    """Make the store and write the job's record to it; PlanError if it holds a job already."""
     objects = ObjectStore(location)
     read_job(objects)  # a store of another format says so
     try:
         objects.put(JOB, encode_job(job), new=True)
     except ObjectExists:
-        raise RunError(
+        raise PlanError(
             f"the store '{objects.location}' holds a job already; go on with it by --resume, or "
             "give a folder of its own"
         ) from None
@@ -125,9 +161,11 @@ def _taken_store(location: str, job: JobRecord) -> ObjectStore:
 
 
 def _resumed(
-    objects: ObjectStore, program: Program, parallelism: int | None
-) -> tuple[JobRecord, StagedPlan]:
-    """Check that the program is that of the store's job; return the job's record and its plan."""
+    location: str, program: Program, parallelism: int | None
+) -> tuple[ObjectStore, JobRecord, StagedPlan]:
+    """Check that the program is that of the store's job; return the store, the job's record and its
+    plan."""
+    objects = existing_store(location)
     job = read_job(objects)
     if job is None:
         raise RunError(f"the store '{objects.location}' holds no job to resume")
@@ -140,7 +178,7 @@ def _resumed(
         )
     plan = cut_stages(rewrite(program, repeating(known.two_phase)), known.parallelism)
     _check_plan(objects.location, job.plan, plan_fingerprint(plan))
-    return job, plan
+    return objects, job, plan
 
 
 def _check_plan(location: str, known: PlanFingerprint, now: PlanFingerprint) -> None:
@@ -208,6 +246,20 @@ def _logged(live: LiveRun) -> Iterator[str]:
     for spec in live.topology.sources:
         if has_log(live.partitions[source_of(live.plan, spec).name][spec.index]):
             yield spec.id
+
+
+def _warn_absent(partitions: Partitions) -> None:
+    """Warn of files to follow that are not there yet: perhaps nobody will ever make them."""
+    for name, parts in partitions.items():
+        for part in parts:
+            if isinstance(part, TailedFile) and not os.path.exists(part.path):
+                folder = os.path.dirname(part.path) or "."
+                absent = part.name if os.path.isdir(folder) else f"{part.name} and its folder"
+                verb = "is" if absent == part.name else "are"
+                warnings.warn(
+                    f"STREAM {name} waits for {absent}, which {verb} not there yet",
+                    RuntimeWarning, stacklevel=3,
+                )  # fmt: skip
 
 
 def _refuse_frames(program: Program) -> None:

@@ -15,6 +15,7 @@ from weir.events.batch import START, Batch
 from weir.files.writers import OutputForm
 from weir.job.settings import ManagerSettings
 from weir.job.status import JobStatus
+from weir.plan.limits import check_numbers
 from weir.plan.program import Output, Program
 from weir.plan.settings import with_settings
 from weir.runtime.instances import EmitRows
@@ -65,7 +66,8 @@ def run_live(
     The answer is None when the job was stopped before, by Ctrl-C or SIGTERM or because `stop` said
     so: then `resume` goes on with what is in the `store`, a folder or a bucket's URL. If the
     functions that it calls have changed since, that is a PlanError unless `accept_code_changes`.
-    The last checkpoint may take as long as `grace`; a second signal does not wait for it.
+    The last checkpoint may take as long as `grace`; a second signal does not wait for it. The
+    report of a job that had finished already has outputs, and no inputs or events.
 
     Without `spark`, the active session runs it, or one made for it with a slot for each of the
     `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by the
@@ -78,6 +80,7 @@ def run_live(
     end by themselves, before the outputs are put in their places; other rows are a
     DeterminismViolation.
     """
+    check_numbers(cut=cut, parallelism=parallelism, hosts=hosts)
     checked = as_program(program, params=params, directory=directory)
     checked = with_settings(checked, settings or {})
     emits = _emits(checked, callbacks or {})

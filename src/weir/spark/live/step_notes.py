@@ -4,8 +4,8 @@ Contract
 1. The memory belongs to both processes: the other one can read what the host noted last when the
    host is dead, whatever it died of. It is no file, and is gone when both processes are.
 2. Only the host writes, very often: each note puts some numbers at fixed positions, and takes a
-   microsecond or two. A host that dies while it notes leaves a note in part; such a note names rows
-   that no other death was at, and so it counts with no other.
+   microsecond or two. Rows that are being noted while the host dies, or while somebody else reads,
+   count as not noted.
 3. `beat` counts signs of life: the reader sees whether the host still gives any.
 """
 
@@ -28,7 +28,7 @@ _BEGUN = struct.Struct("<BBiid")
 when."""
 _SPAN = struct.Struct("<iqqBqq")
 """The fields of a `RowSpan`."""
-_AT_BEATS, _AT_BEGUN, _AT_SPAN, _AT_SESSION, _AT_SAMPLE = 0, 16, 64, 128, 256
+_AT_BEATS, _AT_SPANS, _AT_BEGUN, _AT_SPAN, _AT_SESSION, _AT_SAMPLE = 0, 8, 16, 64, 128, 256
 _TEXT = 768
 _SIZE = 1024
 
@@ -51,6 +51,8 @@ class SharedNotes:
         _BEGUN.pack_into(self._memory, _AT_BEGUN, *begun)
 
     def see(self, span: RowSpan, rows: Batch) -> None:
+        self._memory[_AT_BEGUN + 1] = 0
+        _BEATS.pack_into(self._memory, _AT_SPANS, self._spans + 1)
         _SPAN.pack_into(
             self._memory, _AT_SPAN,
             span.input, span.first, span.end, span.claims, span.since, span.until,
@@ -82,6 +84,11 @@ class SharedNotes:
         return int(_BEATS.unpack_from(self._memory, _AT_BEATS)[0])
 
     @property
+    def _spans(self) -> int:
+        """How many spans of rows were noted so far."""
+        return int(_BEATS.unpack_from(self._memory, _AT_SPANS)[0])
+
+    @property
     def session(self) -> str:
         return self._text(_AT_SESSION)
 
@@ -94,10 +101,11 @@ class SharedNotes:
             self._vertices[vertex], _PHASES[phase - 1], pieces=pieces,
             seconds=time.monotonic() - begun,
         )  # fmt: skip
-        if not seen:
-            return step
+        spans = self._spans
         input, first, end, claims, since, until = _SPAN.unpack_from(self._memory, _AT_SPAN)
         row = self._text(_AT_SAMPLE) if pieces == 1 else ""
+        if not seen or not self._memory[_AT_BEGUN + 1] or self._spans != spans:
+            return step
         return Step(
             step.vertex, step.phase, input, first, end, bool(claims), since, until, pieces, row,
             step.seconds,

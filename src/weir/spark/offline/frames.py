@@ -24,7 +24,7 @@ from weir.events.batch import times
 from weir.files.columnar import ArrivingBatches
 from weir.files.writers import OutputForm
 from weir.plan.durations import parse_duration
-from weir.plan.limits import MOST_VERTICES
+from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.operators import SourceOptions
 from weir.plan.program import Program
 from weir.plan.schema import Schema
@@ -88,6 +88,7 @@ def to_spark(
     parallelism: int | None = None,
 ) -> DataFrame:
     """Return the rows of a stream as a DataFrame; see the module's rules."""
+    check_numbers(cut=None, parallelism=parallelism)
     program = program_of([stream.to("", name="Out")])
     partitions = all_partitions(program, directory)
     shape = stream.schema

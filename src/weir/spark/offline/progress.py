@@ -19,16 +19,20 @@ import msgspec
 from weir.errors import WeirError
 from weir.events.batch import OPEN
 from weir.runtime.reports import OnProgress, Progress
+from weir.runtime.vertices import operators_text
 from weir.spark.offline.reports import packed, unpacked
-from weir.spark.offline.waves import Job
+from weir.spark.offline.waves import Group, Job
 
 INTERVAL_SECONDS = 0.5
 _FAILED = "failed."
 
 
 class News(msgspec.Struct, frozen=True):
-    """Says what a task has done so far. Source tasks of wave w feed wave w + 1."""
+    """Says what a task has done so far, and which vertex is the first that it runs. Source tasks of
+    wave w feed wave w + 1."""
 
+    piece: int
+    vertex: str
     wave: int
     is_source: bool
     events: int
@@ -38,13 +42,15 @@ class News(msgspec.Struct, frozen=True):
 
 
 class TaskProgress:
-    """Writes the news of one task."""
+    """Writes the news of one task, from its beginning on."""
 
-    def __init__(self, folder: str | None, wave: int, name: str) -> None:
+    def __init__(self, folder: str | None, wave: int, name: str, group: Group) -> None:
         self._folder = folder if folder is not None and os.path.isdir(folder) else None
-        self._wave, self._name = wave, name
+        self._wave, self._name, self._group = wave, name, group
         self._last = time.monotonic()
-        self._reached = self._read = 0
+        self._reached, self._read = OPEN, 0
+        if self._folder is not None:
+            self._write(0, ended=False)
 
     def tell(self, events: int, reached: int, read: int = 0) -> None:
         """Note that so many events are through, up to this event time; `read` bytes of the
@@ -63,7 +69,10 @@ class TaskProgress:
     def _write(self, events: int, *, ended: bool) -> None:
         assert self._folder is not None
         is_source = self._name.startswith("s")
-        news = News(self._wave, is_source, events, self._reached, self._read, ended)
+        news = News(
+            self._group.piece, self._group.vertex, self._wave, is_source, events, self._reached,
+            self._read, ended,
+        )  # fmt: skip
         path = os.path.join(self._folder, f"{self._wave}-{self._name}")
         _put(path, msgspec.json.encode(news))
 
@@ -105,6 +114,18 @@ class Watch:
         if self._tell is not None:
             news = list(read_news(self._folder))
             self._tell(job_progress(self._job, self._size, news))
+
+    def running(self) -> str:
+        """Say which stages the tasks run that have not ended."""
+        found = {(n.piece, n.vertex) for n in read_news(self._folder) if not n.ended}
+        return ", ".join(sorted({self._stage(piece, vertex) for piece, vertex in found}))
+
+    def _stage(self, number: int, vertex: str) -> str:
+        piece = self._job.pieces[number]
+        spec = piece.topology.vertices[vertex]
+        if spec.kind == "sink":
+            return f"the output {piece.plan.sinks[spec.stage].output.title}"
+        return f"stage {spec.stage} ({operators_text(piece.plan, spec)})"
 
 
 class JobsProgress:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -17,12 +17,15 @@ from pyspark.sql import functions as f
 from weir.errors import RunError
 from weir.spark.actions import run_action
 from weir.spark.offline.blocks import COLLECTED, ROWS, BlockRow
+from weir.spark.offline.progress import Watch
 from weir.spark.offline.tasks import FrameTask, SourceTask, WaveTask, frame_path, partition_of
 from weir.spark.offline.waves import Job
-from weir.spark.session import ARROW_BATCHES, PLANNED_ONCE
+from weir.spark.session import ARROW_BATCHES, PLANNED_ONCE, first_lines
 
 TASK_BYTES = 128 << 20
 """A task of a source reads files of about this size, if it has several."""
+WORKER_DIED = "Python worker exited unexpectedly"
+"""What Spark says of it."""
 
 
 def job_frame(
@@ -86,23 +89,28 @@ def job_settings(spark: SparkSession, job: Job) -> Iterator[None]:
 
 
 @contextmanager
-def clean_failures() -> Iterator[None]:
+def clean_failures(watch: Watch) -> Iterator[None]:
     """Turn failures of Spark into errors of one line."""
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
         raise RunError(f"Spark's own process is gone: {error}") from error
-    except PySparkException as error:
+    except (Py4JError, PySparkException) as error:
+        if WORKER_DIED in str(error):
+            raise RunError(
+                f"a Python worker died while it ran {watch.running()}: does a function leave its "
+                "process, or take too much memory?"
+            ) from error
+        if isinstance(error, Py4JError):
+            raise RunError(f"Spark failed: {first_lines(error)}") from error
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise RunError(f"Spark failed: {lines[-1] if lines else error!r}") from error
 
 
-def collected(
-    spark: SparkSession, query: Callable[[], DataFrame], look: Callable[[], None]
-) -> list[BlockRow]:
-    """Run the query of a job and return its rows, which are few. See `run_action` for `look`."""
-    with clean_failures():
-        rows = run_action(spark, lambda: query().collect(), look)
+def collected(spark: SparkSession, query: Callable[[], DataFrame], watch: Watch) -> list[BlockRow]:
+    """Run the query of a job, watched, and return its rows, which are few."""
+    with clean_failures(watch):
+        rows = run_action(spark, lambda: query().collect(), watch.look)
     return [BlockRow(r.partition, r.input, r.first_vs, bytes(r.block)) for r in rows]
 
 

@@ -19,10 +19,12 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
+from weir.errors import PlanError
+from weir.files.bucket_staging import BucketStaging
 from weir.files.sinks import sink_format
-from weir.files.writers import OutputForm, Staging, part_name, put_all_in_place
+from weir.files.writers import OutputForm, OutputStaging, make_staging, part_name, put_all_in_place
 from weir.local.second_run import other_cut, other_environment
-from weir.plan.limits import MOST_VERTICES
+from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.program import Output, Program
 from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_path, output_schema
@@ -53,7 +55,7 @@ class _Made:
     """Holds an output that is being made: its target and its staging folder."""
 
     target: Target
-    staging: Staging
+    staging: OutputStaging
 
 
 def run_offline(
@@ -76,6 +78,7 @@ def run_offline(
     other workers, before outputs are renamed to their paths: if any stream then has other rows, a
     DeterminismViolation says which.
     """
+    check_numbers(cut=cut, parallelism=parallelism)
     checked = as_program(program, params=params, directory=directory)
     with nullcontext(spark) if spark is not None else session() as running:
         return run_programs(
@@ -117,7 +120,12 @@ def run_programs(
             for path, frame in frames_of(program, piece.partitions).items()
         }
 
-        new_folder = partial(tempfile.mkdtemp, dir=made[0][0].staging.folder)
+        staged = [one.staging for outputs in made for one in outputs]
+        shared = next((s for s in staged if not isinstance(s, BucketStaging)), None)
+        if check and shared is None and not is_local(spark):
+            hint = "write an output to such a folder, or check on one machine (local[*])"
+            raise PlanError("--check needs a folder that all workers see", hint=hint)
+        new_folder = partial(tempfile.mkdtemp, dir=(shared or staged[0]).folder)
         traces = new_folder() if check else None
 
         def reports_of(
@@ -146,7 +154,7 @@ def run_programs(
             for number, one in enumerate(outputs):
                 path = _finished(pieces[at].topology.sinks[number], one, pieces[at], reports[at])
                 one.staging.finish(path, one.target.form.sidecar(digests[at][number]))
-        put_all_in_place([one.staging for outputs in made for one in outputs])
+        put_all_in_place(staged)
     return [
         run_report(
             directory,
@@ -155,6 +163,11 @@ def run_programs(
         )
         for at, program in enumerate(programs)
     ]
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Say whether all tasks run on this machine."""
+    return not is_remote() and str(spark.sparkContext.master).startswith("local")
 
 
 @contextmanager
@@ -180,7 +193,7 @@ def _run_job(
     """Run a job; return the reports of each of its programs."""
     assert job.progress is not None
     with job_settings(spark, job):
-        rows = collected(spark, query, Watch(job, job.progress, progress).look)
+        rows = collected(spark, query, Watch(job, job.progress, progress))
     reports: list[list[TaskReport]] = [[] for _ in job.pieces]
     for report in (read_task_report(row.block) for row in rows):
         reports[report.piece].append(report)
@@ -193,8 +206,10 @@ def _run_job(
 def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
     path = output_path(output, start)
     form = OutputForm(sink_format(path), output_schema(output), output.kind != "bad")
-    staging = Staging(path)
+    staging = make_staging(path)
     undo.callback(staging.remove)
+    if isinstance(staging, BucketStaging):
+        return _Made(Target("file", number, form, staging.use_beside()), staging)
     os.mkdir(folder := os.path.join(staging.folder, "files"))
     kind: Literal["file", "folder"] = "folder" if path.endswith("/") else "file"
     return _Made(Target(kind, number, form, folder), staging)
@@ -219,6 +234,4 @@ def _finished(sink: VertexSpec, made: _Made, piece: Piece, reports: Sequence[Tas
 
 
 def _empty(target: Target) -> str:
-    path = target.new_path()
-    target.form.write(path, iter(()))
-    return path
+    return target.write(iter(()))

@@ -2,26 +2,29 @@
 
 A `file` has one writer: a vertex of its own, which gets all rows by time. In a `folder` every
 vertex that makes rows writes its part. `rows` go to the driver, or into a DataFrame. Files
-are made in a staging folder under names of their own, so that a task that runs twice never writes
-over what another made; the driver takes those that the surviving reports name.
+are made in a staging folder, or beside an output in a bucket, under names of their own, so that a
+task that runs twice never writes over what another made; the driver takes those that the surviving
+reports name.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.events.order import in_order
+from weir.files.buckets import upload_file
 from weir.files.runs import SortedRuns, merge_runs
 from weir.files.writers import DEFAULT_MEMORY, OutputForm
 from weir.kernels.operators.merge import Merge, PortShape
+from weir.plan.urls import is_object_url
 from weir.reliable.digest import Digest, digest
 from weir.reliable.stream import Entry, StreamWriter
 
@@ -29,7 +32,7 @@ from weir.reliable.stream import Entry, StreamWriter
 @dataclass(frozen=True, slots=True)
 class Target:
     """Says where an output of a job goes. `number` marks rows that are asked for in memory;
-    `staging` is the folder where files are made."""
+    `staging` is the folder, or the URL, where files are made."""
 
     kind: Literal["file", "folder", "rows"]
     number: int
@@ -40,8 +43,24 @@ class Target:
     def one_writer(self) -> bool:
         return self.kind == "file"
 
-    def new_path(self) -> str:
-        return os.path.join(self.staging, uuid.uuid4().hex)
+    @contextmanager
+    def new_folder(self) -> Iterator[str]:
+        """Make a folder for a task's own files; it is removed in the end."""
+        in_bucket = is_object_url(self.staging)
+        with tempfile.TemporaryDirectory(dir=None if in_bucket else self.staging) as folder:
+            yield folder
+
+    def write(self, batches: Iterator[Batch]) -> str:
+        """Write a file of these rows, which come in its order; return where it is."""
+        path = os.path.join(self.staging, uuid.uuid4().hex)
+        if not is_object_url(self.staging):
+            self.form.write(path, batches)
+            return path
+        with self.new_folder() as folder:
+            made = os.path.join(folder, "output")
+            self.form.write(made, batches)
+            upload_file(made, path)
+        return path
 
 
 class SinkStream:
@@ -63,7 +82,8 @@ class PartStream:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._beside = tempfile.mkdtemp(dir=target.staging)
+        self._folder = ExitStack()
+        self._beside = self._folder.enter_context(target.new_folder())
         self._runs = SortedRuns(self._beside, "run", target.form.schema.types)
 
     def write(self, entry: Entry) -> None:
@@ -73,10 +93,8 @@ class PartStream:
 
     def close(self) -> str:
         """Write the part, and return its path."""
-        path = self._target.new_path()
-        self._target.form.write(path, merge_runs(self._runs.run_iterators(), self._beside))
-        shutil.rmtree(self._beside)
-        return path
+        with self._folder:
+            return self._target.write(merge_runs(self._runs.run_iterators(), self._beside))
 
 
 def sorted_slices(blocks: Iterable[tuple[Batch, int]], form: OutputForm) -> Iterator[Batch]:

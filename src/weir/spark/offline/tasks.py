@@ -46,7 +46,7 @@ class SourceTask:
             for number in record.column(0).to_pylist():
                 group = self.job.sources[self.wave][number]
                 partition = partition_of(self.job, group)
-                progress = TaskProgress(self.job.progress, self.wave, f"s{number}")
+                progress = TaskProgress(self.job.progress, self.wave, f"s{number}", group)
                 read = _read(self.job, group, partition, progress)
                 yield from _guarded(self.job, self.wave, group.piece, read)
 
@@ -70,7 +70,7 @@ class FrameTask:
         named = (record.rename_columns(names) for record in records)
         partition = replace(known, batches=named)
         name = f"s{self.job.spec(group).stage}f{group.task}"
-        progress = TaskProgress(self.job.progress, self.wave, name)
+        progress = TaskProgress(self.job.progress, self.wave, name, group)
         read = _read(self.job, group, partition, progress)
         yield from _guarded(self.job, self.wave, group.piece, read)
 
@@ -119,7 +119,7 @@ class WaveTask:
             if group is None:
                 yield from map(row_record, blocks)
                 continue
-            progress = TaskProgress(self.job.progress, self.wave, str(partition))
+            progress = TaskProgress(self.job.progress, self.wave, str(partition), group)
             is_sink = self.job.spec(group).kind == "sink"
             run = (self._write if is_sink else self._run_vertices)(group, blocks, progress)
             yield from _guarded(self.job, self.wave, group.piece, run)
@@ -152,7 +152,6 @@ class WaveTask:
         sink = self.job.spec(group).stage
         target = self.job.pieces[group.piece].targets[sink]
         width = len(target.form.schema.columns)
-        path = target.new_path()
 
         def decoded() -> Iterator[tuple[Batch, int]]:
             events = 0
@@ -163,7 +162,7 @@ class WaveTask:
                 yield batch, row.first_vs
             progress.end(events)
 
-        target.form.write(path, sorted_slices(decoded(), target.form))
+        path = target.write(sorted_slices(decoded(), target.form))
         yield row_record(report_row(FileReport(group.piece, sink, 0, 0, path)))
 
 

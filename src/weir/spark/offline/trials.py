@@ -56,7 +56,7 @@ def _run(
         job = make_job(pieces, cut=cut, check=True, errors="report", progress=news)
         query = partial(job_frame, spark, job, cores, TASKS_A_CORE * cores)
         with job_settings(spark, job):
-            rows = collected(spark, query, Watch(job, news, progress).look)
+            rows = collected(spark, query, Watch(job, news, progress))
     for row in rows:
         if is_output(row):
             width = len(pieces[row.input].targets[0].form.schema.columns)

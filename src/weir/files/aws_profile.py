@@ -1,0 +1,73 @@
+"""Reads what a profile of the AWS files says, for processes that have no keys in their environment.
+
+obstore knows the environment, the roles of machines and containers, and web identities; it does
+not know profiles. So the keys, the region and the endpoint of a profile are read here, by the rules
+of the AWS tools: the environment goes first, `AWS_PROFILE` names the profile (`default` without
+it), `AWS_SHARED_CREDENTIALS_FILE` and `AWS_CONFIG_FILE` say where the files are. A profile that
+gets its keys elsewhere (SSO, a role) is refused by name: the AWS tools can put its keys into the
+environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from configparser import ConfigParser, Error
+from pathlib import Path
+
+from weir.errors import RunError
+
+_OWN_WAYS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SKIP_SIGNATURE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+"""What says that credentials come from elsewhere."""
+_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+_BESIDES = {
+    "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    "endpoint_url": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+}
+"""What else a profile says, and the variables that go before it."""
+
+
+def profile_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what the profile adds to the environment, by obstore's names; nothing if there is no
+    profile."""
+    named = environment.get("AWS_PROFILE", "")
+    said = _profile(environment, named or "default")
+    if named and not said:
+        raise RunError(f"there is no AWS profile '{named}' (AWS_PROFILE)")
+    found = {
+        name: said[name]
+        for name, variables in _BESIDES.items()
+        if name in said and not any(environment.get(v) for v in variables)
+    }
+    if any(environment.get(name) for name in _OWN_WAYS):
+        return found
+    keys = {name: said[name] for name in _KEYS if name in said}
+    if named and not {*_KEYS[:2]} <= keys.keys():
+        raise RunError(
+            f"the AWS profile '{named}' has no keys of its own; put them into the environment: "
+            f"aws configure export-credentials --profile {named} --format env"
+        )
+    return {**found, **keys}
+
+
+def _profile(environment: Mapping[str, str], name: str) -> dict[str, str]:
+    folder = Path(environment.get("HOME") or os.path.expanduser("~"), ".aws")
+    config = environment.get("AWS_CONFIG_FILE") or str(folder / "config")
+    secrets = environment.get("AWS_SHARED_CREDENTIALS_FILE") or str(folder / "credentials")
+    section = name if name == "default" else f"profile {name}"
+    return {**_section(config, section), **_section(secrets, name)}
+
+
+def _section(path: str, section: str) -> dict[str, str]:
+    parser = ConfigParser(interpolation=None, default_section="")
+    try:
+        parser.read(path, encoding="utf-8")
+    except (Error, UnicodeDecodeError):  # its text quotes lines of the file, and so keys
+        raise RunError(f"'{path}' is not a file of AWS profiles") from None
+    return dict(parser[section]) if parser.has_section(section) else {}

@@ -1,0 +1,321 @@
+"""Objects in buckets (`s3://`, `gs://`, `az://`, `abfss://`): found, read, put, copied and deleted,
+by obstore.
+
+Contract
+1. An object is named by its URL: the bucket, then the key as it is, nothing escaped.
+2. Each process opens a bucket by its own environment (`aws_profile.py`); only URLs travel.
+3. An object is put whole or not at all: a large one in parts that the store joins at the end.
+4. What was found is what is read: every request says which version it wants, and every answer is
+   held against its size and tag. Another version is an InputError, as is an answer that is cut.
+5. What may pass (no connection, 5xx, 429) is tried again for about `PATIENCE`; what will not pass
+   is said at once. Errors name the bucket and the key, and show nothing else of what a server
+   answers than its code: it may repeat keys and signatures.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import obstore
+from obstore.exceptions import (
+    BaseError,
+    NotFoundError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import from_url
+
+from weir.errors import InputError, PlanError, RunError
+from weir.files.aws_profile import profile_settings
+from weir.plan.urls import BUCKET_SCHEMES, refuse_secrets
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+PATIENCE = timedelta(seconds=60)
+RETRIES = 8
+PART_BYTES = 8 << 20
+_MOST_PARTS = 9_000  # S3 takes 10 000
+COPIED_AT_ONCE = 5 << 30
+"""The largest object that S3 copies by one request."""
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_STATUS = re.compile(r"status code: (\d{3})")
+_NO_KEY = re.compile(r"(^|/)\.{0,2}(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Says which version of an object was found: its size, and the store's tag of it."""
+
+    size: int
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Names an object: a bucket's URL, and a key in it."""
+
+    bucket: str
+    key: str
+
+
+def address(url: str) -> Address:
+    """Take a URL apart; raise PlanError for one that names no object."""
+    refuse_secrets(url)
+    scheme, _, rest = url.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme not in BUCKET_SCHEMES or not bucket:
+        raise PlanError(f"'{url}' names no bucket", hint="write s3://BUCKET/KEY")
+    if _NO_KEY.search(key):
+        raise PlanError(
+            f"'{url}' names no object",
+            hint="a key has no empty parts, no `.` or `..` between slashes, no control characters",
+        )
+    return Address(f"{scheme}://{bucket}", key)
+
+
+# --- requests ------------------------------------------------------------------------------
+
+
+def find_object(url: str) -> Found | None:
+    """Return which version of an object is there; None if there is none. A bucket that is not there
+    is an InputError."""
+    at = address(url)
+    with _reading(url):
+        return _look(at)
+
+
+def _look(at: Address) -> Found | None:
+    """Return which version of an object is there; None if there is none. What obstore raises for a
+    bucket that is not there goes on."""
+    store = _store(at.bucket)
+    with suppress(NotFoundError, FileNotFoundError):
+        return _found(obstore.head(store, at.key))
+    try:  # a HEAD has no body that says what is missing
+        return _found(obstore.get(store, at.key).meta)
+    except (NotFoundError, FileNotFoundError) as error:
+        if _code(error) == "NoSuchBucket":
+            raise
+        return None
+
+
+def list_objects(url: str) -> Iterator[tuple[str, Found]]:
+    """Give all objects below a URL that ends in `/`, in any order."""
+    at = address(f"{url}x")
+    prefix = at.key[:-1]
+    with _reading(url):
+        for page in obstore.list(_store(at.bucket), prefix=prefix or None):
+            for meta in page:
+                yield f"{at.bucket}/{meta['path']}", _found(meta)
+
+
+def read_object(url: str) -> bytes | None:
+    """Return the bytes of a small object; None if there is none."""
+    at = address(url)
+    with _reading(url):
+        try:
+            return bytes(obstore.get(_store(at.bucket), at.key).bytes())
+        except (NotFoundError, FileNotFoundError) as error:
+            if _code(error) == "NoSuchBucket":
+                raise
+            return None
+
+
+def read_range(url: str, found: Found, start: int, end: int) -> bytes:
+    """Return the bytes from `start` up to `end`, of the very version that was found."""
+    at = address(url)
+    with _reading(url):
+        answer = obstore.get(
+            _store(at.bucket), at.key, options={"range": (start, end), "if_match": found.tag}
+        )
+        data = bytes(answer.bytes())
+    if _found(answer.meta) != found:
+        raise _changed(url)
+    if len(data) != end - start:
+        message = f"the answer was cut: wanted {end - start} bytes, came {len(data)}"
+        raise InputError(message, file=url)
+    return data
+
+
+def check_bucket(url: str) -> None:
+    """Raise RunError if an object can certainly not be put there: there is no such bucket, or no
+    answer. Whether it is allowed is seen when it is put."""
+    at = address(url)
+    with _writing(url), suppress(PermissionDeniedError):  # who may write need not be let read
+        _look(at)
+
+
+def put_object(url: str, body: bytes) -> None:
+    """Write a small object."""
+    at = address(url)
+    with _writing(url):
+        obstore.put(_store(at.bucket), at.key, body)
+
+
+def upload_file(path: str, url: str) -> None:
+    """Write a file to an object, which is seen when all of it is there."""
+    at, size = address(url), os.path.getsize(path)
+    with _writing(url):
+        obstore.put(_store(at.bucket), at.key, Path(path), chunk_size=_part_bytes(size))
+
+
+def copy_object(source: str, url: str) -> None:
+    """Copy an object to another one of the same bucket, which is seen when all of it is there."""
+    at, to = address(source), address(url)
+    found = find_object(source)
+    with _writing(url):
+        store = _store(at.bucket)
+        if found is not None and found.size > COPIED_AT_ONCE:
+            parts = _part_bytes(found.size)
+            stream = obstore.get(store, at.key, options={"if_match": found.tag}).stream(parts)
+            with obstore.open_writer(store, to.key, buffer_size=parts) as writer:
+                for part in stream:
+                    writer.write(part)
+        else:
+            obstore.copy(store, at.key, to.key)
+
+
+def delete_objects(urls: Iterable[str]) -> None:
+    """Delete the objects that are there."""
+    for url in urls:
+        at = address(url)
+        with _writing(url, "deleted"):
+            try:
+                obstore.delete(_store(at.bucket), at.key)
+            except (NotFoundError, FileNotFoundError):
+                continue
+
+
+def left_over_objects(begin: str, age: float) -> Iterator[str]:
+    """Give the objects whose URLs begin so and that were written more than `age` seconds ago."""
+    at = address(f"{begin}x")
+    folder = at.key.rpartition("/")[0]
+    before = datetime.now(UTC) - timedelta(seconds=age)
+    with _reading(begin):
+        for page in obstore.list(_store(at.bucket), prefix=folder or None):
+            for meta in page:
+                url = f"{at.bucket}/{meta['path']}"
+                if url.startswith(begin) and meta["last_modified"] < before:
+                    yield url
+
+
+def _part_bytes(size: int) -> int:
+    return max(PART_BYTES, -(-size // _MOST_PARTS))
+
+
+def _found(meta: ObjectMeta) -> Found:
+    # Every store of these schemes gives a tag; one that does not is known by its time.
+    return Found(int(meta["size"]), meta["e_tag"] or str(meta["last_modified"]))
+
+
+# --- buckets -------------------------------------------------------------------------------
+
+
+def _store(bucket: str) -> ObjectStore:
+    """Return the open bucket of this process, by its environment as it is now."""
+    names = ("AWS_", "AZURE_", "GOOGLE_", "HOME")
+    environment = tuple(sorted((n, v) for n, v in os.environ.items() if n.startswith(names)))
+    return _opened(bucket, os.getpid(), environment, RETRIES, PATIENCE)
+
+
+@lru_cache(maxsize=16)
+def _opened(
+    bucket: str,
+    process: int,
+    environment: tuple[tuple[str, str], ...],
+    retries: int,
+    patience: timedelta,
+) -> ObjectStore:
+    """Open a bucket. A process that was forked opens its own: connections are not shared."""
+    known = dict(environment)
+    client: ClientConfig = {"connect_timeout": "5s", "timeout": patience}
+    retry: RetryConfig = {
+        "max_retries": retries,
+        "retry_timeout": patience,
+        "backoff": {"max_backoff": timedelta(seconds=5)},
+    }
+    config: Any = None
+    if bucket.startswith("s3:"):
+        _check_endpoint(known)
+        config = profile_settings(known)
+        # obstore leaves the variable aside when it is given options.
+        client["allow_http"] = known.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes", "on")
+    return from_url(bucket, config=config, client_options=client, retry_config=retry)
+
+
+def _check_endpoint(known: dict[str, str]) -> None:
+    for name in _ENDPOINTS:
+        said = known.get(name, "")
+        if said and not re.match(r"https?://[^/]", said):
+            raise RunError(f"{name} is not the URL of a server: it begins with https:// or http://")
+
+
+# --- errors --------------------------------------------------------------------------------
+
+
+@contextmanager
+def _reading(url: str) -> Iterator[None]:
+    """Turn what obstore raises into an InputError that names the object."""
+    try:
+        yield
+    except PreconditionError:
+        raise _changed(url) from None
+    except (BaseError, OSError, ValueError) as error:
+        raise InputError(f"cannot be read: {_why(error, url)}", file=url) from None
+
+
+@contextmanager
+def _writing(url: str, done: str = "written") -> Iterator[None]:
+    """Turn what obstore raises into a RunError that names the object."""
+    try:
+        yield
+    except (BaseError, OSError, ValueError) as error:
+        raise RunError(f"'{url}' cannot be {done}: {_why(error, url)}") from None
+
+
+def _changed(url: str) -> InputError:
+    return InputError("it was replaced while it was read; run again", file=url)
+
+
+def _code(error: Exception) -> str:
+    found = _CODE.search(str(error))
+    return found[1] if found else ""
+
+
+def _why(error: Exception, url: str) -> str:
+    """Say what is wrong, and whether it may pass."""
+    text, code = str(error), _code(error)
+    status = _STATUS.search(text)
+    said = " ".join(filter(None, (status[1] if status else "", code)))
+    bucket = address(f"{url}x" if url.endswith("/") else url).bucket
+    if code == "NoSuchBucket":
+        return f"there is no bucket {bucket}"
+    if "169.254.169.254" in text or "metadata.google.internal" in text:
+        return "no credentials were found in the environment, in a profile or on this machine"
+    match error:
+        case NotFoundError() | FileNotFoundError():
+            return f"there is no such object, or no bucket {bucket}"
+        case PermissionDeniedError():
+            return f"access is denied ({said}); the credentials of this process do not allow it"
+        case UnauthenticatedError():
+            return f"the credentials are not accepted ({said})"
+    if said:
+        return f"the store answers {said}"
+    if "builder error" in text:
+        return "the store's address is http://, which AWS_ALLOW_HTTP=true allows"
+    if "HTTP error" in text:
+        retries = re.search(r"after (\d+) retries", text)
+        tried = f", {retries[1]} times again" if retries else ""
+        return f"the store does not answer (tried{tried}); see whether it can be reached"
+    return re.sub(r"//[^/\s]*@", "//…@", text.split("\n", 1)[0])[:200]

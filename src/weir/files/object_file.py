@@ -1,0 +1,148 @@
+"""Reads an object of a bucket like a file: by ranges, several at a time, ahead of the reader.
+
+A reader says which spans it will read, in its order (all of a text; of a Parquet file the columns
+that are needed). They are cut into pieces; when one is asked for, those behind it are asked for
+too, in threads. So a file that is read in order keeps several requests under way, and so do the
+columns of a row group. What lies in no span is asked for as it is, and nothing ahead of it.
+
+Pieces are dropped when they were read to their ends, and the one that was used longest ago when
+too many are held.
+"""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from weir.files.buckets import Found, read_range
+
+PIECE_BYTES = 1 << 22
+AHEAD = 4
+"""How many pieces are asked for before they are needed."""
+
+ByteSpan = tuple[int, int]
+
+
+class ObjectFile(io.RawIOBase):
+    """An object as a file that can be read and sought in, by one thread; `found` is the version."""
+
+    def __init__(self, url: str, found: Found) -> None:
+        super().__init__()
+        self._url, self._found = url, found
+        self._position = 0
+        self._pieces: Sequence[ByteSpan] = ()
+        self._starts: Sequence[int] = ()
+        self._held: OrderedDict[int, Future[bytes]] = OrderedDict()
+        self._done: set[int] = set()
+        """The pieces that were read to their ends."""
+        self._ahead = self._most = 0
+        self._pool: ThreadPoolExecutor | None = None
+
+    def expect(
+        self,
+        spans: Sequence[ByteSpan],
+        piece: int = PIECE_BYTES,
+        ahead: int = AHEAD,
+        streams: int = 1,
+    ) -> None:
+        """Say which spans will be read; they grow, and do not overlap. `streams` of them are read
+        side by side."""
+        self._pieces = [
+            (start, min(start + piece, stop, self._found.size))
+            for begin, stop in spans
+            for start in range(max(begin, 0), min(stop, self._found.size), piece)
+        ]
+        self._starts = [start for start, _ in self._pieces]
+        self._held.clear()
+        self._done.clear()
+        self._ahead, self._most = ahead, (ahead + 1) * (streams + 1)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._found.size}
+        self._position = max(0, begin[whence] + offset)
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return so many bytes, fewer only at the end."""
+        rest = max(0, self._found.size - self._position)
+        wanted = rest if size is None or size < 0 else min(size, rest)
+        parts = []
+        while wanted:
+            parts.append(self._some(self._position, wanted))
+            self._position += len(parts[-1])
+            wanted -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+        self._held.clear()
+        super().close()
+
+    def _some(self, position: int, wanted: int) -> bytes:
+        """Return at least one byte from a position on, and at most those wanted."""
+        number = bisect_right(self._starts, position) - 1
+        if number < 0 or position >= self._pieces[number][1]:
+            stop = position + wanted
+            if number + 1 < len(self._starts):
+                stop = min(stop, self._starts[number + 1])
+            return read_range(self._url, self._found, position, stop)
+        start, stop = self._pieces[number]
+        piece = self._piece(number)
+        data = piece[position - start : position - start + wanted]
+        if position + len(data) == stop:
+            self._held.pop(number, None)
+            self._done.add(number)
+        return data
+
+    def _piece(self, number: int) -> bytes:
+        behind = range(number + 1, min(number + 1 + self._ahead, len(self._pieces)))
+        for wanted in (number, *(n for n in behind if n not in self._done)):
+            if wanted not in self._held:
+                self._held[wanted] = self._asked(*self._pieces[wanted])
+        self._held.move_to_end(number)
+        while len(self._held) > self._most:
+            self._held.popitem(last=False)[1].cancel()
+        return self._held[number].result()
+
+    def _asked(self, start: int, stop: int) -> Future[bytes]:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._ahead + 1, "weir-object")
+        return self._pool.submit(read_range, self._url, self._found, start, stop)
+
+
+def joined(spans: Sequence[ByteSpan], gap: int, most: int) -> list[ByteSpan]:
+    """Join spans that are at most `gap` bytes apart, as long as they stay within `most` bytes.
+
+    >>> joined([(0, 10), (12, 20), (50, 60), (60, 90)], gap=5, most=25)
+    [(0, 20), (50, 60), (60, 90)]
+    """
+    made: list[ByteSpan] = []
+    for start, stop in sorted(spans):
+        if made and start - made[-1][1] <= gap and stop - made[-1][0] <= most:
+            made[-1] = (made[-1][0], max(stop, made[-1][1]))
+        else:
+            made.append((start, stop))
+    return made

@@ -1,0 +1,43 @@
+"""Tells the URLs of objects in buckets from other paths, and refuses those that hold a secret.
+
+Credentials come from the environment of whoever reads and writes. A path is printed, kept in job
+records and sent to hosts, so a URL with a password or with parameters is refused before anything
+else is done with it, and what is said of it shows none of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from weir.errors import PlanError
+
+BUCKET_SCHEMES = ("s3", "gs", "az", "abfss")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
+# `a?.jsonl` is a glob; what has a name and a `=` behind the mark is a parameter.
+_PARAMETER = re.compile(r"\?[^/?]*=")
+
+
+def is_object_url(path: str) -> bool:
+    """Say whether a path is the URL of objects in a bucket.
+
+    >>> is_object_url("s3://data/a.jsonl"), is_object_url("tail://a.jsonl"), is_object_url("a.csv")
+    (True, False, False)
+    """
+    return path.partition("://")[0] in BUCKET_SCHEMES and "://" in path
+
+
+def refuse_secrets(path: str) -> None:
+    """Raise PlanError for a URL that holds a user's name or password, or parameters that may be
+    secret; the message does not repeat them."""
+    found = _URL.match(path)
+    if found is None:
+        return
+    scheme, authority, rest = found.groups()
+    user, at, _ = authority.rpartition("@")
+    of_bucket = scheme in BUCKET_SCHEMES
+    named = bool(at) and (":" in user or (of_bucket and scheme != "abfss"))
+    if named or (of_bucket and (":" in authority or _PARAMETER.search(authority + rest))):
+        raise PlanError(
+            f"a {scheme}:// URL holds credentials or parameters",
+            hint="leave them out: credentials come from the environment or a profile",
+        )

@@ -1,0 +1,125 @@
+"""Faults of machines and networks in the middle of a live job, and how long each is felt.
+
+A fault hits machines of a cluster; the hosts that run there are its victims. The job's story says
+when the manager found them lost and when all their vertices ran again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from chaos.job import Job
+from chaos.kills import JobHangs, all_run, shown
+from cluster.cluster import Cluster, environment
+from cluster.machines import Machine
+from weir.job.status import JobStatus
+from weir.job.story import StoryLine
+
+POLL = 0.2
+LIMIT = 120.0
+"""Seconds in which a job must be where it should be."""
+
+
+def job_on(cluster: Cluster, hosts: int) -> Job:
+    """Make a live job whose driver runs on the head of a cluster."""
+    folder = cluster.folder / "job"
+    folder.mkdir()
+    return Job(
+        folder, cluster.master, hosts=hosts, on=cluster.head.command,
+        env=environment(cluster.head, cluster.folder),
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Felt:
+    """A fault, and the seconds after which it was found and all vertices ran again; None: it cost
+    no host, or that is not known."""
+
+    name: str
+    at: float
+    sessions: frozenset[str]
+    found: float | None = None
+    running: float | None = None
+
+    def measure(self, story: Sequence[StoryLine]) -> None:
+        """Read from the story what the fault did."""
+        later = [line for line in story if line.time >= self.at]
+        lost = [s for s in self.sessions if any(f"host {s} lost" in x.what for x in later)]
+        if not lost:
+            return
+        found = [x.time for x in later if any(x.what.startswith(f"host {s} lost") for s in lost)]
+        self.found = max(found) - self.at
+        fallen = {x.vertex for x in later if x.what in {f"lost with host {s}" for s in lost}}
+        again = [
+            next((x.time for x in later if x.vertex == v and x.what.startswith("runs again")), None)
+            for v in fallen
+        ]
+        times = [t for t in again if t is not None]
+        if len(times) == len(fallen) and times:
+            self.running = max(times) - self.at
+
+    def __str__(self) -> str:
+        found, running = ("-" if t is None else f"{t:.2f}" for t in (self.found, self.running))
+        return f"{self.name:48} {found:>7} {running:>8}"
+
+
+class Faulty:
+    """A live job on a cluster that suffers."""
+
+    def __init__(
+        self, cluster: Cluster, job: Job, tell: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.cluster, self.job, self._tell = cluster, job, tell
+        self.felt: list[Felt] = []
+
+    def on(self, machine: Machine) -> frozenset[str]:
+        """List the hosts on a machine."""
+        status = self.job.status()
+        assert status is not None
+        return frozenset(h.id for h in status.hosts if h.machine == machine.name)
+
+    def busiest(self) -> Machine:
+        """Find the worker on which most vertices run."""
+        status = self.wait_for(all_run, "vertices that run")
+        load = {w.name: 0 for w in self.cluster.workers}
+        for host in status.hosts:
+            load[host.machine] = load.get(host.machine, 0) + len(host.vertices)
+        return max(self.cluster.workers, key=lambda w: load[w.name])
+
+    def suffer(self, name: str, hit: Machine, begin: Callable[[], None]) -> Felt:
+        """Let a fault begin that hits a machine."""
+        felt = Felt(name, time.time(), self.on(hit))
+        self._tell(f"{name}, {len(felt.sessions)} hosts on {hit.name}")
+        begin()
+        self.felt.append(felt)
+        return felt
+
+    def wait_for(self, found: Callable[[JobStatus], bool], what: str) -> JobStatus:
+        until = time.monotonic() + LIMIT
+        status = None
+        while time.monotonic() < until:
+            self.job.check()
+            status = self.job.status()
+            if status is not None and found(status):
+                return status
+            time.sleep(POLL)
+        raise JobHangs(f"no {what} within {LIMIT:.0f} s: {shown(status)}")
+
+    def wait_until_lost(self, felt: Felt) -> None:
+        self.wait_for(
+            lambda s: not felt.sessions & {h.id for h in s.hosts} and all_run(s),
+            f"recovery from {felt.name}",
+        )
+
+    def wait_until_whole(self, hosts: int) -> None:
+        self.wait_for(lambda s: all_run(s) and len(s.hosts) >= hosts, f"{hosts} hosts")
+
+    def must_progress(self, seconds: float) -> None:
+        """See that events are read within so many seconds."""
+        before = self.job.status()
+        time.sleep(seconds)
+        after = self.job.status()
+        assert before is not None and after is not None
+        assert after.events > before.events, shown(after)
