@@ -17,6 +17,7 @@ import pyspark
 from cluster.machines import Machine, Network, network
 
 SPARK = Path(pyspark.__file__).parent
+HEAD = "head"
 CORES = 2
 PORT = 7077
 # JVMs that live for seconds are to start soon: nothing in them is worth optimising.
@@ -28,7 +29,8 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
 def environment(machine: Machine, folder: Path) -> dict[str, str]:
-    """The environment of a process on a machine: as after a login there, with our Python."""
+    """The environment of a process on a machine: as after a login there, with our Python. Workers
+    have a folder of their own for compiled loops, which is empty at first."""
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("SPARK_", "PYSPARK_"))}
     return kept | {
         "HOME": str(folder / machine.name),
@@ -36,7 +38,13 @@ def environment(machine: Machine, folder: Path) -> dict[str, str]:
         "SPARK_HOME": str(SPARK),
         "JDK_JAVA_OPTIONS": JAVA,
         "SPARK_DAEMON_MEMORY": "256m",
+        **({} if machine.name == HEAD else {"WEIR_CACHE": str(loops_of(machine, folder))}),
     }
+
+
+def loops_of(worker: Machine, folder: Path) -> Path:
+    """Name the folder that a worker has for compiled loops."""
+    return folder / worker.name / "loops"
 
 
 @dataclass
@@ -101,7 +109,7 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     """Start a cluster, and end it with everything that runs on its machines."""
     with network() as net:
         made = Cluster(
-            net, folder, net.machine("head"), [net.machine(f"w{n + 1}") for n in range(workers)]
+            net, folder, net.machine(HEAD), [net.machine(f"w{n + 1}") for n in range(workers)]
         )
         made.start_master()
         for worker in made.workers:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import weir
 from certificates import certificate
 from weir.events.loop_cache import packed
-from weir.local.rehearsal import loops_of
+from weir.local.rehearsal import rehearsed
 from weir.runtime.reports import RunReport
 from weir.spark.live.run_live import LiveProgress
 
@@ -87,7 +87,7 @@ def test_hosts_get_the_driver_s_code(
     there = tmp_path / "there"
     monkeypatch.setitem(spark.sparkContext.environment, "WEIR_CACHE", str(there))
     weir.run_live(SHORT, tmp_path / "store", spark, directory=tmp_path, hosts=2)
-    code = packed(loops_of(weir.parse_program(SHORT)))
+    code = packed(rehearsed(weir.parse_program(SHORT)).needs)
     assert {p.name: p.read_bytes() for p in (there / code.kind).iterdir()} == code.files
 
 

@@ -44,17 +44,18 @@ def warm(
     read or written but the cache, and none of the user's functions is called.
     """
     with clean_errors(debug):
-        from weir.events.loop_cache import code_folder, count_compiled
-        from weir.local.rehearsal import loops_of, rehearse
+        from weir.events.loop_cache import code_folder, count_compiled, packed
+        from weir.local.rehearsal import rehearsed
 
         began = time.monotonic()
         programs = _all_programs() if program is None else [read_program(program, param)]
         with counting(f"of {len(programs)} programs rehearsed", quiet=as_json) as progress:
             for number, each in enumerate(programs):
                 progress(number)
-                for error in rehearse(each):
-                    say(f"weir: warning: not all was reached: {in_one_line(str(error))}", err=True)
-                loops_of(each)
+                found = rehearsed(each)
+                for error in found.errors:
+                    say(f"weir: warning: not all was reached: {in_one_line(error)}", err=True)
+                packed(found.needs)
         compiled, seconds, folder = count_compiled(), time.monotonic() - began, code_folder()
         if as_json:
             where = None if folder is None else str(folder)

@@ -36,6 +36,7 @@ import numba
 import numpy as np
 from numba.core import sigutils
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
@@ -72,9 +73,10 @@ class Code:
 
 
 @cache
-def stamp(package: Path) -> str:
-    """Return a hash of the text of every file that machine code of this package depends on."""
-    files = sorted({*package.rglob("*_loops.py"), *(package / name for name in FROZEN)})
+def stamp(package: Path, files_like: str = "*_loops.py") -> str:
+    """Return a hash of the text of every file that machine code of this package depends on, or of
+    more of its files."""
+    files = sorted({*package.rglob(files_like), *(package / name for name in FROZEN)})
     texts = [(str(path.relative_to(package)), path.read_bytes()) for path in files]
     return hashlib.sha256(repr(texts).encode()).hexdigest()
 
@@ -153,15 +155,15 @@ def code_folder() -> Path | None:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def remember(name: str, needs: Sequence[Need]) -> None:
-    """Keep, under a name, which loops something needs."""
-    keep(name, _sealed(name, pickle.dumps(needs)))
+def remember(name: str, what: object) -> None:
+    """Keep, under a name, what is known of the code of this kind."""
+    keep(name, _sealed(name, pickle.dumps(what)))
 
 
-def remembered(name: str) -> tuple[Need, ...] | None:
-    """Read which loops something of this name needs; None where that is not known."""
+def remembered(name: str) -> Any:
+    """Read what was kept under this name; None where nothing was."""
     body = find(name)
-    return None if body is None else tuple(pickle.loads(body[_HASH_BYTES:]))  # rule 3
+    return None if body is None else pickle.loads(body[_HASH_BYTES:])  # rule 3
 
 
 def _sealed(name: str, content: bytes) -> bytes:
@@ -176,9 +178,13 @@ def find(name: str) -> bytes | None:
                 body = file.read() if _is_trusted(os.fstat(file.fileno())) else b""
         except OSError:
             continue
-        if body and body == _sealed(name, body[_HASH_BYTES:]):
+        if _is_whole(name, body):
             return body
     return None
+
+
+def _is_whole(name: str, body: bytes) -> bool:
+    return len(body) > _HASH_BYTES and body == _sealed(name, body[_HASH_BYTES:])
 
 
 def keep(name: str, body: bytes) -> Path | None:
@@ -233,6 +239,8 @@ class LoopCache:
 
     def __init__(self, module: str, name: str) -> None:
         self._name = f"{module.removeprefix('weir.')}.{name}"
+        self._held: dict[str, Any] = {}
+        """What this process has loaded or compiled, by names of files."""
 
     @property
     def cache_path(self) -> str:
@@ -247,18 +255,22 @@ class LoopCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Load the code for arguments of these types; None: there is none."""
-        body = find(self.file_name(signature))
-        if body is None:
-            return None
-        target.refresh()
-        reduced = pickle.loads(zlib.decompress(body[_HASH_BYTES:]))  # rule 3
-        return CompileResult._rebuild(target, *reduced)  # type: ignore[no-untyped-call]
+        name = self.file_name(signature)
+        if name not in self._held:
+            body = find(name)
+            if body is None:
+                return None
+            target.refresh()
+            reduced = pickle.loads(zlib.decompress(body[_HASH_BYTES:]))  # rule 3
+            self._held[name] = CompileResult._rebuild(target, *reduced)  # type: ignore[no-untyped-call]
+        return self._held[name]
 
     def save_overload(self, signature: Any, made: Any) -> None:
         """Keep the code that was made for arguments of these types."""
+        name = self.file_name(signature)
+        self._held[name] = made._replace(metadata=None)  # else Numba would add to it once more
         if made.library.has_dynamic_globals:  # addresses of this process
             return
-        name = self.file_name(signature)
         reduced = dumps(made._reduce())  # type: ignore[no-untyped-call]
         keep(name, _sealed(name, zlib.compress(reduced, 1)))
 
@@ -271,8 +283,16 @@ def keep_code(loop: Any) -> None:
     loop._cache = LoopCache(function.__module__, function.__qualname__)
 
 
-def needed() -> tuple[Need, ...]:
-    """List the loops that this process has used so far, with the types of their arguments."""
+def forget_used() -> None:
+    """Let `used` begin anew. What was loaded or compiled stays."""
+    with global_compiler_lock:  # who compiles looks at what was used
+        for loop in _loops.values():
+            loop._reset_overloads()  # private to Numba, which then asks `LoopCache` again
+
+
+def used() -> tuple[Need, ...]:
+    """List the loops that this process has used, with the types of their arguments. Those that were
+    compiled only because others call them are among them: machine code contains what it calls."""
     return tuple(Need(*at, args) for at, loop in _loops.items() for args in loop.overloads)
 
 
@@ -295,16 +315,25 @@ def make_ready(needs: Sequence[Need], tell: OnReady = lambda done, of: None) -> 
 
 
 def packed(needs: tuple[Need, ...]) -> Code:
-    """Read the code of these loops, as far as it is on disk."""
-    names = [LoopCache(need.module, need.name).file_name(need.args) for need in needs]
-    found = {name: find(name) for name in names}
-    return Code(kind(), needs, {name: body for name, body in found.items() if body is not None})
+    """Read the code of these loops. What is not on disk is compiled, and left out if no folder
+    keeps it."""
+    files = {}
+    for need in needs:
+        name = LoopCache(need.module, need.name).file_name(need.args)
+        body = find(name)
+        if body is None:
+            make_ready([need])
+            body = find(name)
+        if body is not None:
+            files[name] = body
+    return Code(kind(), needs, files)
 
 
 def unpack(code: Code) -> None:
-    """Keep code that came from elsewhere, if it is of this machine's kind; what is here stays."""
+    """Keep code that came from elsewhere, if it is whole and of this machine's kind; what is here
+    stays."""
     if code.kind != kind():
         return
     for name, body in code.files.items():
-        if find(name) is None:
+        if "/" not in name and _is_whole(name, body) and find(name) is None:
             keep(name, body)

@@ -14,7 +14,7 @@ import itertools
 import math
 import tempfile
 from contextlib import ExitStack
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,16 @@ from typing import Any
 import pyarrow as pa
 
 from weir.events.batch import Batch
-from weir.events.loop_cache import Need, needed, remember, remembered
+from weir.events.loop_cache import (
+    PACKAGE,
+    Need,
+    count_compiled,
+    forget_used,
+    remember,
+    remembered,
+    stamp,
+    used,
+)
 from weir.events.types import BOOLEAN
 from weir.files.chunks import SourcePartition
 from weir.files.readers import open_partition
@@ -34,7 +43,7 @@ from weir.plan.expressions import UserCall
 from weir.plan.operators import Filter, Node, Source
 from weir.plan.operators.abstract import Operator
 from weir.plan.plan_fingerprint import plan_fingerprint
-from weir.plan.program import Program
+from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.plan.traversal import rebuilt, with_inputs
@@ -50,20 +59,43 @@ _STEPS = (0, 1, 1, 0, 1000, 1, 10**6, 1, 60 * 10**6, 1, 3600 * 10**6, 1)
 """Ticks between rows: some fall into one window, whatever its length, others into the next."""
 
 
-def loops_of(program: Program) -> tuple[Need, ...]:
-    """List the loops that a program needs. They are compiled now, unless that is known from an
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What a rehearsal found: the loops that a program needs, and the errors of rule 2."""
+
+    needs: tuple[Need, ...]
+    errors: tuple[str, ...]
+
+
+def rehearsed(program: Program) -> Rehearsed:
+    """Find the loops that a program needs. They are compiled now, unless they are known from an
     earlier rehearsal on this machine, or one that shares its folder."""
-    plan = plan_fingerprint(cut_stages(rewrite(program), 1))
-    parts = repr([part.hash for part in plan.parts])
-    name = f"program-{hashlib.sha256(parts.encode()).hexdigest()[:24]}"
+    name = _name_of(program)
     known = remembered(name)
-    if known is not None:
+    if isinstance(known, Rehearsed):
         return known
-    complete = not rehearse(program)
-    found = needed()
-    if complete:
-        remember(name, found)
+    compiled = count_compiled()
+    forget_used()
+    errors = rehearse(program)
+    if count_compiled() > compiled:  # see `used`
+        forget_used()
+        rehearse(program)
+    found = Rehearsed(used(), tuple(map(str, errors)))
+    remember(name, found)
     return found
+
+
+def _name_of(program: Program) -> str:
+    """Name a program by what its loops depend on: its plan, wherever that writes to, and the text
+    of the package, which may use other loops in another version."""
+    elsewhere = replace(program, outputs=_own_outputs(program))
+    plan = plan_fingerprint(cut_stages(rewrite(elsewhere), 1))
+    everything = repr((stamp(PACKAGE, "*.py"), [part.hash for part in plan.parts]))
+    return f"program-{hashlib.sha256(everything.encode()).hexdigest()[:24]}"
+
+
+def _own_outputs(program: Program) -> tuple[Output, ...]:
+    return tuple(replace(o, path=f"{n}.jsonl") for n, o in enumerate(program.outputs))
 
 
 def rehearse(program: Program) -> list[Exception]:
@@ -81,7 +113,7 @@ def rehearse(program: Program) -> list[Exception]:
 
 
 def _run(program: Program, folder: Path, numbers: range, parallelism: int) -> None:
-    outputs = [replace(o, path=f"{n}.jsonl") for n, o in enumerate(program.outputs)]
+    outputs = _own_outputs(program)
     partitions = {s.name: [_partition(s, numbers, folder)] * parallelism for s in program.sources}
     writers: list[OutputWriter] = []
     run = LocalRun(

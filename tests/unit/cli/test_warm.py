@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from weir.events.loop_cache import PACKAGE
+from weir.local.rehearsal import rehearsed
+from weir.script.program import parse_program
 
 PROGRAM = """
 STREAM A (vs BIGINT, v BIGINT) FROM 'not there.jsonl';
@@ -25,7 +29,9 @@ def weir(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_what_a_program_needs_is_compiled_once(tmp_path: Path) -> None:
+def test_what_a_program_needs_is_compiled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "p.weir").write_text(PROGRAM, encoding="utf-8")
     first = json.loads(weir(tmp_path, "warm", "p.weir", "--json"))
     assert first["compiled"] > 5
@@ -37,3 +43,7 @@ def test_what_a_program_needs_is_compiled_once(tmp_path: Path) -> None:
     (tmp_path / "not there.jsonl").write_text('{"vs": 1, "v": 5}\n' * 9, encoding="utf-8")
     weir(tmp_path, "run", "p.weir")
     assert {p.name for p in kind.iterdir()} == kept
+    monkeypatch.setenv("WEIR_CACHE", str(kind.parent))
+    needs = {need.name for need in rehearsed(parse_program(PROGRAM)).needs}
+    called = "_mix"  # its code is contained in that of loops that call it
+    assert needs and called not in needs and any(f".{called}-" in name for name in kept)

@@ -193,7 +193,7 @@ def test_without_any_folder_it_works_too() -> None:
 
 SEND = """
 import pickle, sys
-needs = loop_cache.needed()
+needs = loop_cache.used()
 with open({path!r}, "wb") as file:
     pickle.dump((needs, loop_cache.packed(needs)), file)
 """
@@ -205,7 +205,7 @@ loop_cache.unpack(code)
 told = []
 loop_cache.make_ready(needs, lambda *at: told.append(at))
 assert told == [(0, 1), (1, 1)], told
-assert loop_cache.needed() == needs
+assert loop_cache.used() == needs
 print(loop_cache.count_compiled())
 """
 
@@ -224,6 +224,20 @@ def test_code_of_another_kind_is_left_alone(folder: Path) -> None:
     assert not folder.exists()
     unpack(Code(kind(), (), {NAME: BODY}))
     assert find(NAME) == BODY
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        (NAME, BODY[:-1]),
+        (NAME, BODY[:20]),
+        ("events.other_loops.loop-1", BODY),
+        ("../loop-1", loop_cache._sealed("../loop-1", b"code")),
+    ],
+)
+def test_code_that_is_not_whole_is_not_kept(folder: Path, name: str, body: bytes) -> None:
+    unpack(Code(kind(), (), {name: body}))
+    assert not folder.exists()
 
 
 def test_code_that_is_here_stays(folder: Path) -> None:

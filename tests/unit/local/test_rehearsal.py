@@ -11,7 +11,7 @@ import pytest
 from weir.events.loop_cache import PACKAGE
 from weir.events.types import parse_type
 from weir.local import rehearsal
-from weir.local.rehearsal import FEW, MANY, rehearse, value_of
+from weir.local.rehearsal import FEW, MANY, rehearse, rehearsed, value_of
 from weir.script.program import parse_program
 from weir.simulator.workloads import make_workload, workload_names
 
@@ -29,7 +29,7 @@ PROGRAMS = {
 RUN = """
 import json, sys
 from pathlib import Path
-from weir.events.loop_cache import needed
+from weir.events.loop_cache import used
 from weir.local.files import run_files
 from weir.local.rehearsal import rehearse
 from weir.script.program import parse_program
@@ -37,7 +37,7 @@ from weir.script.program import parse_program
 folder = Path(sys.argv[2])
 program = parse_program(sys.argv[1], directory=folder)
 assert rehearse(program) == []
-before = set(needed())
+before = set(used())
 for name, column in (("a", "v"), ("b", "w")):
     rows = [
         {"vs": i // 3, "ve": i // 3 + 5, "k": f"k{i % 70}", column: i, "f": i / 7}
@@ -47,7 +47,7 @@ for name, column in (("a", "v"), ("b", "w")):
                    for r in rows)
     (folder / f"{name}.jsonl").write_text(text)
 run_files(program, directory=folder, parallelism=2)
-print(sorted(f"{n.module}.{n.name} {n.args}" for n in set(needed()) - before))
+print(sorted(f"{n.module}.{n.name} {n.args}" for n in set(used()) - before))
 """
 
 
@@ -144,9 +144,23 @@ def test_what_a_program_needs_is_found_once(
 ) -> None:
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path))
     program = parse_program(f"{INPUTS} OUTPUT A TO 'a.csv';")
-    found = rehearsal.loops_of(program)
-    assert any(need.name == "sum_halves" for need in found)
+    found = rehearsed(program)
+    assert any(need.name == "sum_halves" for need in found.needs)
     monkeypatch.setattr(rehearsal, "rehearse", lambda program: 1 / 0)
-    assert rehearsal.loops_of(program) == found
+    assert rehearsed(program) == found
+    assert rehearsed(parse_program(f"{INPUTS} OUTPUT A TO 'other.parquet';")) == found
     with pytest.raises(ZeroDivisionError):
-        rehearsal.loops_of(parse_program(f"{INPUTS} OUTPUT B TO 'b.csv';"))
+        rehearsed(parse_program(f"{INPUTS} OUTPUT B TO 'b.csv';"))
+
+
+def test_only_what_a_program_uses_itself_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others have used more loops in this process."""
+    monkeypatch.setattr(rehearsal, "remembered", lambda name: None)
+    joins, plain = (
+        parse_program(f"{INPUTS} Out = {text}; OUTPUT Out TO 'o.csv';")
+        for text in (PROGRAMS["join"], "SELECT k FROM A")
+    )
+    more = set(rehearsed(joins).needs)
+    fewer = set(rehearsed(plain).needs)
+    assert "insert_pairs" in {need.name for need in more - fewer}
+    assert set(rehearsed(joins).needs) == more

@@ -32,8 +32,6 @@ from weir.spark.live.addresses import AddressSettings, Endpoint
 from weir.spark.live.flight import Security
 
 REPORT_EVERY = 0.05
-SIGN_AFTER = 1.0
-"""Seconds: who takes longer to get ready says that it compiles; to load code takes less."""
 
 
 @dataclass(frozen=True, slots=True)

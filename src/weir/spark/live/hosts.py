@@ -9,11 +9,7 @@ Rules
    too few are refused at once. Otherwise (executors come and go, others use the cluster) the
    manager waits, and gives up when no host comes at all (`ManagerSettings.host_limit`).
 3. Speculation is refused: it starts tasks that take long a second time, and hosts always do.
-4. The driver finds out first which loops the job needs (`rehearsal.py`), and their machine code
-   goes to the hosts with the tasks: as code, which it is, by the way that the program's own code
-   takes, and not through the store, where nothing is code. A machine of the same kind has nothing
-   to compile then; others compile before their hosts come.
-5. On a cluster the machines are asked first whether they have what a host needs
+4. On a cluster the machines are asked first whether they have what a host needs
    (`machine_check.py`). While no host has come, the driver says after `QUIET` seconds why, as far
    as Spark knows: no task was started, or what the last task failed with.
 """
@@ -41,7 +37,7 @@ FAILURES = 1000
 """How often Spark may start a host again."""
 ABORTS = 5
 QUIET = 10.0
-"""Seconds; see rule 5."""
+"""Seconds; see rule 4."""
 MOST_TASKS = 10_000
 LASTING = 60.0
 """See rule 1."""

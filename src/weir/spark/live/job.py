@@ -8,9 +8,7 @@ end the job, and its files are then byte-identical to the other runners'.
 from __future__ import annotations
 
 import secrets
-import socket
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,21 +21,18 @@ from pyspark.sql.utils import is_remote
 
 from weir.errors import PlanError, RunError, SnapshotCorrupt
 from weir.events.batch import Batch
-from weir.events.loop_cache import packed
 from weir.events.plurals import counted
 from weir.events.printable import printable
 from weir.files.object_store import ObjectStore
 from weir.job.committed import write_outputs
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
-from weir.job.messages import DRIVER, Preparing
 from weir.job.placing import Placement
 from weir.job.records import sweep
 from weir.job.settings import host_settings
 from weir.job.signals import EndJob
 from weir.job.status import STATUS, JobStatus, read_status
 from weir.job.story import StoryLine
-from weir.local.rehearsal import loops_of
 from weir.plan.program import DIRECT, Output, Program
 from weir.plan.settings import step_limit
 from weir.plan.stages import StagedPlan
@@ -54,14 +49,13 @@ from weir.runtime.vertices import source_of, vertex_strategies
 from weir.spark.live.addresses import Endpoint, address_settings, listening
 from weir.spark.live.check import check_answer
 from weir.spark.live.flight import ChannelErrors, Client, Security
-from weir.spark.live.host_job import SIGN_AFTER, LiveJob, vertex_titles
+from weir.spark.live.host_job import LiveJob, vertex_titles
 from weir.spark.live.hosts import Hosts, Setting, check_spark
+from weir.spark.live.loop_search import LoopSearch
 from weir.spark.live.manager import ManagerDriver
 from weir.spark.live.settings import LiveSettings
 from weir.spark.signals import signals_ask
 
-SIGN_EVERY = 0.2
-"""Seconds between two signs that the driver compiles."""
 OnStatus = Callable[[JobStatus], None]
 
 
@@ -83,6 +77,8 @@ class LiveRun:
     log_token: str = ""
     notes: tuple[str, ...] = ()
     """The first lines of the job's story."""
+    loops: LoopSearch | None = None
+    """Finds the loops that its hosts must have before they come; None: each compiles as it runs."""
 
     def run(
         self,
@@ -195,7 +191,12 @@ class LiveRun:
         watch: OnStatus | None,
         stop: Callable[[], bool] | None,
     ) -> EndJob:
-        hosts = Hosts(spark, lambda: self._prepared(job, driver), self.settings.hosts)
+        search = self.loops
+
+        def prepared() -> LiveJob:
+            return job if search is None else replace(job, loops=search.code(driver.see))
+
+        hosts = Hosts(spark, prepared, self.settings.hosts)
         try:
             with signals_ask() as asked:
                 hosts.start()
@@ -212,23 +213,6 @@ class LiveRun:
             driver.close()
             self.objects.close()
         return ended
-
-    def _prepared(self, job: LiveJob, driver: ManagerDriver) -> LiveJob:
-        """Find the loops that the job needs, and their code for its hosts; meanwhile give signs
-        that the driver compiles."""
-        done = threading.Event()
-
-        def say() -> None:
-            wait = SIGN_AFTER
-            while not done.wait(wait):
-                wait = SIGN_EVERY
-                driver.see(Preparing(DRIVER, socket.gethostname(), 0, 0))
-
-        threading.Thread(target=say, daemon=True, name="preparing").start()
-        try:
-            return replace(job, loops=packed(loops_of(self.program)))
-        finally:
-            done.set()
 
     def _report(self, ledger: Ledger, placements: Sequence[Placement]) -> RunReport:
         """Write the outputs, and say what was read and written."""

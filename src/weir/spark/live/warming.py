@@ -1,4 +1,13 @@
-"""A host is warm before it comes: the loops that its job needs are loaded, or compiled."""
+"""A host is warm before it comes: the loops that its job needs are loaded, or compiled.
+
+Rules
+1. The driver finds out which loops a job needs (`loop_search.py`), compiles those that it has no
+   code of, and sends all code to the hosts with their tasks: as code, which it is, by the way that
+   the program's own code takes, and not through the store, where nothing is code.
+2. The process of a host's task loads it, if it is of its machine's kind, or compiles; then it forks
+   the host, and later those that follow it, which all have the loops from the start.
+3. Who takes longer than `SIGN_AFTER` seconds tells the manager so, again and again.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +22,11 @@ import msgspec
 from weir.events.loop_cache import make_ready, unpack
 from weir.job.messages import Preparing
 from weir.spark.live.flight import ChannelErrors, Client
-from weir.spark.live.host_job import SIGN_AFTER, LiveJob
+from weir.spark.live.host_job import LiveJob
 from weir.spark.live.host_process import PULSE_EVERY, meanwhile
 
+SIGN_AFTER = 1.0
+"""Seconds; see rule 3. To load code takes less."""
 _AT = struct.Struct("<II")
 """How many loops are ready, and of how many, in memory that two processes share."""
 
