@@ -77,6 +77,7 @@ chaos: $(INSTALLED)  ## kills of hosts, executors and drivers all through a live
 
 cluster: $(INSTALLED)  ## machines in a box that fail, under live jobs on a Spark cluster: one answer
 	@PYTHONPATH=tests $(BIN)/python -m cluster $(CLUSTER)
+	@PYTHONPATH=tests $(BIN)/python -m cluster.store_faults $(CLUSTER)
 
 attack: $(INSTALLED)  ## known attacks on real runs: no wrong answer, no loop, no traceback
 	@PYTHONPATH=tests $(BIN)/python -m attack $(ATTACK)
@@ -84,7 +85,7 @@ attack: $(INSTALLED)  ## known attacks on real runs: no wrong answer, no loop, n
 night: $(INSTALLED)  ## all that takes hours: seeds, an adversary, fuzzing, attacks, kills, sabotage
 	@$(BIN)/weir simulate --seeds 5000 --jobs 2
 	@$(BIN)/weir simulate --seeds 5000 --harm 2 --jobs 2
-	@WEIR_NIGHT=1 $(BIN)/python -m pytest -q tests/spark/test_golden_live.py
+	@WEIR_NIGHT=1 $(BIN)/python -m pytest -q tests/spark/test_golden_live.py tests/spark/test_large_window.py
 	@$(MAKE) --no-print-directory conformance fuzz
 	@$(MAKE) --no-print-directory attack chaos sabotage
 

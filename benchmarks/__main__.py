@@ -14,6 +14,7 @@ PARTS = {
     "Kernels on one core, against whole batches by Polars and DuckDB (goal: ratio 0.5)": "kernels",
     "Cost per event, first and last tenth of 20 M events (goal: last/first 0.9)": "growth",
     "A step of 100 rows against 1 M live rows (goal: 2 ms)": "steps",
+    "The longest hold of Python's lock by Weir's own code (goal: 200 ms)": "locks",
     "Offline on Spark, against Spark SQL, Polars and DuckDB (goal: 1 and 0.5)": "offline",
     "Latency live, against Structured Streaming (goal: 2 / 10 ms, 20 / 50 ms)": "live_latency",
     "Throughput live, against Structured Streaming (goal: 1, 0.5 M/s)": "live_throughput",

@@ -18,14 +18,14 @@ class Pipeline:
 
     def __init__(self, text: str) -> None:
         plan = cut_stages(rewrite(with_output(parse_program(text), "Out")))
-        self._chains = []
+        self.chains = []
         self._sources: dict[str, int] = {}
         self._types = {}
         # By stage: who reads it, and as which of its streams.
         self._readers: list[list[tuple[int, int]]] = [[] for _ in plan.stages]
         for stage in plan.stages:
             links = [(port, link) for port, p in enumerate(stage.ports) for link in p.links]
-            self._chains.append(Chain(stage, plan.origins, [port for port, _ in links] or [0]))
+            self.chains.append(Chain(stage, plan.origins, [port for port, _ in links] or [0]))
             for place, (_, link) in enumerate(links):
                 self._readers[link.stage].append((stage.number, place))
             first = stage.operators[0]
@@ -40,7 +40,7 @@ class Pipeline:
         self._push(self._sources[source], 0, rows, cti)
 
     def _push(self, stage: int, stream: int, batch: Batch, cti: int) -> None:
-        chain = self._chains[stage]
+        chain = self.chains[stage]
         chain.push(stream, batch, cti)
         rows, out = chain.pull()
         if not self._readers[stage]:
@@ -56,7 +56,7 @@ class Pipeline:
 
     @property
     def state_rows(self) -> int:
-        return sum(chain.state_rows for chain in self._chains)
+        return sum(chain.state_rows for chain in self.chains)
 
 
 def entries(streams: dict[str, list[Batch]]) -> Iterator[tuple[str, Batch, int]]:

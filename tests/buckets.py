@@ -1,13 +1,16 @@
-"""A server of S3's protocol on loopback for the tests that need a bucket."""
+"""Servers of S3's protocol on loopback for the tests that need a bucket: one that keeps objects,
+and ones that answer what a test says."""
 
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import boto3
 import obstore
@@ -79,3 +82,58 @@ def new_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     client = boto3.client("s3", endpoint_url=bucket.environment["AWS_ENDPOINT_URL"])
     client.create_bucket(Bucket=bucket.name)
     yield bucket
+
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+@contextmanager
+def scripted_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], list[str]]]:
+    """Give a function that serves s3:// by a function from then on; the methods of what is asked
+    for are noted."""
+    made: list[ThreadingHTTPServer] = []
+
+    def serve(answer: Answer) -> list[str]:
+        requests: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_any(self) -> None:
+                requests.append(self.command)
+                answer(self)
+
+            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815
+
+            def log_message(self, *_: object) -> None: ...
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        made.append(server)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        return requests
+
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    yield serve
+    for server in made:
+        server.shutdown()
+        server.server_close()
+
+
+def refusing(status: int, code: str) -> Answer:
+    """Refuse everything, and repeat the credentials, as servers do."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        body = (
+            f"<Error><Code>{code}</Code><Message>no</Message><AWSAccessKeyId>AKIAEXAMPLE"
+            f"</AWSAccessKeyId><SignatureProvided>{SECRET}</SignatureProvided></Error>"
+        ).encode()
+        request.send_response(status)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        if request.command != "HEAD":
+            request.wfile.write(body)
+
+    return answer

@@ -29,6 +29,7 @@ from chaos.processes import Family
 from weir.files.object_store import ObjectStore
 from weir.job.status import JobStatus, read_status, read_story
 from weir.job.story import StoryLine
+from weir.reliable.store import Store
 
 PROGRAM = """
 STREAM Click (t TIMESTAMP, k BIGINT, v BIGINT) FROM '{scheme}clicks.jsonl' WITH (vs = t);
@@ -104,29 +105,38 @@ class Job:
         on: Callable[..., tuple[str, ...]] = lambda *command: command,
         env: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
+        program: str = PROGRAM,
+        store: str = "store",
+        onlooker: Store | None = None,
+        outputs: str = "{name}",
+        more: str = "",
     ) -> None:
         """`on` makes a command into one that runs on another machine, with `env`; `options` are
-        more of `weir run`."""
+        more of `weir run`. `store` is where it keeps its state, which `onlooker` reads if it is no
+        folder; `outputs` is where the files of a run of a name go. `more` is text for the live
+        program alone."""
         self.folder, self.hosts = folder, hosts
         self.on, self._options = on, options
         self._env = os.environ | JAVA if env is None else env
         self._master, self._seed = master, seed
         said = f"SET strategy = '{strategy}';" if strategy else ""
-        for name, scheme in (("live", "tail://"), ("local", "")):
-            text = PROGRAM.format(scheme=scheme, folder=name, strategy=said)
-            (folder / f"{name}.weir").write_text(text, encoding="utf-8")
+        for name, scheme, beside in (("live", "tail://", more), ("local", "", "")):
+            where = outputs.format(name=name)
+            text = program.format(scheme=scheme, folder=where, strategy=said)
+            (folder / f"{name}.weir").write_text(text + beside, encoding="utf-8")
         for name in RATES:
             (folder / f"{name}.jsonl").touch()
         self._feeder: multiprocessing.Process | None = None
         self._driver: subprocess.Popen[bytes] | None = None
         self.families: list[Family] = []
-        self._store = ObjectStore(str(folder / "store"))
+        self._location = store
+        self._store: Store = onlooker or ObjectStore(str(folder / store))
 
     # --- the driver --------------------------------------------------------------------------
 
     def start(self, *, resume: bool = False) -> None:
         command = (
-            *_weir("run", "live.weir", "--runner", "live", "--store", "store", "--json"),
+            *_weir("run", "live.weir", "--runner", "live", "--store", self._location, "--json"),
             *("--parallelism", "2", "--hosts", str(self.hosts), "--master", self._master),
             *self._options,
             *(("--resume",) if resume else ()),
@@ -139,6 +149,12 @@ class Job:
                 stderr=log, start_new_session=True, env=self._env,
             )  # fmt: skip
         self.families.append(Family(self._driver.pid))
+
+    def move(self, on: Callable[..., tuple[str, ...]], env: Mapping[str, str]) -> None:
+        """Let the next driver run on another machine: that of the last one is lost."""
+        assert self._driver is not None
+        self._driver.wait()
+        self.on, self._env = on, env
 
     @property
     def driver(self) -> int:
@@ -154,6 +170,17 @@ class Job:
         assert self._driver is not None
         self.family.signal(self._driver.pid, signal.SIGKILL)
         self._driver.wait()
+
+    def stop(self, within: float) -> None:
+        """Ask the driver to end; it must within so many seconds."""
+        assert self._driver is not None
+        self.family.signal(self._driver.pid, signal.SIGTERM)
+        try:
+            self._driver.wait(within)
+        except subprocess.TimeoutExpired:
+            raise JobFailed(
+                f"the driver goes on {within:.0f} s after it was asked to end"
+            ) from None
 
     def check(self) -> None:
         """The driver has no reason to end as long as rows come."""
@@ -184,15 +211,20 @@ class Job:
     def run_locally(self) -> Answer:
         """The answer of the local runner over the same rows."""
         command = _weir("run", "local.weir", "--json")
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False)
+        done = subprocess.run(
+            self.on(*command), cwd=self.folder, env=self._env, capture_output=True, check=False
+        )
         if done.returncode:
             raise JobFailed(done.stderr.decode())
         return self._answer("local", done.stdout)
 
     def _answer(self, folder: str, report: bytes) -> Answer:
-        digests = {o["name"]: o["digest"] for o in json.loads(report)["outputs"]}
-        files = {p.name: p.read_bytes() for p in sorted((self.folder / folder).iterdir())}
-        return Answer(digests, files)
+        last = report.splitlines()[-1]  # rows of a console stand before it
+        digests = {o["name"]: o["digest"] for o in json.loads(last)["outputs"] if o["path"]}
+        return Answer(digests, self._files(folder))
+
+    def _files(self, folder: str) -> dict[str, bytes]:
+        return {p.name: p.read_bytes() for p in sorted((self.folder / folder).iterdir())}
 
     def close(self) -> None:
         """Leave no process behind."""

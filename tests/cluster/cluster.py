@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
@@ -17,8 +18,6 @@ import pyspark
 from cluster.machines import Machine, Network, network
 
 SPARK = Path(pyspark.__file__).parent
-HEAD = "head"
-CORES = 2
 PORT = 7077
 # JVMs that live for seconds are to start soon: nothing in them is worth optimising.
 _READ_URL = """
@@ -29,8 +28,7 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
 def environment(machine: Machine, folder: Path) -> dict[str, str]:
-    """The environment of a process on a machine: as after a login there, with our Python. Workers
-    have a folder of their own for compiled loops, which is empty at first."""
+    """The environment of a process on a machine: as after a login there, with our Python."""
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("SPARK_", "PYSPARK_"))}
     return kept | {
         "HOME": str(folder / machine.name),
@@ -38,12 +36,12 @@ def environment(machine: Machine, folder: Path) -> dict[str, str]:
         "SPARK_HOME": str(SPARK),
         "JDK_JAVA_OPTIONS": JAVA,
         "SPARK_DAEMON_MEMORY": "256m",
-        **({} if machine.name == HEAD else {"WEIR_CACHE": str(loops_of(machine, folder))}),
+        **machine.env,
     }
 
 
 def loops_of(worker: Machine, folder: Path) -> Path:
-    """Name the folder that a worker has for compiled loops."""
+    """Name the folder that a worker has for compiled loops, which is empty at first."""
     return folder / worker.name / "loops"
 
 
@@ -55,13 +53,25 @@ class Cluster:
     folder: Path
     head: Machine
     workers: list[Machine]
+    driver: Machine
+    """The machine on which a job's driver runs."""
+    cores: int = 2
+    """How many cores each worker offers."""
+    options: tuple[str, ...] = ()
+    """What `weir run` is told besides."""
+    afterwards: ExitStack = field(default_factory=ExitStack)
+    """What is to be done when nothing runs on the machines any more."""
 
     @property
     def master(self) -> str:
         return f"spark://{self.head.address}:{PORT}"
 
+    def disk(self, worker: Machine) -> Path:
+        """Name the folder in which a worker keeps what its executors need."""
+        return self.folder / worker.name / "work"
+
     def start_master(self) -> None:
-        self._daemon(
+        self._master = self._daemon(
             self.head, "org.apache.spark.deploy.master.Master",
             "--host", self.head.address, "--port", str(PORT), "--webui-port", "8080",
         )  # fmt: skip
@@ -69,20 +79,19 @@ class Cluster:
     def start_worker(self, worker: Machine) -> None:
         self._daemon(
             worker, "org.apache.spark.deploy.worker.Worker", "--host", worker.address,
-            "--cores", str(CORES), "--memory", "2g", "--webui-port", "8081",
-            "--work-dir", str(self.folder / worker.name / "work"), self.master,
+            "--cores", str(self.cores), "--memory", "2g", "--webui-port", "8081",
+            "--work-dir", str(self.disk(worker)), self.master,
         )  # fmt: skip
 
     def kill_master(self) -> None:
-        master, *_ = self.head.processes
-        os.killpg(master.pid, signal.SIGKILL)
-        master.wait()
+        os.killpg(self._master.pid, signal.SIGKILL)
+        self._master.wait()
 
-    def _daemon(self, machine: Machine, *command: str) -> None:
+    def _daemon(self, machine: Machine, *command: str) -> subprocess.Popen[bytes]:
         log = self.folder / machine.name / f"{command[0].rsplit('.', 1)[1].lower()}.log"
         log.parent.mkdir(exist_ok=True)
         with log.open("ab") as said:
-            machine.start(
+            return machine.start(
                 str(SPARK / "bin" / "spark-class"), *command,
                 log=said, env=environment(machine, self.folder), cwd=log.parent,
             )  # fmt: skip
@@ -99,18 +108,28 @@ class Cluster:
         """Count the workers that the master has."""
         address = f"http://{self.head.address}:8080/json/"
         done = self.head.run(sys.executable, "-c", _READ_URL, address, timeout=20)
-        if done.returncode:
+        if done.returncode or not done.stdout:  # the page is not there yet
             return 0
         return sum(w["state"] == "ALIVE" for w in json.loads(done.stdout)["workers"])
 
 
+def nothing(cluster: Cluster) -> None:
+    """Leave the machines as they are."""
+
+
 @contextmanager
-def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """Start a cluster, and end it with everything that runs on its machines."""
-    with network() as net:
-        made = Cluster(
-            net, folder, net.machine(HEAD), [net.machine(f"w{n + 1}") for n in range(workers)]
-        )
+def cluster(
+    folder: Path, workers: int = 2, prepare: Callable[[Cluster], None] = nothing
+) -> Iterator[Cluster]:
+    """Start a cluster, and end it with everything that runs on its machines; `prepare` is called
+    when the machines are there, and nothing runs on them yet."""
+    with ExitStack() as afterwards, network() as net:
+        head = net.machine("head")
+        machines = [net.machine(f"w{n + 1}") for n in range(workers)]
+        for machine in machines:
+            machine.env["WEIR_CACHE"] = str(loops_of(machine, folder))
+        made = Cluster(net, folder, head, machines, head, afterwards=afterwards)
+        prepare(made)
         made.start_master()
         for worker in made.workers:
             made.start_worker(worker)

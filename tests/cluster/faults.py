@@ -9,39 +9,46 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
 
-from chaos.job import Job
+from chaos.job import PROGRAM, Job
 from chaos.kills import JobHangs, all_run, shown
+from chaos.processes import EXECUTOR
 from cluster.cluster import Cluster, environment
+from cluster.latency import Latencies
 from cluster.machines import Machine
 from weir.job.status import JobStatus
 from weir.job.story import StoryLine
 
+WORKERS, HOSTS = 3, 3
 POLL = 0.2
 LIMIT = 120.0
 """Seconds in which a job must be where it should be."""
 
 
-def job_on(cluster: Cluster, hosts: int) -> Job:
-    """Make a live job whose driver runs on the head of a cluster."""
+def job_on(cluster: Cluster, hosts: int, program: str = PROGRAM) -> Job:
+    """Make a live job on a cluster."""
     folder = cluster.folder / "job"
     folder.mkdir()
+    driver = cluster.driver
     return Job(
-        folder, cluster.master, hosts=hosts, on=cluster.head.command,
-        env=environment(cluster.head, cluster.folder),
+        folder, cluster.master, hosts=hosts, on=driver.command,
+        env=environment(driver, cluster.folder), options=cluster.options, program=program,
     )  # fmt: skip
 
 
 @dataclass(slots=True)
 class Felt:
-    """A fault, and the seconds after which it was found and all vertices ran again; None: it cost
-    no host, or that is not known."""
+    """A fault, and the seconds after which it was found and all vertices ran again (None: it cost
+    no host, or that is not known); and how long rows took that began meanwhile."""
 
     name: str
     at: float
     sessions: frozenset[str]
     found: float | None = None
     running: float | None = None
+    p99: float | None = None
 
     def measure(self, story: Sequence[StoryLine]) -> None:
         """Read from the story what the fault did."""
@@ -61,8 +68,9 @@ class Felt:
             self.running = max(times) - self.at
 
     def __str__(self) -> str:
-        found, running = ("-" if t is None else f"{t:.2f}" for t in (self.found, self.running))
-        return f"{self.name:48} {found:>7} {running:>8}"
+        times = (self.found, self.running, self.p99)
+        found, running, p99 = ("-" if t is None else f"{t:.2f}" for t in times)
+        return f"{self.name:52} {found:>7} {running:>8} {p99:>8}"
 
 
 class Faulty:
@@ -73,6 +81,7 @@ class Faulty:
     ) -> None:
         self.cluster, self.job, self._tell = cluster, job, tell
         self.felt: list[Felt] = []
+        self.latencies = Latencies(job.folder / "store")
 
     def on(self, machine: Machine) -> frozenset[str]:
         """List the hosts on a machine."""
@@ -88,6 +97,11 @@ class Faulty:
             load[host.machine] = load.get(host.machine, 0) + len(host.vertices)
         return max(self.cluster.workers, key=lambda w: load[w.name])
 
+    def executors(self, machine: Machine) -> list[int]:
+        """List the JVMs of Spark's executors on a machine."""
+        found = [(pid, Path(f"/proc/{pid}/cmdline").read_bytes()) for pid in machine.pids()]
+        return [pid for pid, said in found if EXECUTOR.encode() in said]
+
     def suffer(self, name: str, hit: Machine, begin: Callable[[], None]) -> Felt:
         """Let a fault begin that hits a machine."""
         felt = Felt(name, time.time(), self.on(hit))
@@ -96,8 +110,15 @@ class Faulty:
         self.felt.append(felt)
         return felt
 
-    def wait_for(self, found: Callable[[JobStatus], bool], what: str) -> JobStatus:
-        until = time.monotonic() + LIMIT
+    def status(self) -> JobStatus:
+        status = self.job.status()
+        assert status is not None
+        return status
+
+    def wait_for(
+        self, found: Callable[[JobStatus], bool], what: str, within: float = LIMIT
+    ) -> JobStatus:
+        until = time.monotonic() + within
         status = None
         while time.monotonic() < until:
             self.job.check()
@@ -105,7 +126,7 @@ class Faulty:
             if status is not None and found(status):
                 return status
             time.sleep(POLL)
-        raise JobHangs(f"no {what} within {LIMIT:.0f} s: {shown(status)}")
+        raise JobHangs(f"no {what} within {within:.0f} s: {shown(status)}")
 
     def wait_until_lost(self, felt: Felt) -> None:
         self.wait_for(
@@ -117,9 +138,34 @@ class Faulty:
         self.wait_for(lambda s: all_run(s) and len(s.hosts) >= hosts, f"{hosts} hosts")
 
     def must_progress(self, seconds: float) -> None:
-        """See that events are read within so many seconds."""
-        before = self.job.status()
-        time.sleep(seconds)
-        after = self.job.status()
-        assert before is not None and after is not None
-        assert after.events > before.events, shown(after)
+        """See that events which are made from now on are in the answer within so many seconds."""
+        since = time.time()
+        while self.latencies.look() < since:
+            self.job.check()
+            if time.time() > since + seconds:
+                said = shown(self.job.status())
+                raise JobHangs(f"rows of {seconds:.0f} s ago are not committed: {said}")
+            time.sleep(POLL)
+
+    def keep_progressing(self, seconds: float) -> None:
+        """See that rows come for so many seconds."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.must_progress(10.0)
+
+    def measure(self, until: float) -> None:
+        """Read from the story and from the answer what the faults did; they were over by then."""
+        for felt in self.felt:
+            felt.measure(self.job.story())
+            felt.p99 = self.latencies.p99(felt.at, until)
+
+
+Fault: TypeAlias = Callable[[Faulty], None]
+"""Lets a job suffer, and sees that it goes on; its docstring is its title."""
+Prepare: TypeAlias = Callable[[Cluster], None]
+"""What a fault needs of the machines before anything runs on them."""
+
+
+def no_core_to_spare(cluster: Cluster) -> None:
+    """Let every worker have a core for one host: one that is lost can come back only there."""
+    cluster.cores = 1

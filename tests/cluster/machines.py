@@ -11,7 +11,8 @@ Contract
 2. `Machine.start` starts a process there, in a session of its own; `Machine.lose` is a power cut:
    its link goes down first, so that nobody is told by a closed connection, and then everything
    that runs there is killed.
-3. Links can be cut and mended, both ways or one way, to all or to one other machine.
+3. Links can be cut and mended, both ways or one way, to all or to one other machine; they can lose
+   packets, be narrow, and be long (`delays.py`).
 4. `close` kills what runs and removes every namespace.
 
 `why_not()` says why this machine cannot have them (it needs root, iproute2 and nftables).
@@ -23,6 +24,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -74,6 +77,8 @@ class Machine:
     own: dict[Path, str] = field(default_factory=dict)
     """Folders that are this machine's own, with their sizes (as in `10m`): what others have there
     is not here. They are empty whenever a process is started."""
+    env: dict[str, str] = field(default_factory=dict)
+    """What the environment of processes there has besides that of this one."""
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -170,6 +175,29 @@ class Machine:
         _do("ip", "netns", "exec", self.namespace, "tc", "qdisc", "replace", "dev", "eth0", *shape)
         _do("ip", "netns", "exec", self.bridge, "tc", "qdisc", "replace", "dev", self.link, *shape)
 
+    def delay(self, mean: float, jitter: float) -> None:
+        """Replace the link by one on which what is sent takes so many seconds, more or less; to be
+        called before anything runs here."""
+        _do("ip", "-n", self.namespace, "link", "del", "eth0")
+        forwarder = str(Path(__file__).with_name("delays.py"))
+        arguments = (self.bridge, self.link, str(mean), str(jitter))
+        self.start(sys.executable, forwarder, *arguments, log=subprocess.DEVNULL)
+        until = time.monotonic() + 10.0
+        while _try("ip", "-n", self.bridge, "link", "show", self.link):
+            if time.monotonic() > until:
+                raise RuntimeError(f"{self.name}: the delayed link does not come")
+            time.sleep(0.02)
+        self.join()
+
+    def join(self) -> None:
+        """Give the link's ends their places: an address here, and the bridge there."""
+        _do("ip", "-n", self.bridge, "link", "set", self.link, "master", "br0", "up")
+        inside = ("ip", "-n", self.namespace)
+        _do(*inside, "link", "set", "lo", "up")
+        _do(*inside, "address", "add", f"{self.address}/24", "dev", "eth0")
+        _do(*inside, "address", "add", f"{self.address6}/64", "dev", "eth0", "nodad")
+        _do(*inside, "link", "set", "eth0", "up")
+
 
 class Network:
     """Makes machines that reach each other over a bridge, and removes them in the end."""
@@ -194,12 +222,7 @@ class Network:
         self.machines[name] = made
         peer = ("peer", "name", "eth0", "netns", namespace)
         _do("ip", "-n", self._bridge, "link", "add", made.link, "type", "veth", *peer)
-        _do("ip", "-n", self._bridge, "link", "set", made.link, "master", "br0", "up")
-        inside = ("ip", "-n", namespace)
-        _do(*inside, "link", "set", "lo", "up")
-        _do(*inside, "address", "add", f"{made.address}/24", "dev", "eth0")
-        _do(*inside, "address", "add", f"{made.address6}/64", "dev", "eth0", "nodad")
-        _do(*inside, "link", "set", "eth0", "up")
+        made.join()
         return made
 
     def close(self) -> None:

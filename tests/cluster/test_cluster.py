@@ -42,7 +42,7 @@ def test_a_lost_machine_changes_nothing(machines: Cluster) -> None:
         felt = faulty.suffer("a machine is lost", victim, victim.lose)
         assert felt.sessions
         faulty.wait_until_lost(felt)
-        faulty.must_progress(3.0)
+        faulty.must_progress(10.0)
         found = job.finish(90.0)
         assert found == job.run_locally()
         felt.measure(job.story())

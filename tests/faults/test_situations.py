@@ -25,7 +25,7 @@ OFTEN = {
     "cut": 1.0, "manager_crash": 2.0, "manager_freeze": 1.0, "second_manager": 2.0, "stop": 1.0,
     "write_fails": 0.4, "read_fails": 0.5, "delete_fails": 0.9, "late_writes": 1.0, "full": 0.5,
     "flips": 0.2, "slow": 0.8, "jump": 1.0, "harm": 3.0, "fall": 0.3,
-    "busy": 3.0, "hang_up": 5.0,
+    "busy": 3.0, "hang_up": 5.0, "apart": 3.0,
 }  # fmt: skip
 NEEDS_DEATHS = ("relapse", "late_writes", "read_fails", "flips", "delete_fails", "harm")
 

@@ -167,6 +167,13 @@ def segment(stream: str, first: int, end: int, incarnation: int = 1) -> Segment:
 
 
 def report(
-    session: str, number: int, *vertices: VertexReport, epoch: int = 0, trouble: str = ""
+    session: str,
+    number: int,
+    *vertices: VertexReport,
+    epoch: int = 0,
+    trouble: str = "",
+    trouble_lasts: bool = False,
 ) -> Report:
-    return Report(session, number, epoch, session, 0, 1, "m", vertices, trouble)
+    return Report(
+        session, number, epoch, session, 0, 1, "m", vertices, trouble, trouble_lasts=trouble_lasts
+    )

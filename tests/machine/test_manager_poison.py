@@ -173,17 +173,17 @@ def test_signs_of_life_from_beside_a_host_keep_it() -> None:
     assert list(job.machine.hosts) == ["h1"]
 
 
-def test_a_host_whose_companion_hangs_up_is_lost_unless_it_is_heard_of() -> None:
+def test_a_host_that_hangs_up_is_lost_unless_it_is_heard_of() -> None:
     job = running()
     job.do(job.machine.handle(HungUp("h1"), 0.5))
-    job.tick(0.6)
-    job.do(job.machine.handle(Pulsed(Pulse("h1")), 0.6))  # another companion was started
+    job.tick(0.55)
+    job.do(job.machine.handle(Pulsed(Pulse("h1")), 0.55))  # it has called again
     job.tick(0.9)
     assert job.where("1.0") == ["h1"]
     job.do(job.machine.handle(HungUp("h1"), 1.0))
-    job.tick(1.1)
+    job.tick(1.05)
     assert list(job.machine.hosts) == ["h1"]
-    job.tick(1.16)
+    job.tick(1.11)
     assert not job.machine.hosts
 
 

@@ -229,10 +229,17 @@ def test_a_store_that_fails_is_asked_again_and_not_for_ever() -> None:
     machine = driven.machine
     command = machine.next(None, 0.0, 0)
     assert isinstance(command, ReadRecord)
-    assert machine.next(StoreFailed("no"), 0.0, 0) == Wait(RETRY)
+    assert machine.next(StoreFailed("no"), 0.0, 0) == Wait(RETRY, "no")
     assert machine.next(None, PATIENCE, 0) == command
     with pytest.raises(RunError, match="it is full"):
         machine.next(StoreFailed("it is full"), PATIENCE + 1, 0)
+
+
+def test_what_a_store_will_never_do_is_not_asked_again() -> None:
+    machine = Driven(source()).machine
+    assert isinstance(machine.next(None, 0.0, 0), ReadRecord)
+    with pytest.raises(RunError, match="there is no bucket"):
+        machine.next(StoreFailed("there is no bucket", lasts=True), 0.0, 0)
 
 
 def test_a_record_that_was_written_though_the_store_said_no_is_its_own() -> None:
@@ -241,7 +248,7 @@ def test_a_record_that_was_written_though_the_store_said_no_is_its_own() -> None
     command = driven.machine.next(Offer(IngressRecord(0, b"rows")), 0.0, 0)
     assert isinstance(command, AppendRecord)
     store_answer(command, driven.disk)
-    assert driven.machine.next(StoreFailed("nobody knows"), 0.0, 0) == Wait(RETRY)
+    assert driven.machine.next(StoreFailed("nobody knows"), 0.0, 0) == Wait(RETRY, "nobody knows")
     accept = driven.next()
     assert isinstance(accept, Accept) and accept.own
     assert [r.lines for r in driven.records()] == [b"rows"]

@@ -7,7 +7,7 @@ from machine.jobs import commit, rows
 from weir.errors import PlanError, SnapshotCorrupt
 from weir.job.commits import Commit, decode_part, encode_part
 from weir.job.ledger import Ledger
-from weir.job.records import encode_hint, last_record, sweep
+from weir.job.records import encode_hint, known_record, last_record, sweep
 from weir.job.requests import Requests
 from weir.job.signals import Get, Put
 from weir.plan.rewrites.rewrite import rewrite
@@ -55,6 +55,25 @@ def test_listings_that_are_behind_do_not_hide_the_last() -> None:
         store.put(record_key(number), Ledger(number=number).encode(), new=True)
     store._listed = listed
     assert number_of_last(store) == 3
+
+
+@pytest.mark.parametrize("hint", [encode_hint(101), encode_hint(140)])
+def test_a_listing_that_names_nothing_hides_no_record(hint: bytes) -> None:
+    store = disk(*range(1, 141), hint=hint)
+    store._listed = {}
+    assert number_of_last(store) == 140
+
+
+def test_a_listing_that_names_nothing_hides_no_commit_under_a_lost_record() -> None:
+    """The store has lost its records and its hint, and lists nothing: still it is no new job."""
+    store = disk()
+    for number in range(3):
+        key = commit_key("sink.0", number)
+        made = Commit(number, 1, None, 0, (1,), "0" * 32, 0, record=number)
+        store.put(key, encode_record(key, made), new=True)
+    store._listed = {}
+    with pytest.raises(SnapshotCorrupt, match="000000000002, which a commit was made under"):
+        known_record(store, outputs=1)
 
 
 def test_a_hint_older_than_what_is_kept_does_not_mislead() -> None:

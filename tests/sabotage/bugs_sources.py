@@ -10,7 +10,9 @@ _TEXTS = ("tests/unit/events/test_text.py",)
 _SOURCE = ("tests/machine/test_source_machine.py",)
 _TEXT = "events/text.py"
 _IN_BUCKETS = ("tests/unit/files/test_buckets.py",)
-_BUCKETS = "files/buckets.py"
+_KEPT_IN_BUCKETS = ("tests/unit/files/test_bucket_store.py",)
+_LIVE_BUCKETS = ("tests/unit/spark/test_live_buckets.py",)
+_BUCKETS, _ERRORS = "files/buckets.py", "files/bucket_errors.py"
 _FRAMING, _UNCHANGED = "files/framing.py", "ingress/unchanged.py"
 _MACHINE, _LOG = "ingress/source_machine.py", "ingress/ingress_log.py"
 _TAIL, _FOLDER, _TCP = (f"ingress/connectors/{name}.py" for name in ("tail", "folder", "tcp"))
@@ -49,7 +51,7 @@ BUGS = (
     Bug("a chunk names the first record of its log for ever", _MACHINE,
         "        self._record = found.ref\n", "", _SOURCE),
     Bug("a store that fails is asked for ever", _MACHINE,
-        "if self._now > until:", "if False:", _SOURCE),
+        "if answer.lasts or self._now > until:", "if answer.lasts:", _SOURCE),
     Bug("a writer does not know its own record", _LOG,
         "                if found.ref != ref:\n", "                if True:\n", _SOURCE),
     Bug("rows of a socket are dropped when another's are logged first", _TCP,
@@ -136,8 +138,11 @@ BUGS = (
     Bug("a live source goes on in a replaced object", _UNCHANGED,
         "if mark.digest and mark != now:", "if False:", _IN_BUCKETS),
     Bug("objects come in the order of the listing", "files/readers.py",
-        "sorted((o for o in objects if matches(url, o[0])), key=lambda o: o[0].encode())",
-        "[o for o in objects if matches(url, o[0])][::-1]", _IN_BUCKETS),
+        "sorted(listed.items(), key=lambda o: o[0].encode())", "[*listed.items()][::-1]",
+        _IN_BUCKETS),
+    Bug("a listing hides the objects that a job began with", "files/readers.py",
+        "for name in set(known) - listed.keys() if magic else ():", "for name in ():",
+        _LIVE_BUCKETS),
     Bug("row groups before the start are read", "files/columnar.py",
         "if first + rows > start:", "if True:", _IN_BUCKETS),
     Bug("all columns of an object are read", "files/columnar.py",
@@ -165,9 +170,25 @@ BUGS = (
         " or _PARAMETER.search(authority + rest))", ")", _IN_BUCKETS),
     Bug("an error shows the line with a password", "errors.py",
         '_SECRET.sub(lambda found: "*" * len(found[0]), shown)', "shown", _IN_BUCKETS),
-    Bug("an error shows what a server answers", _BUCKETS,
-        'said = " ".join(filter(None, (status[1] if status else "", code)))', "said = text",
-        _IN_BUCKETS),
+    Bug("an error shows what a server answers", _ERRORS,
+        'said = " ".join(filter(None, (status, code)))', "said = text", _IN_BUCKETS),
+    Bug("what will not pass is tried again", _ERRORS,
+        "    lasts: bool = True\n", "    lasts: bool = False\n", _KEPT_IN_BUCKETS),
+    Bug("a busy store ends a job", _ERRORS,
+        "lasts = not passes and (", "lasts = True or (", _KEPT_IN_BUCKETS),
+    Bug("a bucket that is gone is taken for a missing object", "files/bucket_store.py",
+        """                if code_of(error) == "NoSuchBucket":
+                    raise
+                return None
+""", "                return None\n", _KEPT_IN_BUCKETS),
+    Bug("of two requests under way both lose", "files/bucket_store.py",
+        "if not new or code_of(error) in CONFLICTS:", "if not new:", _KEPT_IN_BUCKETS),
+    Bug("conditional requests are not tried out", "spark/live/prepare.py",
+        "    objects.check_conditions(JOB, body)\n", "", _LIVE_BUCKETS),
+    Bug("a driver does not know its own job", "spark/live/prepare.py",
+        "if objects.get(JOB) != body:", "if True:", _LIVE_BUCKETS),
+    Bug("keys that have expired stay", "files/aws_commands.py",
+        "found, self._first = self._first, None", "found = self._first", _IN_BUCKETS),
     Bug("keys of a profile go before the environment", "files/aws_profile.py",
-        "if any(environment.get(name) for name in _OWN_WAYS):", "if False:", _IN_BUCKETS),
+        "if not _comes_from_elsewhere(environment):", "if True:", _IN_BUCKETS),
 )  # fmt: skip

@@ -71,8 +71,9 @@ BUGS = (
         "        objects = _taken_store(location, job)\n"
         "        recovering = _recovering(program, plan)\n", _RESUME),
     Bug("a store is made for a job that is refused", "spark/live/prepare.py",
-        "    found = all_partitions(program, directory)\n",
-        "    ObjectStore(location)\n    found = all_partitions(program, directory)\n", _REFUSALS),
+        "        found = all_partitions(program, directory, recorded)\n",
+        "        ObjectStore(location)\n"
+        "        found = all_partitions(program, directory, recorded)\n", _REFUSALS),
     Bug("words of a plan are compared", "plan/plan_fingerprint.py",
         "if (old.where, old.hash) == (new.where, new.hash):",
         "if (old.where, old.words) == (new.where, new.words):",

@@ -72,5 +72,6 @@ def test_a_step_that_holds_the_lock_for_long_is_shown_and_no_death(
     )
     assert done is not None and (tmp_path / "out.csv").read_bytes() == wanted
     assert seen[-1].status.recoveries == 0
+    assert any(", 0.0 at one step for " in s.stage for s in seen)
     steps = [v for s in seen for v in s.status.vertices if (v.step_seconds or 0.0) > 2.0]
     assert steps and steps[-1].id == "0.0" and steps[-1].step_rows.startswith("at rows 0 to ")

@@ -4,6 +4,7 @@ folder."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 import weir
 from buckets import Bucket, new_bucket
 from weir import cli
-from weir.errors import InputError, PlanError
+from weir.errors import DeterminismViolation, InputError
 from weir.spark.offline import run_offline as offline
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -22,6 +23,15 @@ PROGRAM = """
     Sums = SELECT k, SUM(v) AS total FROM A GROUP BY k WITH TUMBLING(10);
     OUTPUT Sums TO '{output}';
     OUTPUT A TO '{copy}';
+"""
+
+
+UNSTEADY = """
+import weir
+
+@weir.udf(args=["BIGINT"], result="BIGINT")
+def unsteady(v):
+    return v + hash(str(v)) % 1000
 """
 
 
@@ -50,7 +60,7 @@ def objects(bucket: Bucket, folder: str) -> dict[str, bytes]:
     return {key.removeprefix(f"{folder}/"): bucket.get(key) for key in keys}
 
 
-def test_offline(spark: SparkSession, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline(spark: SparkSession, bucket: Bucket) -> None:
     local = weir.run(program(bucket, "local"))
     report = weir.run_offline(program(bucket, "offline"), spark)
     assert [o.digest for o in report.outputs] == [o.digest for o in local.outputs]
@@ -60,9 +70,20 @@ def test_offline(spark: SparkSession, bucket: Bucket, monkeypatch: pytest.Monkey
     with pytest.raises(InputError, match=r"in/3\.jsonl, line 1"):
         weir.run_offline(program(bucket, "offline"), spark)
     assert objects(bucket, "offline") == wanted
+
+
+def test_offline_is_checked_without_a_folder_that_all_workers_see(
+    spark: SparkSession, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(offline, "is_local", lambda spark: False)
-    with pytest.raises(PlanError, match="a folder that all workers see"):
-        weir.run_offline(program(bucket, "offline"), spark, check=True)
+    weir.run_offline(program(bucket, "checked"), spark, check=True)
+    weir.run(program(bucket, "local"))
+    assert objects(bucket, "checked") == objects(bucket, "local")
+    (tmp_path / "mine.py").write_text(UNSTEADY, "utf-8")
+    text = f"IMPORT 'mine.py'; {program(bucket, 'unsteady')}".replace("SUM(v)", "SUM(unsteady(v))")
+    with pytest.raises(DeterminismViolation, match="was another row, in a second run it is"):
+        weir.run_offline(text, spark, directory=tmp_path, check=True)
+    assert objects(bucket, "unsteady") == {}, "nothing is put, and nothing is left beside"
 
 
 def test_live(spark: SparkSession, bucket: Bucket) -> None:

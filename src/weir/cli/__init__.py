@@ -26,6 +26,7 @@ from weir.cli.command_line import (
     ended_by,
     leave_stdout,
     leave_threads,
+    let_signals_end,
     say,
     settle_process,
 )
@@ -108,8 +109,14 @@ for command in (run, explain, conform, verify, diff, status, story, store, read,
 def main() -> None:
     """Run the `weir` command."""
     settle_process()
+    code: object = DONE
     try:
         app(prog_name="weir")
     except SystemExit as end:
-        leave_threads(end.code)
-        raise
+        code = end.code
+    except KeyboardInterrupt as interrupt:  # one more, while the one before was told
+        code = ended_by(interrupt)[1]
+    exit_code = code if isinstance(code, int) else int(code is not None)
+    let_signals_end(exit_code)
+    leave_threads(exit_code)
+    sys.exit(exit_code)

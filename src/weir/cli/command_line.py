@@ -177,14 +177,26 @@ def prints_aside() -> Iterator[None]:
             os.close(kept)
 
 
-def leave_threads(code: object) -> None:
+def let_signals_end(code: int) -> None:
+    """From here on, let Ctrl-C and SIGTERM end the process at once with this exit code: what runs
+    at the end of a process, Spark's too, would complain of an interrupt."""
+
+    def leave(number: int, frame: FrameType | None) -> NoReturn:
+        os._exit(code)
+
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, leave)
+
+
+def leave_threads(code: int) -> None:
     """End the process now if a thread of the user's code would hold it up."""
     if all(t.daemon or t is threading.main_thread() for t in threading.enumerate()):
         return
     atexit._run_exitfuncs()
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
-    os._exit(code if isinstance(code, int) else int(code is not None))
+    os._exit(code)
 
 
 def _exit(error: Exception, code: int, debug: bool) -> typer.Exit:

@@ -161,10 +161,9 @@ def _show_status(found: JobStatus) -> None:
     _show_table(table)
     for v in found.vertices:
         if v.step_seconds is not None:
-            at = in_one_line(
-                f"{v.id} has been at one step for {v.step_seconds:.0f} s, {v.step_rows}"
-            )
-            say(at)
+            since = f"since {_clock(found.time - v.step_seconds)}, {v.step_seconds:.0f} s"
+            where = f"{v.id} keeps host {v.host} busy"
+            say(in_one_line(f"{where} with one step {since}, {v.step_rows}"))
         if v.waits_seconds is not None:
             say(in_one_line(f"{v.id} has waited for {v.waits_seconds:.0f} s: {v.waits}"))
     for host in found.hosts:

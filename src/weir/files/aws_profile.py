@@ -3,9 +3,8 @@
 obstore knows the environment, the roles of machines and containers, and web identities; it does
 not know profiles. So the keys, the region and the endpoint of a profile are read here, by the rules
 of the AWS tools: the environment goes first, `AWS_PROFILE` names the profile (`default` without
-it), `AWS_SHARED_CREDENTIALS_FILE` and `AWS_CONFIG_FILE` say where the files are. A profile that
-gets its keys elsewhere (SSO, a role) is refused by name: the AWS tools can put its keys into the
-environment.
+it), `AWS_SHARED_CREDENTIALS_FILE` and `AWS_CONFIG_FILE` say where the files are. The keys of a
+profile that gets them elsewhere (SSO, a role) come by a command (`aws_commands.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from configparser import ConfigParser, Error
 from pathlib import Path
 
 from weir.errors import RunError
+from weir.files.aws_commands import CommandKeys, keys_command
 
 _OWN_WAYS = (
     "AWS_ACCESS_KEY_ID",
@@ -36,24 +36,40 @@ _BESIDES = {
 def profile_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what the profile adds to the environment, by obstore's names; nothing if there is no
     profile."""
-    named = environment.get("AWS_PROFILE", "")
-    said = _profile(environment, named or "default")
-    if named and not said:
-        raise RunError(f"there is no AWS profile '{named}' (AWS_PROFILE)")
+    said = _profile(environment, _name(environment))
+    if environment.get("AWS_PROFILE") and not said:
+        raise RunError(f"there is no AWS profile '{_name(environment)}' (AWS_PROFILE)")
     found = {
         name: said[name]
         for name, variables in _BESIDES.items()
         if name in said and not any(environment.get(v) for v in variables)
     }
-    if any(environment.get(name) for name in _OWN_WAYS):
-        return found
-    keys = {name: said[name] for name in _KEYS if name in said}
-    if named and not {*_KEYS[:2]} <= keys.keys():
-        raise RunError(
-            f"the AWS profile '{named}' has no keys of its own; put them into the environment: "
-            f"aws configure export-credentials --profile {named} --format env"
-        )
-    return {**found, **keys}
+    if not _comes_from_elsewhere(environment):
+        found |= {name: said[name] for name in _KEYS if name in said}
+    return found
+
+
+def profile_keys(environment: Mapping[str, str]) -> CommandKeys | None:
+    """Return what gets the keys of a profile that has none of its own; None if the environment or
+    the profile has them, or there is no profile."""
+    name = _name(environment)
+    said = _profile(environment, name)
+    if _comes_from_elsewhere(environment) or {*_KEYS[:2]} <= said.keys():
+        return None
+    command = keys_command(name, said)
+    if command is not None:
+        return CommandKeys(name, command)
+    if environment.get("AWS_PROFILE"):
+        raise RunError(f"the AWS profile '{name}' has no keys, and says of no way to any")
+    return None
+
+
+def _name(environment: Mapping[str, str]) -> str:
+    return environment.get("AWS_PROFILE") or "default"
+
+
+def _comes_from_elsewhere(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name) for name in _OWN_WAYS)
 
 
 def _profile(environment: Mapping[str, str], name: str) -> dict[str, str]:

@@ -7,9 +7,9 @@ Contract
 3. An object is put whole or not at all: a large one in parts that the store joins at the end.
 4. What was found is what is read: every request says which version it wants, and every answer is
    held against its size and tag. Another version is an InputError, as is an answer that is cut.
-5. What may pass (no connection, 5xx, 429) is tried again for about `PATIENCE`; what will not pass
-   is said at once. Errors name the bucket and the key, and show nothing else of what a server
-   answers than its code: it may repeat keys and signatures.
+5. What may pass (no connection, 5xx, 429) is tried again for about `PATIENCE`, a request without an
+   answer after `ANSWER_WITHIN`; what will not pass is said at once. Errors name the bucket and the
+   key (`bucket_errors.py`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ from obstore.exceptions import (
     NotFoundError,
     PermissionDeniedError,
     PreconditionError,
-    UnauthenticatedError,
 )
 from obstore.store import from_url
 
 from weir.errors import InputError, PlanError, RunError
-from weir.files.aws_profile import profile_settings
+from weir.files.aws_commands import CommandKeys
+from weir.files.aws_profile import profile_keys, profile_settings
+from weir.files.bucket_errors import code_of, reason_of
+from weir.files.obstore_use import note_use
 from weir.plan.urls import BUCKET_SCHEMES, refuse_secrets
 
 if TYPE_CHECKING:
@@ -43,14 +45,15 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
 PATIENCE = timedelta(seconds=60)
-RETRIES = 8
+ANSWER_WITHIN = timedelta(seconds=30)
+COPY_WITHIN = timedelta(minutes=10)
+"""A store may copy for long before it says anything."""
+RETRIES = 100
 PART_BYTES = 8 << 20
 _MOST_PARTS = 9_000  # S3 takes 10 000
 COPIED_AT_ONCE = 5 << 30
 """The largest object that S3 copies by one request."""
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-_CODE = re.compile(r"<Code>(\w+)</Code>")
-_STATUS = re.compile(r"status code: (\d{3})")
 _NO_KEY = re.compile(r"(^|/)\.{0,2}(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -105,7 +108,7 @@ def _look(at: Address) -> Found | None:
     try:  # a HEAD has no body that says what is missing
         return _found(obstore.get(store, at.key).meta)
     except (NotFoundError, FileNotFoundError) as error:
-        if _code(error) == "NoSuchBucket":
+        if code_of(error) == "NoSuchBucket":
             raise
         return None
 
@@ -127,9 +130,19 @@ def read_object(url: str) -> bytes | None:
         try:
             return bytes(obstore.get(_store(at.bucket), at.key).bytes())
         except (NotFoundError, FileNotFoundError) as error:
-            if _code(error) == "NoSuchBucket":
+            if code_of(error) == "NoSuchBucket":
                 raise
             return None
+
+
+def download_object(url: str, path: str) -> None:
+    """Write an object to a file; none is made where there is no object."""
+    found = find_object(url)
+    if found is None:
+        return
+    with open(path, "wb") as file:
+        for start in range(0, found.size, PART_BYTES):
+            file.write(read_range(url, found, start, min(start + PART_BYTES, found.size)))
 
 
 def read_range(url: str, found: Found, start: int, end: int) -> bytes:
@@ -183,7 +196,7 @@ def copy_object(source: str, url: str) -> None:
                 for part in stream:
                     writer.write(part)
         else:
-            obstore.copy(store, at.key, to.key)
+            obstore.copy(_store(at.bucket, COPY_WITHIN), at.key, to.key)
 
 
 def delete_objects(urls: Iterable[str]) -> None:
@@ -222,36 +235,52 @@ def _found(meta: ObjectMeta) -> Found:
 # --- buckets -------------------------------------------------------------------------------
 
 
-def _store(bucket: str) -> ObjectStore:
-    """Return the open bucket of this process, by its environment as it is now."""
+def _store(bucket: str, answer_within: timedelta | None = None) -> ObjectStore:
+    within = min(ANSWER_WITHIN, PATIENCE) if answer_within is None else answer_within
+    return open_bucket(bucket, within, PATIENCE)
+
+
+def open_bucket(url: str, answer_within: timedelta, patience: timedelta) -> ObjectStore:
+    """Return the open bucket (or the part of it below a key) of this process, by its environment
+    as it is now. A request must be answered, and each piece of the answer come, within
+    `answer_within`; what may pass is tried again for `patience`."""
+    note_use()
     names = ("AWS_", "AZURE_", "GOOGLE_", "HOME")
     environment = tuple(sorted((n, v) for n, v in os.environ.items() if n.startswith(names)))
-    return _opened(bucket, os.getpid(), environment, RETRIES, PATIENCE)
+    return _opened(url, os.getpid(), environment, RETRIES, answer_within, patience)
 
 
 @lru_cache(maxsize=16)
 def _opened(
-    bucket: str,
+    url: str,
     process: int,
     environment: tuple[tuple[str, str], ...],
     retries: int,
+    answer_within: timedelta,
     patience: timedelta,
 ) -> ObjectStore:
     """Open a bucket. A process that was forked opens its own: connections are not shared."""
     known = dict(environment)
-    client: ClientConfig = {"connect_timeout": "5s", "timeout": patience}
+    client: ClientConfig = {
+        "connect_timeout": "5s",
+        "read_timeout": answer_within,
+        "timeout": max(COPY_WITHIN, answer_within),
+    }
     retry: RetryConfig = {
         "max_retries": retries,
         "retry_timeout": patience,
         "backoff": {"max_backoff": timedelta(seconds=5)},
     }
     config: Any = None
-    if bucket.startswith("s3:"):
+    keys: CommandKeys | None = None
+    if url.startswith("s3:"):
         _check_endpoint(known)
-        config = profile_settings(known)
+        config, keys = profile_settings(known), profile_keys(known)
         # obstore leaves the variable aside when it is given options.
         client["allow_http"] = known.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes", "on")
-    return from_url(bucket, config=config, client_options=client, retry_config=retry)
+    return from_url(
+        url, config=config, client_options=client, retry_config=retry, credential_provider=keys
+    )
 
 
 def _check_endpoint(known: dict[str, str]) -> None:
@@ -288,34 +317,5 @@ def _changed(url: str) -> InputError:
     return InputError("it was replaced while it was read; run again", file=url)
 
 
-def _code(error: Exception) -> str:
-    found = _CODE.search(str(error))
-    return found[1] if found else ""
-
-
 def _why(error: Exception, url: str) -> str:
-    """Say what is wrong, and whether it may pass."""
-    text, code = str(error), _code(error)
-    status = _STATUS.search(text)
-    said = " ".join(filter(None, (status[1] if status else "", code)))
-    bucket = address(f"{url}x" if url.endswith("/") else url).bucket
-    if code == "NoSuchBucket":
-        return f"there is no bucket {bucket}"
-    if "169.254.169.254" in text or "metadata.google.internal" in text:
-        return "no credentials were found in the environment, in a profile or on this machine"
-    match error:
-        case NotFoundError() | FileNotFoundError():
-            return f"there is no such object, or no bucket {bucket}"
-        case PermissionDeniedError():
-            return f"access is denied ({said}); the credentials of this process do not allow it"
-        case UnauthenticatedError():
-            return f"the credentials are not accepted ({said})"
-    if said:
-        return f"the store answers {said}"
-    if "builder error" in text:
-        return "the store's address is http://, which AWS_ALLOW_HTTP=true allows"
-    if "HTTP error" in text:
-        retries = re.search(r"after (\d+) retries", text)
-        tried = f", {retries[1]} times again" if retries else ""
-        return f"the store does not answer (tried{tried}); see whether it can be reached"
-    return re.sub(r"//[^/\s]*@", "//…@", text.split("\n", 1)[0])[:200]
+    return reason_of(error, address(f"{url}x" if url.endswith("/") else url).bucket).text

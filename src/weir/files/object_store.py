@@ -1,11 +1,12 @@
-"""Keeps the store of a live job in a folder, or in a bucket (`s3://`, `gs://`, `az://`), by
-obstore.
+"""Keeps the store of a live job in a folder, or in a bucket (`s3://`, `gs://`, `az://`; see
+`bucket_store.py`).
 
 In a folder an object is written under another name, brought to the disk, and only then given its
 own name: so it is whole or not there, whatever happens (contract of `reliable/store.py`). What has
 no name yet lies in a folder of this process's own, below `.writing`. It is removed when the write
 fails. If the process is killed, another process removes it: each looks at its first write and once
-a minute (`own_folder.py`). Buckets do all that by themselves.
+a minute (`own_folder.py`). Buckets do all that by themselves. What a folder refuses may pass: a
+disk is full, a share is away.
 
 Everything that is made here is for its owner alone: folders have mode 0700, files 0600.
 """
@@ -16,17 +17,19 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 from uuid import uuid4
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
-from obstore.store import LocalStore, from_url
+from obstore.store import LocalStore
 
 from weir.errors import RunError
+from weir.files.bucket_store import BucketStore
+from weir.files.obstore_use import note_use
 from weir.files.own_folder import OwnFolder, file_time, remove_left_over
 from weir.files.paths import DEEPEST
 from weir.reliable.store import Body, ObjectExists
@@ -34,6 +37,8 @@ from weir.reliable.store import Body, ObjectExists
 _WRITING = ".writing"
 """A folder for what has no name yet."""
 SWEEP_EVERY = 60.0
+PATIENCE = 60.0
+"""Seconds for which a bucket that fails is asked again."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NO_KEY = re.compile(r"(^|/)(\.{0,2})(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -42,43 +47,57 @@ class ObjectStore:
     """A store of objects in a folder or a bucket, by the contract of `reliable/store.py`.
 
     `location` is a folder or a URL. A folder that is not there is made, unless `make` is False
-    (for those who only read).
+    (for those who only read). A bucket that fails is asked again for `patience` seconds, and
+    `on_wait` is told why.
     """
 
-    def __init__(self, location: str, *, make: bool = True) -> None:
+    def __init__(self, location: str, *, make: bool = True, patience: float = PATIENCE) -> None:
         self.location = location
+        self.on_wait: Callable[[str], None] = _warn
         self._folder = folder_of(location)
         self._own: OwnFolder | None = None
         self._lock = threading.Lock()
         self._swept_at = 0.0
+        self._bucket: BucketStore | None = None
+        if self._folder is None:
+            self._bucket = BucketStore(location, patience, lambda why: self.on_wait(why))
+            return
         try:
-            if self._folder is None:
-                self._store = from_url(location)
-                return
             if make:
                 self._folder.parent.mkdir(parents=True, exist_ok=True)
                 self._folder.mkdir(0o700, exist_ok=True)
             elif not self._folder.is_dir():
                 raise RunError(f"there is no store '{location}'")
+            note_use()
             self._store = LocalStore(self._folder)
         except (BaseError, OSError, ValueError) as error:
             raise RunError(f"cannot use '{location}' as a store: {_why(error)}") from error
 
+    def impatient(self) -> ObjectStore:
+        """Return this store for a machine, which asks again by itself for what failed."""
+        return self if self._bucket is None else ObjectStore(self.location, patience=0.0)
+
     def put(self, key: str, body: Body, *, new: bool = False) -> None:
         """Write an object; with `new`, raise ObjectExists if there is one of that key."""
         _check(key)
-        mode: Literal["create", "overwrite"] = "create" if new else "overwrite"
+        if self._bucket is not None:
+            self._bucket.put(key, body, new=new)
+            return
+        assert self._folder is not None
         try:
-            if self._folder is None:
-                obstore.put(self._store, key, body, mode=mode)
-            else:
-                self._put_durably(self._folder, key, body, new=new)
+            self._put_durably(self._folder, key, body, new=new)
         except AlreadyExistsError as error:
             raise ObjectExists(key) from error
         except (BaseError, OSError) as error:
             raise RunError(
                 f"{key} cannot be written to '{self.location}': {_why(error)}"
             ) from error
+
+    def check_conditions(self, key: str, body: Body) -> None:
+        """Raise RunError if a new object of this key could be made though it is there: some servers
+        of buckets ignore the condition. Folders never do."""
+        if self._bucket is not None:
+            self._bucket.check_conditions(key, body)
 
     def _put_durably(self, folder: Path, key: str, body: Body, *, new: bool) -> None:
         written = os.path.join(self._own_folder(folder), uuid4().hex)
@@ -125,6 +144,8 @@ class ObjectStore:
     def get(self, key: str) -> bytes | None:
         """Return the bytes of an object; None if there is none."""
         _check(key)
+        if self._bucket is not None:
+            return self._bucket.get(key)
         try:
             return bytes(obstore.get(self._store, key).bytes())
         except (NotFoundError, FileNotFoundError):
@@ -134,8 +155,13 @@ class ObjectStore:
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects of these keys that are there."""
-        for key in keys:
+        given = list(keys)
+        for key in given:
             _check(key)
+        if self._bucket is not None:
+            self._bucket.delete(given)
+            return
+        for key in given:
             try:
                 obstore.delete(self._store, key)
             except (NotFoundError, FileNotFoundError):
@@ -151,18 +177,19 @@ class ObjectStore:
     def sizes(self, prefix: str = "") -> Sequence[tuple[str, int]]:
         """List the objects whose keys begin with the prefix, with their sizes."""
         within = prefix.rsplit("/", 1)[0] if "/" in prefix else ""
-        try:
-            if self._folder is not None:
+        if self._bucket is not None:
+            found = self._bucket.sizes(within)
+        else:
+            assert self._folder is not None
+            try:
                 found = list(_files(self._folder, within))
-            else:
-                found = [
-                    (str(meta["path"]), int(meta["size"]))
-                    for page in obstore.list(self._store, prefix=within or None)
-                    for meta in page
-                ]
-        except (BaseError, OSError) as error:
-            raise RunError(f"'{self.location}' cannot be listed: {_why(error)}") from error
+            except OSError as error:
+                raise RunError(f"'{self.location}' cannot be listed: {_why(error)}") from error
         return sorted((k, s) for k, s in found if k.startswith(prefix))
+
+
+def _warn(why: str) -> None:
+    warnings.warn(f"waiting for the store: {why}", RuntimeWarning, stacklevel=2)
 
 
 def existing_store(location: str) -> ObjectStore:

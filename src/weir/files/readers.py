@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from weir.errors import InputError
@@ -32,11 +32,16 @@ FORMATS: Mapping[str, type[JsonLines | CsvFile | ParquetFile | ArrowFile]] = {
 
 
 def open_source(
-    source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
+    source: Source,
+    directory: str | Path = ".",
+    *,
+    needed: Collection[str] | None = None,
+    known: Iterable[str] = (),
 ) -> list[SourcePartition]:
-    """Return the partitions of a source in order; relative paths start at `directory`."""
+    """Return the partitions of a source in order; relative paths start at `directory`. `known` is
+    that of `source_objects`."""
     if is_object_url(source.path):
-        objects = source_objects(source.path)
+        objects = source_objects(source.path, known)
         return [open_partition(source, url, needed=needed, found=f) for url, f in objects]
     files = source_files(source.path, directory)
     return [open_partition(source, file, needed=needed) for file in files]
@@ -79,16 +84,21 @@ def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
     return files
 
 
-def source_objects(url: str) -> Sequence[tuple[str, Found]]:
+def source_objects(url: str, known: Iterable[str] = ()) -> Sequence[tuple[str, Found]]:
     """Return the objects that a URL names, in order, with the versions that are there; raise
-    InputError when there are none."""
+    InputError when there are none. A listing may lag behind, so those that are `known` by their
+    URLs are looked for one by one."""
     check_scheme(url)
     found = find_object(url)
     if found is not None:
         return [(url, found)]
     fixed, magic, _ = _split_at_magic(url)
     objects = list_objects(fixed) if magic else ()
-    matched = sorted((o for o in objects if matches(url, o[0])), key=lambda o: o[0].encode())
+    listed = {name: version for name, version in objects if matches(url, name)}
+    for name in set(known) - listed.keys() if magic else ():
+        if (late := find_object(name)) is not None:
+            listed[name] = late
+    matched = sorted(listed.items(), key=lambda o: o[0].encode())
     if not matched:
         raise InputError("no object matches" if magic else "there is no such object", file=url)
     return matched

@@ -28,7 +28,7 @@ from weir.ingress.source_signals import (
     StoreFailed,
     Wait,
 )
-from weir.reliable.store import ObjectExists, Store
+from weir.reliable.store import ObjectExists, Store, StoreRefuses
 
 
 def driven_chunks(
@@ -76,7 +76,7 @@ def _tried(command: LogCommand, store: Store) -> LogAnswer | StoreFailed:
     try:
         return store_answer(command, store)
     except WeirError as error:
-        return StoreFailed(str(error))
+        return StoreFailed(str(error), isinstance(error, StoreRefuses))
 
 
 def store_answer(command: LogCommand, store: Store) -> LogAnswer:

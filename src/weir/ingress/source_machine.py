@@ -22,7 +22,8 @@ Rules
    c. It claims no sooner than `idle` after it took the log over.
    So when it claims, all rows that an earlier owner may still give had come, and it has seen them.
    These times are measured by a clock that does not jump.
-7. What the store fails at is asked again for `PATIENCE` seconds; then the source fails.
+7. What the store fails at is asked again for `patience` seconds, unless it is said to last; then
+   the source fails.
 8. The partition ends when a record or the connector says so. Records that stand after its end
    mean that rows are gone.
 """
@@ -111,8 +112,18 @@ class SourceMachine:
     """Runs one source by the module's rules: `next` takes the answer to its last command and gives
     the next."""
 
-    def __init__(self, source: Source, partition: str, start: SourceStart, size: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        partition: str,
+        start: SourceStart,
+        size: int,
+        *,
+        patience: float = PATIENCE,
+    ) -> None:
         self._source, self._partition, self._size = source, partition, size
+        self._patience = patience
+        """Seconds for which a store that fails is asked again."""
         resume = Resume(None, None) if start.resume is None else _decoder.decode(start.resume)
         self._start, self._log = start.offset, start.log
         """The offset of the first row that is given, and the log, if there is one."""
@@ -295,12 +306,12 @@ class SourceMachine:
             return result
 
     def _asked(self, command: LogCommand) -> _Steps[LogAnswer]:
-        until = self._now + PATIENCE
+        until = self._now + self._patience
         while True:
             answer = yield command
             if not isinstance(answer, StoreFailed):
                 assert isinstance(answer, RecordRead | Appended | RecordsListed)
                 return answer
-            if self._now > until:
+            if answer.lasts or self._now > until:
                 raise RunError(answer.why)
-            yield Wait(RETRY)
+            yield Wait(RETRY, answer.why)

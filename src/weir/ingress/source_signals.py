@@ -88,9 +88,11 @@ class RecordsListed:
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """Says that the store did not do what it was asked, or did it and could not say so."""
+    """Says that the store did not do what it was asked, or did it and could not say so; `lasts` if
+    it will fail again."""
 
     why: str
+    lasts: bool = False
 
 
 # --- the connector ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ a reader that has read up to some commit goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from weir.errors import PlanError, RunError
 from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.order import in_order
 from weir.files.object_store import existing_store
+from weir.files.read_ahead import reading_ahead
 from weir.files.writers import OutputForm, OutputWriter, put_all_in_place
 from weir.job.commits import ChainedCommit, read_chain, read_part
 from weir.job.job_record import JobRecord, find_output, read_job
@@ -29,7 +30,7 @@ from weir.job.ledger import Ledger
 from weir.job.records import check_commits, job_ledger
 from weir.plan.program import Output, StreamKind
 from weir.reliable.digest import Digest
-from weir.reliable.keys import UNCHECKED
+from weir.reliable.keys import UNCHECKED, commit_key
 from weir.reliable.store import Store
 from weir.runtime.outputs import output_writer
 from weir.runtime.topology import vertex_name
@@ -125,9 +126,8 @@ class OutputReader:
         writer = OutputWriter(path, self.output.schema, writers, lifetime=lifetime)
         with ExitStack() as aborting:
             aborting.callback(writer.abort)
-            for commit in look.commits:
-                for input, rows in read_part(self._store, commit):
-                    writer.write(input, rows)
+            for input, rows in _all_runs(self._store, look.commits):
+                writer.write(input, rows)
             writer.close(look.digest)
         return look.digest
 
@@ -192,6 +192,22 @@ def commits(
     return read_chain(store, sink, known[-1].ref if known else None, since, thorough=thorough)
 
 
+def _all_commits(store: Store, sink: str, ledger: Ledger) -> list[ChainedCommit]:
+    """Read all commits of an output, ahead of the chain from the last one back to the first."""
+    known = ledger.checkpoints.get(sink, ())
+    last = known[-1].number if known else -1
+    with reading_ahead(store, (commit_key(sink, n) for n in range(last, -1, -1))) as ahead:
+        return commits(ahead, sink, ledger)
+
+
+def _all_runs(store: Store, links: Sequence[ChainedCommit]) -> Iterator[tuple[int, Batch]]:
+    """Read the sorted runs of these commits, each with the input of the sink that it came from."""
+    parts = (link.commit.part for link in links)
+    with reading_ahead(store, (part.key for part in parts if part is not None)) as ahead:
+        for link in links:
+            yield from read_part(ahead, link)
+
+
 def write_outputs(
     store: Store,
     ledger: Ledger,
@@ -208,11 +224,10 @@ def write_outputs(
             writer = output_writer(output, Path(directory), inputs[number])
             aborting.callback(writer.abort)
             writers.append(writer)
-            digest = Digest()
-            for link in commits(store, vertex_name("sink", number), ledger):
-                digest = link.commit.digest
-                for input, rows in read_part(store, link):
-                    writer.write(input, rows)
+            links = _all_commits(store, vertex_name("sink", number), ledger)
+            for input, rows in _all_runs(store, links):
+                writer.write(input, rows)
+            digest = links[-1].commit.digest if links else Digest()
             digests.append(digest)
         put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])
     return digests

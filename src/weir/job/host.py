@@ -99,8 +99,9 @@ class Host:
         """Commands that the driver has not been given yet."""
         self._report_number = 0
         """The number of the last report."""
-        self.trouble = ""
-        """Why the store cannot be used at the moment; empty: it can."""
+        self.trouble, self.trouble_lasts = "", False
+        """Why the store cannot be used at the moment (empty: it can), and whether that will stay
+        so."""
 
     # --- signals -----------------------------------------------------------------------------
 
@@ -144,10 +145,10 @@ class Host:
                 self._stored(key, None)
             case Loaded(key, body):
                 self._loaded(key, body, now)
-            case Unstored(key, why):
-                self._failed(Put, key, why, now)
-            case Unloaded(key, why):
-                self._failed(Get, key, why, now)
+            case Unstored():
+                self._failed(Put, signal, now)
+            case Unloaded():
+                self._failed(Get, signal, now)
         return self._drained()
 
     def _drained(self) -> list[HostCommand]:
@@ -352,19 +353,19 @@ class Host:
             return self._streams.get(owner.name) is owner
         return self._running.get(owner.spec.id) is owner
 
-    def _failed(self, kind: type[Put] | type[Get], key: str, why: str, now: float) -> None:
-        if self._requests.failed(kind, key, now):
-            self.trouble = why
+    def _failed(self, kind: type[Put | Get], answer: Unstored | Unloaded, now: float) -> None:
+        if self._requests.failed(kind, answer.key, now):
+            self.trouble, self.trouble_lasts = answer.why, answer.lasts
 
     def _stored(self, key: str, ref: ObjectRef | None) -> None:
         running = self._requests.answered(Put, key)
-        self.trouble = ""
+        self.trouble, self.trouble_lasts = "", False
         if isinstance(running, Running):
             self._ask(running, running.stored(key, ref))
 
     def _loaded(self, key: str, body: bytes | None, now: float) -> None:
         owner = self._requests.answered(Get, key)
-        self.trouble = ""
+        self.trouble, self.trouble_lasts = "", False
         if isinstance(owner, LogStream):
             self._load_segment(owner, key, body)
         elif owner is not None:
@@ -394,7 +395,7 @@ class Host:
         vertices = tuple(r.report() for r in self._running.values())
         return Report(
             self.session, self._report_number, self._epoch, address, slot, pid, machine,
-            vertices, self.trouble, deaths=self._deaths,
+            vertices, self.trouble, deaths=self._deaths, trouble_lasts=self.trouble_lasts,
         )  # fmt: skip
 
     @property

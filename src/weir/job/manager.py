@@ -5,9 +5,10 @@ Rules
    nobody anything, when another manager has taken over or it cannot write its record
    (`record_keeper.py`), and when a host reports that it follows a later epoch.
 2. When a host is lost, its instances are placed anew at once, as new incarnations (`placing.py`).
-3. A host that was not heard of for `silence` seconds is lost for good (`watching.py`): if it comes
-   back it is told to begin anew, and what it reports of its vertices no longer counts. A job that
-   has had no host at all for `host_limit` seconds ends, and keeps everything.
+3. A host that was not heard of for `silence` seconds is lost for good, and so is one of two that do
+   not reach each other (`watching.py`): if it comes back it is told to begin anew, and what it
+   reports of its vertices no longer counts. A job that has had no host at all for `host_limit`
+   seconds ends, and keeps everything.
 4. The manager deletes objects, and lets hosts forget rows, only when a durable record says that
    they are garbage.
 5. The job is finished when every sink has committed its last row. It fails when a vertex fails, and
@@ -58,6 +59,7 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
+from weir.job.store_trouble import MANAGER, StoreTrouble
 from weir.job.story import StoryLine
 from weir.job.sweeping import Sweeper
 from weir.job.watching import HostState, HostWatch
@@ -95,6 +97,7 @@ class Manager:
             tell=lambda what, at: self._tell("", what, at),
         )  # fmt: skip
         self._sweeper = Sweeper(settings.sweep_every, now)
+        self._trouble = StoreTrouble(now)
         ledger.epoch += 1
         ledger.manager = name
         ledger.incarnations = 0
@@ -131,6 +134,7 @@ class Manager:
                 if self._watch.see_preparing(preparing, now):
                     self._tell("", f"loops are compiled on {preparing.machine}", now)
             case Stored(ref):
+                self._trouble.record_written(now)
                 self._recorded(self._records.stored(ref.key, now), now)
             case Refused(key):
                 # It is another manager's, or our own: we may not have heard that we wrote it.
@@ -140,9 +144,10 @@ class Manager:
                 self._out += self._sweeper.loaded(key, body)
             case Listed(keys):
                 self._listed(keys)
-            case Unstored(key, why) | Unloaded(key, why):
+            case Unstored(key, why, lasts) | Unloaded(key, why, lasts):
                 ending = self._ended.error if self._ended is not None else ""
-                self._records.failed(key, why, now, ending)
+                if self._records.failed(key, why, now, ending, lasts=lasts):
+                    self._trouble.hear(MANAGER, why, lasts, now)
                 self._recorded([], now)
         return self._drained()
 
@@ -151,8 +156,14 @@ class Manager:
         if not self._over:
             self._now = now
             self._watch.allow_for_sleep(now, self.settings.silence)
-            for session, why in self._watch.silent(now, self.settings.silence).items():
+            lost = self._watch.silent(now, self.settings.silence)
+            lost |= self._trouble.alone(len(self.hosts), self.settings.apart_limit)
+            for session, why in lost.items():
                 self.lose(session, now, why)
+            if parted := self._watch.parted(now, self.settings.parted):
+                self.lose(parted[0], now, parted[1])
+            for line in self._trouble.news(now):
+                self._tell("", line, now)
             self._watch.forget_preparing(now, self.settings.silence)
             self._place(now)
             self._check_stop(now)
@@ -191,9 +202,11 @@ class Manager:
             return
         if report.session not in self.hosts:
             self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
-        # Once the job has finished, reports say nothing that matters.
-        if self._watch.hear(report, now) and not self.ledger.finished:
-            self._take_in(report, now)
+        if self._watch.hear(report, now):
+            self._trouble.hear(report.session, report.trouble, report.trouble_lasts, now)
+            # Once the job has finished, reports say nothing that matters.
+            if not self.ledger.finished:
+                self._take_in(report, now)
         self._check_finished(now)
         self._place(now)
         if self._records.established and report.session not in self._watch.lost:
@@ -221,6 +234,7 @@ class Manager:
         """Count a host as lost, and place its instances anew."""
         if not self._watch.lose(session):
             return
+        self._trouble.forget(session)
         self._tell("", f"host {session} lost: {why}", now)
         fallen = self._placements.on(session)
         for placement in fallen:
@@ -378,7 +392,7 @@ class Manager:
             self._records.changed = True
 
     def _check_hosts(self, now: float) -> None:
-        self._end(self._watch.trouble(now, self.settings.trouble_limit))
+        self._end(self._trouble.ends(self.settings.trouble_limit))
         if self.settings.step_limit is not None:
             self._end(self._mourning.overdue(self.hosts.values(), self.settings.step_limit))
         self._end(self._watch.absence(now, self.settings.host_limit))
@@ -402,8 +416,9 @@ class Manager:
         records = self._records
         if not self._over and records.established:
             self._out += self._sweeper.listed(
-                keys, self.ledger, records.named, records.collected, self._placements.alive
-            )
+                keys, self.ledger, records.named, records.collected, self._placements.alive,
+                records.hinted,
+            )  # fmt: skip
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -428,6 +443,10 @@ class Manager:
                 self._tell("", "stopped", self._now)
             self._over, self._ended = True, ended
             self._out.append(ended)
+
+    def trouble(self, now: float) -> str:
+        """Describe what keeps the manager or hosts from using the store; empty: nothing does."""
+        return self._trouble.text(now)
 
     @property
     def established(self) -> bool:

@@ -110,6 +110,10 @@ class Report(msgspec.Struct, frozen=True):
     """The step that the host is at while this is sent; None: none that takes long."""
     deaths: tuple[Death, ...] = ()
     """The deaths of hosts that ran in this slot before; see `poison.py`."""
+    unreached: tuple[str, ...] = ()
+    """Addresses of hosts from which rows are wanted, and nothing at all has come for a while."""
+    trouble_lasts: bool = False
+    """Whether the trouble will stay: asking again does not help."""
 
 
 class Pulse(msgspec.Struct, frozen=True):

@@ -8,8 +8,12 @@ Rules
    object of that name already, the keeper reads it: it may be this very record.
 3. When a record is durable, the objects that it no longer refers to are deleted, and hosts may
    forget rows (`collected`); not earlier.
-4. A manager that cannot write its record for `trouble_limit` seconds stops without one: another may
-   have taken over. A manager that is about to end with an error stops when the write fails twice.
+4. A manager that cannot write its record for `trouble_limit` seconds, or never will, stops without
+   one: another may have taken over. A manager that is about to end with an error stops when the
+   write fails twice.
+5. A hint names a record that is durable. One hint is under way at a time, so that none comes after
+   a later one. Records are deleted only far before the one that the last durable hint names: so
+   the last record is found from the hint on, number by number, whatever a listing leaves out.
 """
 
 from __future__ import annotations
@@ -78,6 +82,10 @@ class RecordKeeper:
         """When the last record was begun."""
         self._writing: _Record | None = None
         """The record under way."""
+        self._hinting: int | None = None
+        """The number that the hint under way names."""
+        self.hinted = -1
+        """The number that the last durable hint of this manager names."""
 
     @property
     def settled(self) -> bool:
@@ -116,6 +124,8 @@ class RecordKeeper:
 
     def stored(self, key: str, now: float) -> list[ManagerCommand]:
         """Take in that an object is durable; if it is the record, delete what it made garbage."""
+        if key == LATEST_RECORD:
+            return self._hint_stored()
         written = self._writing
         if written is None or key != written.key:
             return []
@@ -124,9 +134,22 @@ class RecordKeeper:
             self.established = True
             self._tell(f"manager of epoch {self._ledger.epoch}", now)
         self.collected, self._names = written.collected, written.names
-        number = self.number = number_of(key)
-        hint = Put(LATEST_RECORD, lambda: encode_hint(number))
-        return [hint, Delete(written.garbage)] if written.garbage else [hint]
+        self.number = number_of(key)
+        delete: list[ManagerCommand] = [Delete(written.garbage)] if written.garbage else []
+        return [*self._hint(), *delete]
+
+    def _hint(self) -> list[ManagerCommand]:
+        """Write a hint that names the last durable record, if none is under way (rule 5)."""
+        if self._hinting is not None:
+            return []
+        number = self._hinting = self.number
+        return [Put(LATEST_RECORD, lambda: encode_hint(number))]
+
+    def _hint_stored(self) -> list[ManagerCommand]:
+        if self._hinting is None:
+            return []
+        self.hinted, self._hinting = self._hinting, None
+        return self._hint() if self.hinted < self.number else []
 
     def loaded(self, key: str, body: bytes | None, now: float) -> list[ManagerCommand]:
         """Take in what lies under the number of the record under way, and decide whose it is."""
@@ -143,23 +166,32 @@ class RecordKeeper:
         self._tell(f"{key} is in the way and is no record", now)
         return [self._begin(written.garbage)]
 
-    def failed(self, key: str, why: str, now: float, ending: str) -> None:
-        """Take in that an object could not be written or read. If it is the record it is written
-        again, or the manager stops. `ending` is the error that the job ends with, if it does."""
+    def failed(self, key: str, why: str, now: float, ending: str, *, lasts: bool) -> bool:
+        """Take in that an object could not be written or read; say whether it is the record. That
+        is written again, or the manager stops. `ending` is the error that the job ends with, if it
+        does; `lasts`: it would fail again."""
+        if key == LATEST_RECORD:
+            self._hinting = None
         writing = self._writing
         if writing is None or key != writing.key:
-            return  # anything else is for the next sweep
+            return False  # anything else is for the next sweep
         writing.again_at = now + self._settings.record_every
-        if writing.failing_since is None:
+        if lasts:
+            self.stops = _cannot_go_on(why)
+        elif writing.failing_since is None:
             writing.failing_since = now
-            self._tell(f"the record could not be written: {why}", now)
         elif ending:
             self.stops = ending
         elif now - writing.failing_since > self._settings.trouble_limit:
-            self.stops = (
-                f"the job manager cannot go on: {why}; everything that is durable is kept, so "
-                "mend it and run again with --resume"
-            )
+            self.stops = _cannot_go_on(why)
+        return True
+
+
+def _cannot_go_on(why: str) -> str:
+    return (
+        f"the job manager cannot go on: {why}; everything that is durable is kept, so mend it and "
+        "run again with --resume"
+    )
 
 
 def _is_record(key: str, body: bytes) -> bool:

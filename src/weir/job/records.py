@@ -3,8 +3,9 @@
 Rules
 1. Each number of a record is written once, in order; the largest counts. A hint says at which
    number to begin to look. It is written after its record, so it may be behind, never ahead.
-2. Records far before the last are deleted (`sweeping.py`), the oldest first. So a hint may be older
-   than all records that are left; therefore the numbers that the store lists are tried too.
+2. Records far before the one that the hint names are deleted (`sweeping.py`), the oldest first. So
+   from the hint on, or from 0 if there is none, the records follow one another and are found by
+   their names; a listing, which may lag behind, is needed only where the hint is lost.
 3. If the hint or a commit names a record that is missing or damaged, that record is lost, which is
    an error: the job must neither begin anew nor go back. A damaged record that nothing names counts
    as never written.
@@ -103,7 +104,7 @@ def known_record(store: Store, outputs: int) -> Ledger | None:
     """Read the last record, and check that no commit of the job's outputs (so many there are) was
     made under a later one."""
     ledger = last_record(store)
-    for commit in _last_commits(store, outputs):
+    for commit in _last_commits(store, outputs, ledger):
         if commit.record > _number(ledger):
             ledger = last_record(store)  # it may have come since
         if commit.record > _number(ledger):
@@ -118,21 +119,36 @@ def _number(ledger: Ledger | None) -> int:
     return -1 if ledger is None else ledger.number
 
 
-def _last_commits(store: Store, outputs: int) -> list[Commit]:
-    """Read the last whole commit of each output."""
+def _last_commits(store: Store, outputs: int, ledger: Ledger | None) -> list[Commit]:
+    """Read the last whole commit of each output: from the last that the record refers to, or that
+    is listed, on, number by number."""
     listed = store.list("commits/")
     found = []
     for sink in (vertex_name("sink", number) for number in range(outputs)):
-        for key in reversed(commits_of(listed, sink)):
-            body = store.get(key)
-            try:
-                commit = None if body is None else decode_commit(key, body)
-            except SnapshotCorrupt:
-                continue  # whoever refers to it will say so
-            if commit is not None:
-                found.append(commit)
+        known = ledger.checkpoints.get(sink, ()) if ledger is not None else ()
+        numbers = {number_of(key) for key in commits_of(listed, sink)}
+        numbers |= {made.number for made in known[-1:]}
+        last = None
+        for number in sorted(numbers, reverse=True):
+            last = _whole_commit(store, sink, number)
+            if last is not None:
                 break
+        number = max(numbers, default=-1) + 1
+        while (later := _whole_commit(store, sink, number)) is not None:
+            last, number = later, number + 1
+        if last is not None:
+            found.append(last)
     return found
+
+
+def _whole_commit(store: Store, sink: str, number: int) -> Commit | None:
+    """Read a commit; None if it is missing or damaged, as whoever refers to it will say."""
+    key = commit_key(sink, number)
+    body = store.get(key)
+    try:
+        return None if body is None else decode_commit(key, body)
+    except SnapshotCorrupt:
+        return None
 
 
 def check_commits(store: Store, ledger: Ledger) -> None:

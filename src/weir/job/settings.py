@@ -26,6 +26,8 @@ class HostSettings:
     ahead_buffer: int = 4 << 20
     """A vertex waits while, on each of its streams, even the fastest reader has so many bytes left
     to read."""
+    store_patience: float = 120.0
+    """A job ends when the store does not do what it is asked for so long."""
     synchronous: bool = False
     """Whether rows can be read only when they are durable."""
     check: bool = False
@@ -51,12 +53,16 @@ class ManagerSettings:
     others compile."""
     silence: float = 1.5
     """A host that was not heard of for so long is lost."""
+    parted: float = 3.0
+    """When a host has reported for so long that it does not reach another, one of them is lost."""
     host_limit: float = 120.0
     """A job without any host ends after so long."""
     record_every: float = 0.2
     """How often the manager writes its record, if it has changed."""
-    trouble_limit: float = 30.0
+    trouble_limit: float = 120.0
     """A job ends when the manager or a host could not write to the store for so long."""
+    apart_limit: float = 10.0
+    """A host that cannot use the store for so long, while the manager can, is given up."""
     stop_limit: float = 10.0
     """The last checkpoint of a job that is stopped may take so long."""
     sweep_every: float = 60.0

@@ -71,10 +71,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unstored:
-    """Writing an object failed; it may be there all the same."""
+    """Writing an object failed; it may be there all the same. `lasts`: it will fail again."""
 
     key: str
     why: str
+    lasts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,11 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Unloaded:
-    """Reading an object failed; it may succeed later."""
+    """Reading an object failed; it may succeed later, unless it `lasts`."""
 
     key: str
     why: str
+    lasts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +286,7 @@ class Prepares:
 
 @dataclass(frozen=True, slots=True)
 class HungUp:
-    """The companion of a host is gone: the connection over which it sent signs was closed."""
+    """Neither a host nor its companion keeps a connection open any more."""
 
     session: str
 

@@ -111,7 +111,6 @@ def status_of(manager: Manager, now: float, shift: float, ended: EndJob | None =
     vertices = tuple(_vertex(manager, p, front, now) for p in manager.placements)
     sources = [v for v in vertices if v.kind == "source"]
     reached = [v.reached for v in sources if v.reached is not None]
-    troubles = [h.report.trouble for h in manager.hosts.values() if h.report.trouble]
     return JobStatus(
         _state(manager, ended),
         now + shift,
@@ -127,7 +126,7 @@ def status_of(manager: Manager, now: float, shift: float, ended: EndJob | None =
             )
             for host in manager.hosts.values()
         ),
-        "; ".join(troubles),
+        manager.trouble(now),
         manager.settings.hosts,
         "" if ended is None else ended.error,
         tuple(map(_compiles, manager.preparing)),

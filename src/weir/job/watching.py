@@ -1,4 +1,4 @@
-"""The hosts of a job as its manager sees them: who is there, who is lost, and who is in trouble.
+"""The hosts of a job as its manager sees them: who is there, and who is lost.
 
 Rules
 1. A host is there from its first report on. A report with a smaller number than the last came late,
@@ -6,8 +6,14 @@ Rules
    what its companion sends.
 2. A host that is lost stays lost: what it reports when it comes back no longer counts.
 3. A host that was not heard of for `silence` seconds is lost: its machine or the way to it is. When
-   its companion hangs up, that is so after `HUNG_UP` seconds without a sign: its processes died.
-4. If the manager itself stood still for a while, it could hear of no host: that time does not count
+   the connections of the host and of its companion are both closed, it is lost after `HUNG_UP`
+   seconds without a sign: the processes died.
+4. When a host has reported for `parted` seconds that it does not reach another, though both reach
+   the manager, one of the two is lost, so that they need not reach each other: the one with which
+   more is wrong (others that it does not reach or that do not reach it, now, and hosts that were
+   lost on its account), else the one that reports it. A host at a long step cannot answer: that is
+   no sign that it is out of reach.
+5. If the manager itself stood still for a while, it could hear of no host: that time does not count
    as the hosts' silence.
 5. A host that gets ready gives signs of it before its first report. While there are any, the job is
    not without hosts.
@@ -15,12 +21,13 @@ Rules
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from weir.job.messages import Preparing, Pulse, Report
 from weir.job.poison import Step
 
-HUNG_UP = 0.15
+HUNG_UP = 0.1
 """Seconds; see rule 3."""
 
 
@@ -33,12 +40,10 @@ class HostState:
     """Its last report."""
     heard: float
     """When it was last heard of."""
-    trouble_since: float | None = None
-    """Since when it has reported that it is in trouble."""
     step: Step | None = None
     """The step that it was at when it was last heard of."""
     hung_up: float | None = None
-    """When its companion hung up, if it was not heard of since."""
+    """When it and its companion had hung up, if it was not heard of since."""
 
 
 class HostWatch:
@@ -54,6 +59,10 @@ class HostWatch:
         """The hosts that get ready, by slot: what was heard of them last, and when."""
         self.first_came_at: float | None = None
         """When the first host of this manager came."""
+        self._parted: dict[tuple[str, str], float] = {}
+        """Since when a host has not reached another: (the one that reports it, the other)."""
+        self._blamed: Counter[str] = Counter()
+        """How many hosts were lost by rule 4 on account of each host."""
         self._alone_since = self._ticked_at = now
         """Since when there has been no host; when the manager last looked at the clock."""
 
@@ -71,10 +80,6 @@ class HostWatch:
             self.first_came_at = now if self.first_came_at is None else self.first_came_at
         self.preparing.pop(report.slot, None)
         known.report, known.heard, known.step, known.hung_up = report, now, report.step, None
-        if not report.trouble:
-            known.trouble_since = None
-        elif known.trouble_since is None:
-            known.trouble_since = now
         return is_new
 
     def feel(self, pulse: Pulse, now: float) -> None:
@@ -84,7 +89,7 @@ class HostWatch:
             host.heard, host.step, host.hung_up = now, pulse.step, None
 
     def hang_up(self, session: str, now: float) -> None:
-        """Take in that the companion of a host is gone."""
+        """Take in that a host and its companion have hung up."""
         host = self.hosts.get(session)
         if host is not None:
             host.hung_up = now
@@ -102,11 +107,12 @@ class HostWatch:
                 del self.preparing[slot]
 
     def allow_for_sleep(self, now: float, silence: float) -> None:
-        """Add the time that the manager stood still to when hosts were last heard of (rule 4)."""
+        """Add the time that the manager stood still to when hosts were last heard of (rule 5)."""
         slept = now - self._ticked_at
         self._ticked_at = now
         if slept > silence / 2:
             self._alone_since += slept
+            self._parted.clear()
             for host in self.hosts.values():
                 host.heard = min(host.heard + slept, now)
                 host.hung_up = now if host.hung_up is not None else None
@@ -123,22 +129,32 @@ class HostWatch:
                 lost[session] = "its processes are gone"
         return lost
 
+    def parted(self, now: float, limit: float) -> tuple[str, str] | None:
+        """Find a host that is lost by rule 4, and why it is."""
+        known = {host.report.address: host for host in self.hosts.values() if host.step is None}
+        found = {
+            (host.session, known[address].session)
+            for host in self.hosts.values()
+            for address in host.report.unreached
+            if address in known
+        }
+        self._parted = {pair: self._parted.get(pair, now) for pair in sorted(found)}
+        for pair, since in self._parted.items():
+            if now - since > limit:
+                one, other = pair
+                wrong = self._blamed + Counter(session for p in found for session in p)
+                lost, kept = (other, one) if wrong[other] > wrong[one] else (one, other)
+                self._blamed[kept] += 1
+                self._parted.clear()
+                return lost, f"it and host {kept} do not reach each other"
+        return None
+
     def lose(self, session: str) -> bool:
         """Count a host as lost; say whether it was there."""
         if self.hosts.pop(session, None) is None:
             return False
         self.lost.add(session)
         return True
-
-    def trouble(self, now: float, limit: float) -> str:
-        """Find a host that has been in trouble for longer than `limit` seconds: it ends the job."""
-        for host in self.hosts.values():
-            if host.trouble_since is not None and now - host.trouble_since > limit:
-                return (
-                    f"host {host.session} cannot go on: {host.report.trouble}; everything is "
-                    "kept, so mend it and run again with --resume"
-                )
-        return ""
 
     def absence(self, now: float, limit: float) -> str:
         """End the job if there has been no host for longer than `limit` seconds."""

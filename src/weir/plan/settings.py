@@ -50,6 +50,18 @@ def parse_interval(text: str) -> float:
     return ticks / UNITS["s"]
 
 
+def parse_patience(text: str) -> float:
+    """Return the seconds for which a job waits for a store that fails.
+
+    >>> parse_patience("10m")
+    600.0
+    """
+    ticks = parse_duration(text)
+    if text.strip().isdigit() or not UNITS["s"] <= ticks <= UNITS["d"]:
+        raise PlanError(f"'{text}' is no patience", hint="a duration from 1s to 1d, as in 30s, 10m")
+    return ticks / UNITS["s"]
+
+
 def parse_buffer(text: str, *, most: int) -> int:
     """Return the bytes of a buffer or a segment.
 
@@ -148,6 +160,7 @@ HOST_LIMITS: Mapping[str, Callable[[str], float]] = {
     "tail_buffer": partial(parse_buffer, most=64 << 30),
     "send_buffer": partial(parse_buffer, most=1 << 30),
     "ahead_buffer": partial(parse_buffer, most=1 << 30),
+    "store_patience": parse_patience,
 }
 """Limits of the hosts of a live run, which have these names there (`job/settings.py`)."""
 

@@ -6,7 +6,8 @@ Contract
    get `ObjectExists`.
 2. `get` returns what was put last, or None. `list` may lag behind: what it names may be gone, and
    what it does not name may be there.
-3. Whoever reads an object checks what it holds (`codec.py`): stores lose objects and flip bits.
+3. `delete` deletes in the order of the keys, but checkpoints and segments in any order.
+4. Whoever reads an object checks what it holds (`codec.py`): stores lose objects and flip bits.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ Body: TypeAlias = bytes | bytearray
 
 class ObjectExists(RunError):
     """`put` was asked for a new object, and there is one of that name already."""
+
+
+class StoreRefuses(RunError):
+    """The store will not do what it was asked, however often: no such bucket, no right to it."""
 
 
 class Store(Protocol):

@@ -14,6 +14,9 @@ from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.traversal import ordered_nodes
 
 Partitions = Mapping[str, Sequence[SourcePartition]]
+KnownNames = Mapping[str, Sequence[str]]
+"""Names of partitions, by source."""
+NONE_KNOWN: KnownNames = {}
 
 
 def start_of(directory: str | Path) -> str:
@@ -22,13 +25,18 @@ def start_of(directory: str | Path) -> str:
     return "" if Path(directory) == Path() else str(directory)
 
 
-def open_partitions(program: Program, directory: str | Path) -> Partitions:
-    """Open the partitions of every source that an output needs, to read the columns it needs."""
+def open_partitions(
+    program: Program, directory: str | Path, known: KnownNames = NONE_KNOWN
+) -> Partitions:
+    """Open the partitions of every source that an output needs, to read the columns it needs.
+    `known` names objects that were there before: they are found even if a listing lacks them."""
     nodes = (node for output in program.outputs for node in ordered_nodes([output.node]))
     sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
     start = start_of(directory)
     slim = rewrite(program)
     return {
-        source.name: open_any(source, start, needed=needed_columns(slim, source))
+        source.name: open_any(
+            source, start, needed=needed_columns(slim, source), known=known.get(source.name, ())
+        )
         for source in sources
     }

@@ -17,6 +17,9 @@ from weir.reliable.vertex import RowSpan
 SETTLE = 60.0
 """Seconds of simulated time after which faults cease, so that every run can end."""
 
+LONGEST_BUSY = 300.0
+"""Seconds for which a host can be busy."""
+
 ALWAYS = ("delay", "until")
 """The fields of `Faults` that are no kinds of faults."""
 
@@ -70,10 +73,12 @@ class Faults:
     """Hosts die in the middle of a step (the rate is for each piece of it): at no row more than
     twice, and at no vertex more than ten times, so that no vertex is taken for poisoned."""
     busy: float = 0.0
-    """Hosts are busy for up to a minute: they do nothing else, but their companions give signs of
-    life for them."""
+    """Hosts are busy, half a minute on average and `LONGEST_BUSY` at most: they do nothing else,
+    but their companions give signs of life for them."""
     hang_up: float = 0.0
-    """Companions of hosts die, and are started again."""
+    """The connections of a host and its companion to the manager break, and are made again."""
+    apart: float = 0.0
+    """Hosts cannot use the store for a while, or hear none of its answers; others can."""
     until: float = SETTLE
     """The simulated second after which nothing goes wrong any more."""
 
@@ -131,5 +136,5 @@ def drawn_faults(rng: np.random.Generator) -> Faults:
         delete_fails=rate(0.5, 0.3), late_writes=rate(0.5), full=rate(0.2, 0.2),
         flips=rate(0.3, 0.1), slow=rate(0.5), jump=rate(0.2, 0.3),
         until=float(rng.choice([3.0, 8.0, 20.0])), fall=rate(0.1, 0.2),
-        busy=rate(0.1, 0.3), hang_up=rate(0.5, 0.3),
+        busy=rate(0.1, 0.3), hang_up=rate(0.5, 0.3), apart=rate(0.3, 0.3),
     )  # fmt: skip

@@ -27,6 +27,7 @@ from weir.job.signals import (
     Reported,
 )
 from weir.reliable.vertex import RowSpan
+from weir.simulator.faults import LONGEST_BUSY
 from weir.simulator.processes import FallingNotes, Falls, SimulatedHost
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ class SimulatedHosts:
             self._deaths[host.slot] = death
         self._leave(host)
         slot = host.slot
-        if slot in self._deaths:
+        if host.cut_until > self._time.now:
+            pass  # nothing of it reaches the manager
+        elif slot in self._deaths:
             self._tell_death(self._deaths[slot])
         elif self._time.beside.random() < 0.5:  # else its machine is lost, which closes nothing
             self._hang_up(host)
@@ -160,15 +163,18 @@ class SimulatedHosts:
     # --- companions --------------------------------------------------------------------------
 
     def _pulse(self, host: SimulatedHost) -> None:
-        """Let its companion give a sign of life, unless the host is stopped or cut off."""
+        """Let its companion give signs of life, unless the host is stopped or cut off."""
         if host.dead:
             return
+        self._give_sign(host)
+        self._time.after(PULSE_EVERY, lambda: self._pulse(host))
+
+    def _give_sign(self, host: SimulatedHost) -> None:
         stopped = host.frozen_until > self._time.now and not host.is_busy
-        if not stopped and host.cut_until <= self._time.now:
+        if not stopped and not host.dead and host.cut_until <= self._time.now:
             managers, pulse = self._world.managers, Pulse(host.machine.session, host.notes.step)
             delay = float(self._time.beside.exponential(self._time.faults.delay))
             self._time.after(delay, lambda: managers.tell_all(Pulsed(pulse)))
-        self._time.after(PULSE_EVERY, lambda: self._pulse(host))
 
     def _tell_death(self, death: Death) -> None:
         managers, pulse = self._world.managers, Pulse(death.session, death.step, death)
@@ -176,17 +182,23 @@ class SimulatedHosts:
         self._time.after(delay, lambda: managers.tell_all(Pulsed(pulse)))
 
     def _hang_up(self, host: SimulatedHost) -> None:
+        """Close the connections of a host and its companion; one that lives makes another."""
         managers, session = self._world.managers, host.machine.session
-        delay = float(self._time.beside.exponential(0.01))
-        self._time.after(delay, lambda: managers.tell_all(HungUp(session)))
+
+        def hang_up() -> None:
+            managers.tell_all(HungUp(session))
+            self._give_sign(host)
+
+        self._time.after(float(self._time.beside.exponential(0.01)), hang_up)
 
     def befall_companion(self, host: SimulatedHost) -> None:
-        """Make a host busy, or let its companion die, if that is what happens to it now."""
+        """Make a host busy, or let its connections break, if that is what happens to it now."""
         time, faults = self._time, self._time.faults
         if host.dead or time.calm:
             return
         if time.beside.random() < faults.busy / 10 and host.frozen_until <= time.now:
-            host.frozen_until, host.is_busy = time.now + float(time.beside.random() * 60), True
+            seconds = min(float(time.beside.exponential(30.0)), LONGEST_BUSY)
+            host.frozen_until, host.is_busy = time.now + seconds, True
             time.note(f"{host.machine.session} is busy until {host.frozen_until:.3f}")
         if time.beside.random() < faults.hang_up / 10:
             self._hang_up(host)

@@ -81,6 +81,8 @@ class SimulatedHost:
     """Whether it stands still because it is busy: its companion gives signs of life for it."""
     cut_until: float = 0.0
     """It is cut off from the network until then."""
+    apart_until: float = 0.0
+    """It cannot use the store until then."""
     ahead: float = 0.0
     """How many seconds the clock of its machine is ahead of simulated time."""
     jumped: float = 0.0

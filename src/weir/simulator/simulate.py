@@ -238,7 +238,10 @@ def draw_job(
             check=True,
         ),
         manager_settings=ManagerSettings(
-            patience=1.0, trouble_limit=120.0, sweep_every=float(rng.choice([0.3, 2.0]))
+            patience=1.0,
+            trouble_limit=120.0,
+            sweep_every=float(rng.choice([0.3, 2.0])),
+            apart_limit=float(apart.choice([0.5, 3.0])),
         ),
     )
 

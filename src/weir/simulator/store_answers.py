@@ -23,7 +23,7 @@ from weir.job.signals import (
 from weir.reliable.keys import step_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists
-from weir.simulator.processes import Process, SimulatedManager, When
+from weir.simulator.processes import Process, SimulatedHost, SimulatedManager, When
 from weir.simulator.simulated_disk import SimulatedDisk
 
 if TYPE_CHECKING:
@@ -60,15 +60,16 @@ class StoreAnswers:
             self._world.crash(owner)
             return
         owner.writing.pop(put.key, None)
-        done = self._put(put)
+        done = self._put(owner, put)
         if crash == "after" or self._relapses(owner):
             self._time.note(f"crash after {put.key}")
             self._world.crash(owner)
             return
         tell(done)
 
-    def _put(self, put: Put) -> Stored | Refused | Unstored:
-        fails = self.disk.full or self._time.happens(self._time.faults.write_fails)
+    def _put(self, owner: Process, put: Put) -> Stored | Refused | Unstored:
+        fails = self.disk.full or self._is_apart(owner)
+        fails = fails or self._time.happens(self._time.faults.write_fails)
         if fails and (self.disk.full or self._time.rng.random() < 0.5):
             return Unstored(put.key, "no space left" if self.disk.full else "it failed")
         done: Stored | Refused
@@ -80,6 +81,10 @@ class StoreAnswers:
         except ObjectExists:
             done = Refused(put.key)
         return Unstored(put.key, "nobody knows whether it succeeded") if fails else done
+
+    def _is_apart(self, owner: Process) -> bool:
+        """Say whether a process cannot use the store."""
+        return isinstance(owner, SimulatedHost) and self._time.now < owner.apart_until
 
     def _step(self, name: str) -> When | None:
         """Count a durable step; say whether, and when, its writer dies at it."""
@@ -98,7 +103,7 @@ class StoreAnswers:
         if self._relapses(owner):
             self._time.note(f"crash at reading {key}")
             self._world.crash(owner)
-        elif self._time.happens(self._time.faults.read_fails):
+        elif self._is_apart(owner) or self._time.happens(self._time.faults.read_fails):
             tell(Unloaded(key, "it failed"))
         else:
             tell(Loaded(key, self.disk.get(key)))

@@ -13,7 +13,7 @@ from weir.job.commits import decode_commit
 from weir.job.records import last_record, sweep
 from weir.job.signals import EndJob
 from weir.reliable.keys import is_ephemeral
-from weir.simulator.faults import Faults
+from weir.simulator.faults import LONGEST_BUSY, Faults
 from weir.simulator.hosts import SimulatedHosts
 from weir.simulator.managers import Managers
 from weir.simulator.network import Network
@@ -23,7 +23,7 @@ from weir.simulator.sources import Sources
 from weir.simulator.store_answers import StoreAnswers
 from weir.simulator.timeline import Timeline
 
-CLOSING = 90.0
+CLOSING = 90.0 + LONGEST_BUSY
 """Seconds within which all hosts must have heard that the job is over."""
 
 
@@ -55,8 +55,10 @@ class World:
 
     def run(self, limit: float = 120.0) -> EndJob:
         """Run until the job has ended and all hosts know; RunError if it has not ended within
-        `limit` simulated seconds."""
+        `limit` simulated seconds, and more if hosts may be busy."""
         time = self.time
+        if self.faults.busy:
+            limit += 5 * LONGEST_BUSY
         self.sources.begin_logs()
         for begin in self.job.feeds:
             begin(time)
@@ -147,6 +149,9 @@ class World:
             host.cut_until = time.now + float(time.rng.random() * 4)
             time.note(f"{session} cut off until {host.cut_until:.3f}")
             self.network.cut_off(host)
+        elif f.apart and time.happens(f.apart / 10):
+            host.apart_until = time.now + float(time.rng.random() * 6)
+            time.note(f"{session} cannot use the store until {host.apart_until:.3f}")
         elif time.happens(f.jump / 10):
             jump = float(time.rng.random() * 30)
             host.ahead, host.jumped = host.ahead + jump, host.jumped + jump

@@ -13,16 +13,18 @@ from weir.plan.program import Program
 from weir.plan.rewrites.pruning import needed_columns
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.traversal import ordered_nodes
-from weir.runtime.partitions import open_partitions
+from weir.runtime.partitions import NONE_KNOWN, KnownNames, open_partitions
 
 
-def all_partitions(program: Program, directory: str | Path) -> dict[str, list[SourcePartition]]:
+def all_partitions(
+    program: Program, directory: str | Path, known: KnownNames = NONE_KNOWN
+) -> dict[str, list[SourcePartition]]:
     """Return the files and DataFrames of a program's sources, for workers that run in other
-    folders."""
+    folders; `known` is that of `open_partitions`."""
     here = os.getcwd()
     files = {
         name: [rooted(p, here) for p in partitions]
-        for name, partitions in open_partitions(program, directory).items()
+        for name, partitions in open_partitions(program, directory, known).items()
     }
     slim = rewrite(program)
     for source in frame_sources(program):

@@ -185,3 +185,22 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     assert process.returncode == 143, err
     assert err.splitlines()[-1] == "weir: terminated; no output was written"
     assert os.listdir(tmp_path) == ["p.weir"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_the_process_leaves_is_no_traceback(number: signal.Signals) -> None:
+    code = """if True:
+        import atexit, sys, time
+        from weir.cli import main
+        atexit.register(lambda: (print("leaving", flush=True), time.sleep(20)))
+        sys.argv = ["weir", "--version"]
+        main()
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline().startswith("weir ")
+    assert process.stdout.readline() == "leaving\n"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=10)
+    assert (process.returncode, err) == (0, "")

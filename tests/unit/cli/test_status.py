@@ -20,7 +20,8 @@ VERTEX = VertexStatus(
     step_seconds=30.0, step_rows="at rows 5 to 6", waits="nobody listens", waits_seconds=77.0,
 )  # fmt: skip
 RUNNING = JobStatus(
-    "running", 0.0, 1, 0, 5, 7, (VERTEX, msgspec.structs.replace(VERTEX, id="0.0", status="done")),
+    "running", 100.0, 1, 0, 5, 7,
+    (VERTEX, msgspec.structs.replace(VERTEX, id="0.0", status="done")),
     (HostStatus("h1", 4711, "here", "", ("1.0",)),), "the store is full", 2,
 )  # fmt: skip
 ALIVE = (
@@ -28,7 +29,7 @@ ALIVE = (
     "123,456",
     "2.000",
     "999",
-    "at one step",
+    "1.0 keeps host h1 busy with one step since 1970-01-01 00:01:10.000+00:00, 30 s, at rows 5",
     "waited for 77 s: nobody",
     "trouble",
     "of 2 hosts",

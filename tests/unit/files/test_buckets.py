@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 import weir
-from buckets import SECRET, Bucket, new_bucket
+from buckets import SECRET, Answer, Bucket, new_bucket, refusing, scripted_server
 from weir import cli
 from weir.errors import InputError, PlanError, RunError, WeirError
 from weir.files import buckets, object_file
-from weir.files.aws_profile import profile_settings
+from weir.files.aws_profile import profile_keys, profile_settings
 from weir.files.bucket_staging import BucketStaging
 from weir.files.buckets import Found, find_object, list_objects, read_range
 from weir.files.chunks import found_object
@@ -491,8 +491,10 @@ def test_profiles(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert profile_settings({"HOME": str(tmp_path / "nowhere")}) == {}
     with pytest.raises(RunError, match="there is no AWS profile 'other'"):
         profile_settings({**files, "AWS_PROFILE": "other"})
-    with pytest.raises(RunError, match="'by-role' has no keys of its own"):
-        profile_settings({**files, "AWS_PROFILE": "by-role"})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunError, match="'by-role' has no keys of its own, and there is no AWS"):
+        profile_keys({**files, "AWS_PROFILE": "by-role"})
+    assert profile_keys({**files, "AWS_PROFILE": "work"}) is None
     url = bucket.put("a.jsonl", ROWS)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name)
@@ -505,60 +507,51 @@ def test_profiles(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize("way", ["credential_process = {tool}", "sso_session = us"])
+def test_profiles_that_get_their_keys_by_a_command(
+    way: str, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command is run again when the keys expire, and what it prints is not shown."""
+    tool, runs = tmp_path / "aws", tmp_path / "runs"
+    (tmp_path / "config").write_text(f"[profile x]\n{way.format(tool=tool)}\n")
+    url = bucket.put("a.jsonl", ROWS)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_PROFILE", "x")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def prints(what: str) -> None:
+        tool.write_text(f"#!/bin/sh\necho $@ >> {runs}\n{what}\n")
+        tool.chmod(0o700)
+
+    keys = f'"AccessKeyId": "test", "SecretAccessKey": "{SECRET}", "SessionToken": "t"'
+    prints(f"""echo '{{"Version": 1, {keys}, "Expiration": "2020-01-01T00:00:00Z"}}'""")
+    assert find_object(url) is not None and find_object(url) is not None
+    told = runs.read_text().splitlines()
+    assert len(told) > 1
+    exports = "configure export-credentials --profile x --format process"
+    assert set(told) == {exports if "sso" in way else ""}
+    for what, why in (
+        (f"echo {SECRET}", "does not print keys"),
+        (f"echo {SECRET} >&2; exit 3", "3"),
+    ):
+        prints(what)
+        monkeypatch.setenv("AWS_UNUSED", what)  # so that the bucket is opened anew
+        said = failure(program(url, "out.csv"))
+        assert said.startswith("the keys of the AWS profile 'x' cannot be had: ") and why in said
+
+
 # --- errors --------------------------------------------------------------------------------------
-
-
-Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], list[str]]]:
     """Serve s3:// by a function; what it is asked for is noted."""
-    made: list[ThreadingHTTPServer] = []
-
-    def serve(answer: Answer) -> list[str]:
-        requests: list[str] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def handle_any(self) -> None:
-                requests.append(self.command)
-                answer(self)
-
-            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815
-
-            def log_message(self, *_: object) -> None: ...
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        made.append(server)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-        return requests
-
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setattr(buckets, "RETRIES", 2)
     monkeypatch.setattr(buckets, "PATIENCE", timedelta(seconds=2))
-    yield serve
-    for server in made:
-        server.shutdown()
-        server.server_close()
-
-
-def refusing(status: int, code: str) -> Answer:
-    def answer(request: BaseHTTPRequestHandler) -> None:
-        body = (
-            f"<Error><Code>{code}</Code><Message>no</Message><AWSAccessKeyId>AKIAEXAMPLE"
-            f"</AWSAccessKeyId><SignatureProvided>{SECRET}</SignatureProvided></Error>"
-        ).encode()
-        request.send_response(status)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        if request.command != "HEAD":
-            request.wfile.write(body)
-
-    return answer
+    with scripted_server(monkeypatch) as serve:
+        yield serve
 
 
 def failure(text: str) -> str:

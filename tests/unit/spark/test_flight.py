@@ -23,6 +23,19 @@ from weir.spark.live.flight import ChannelErrors, Client, Security, Server, Subs
 from weir.spark.live.peers import Wanted
 
 SECRET = Security("secret")
+ATTENDING = """
+from weir.spark.live.addresses import Endpoint
+from weir.spark.live.flight import Security, Server
+
+def attend(messages):
+    for message in messages:
+        print(message, flush=True)
+
+server = Server(Endpoint("127.0.0.1"), Security("secret"), attend=attend)
+print(server.url, flush=True)
+input()
+server.end()
+"""
 SERVER = """
 import signal
 from weir.events.batch import empty_batch
@@ -83,6 +96,24 @@ def test_a_server_that_dies_ends_its_readers_without_noise(capfd: pytest.Capture
             next(entries)
     del entries
     assert capfd.readouterr().err == ""
+
+
+def test_a_line_that_nobody_closes_does_not_hold_up_its_server() -> None:
+    """Nor the process of the server, when that leaves."""
+    command = (sys.executable, "-c", ATTENDING)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None and process.stdin is not None
+        line = Client(process.stdout.readline().strip(), SECRET).line()
+        line.say(b"a")
+        assert process.stdout.readline() == "b'a'\n"
+        process.stdin.write("end\n")
+        process.stdin.flush()
+        try:
+            assert process.wait(10.0) == 0
+        finally:
+            process.kill()
+    line.close()
 
 
 def test_a_reader_without_the_secret_is_refused() -> None:

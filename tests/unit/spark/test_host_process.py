@@ -3,11 +3,12 @@
 import ctypes
 import faulthandler
 import fcntl
+import gc
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,14 @@ from weir.spark.live.step_notes import SharedNotes
 
 VERTICES = ["0.0", "1.0", "sink.0"]
 ROWS = Batch(np.array([4]), np.array([5]), (pa.array(["x"]), pa.array([17])))
+
+
+@pytest.fixture(autouse=True)
+def remains_stay() -> Iterator[None]:
+    """Other tests of this process had channels, whose remains end a child that collects them."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def no_pulse() -> Callable[[Pulse], None]:
@@ -249,6 +258,36 @@ def test_a_companion_that_dies_is_replaced(tmp_path: Path) -> None:
 
     keep_host(busy, make_voice, VERTICES)
     assert len(pid.read_text("utf-8").split()) == 2 and len(said_in(told)) >= 2
+
+
+def test_the_next_companion_knows_that_the_host_is_stopped(tmp_path: Path) -> None:
+    told, pids = tmp_path / "told", tmp_path / "pids"
+
+    def make_voice() -> Callable[[Pulse], None]:
+        with pids.open("a", encoding="utf-8") as file:
+            file.write(f"{os.getpid()}\n")
+        return heard_in(told)()
+
+    def run(notes: SharedNotes, deaths: Sequence[Death]) -> None:
+        notes.open_session("h0")
+        host.write_text(str(os.getpid()), "utf-8")
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def kill_companion_then_wake() -> None:
+        time.sleep(0.5)
+        before.append(len(said_in(told)))
+        os.kill(int(pids.read_text("utf-8").split()[0]), signal.SIGKILL)
+        time.sleep(0.5)
+        before.append(len(said_in(told)))
+        os.kill(int(host.read_text("utf-8")), signal.SIGCONT)
+
+    host = tmp_path / "host"
+    before: list[int] = []
+    killer = threading.Thread(target=kill_companion_then_wake)
+    killer.start()
+    keep_host(run, make_voice, VERTICES)
+    killer.join()
+    assert len(pids.read_text("utf-8").split()) == 2 and before[0] == before[1]
 
 
 def test_it_does_not_outlive_who_looks_after_it(tmp_path: Path) -> None:

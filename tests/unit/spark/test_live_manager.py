@@ -21,7 +21,7 @@ from weir.job.manager import Manager
 from weir.job.messages import DRIVER, Preparing, Report, VertexReport, decode_orders
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.settings import ManagerSettings
-from weir.job.signals import EndJob
+from weir.job.signals import EndJob, HungUp
 from weir.job.status import STATUS, read_status, read_story
 from weir.reliable.keys import record_key
 from weir.reliable.strategies import CheckpointStrategy
@@ -75,6 +75,35 @@ def test_nothing_is_kept_of_sessions_that_nobody_answers(
     assert not driver._answers
 
 
+def test_a_host_hangs_up_when_its_last_line_is_closed(driver: ManagerDriver) -> None:
+    """A companion that dies alone costs nothing; one that goes on with another session does."""
+    clients = [Client(driver.url, SECRET) for _ in range(2)]
+    host, companion = [client.line() for client in clients]
+    for line in (host, companion):
+        line.say(b"a")
+    wait_until(lambda: driver._lines == {"a": 2})
+    companion.close()
+    wait_until(lambda: driver._lines == {"a": 1})
+    another = clients[1].line()
+    another.say(b"a")
+    wait_until(lambda: driver._lines == {"a": 2})
+    host.close()
+    wait_until(lambda: driver._lines == {"a": 1})
+    assert driver._inbox.empty()
+    another.say(b"b")
+    assert driver._inbox.get(timeout=10.0) == HungUp("a")
+    another.close()
+    assert driver._inbox.get(timeout=10.0) == HungUp("b")
+    assert not driver._lines
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 10.0
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
 @pytest.mark.parametrize(
     ("name", "body", "told"),
     [
@@ -117,7 +146,7 @@ def interrupted() -> None:
 
 def told(driver: ManagerDriver, tmp_path: Path) -> tuple[str, str]:
     """The state that was told last, and its error."""
-    driver._pool.shutdown(wait=True)
+    driver._onlookers.close()
     status = read_status(ObjectStore(str(tmp_path / "store")))
     assert status is not None
     return status.state, status.error
@@ -168,5 +197,5 @@ def test_who_was_taken_over_leaves_the_state_to_the_other(
     store.put(STATUS, b"of the other")
     store.put(record_key(0), Ledger(number=0, manager="other").encode())
     assert driver.run(check, lambda _: None, lambda: False, str).error == TAKEN_OVER
-    driver._pool.shutdown(wait=True)
+    driver._onlookers.close()
     assert store.get(STATUS) == b"of the other"

@@ -14,7 +14,7 @@ With `idle`, a partition that has a log and is silent for so long claims the clo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,12 +74,17 @@ def needed_path(partition: SourcePartition) -> str | None:
 
 
 def open_any(
-    source: Source, directory: str | Path = ".", *, needed: Collection[str] | None = None
+    source: Source,
+    directory: str | Path = ".",
+    *,
+    needed: Collection[str] | None = None,
+    known: Iterable[str] = (),
 ) -> list[SourcePartition]:
-    """Return the partitions of a source; relative paths start at `directory`."""
+    """Return the partitions of a source; relative paths start at `directory`. `known` is that of
+    `source_objects`."""
     connector = open_connector(source, str(directory))
     if connector is None:
-        return open_source(source, directory, needed=needed)
+        return open_source(source, directory, needed=needed, known=known)
     check_name(connector.name)
     return [connector]
 

@@ -10,7 +10,9 @@ Contract
    2 GB, before anybody can refuse it: the limits that gRPC has cannot be set from Python. So an
    address may also be a folder that only one user can enter: then hosts and manager listen at
    sockets in that folder, and at no port.
-4. The server hands each entry to gRPC before it takes the next, so a slow reader holds it back.
+4. The server hands each entry to gRPC before it takes the next, so a slow reader holds it back. If
+   it has nothing to send for `SIGN_EVERY` seconds, it sends a sign of life: a reader that gets
+   neither can tell that the way is broken, of which nobody else may tell it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from __future__ import annotations
 import hmac
 import os
 import queue
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,6 +42,16 @@ from weir.spark.live.tls import Tls
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 _HEADER = "authorization"
+CALL_LIMIT = 5.0
+"""Seconds within which an action is answered, unless the caller says otherwise."""
+END_WITHIN = 1.0
+"""Seconds that a server waits for calls to end, when it ends."""
+SIGN_EVERY = 1.0
+"""Seconds; see rule 4."""
+CONNECT_WITHIN = 5.0
+"""Seconds in which a connection is made, or given up."""
+_SIGN = b"alive"
+"""The metadata of a sign of life; that of an entry is never so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +94,16 @@ class Subscription:
         """Add an entry; None ends the subscription."""
         self._entries.put(entry)
 
-    def __iter__(self) -> Iterator[Entry]:
-        while (entry := self._entries.get()) is not None:
+    def __iter__(self) -> Iterator[Entry | None]:
+        """Give the entries as they come; None, each time that none has come for a while."""
+        while True:
+            try:
+                entry = self._entries.get(timeout=SIGN_EVERY)
+            except queue.Empty:
+                yield None
+                continue
+            if entry is None:
+                return
             yield entry
 
 
@@ -96,8 +118,8 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
     """Serves streams (hosts) and actions (the manager).
 
     A RunError that `act` raises is sent to the caller. `attend` is called, in a thread of its own,
-    for each client that keeps a connection open (`Client.companion`): with the messages that come,
-    until the client or the way to it is gone."""
+    for each line that a client keeps open (`Client.line`): with the messages that come, until the
+    client or the way to it is gone."""
 
     def __init__(
         self,
@@ -127,6 +149,17 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         # It serves from here on. `serve` would only wait, and end it when a signal comes: a job
         # that is asked to stop needs it for its last checkpoint.
 
+    def end(self) -> None:
+        """Serve nobody any more. A call whose client is out of reach would hold this up until TCP
+        gives it up, so such calls are left behind after `END_WITHIN` seconds."""
+        ending = threading.Thread(target=self.shutdown, daemon=True, name="ending")
+        ending.start()
+        ending.join(END_WITHIN)
+        if ending.is_alive():
+            for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+                if (found := finalizer.peek()) is not None and found[0] is self:
+                    finalizer.atexit = False  # else Arrow waits again when the process leaves
+
     def do_action(self, context: object, action: flight.Action) -> list[bytes]:
         if self._act is None:
             raise flight.FlightServerError("no actions here")
@@ -155,6 +188,9 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         began = False
         try:
             for entry in subscription:
+                if entry is None:
+                    writer.write_metadata(_SIGN)
+                    continue
                 number = msgspec.msgpack.encode(Number(entry.seq, entry.cti))
                 if len(entry.rows):
                     record = record_of(entry)
@@ -185,35 +221,44 @@ class Client:
         tls = security.tls
         self._client = flight.FlightClient(
             url,
-            # Else a new client would go on with the connection of one that was given up.
-            generic_options=[("grpc.use_local_subchannel_pool", 1)],
+            generic_options=[
+                # Else a new client would go on with the connection of one that was given up.
+                ("grpc.use_local_subchannel_pool", 1),
+                ("grpc.min_reconnect_backoff_ms", int(CONNECT_WITHIN * 1000)),
+            ],
             tls_root_certs=None if tls is None else tls.authority,
             cert_chain=None if tls is None else tls.certificate,
             private_key=None if tls is None else tls.key,
         )
-        header = (_HEADER.encode(), f"Bearer {security.token}".encode())
-        self._options = flight.FlightCallOptions(headers=[header])
-        self._timed = flight.FlightCallOptions(headers=[header], timeout=5.0)
+        self._reader: flight.FlightStreamReader | None = None
+        self._headers = [(_HEADER.encode(), f"Bearer {security.token}".encode())]
+        self._options = flight.FlightCallOptions(headers=self._headers)
 
-    def act(self, name: str, body: bytes) -> bytes:
-        """Ask the server for an action; return its answer."""
-        results = self._client.do_action(flight.Action(name, body), self._timed)
+    def act(self, name: str, body: bytes, within: float = CALL_LIMIT) -> bytes:
+        """Ask the server for an action; return its answer, which must come within so many
+        seconds."""
+        timed = flight.FlightCallOptions(headers=self._headers, timeout=within)
+        results = self._client.do_action(flight.Action(name, body), timed)
         return bytes(next(iter(results)).body.to_pybytes())
 
-    def entries(self, wanted: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry]:
-        """Give the entries of a stream, with columns of these types, as they come. This ends when
-        the server ends the stream, raises one of `ChannelErrors` when the channel breaks, and
-        RunError when something comes that is no entry."""
+    def entries(self, wanted: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry | None]:
+        """Give the entries of a stream, with columns of these types, as they come; None for a sign
+        of life. This ends when the server ends the stream, raises one of `ChannelErrors` when the
+        channel breaks or `cancel` is called, and RunError when something comes that is no entry."""
         command = msgspec.msgpack.encode(wanted)
         descriptor = flight.FlightDescriptor.for_command(command)
         writer, reader = self._client.do_exchange(descriptor, self._options)
+        self._reader = reader
         try:
             while True:
                 try:
                     chunk = reader.read_chunk()
                 except StopIteration:
                     return
-                yield read_entry(chunk.app_metadata, chunk.data, types)
+                if chunk.app_metadata is not None and chunk.app_metadata.to_pybytes() == _SIGN:
+                    yield None
+                else:
+                    yield read_entry(chunk.app_metadata, chunk.data, types)
         finally:
             # Closing waits for the end of the call unless it is cancelled; and Arrow complains on
             # stderr about a writer that was not closed before its channel broke.
@@ -221,16 +266,22 @@ class Client:
             with suppress(*ChannelErrors):
                 writer.close()
 
-    def companion(self) -> Companion:
-        """Open a connection that the server attends to for as long as this process lives."""
+    def cancel(self) -> None:
+        """End `entries`, which another thread waits for, if it has begun."""
+        if self._reader is not None:
+            self._reader.cancel()
+
+    def line(self) -> OpenLine:
+        """Open a line that the server attends to for as long as this process lives. It waits long
+        for a server that is out of reach: call after an action."""
         descriptor = flight.FlightDescriptor.for_command(b"")
-        return Companion(*self._client.do_exchange(descriptor, self._options))
+        return OpenLine(*self._client.do_exchange(descriptor, self._options))
 
     def close(self) -> None:
         self._client.close()
 
 
-class Companion:
+class OpenLine:
     """An open connection to a server, which notices at once when this process dies."""
 
     def __init__(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
 import msgspec
+import pyarrow as pa
 
 from weir.events.batch import Batch
 from weir.events.loop_cache import Code
@@ -27,7 +28,7 @@ from weir.runtime.instances import EmitRows, InstanceMaker
 from weir.runtime.outputs import output_schema
 from weir.runtime.partitions import Partitions
 from weir.runtime.topology import Topology
-from weir.runtime.vertices import operators_text, source_of
+from weir.runtime.vertices import operators_text, source_of, stream_schema
 from weir.spark.live.addresses import AddressSettings, Endpoint
 from weir.spark.live.flight import Security
 
@@ -61,6 +62,10 @@ class LiveJob:
     """The loops that the job needs, compiled; None: a host compiles as it runs."""
     report_every: float = REPORT_EVERY
 
+    def types_of(self, stream: str) -> Sequence[pa.DataType]:
+        """Return the types of a stream's columns."""
+        return stream_schema(self.plan, self.topology.writer_of(stream), stream).types
+
     def maker(self, show: Callable[[bytes], None]) -> InstanceMaker:
         """Make what makes instances; `show` brings a text to where the job was started."""
         names = {name: [p.name for p in parts] for name, parts in self.partitions.items()}
@@ -87,7 +92,10 @@ class LiveJob:
             offset=pull.offset, resume=pull.resume, log_end=pull.log_end,
             incarnation=pull.incarnation, writer=uuid4().hex,
         )  # fmt: skip
-        machine = SourceMachine(source, partition.name, start, self.cut or CHUNK_ROWS)
+        machine = SourceMachine(
+            source, partition.name, start, self.cut or CHUNK_ROWS,
+            patience=self.host_settings.store_patience,
+        )  # fmt: skip
         return driven_chunks(machine, partition, store, stopped, waits)
 
 

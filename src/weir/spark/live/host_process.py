@@ -12,9 +12,10 @@ Rules
    runs none of the user's code, so nothing holds it up that holds the host up. It gives none for a
    host that was stopped (SIGSTOP), which may never go on, nor for one that is in no step and has
    given no sign itself for `STUCK_AFTER` seconds. It tells of a death as soon as it is known.
-4. Children do not outlive the task's process. That process starts no threads of Python and has no
-   channels (gRPC), so it can fork at any time. Libraries that it has imported have threads of their
-   own (jemalloc in Arrow, numpy's linear algebra), but also fork handlers for them.
+4. Children do not outlive the task's process. That process starts no threads of Python, has no
+   channels (gRPC) and makes no requests of obstore, so it can fork at any time. Libraries that it
+   has imported have threads of their own (jemalloc in Arrow, numpy's linear algebra), but also fork
+   handlers for them.
 """
 
 from __future__ import annotations
@@ -79,15 +80,20 @@ class _Companion:
 
     def __init__(self, make_voice: MakeVoice, notes: SharedNotes) -> None:
         self._make_voice, self._notes = make_voice, notes
+        self._stopped = False
+        """Whether the host is stopped, as the companion was told last."""
         self._start()
 
     def _start(self) -> None:
         read_end, self._pipe = os.pipe()
         os.set_blocking(self._pipe, False)
-        self._pid = _fork(lambda: _accompany(read_end, self._make_voice(), self._notes), None)
+        self._pid = _fork(
+            lambda: _accompany(read_end, self._make_voice(), self._notes, self._stopped), None
+        )
         os.close(read_end)
 
     def tell(self, word: _Word) -> None:
+        self._stopped = word.stopped
         # What it is not told, since it does not read or is dead, the next host tells.
         with suppress(BlockingIOError, BrokenPipeError):
             os.write(self._pipe, msgspec.json.encode(word) + b"\n")
@@ -103,13 +109,18 @@ class _Companion:
         _end(self._pid)
 
 
-def _accompany(pipe: int, voice: Callable[[Pulse], None], notes: SharedNotes) -> None:
-    """Be the companion of hosts, until nobody can write to the pipe."""
-    words, stopped = b"", False
+def _accompany(
+    pipe: int, voice: Callable[[Pulse], None], notes: SharedNotes, stopped: bool
+) -> None:
+    """Be the companion of hosts, of which the first may be stopped, until nobody can write to the
+    pipe."""
+    words, pause = b"", 0.0  # the first sign is given at once: another companion may have died
     beats, since = notes.beats, time.monotonic()
     while True:
         death = None
-        if select.select([pipe], [], [], PULSE_EVERY)[0]:
+        told_of = select.select([pipe], [], [], pause)[0]
+        pause = PULSE_EVERY
+        if told_of:
             told = os.read(pipe, _MOST_TEXT)
             if not told:
                 return
@@ -211,6 +222,22 @@ def _fork(work: Callable[[], None], pipe: int | None) -> int:
     if not pid:
         _be_child(parent, work, pipe)
     return pid
+
+
+def said_by_child(work: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """Do this in a child, and return the texts that it returns; RunError if it raises."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    pid = _fork(lambda: _say(write_end, msgspec.json.encode(list(work()))), write_end)
+    os.close(write_end)
+    os.waitpid(pid, 0)
+    said = _said(read_end)
+    if not said.endswith(_OVER):
+        raise RunError(said.decode(errors="replace"))
+    return _read_texts(said.removesuffix(_OVER))
+
+
+_read_texts = msgspec.json.Decoder(list[str]).decode
 
 
 def _be_child(parent: int, work: Callable[[], None], pipe: int | None) -> NoReturn:

@@ -108,6 +108,8 @@ class LiveRun:
         self, ledger: Ledger, placements: Sequence[Placement], watch: OnStatus | None
     ) -> RunReport:
         """Check the answer, if that was asked for, and put the outputs in their places."""
+        if watch is not None and (status := read_status(self.objects)) is not None:
+            self.objects.on_wait = lambda why: watch(msgspec.structs.replace(status, trouble=why))
         if self.settings.check:
             self._check(watch)
         report = self._report(ledger, placements)
@@ -159,8 +161,9 @@ class LiveRun:
         if warned := check_spark(_setting(spark), self.settings.hosts):
             warnings.warn(warned, RuntimeWarning, stacklevel=2)
         manager_settings = replace(
-            self.settings.manager, hosts=self.settings.hosts, step_limit=step_limit(self.program)
-        )
+            self.settings.manager, hosts=self.settings.hosts, step_limit=step_limit(self.program),
+            trouble_limit=self.settings.host.store_patience,
+        )  # fmt: skip
         machine = Manager(
             self.topology, self.strategies, self.ledger, manager_settings, time.monotonic(),
             name=secrets.token_hex(8), titles=vertex_titles(
@@ -174,7 +177,8 @@ class LiveRun:
             _setting(spark), addresses, tls=self.settings.tls is not None,
             connect=spark.client.host if is_remote() else "",
         ) as (manager_at, host_at):  # fmt: skip
-            driver = ManagerDriver(machine, self.objects, manager_at, security, _show)
+            store = self.objects.impatient()
+            driver = ManagerDriver(machine, store, manager_at, security, _show)
             _check_channel(driver, manager_at, security)
             job = LiveJob(
                 self.plan, self.topology, self.strategies, self.partitions, self.objects.location,

@@ -6,7 +6,9 @@ Rules
    travels by value: it works where Weir is not installed, or another version of it.
 2. Every host asks its own machine again before it does anything: it may be another one. What is
    missing there fails its task, and the driver shows that error (`hosts.py`).
-3. A machine must have the same Weir, Python, and libraries that read and write what is shared; it
+3. The task's process forks the host later, so it may not use obstore (`obstore_use.py`): a child
+   of its own looks at the store.
+4. A machine must have the same Weir, Python, and libraries that read and write what is shared; it
    must reach the manager; it must find the files and folders that the job reads; and the store, if
    it is a folder, must be the same folder: the object `job` there has the job's own token.
 """
@@ -17,7 +19,7 @@ import hashlib
 import os
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import cache
 from importlib.metadata import version
@@ -32,9 +34,11 @@ from pyspark.sql import SparkSession
 import weir
 from weir.errors import RunError, WeirError
 from weir.files.object_store import existing_store
+from weir.files.obstore_use import is_used_here
 from weir.ingress.connectors.registry import needed_path
 from weir.job.job_record import read_job
 from weir.spark.live.host_job import LiveJob
+from weir.spark.live.host_process import said_by_child
 
 LIBRARIES = ("pyarrow", "numpy", "numba", "msgspec", "obstore")
 REACH_WITHIN = 5.0
@@ -109,7 +113,14 @@ def _unreadable(paths: Iterable[str]) -> Iterator[str]:
             yield path
 
 
-def _store_trouble(needs: Needs) -> Iterator[str]:
+def _store_trouble(needs: Needs) -> Sequence[str]:
+    """List what is wrong with the store (rule 3)."""
+    if is_used_here():
+        return list(_look_at_store(needs))
+    return said_by_child(lambda: list(_look_at_store(needs)))
+
+
+def _look_at_store(needs: Needs) -> Iterator[str]:
     where = f"the store '{needs['store']}'"
     try:
         with closing(existing_store(needs["store"])) as store:

@@ -9,13 +9,14 @@ ended, in whatever way.
 from __future__ import annotations
 
 import queue
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from weir.errors import RunError, WeirError
+from weir.errors import RunError
 from weir.job.manager import Manager
 from weir.job.messages import Orders, Preparing
 from weir.job.record_keeper import TAKEN_OVER
@@ -33,12 +34,12 @@ from weir.job.signals import (
     Put,
     Reported,
 )
-from weir.job.status import STATUS, JobStatus, status_of, story_key
+from weir.job.status import JobStatus, status_of
 from weir.job.story import StoryLine
-from weir.reliable.codec import encode_record
 from weir.reliable.store import Store
 from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import Security, Server
+from weir.spark.live.onlookers import Onlookers
 from weir.spark.live.peers import read_preparing, read_pulse, read_report
 from weir.spark.live.store_threads import StoreThreads
 
@@ -61,19 +62,20 @@ class ManagerDriver:
         security: Security,
         show: Callable[[bytes], None],
     ) -> None:
-        self._machine, self._store, self._show = manager, store, show
+        self._machine, self._show = manager, show
         self._inbox: queue.SimpleQueue[ManagerSignal | BaseException] = queue.SimpleQueue()
         self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
         """For each session whose report waits for an answer, where to put the orders."""
+        self._lines: Counter[str] = Counter()
+        """How many lines are open for each session."""
+        self._lines_lock = threading.Lock()
         self._threads = StoreThreads(store, self._inbox.put)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="onlookers")
+        self._onlookers = Onlookers(store)
         self._ended: EndJob | None = None
         self._told_at = time.monotonic()
         """When the status was written last."""
         self._told = 0
-        """How many lines of the story were written so far."""
-        self._story_number = 0
-        """How many objects of the story were written so far."""
+        """How many lines of the story were told so far."""
         self._absence = ""
         """Why no host has come, as far as is known."""
         self._refused = 0
@@ -134,8 +136,8 @@ class ManagerDriver:
 
     def close(self) -> None:
         self._threads.close(wait=True)
-        self._pool.shutdown(wait=True)
-        self._server.shutdown()
+        self._onlookers.close()
+        self._server.end()
 
     @property
     def resigned(self) -> bool:
@@ -222,35 +224,39 @@ class ManagerDriver:
         return msgspec.msgpack.encode(orders)
 
     def _attend(self, sessions: Iterator[bytes]) -> None:
-        """Wait until the companion of a host is gone; a thread of the server calls this."""
+        """Take in which sessions a line is kept open for, until it is closed; a thread of the
+        server calls this. A host and its companion have a line each."""
         session = ""
         try:
             for body in sessions:
+                self._leave_line(session)
                 session = body.decode(errors="replace")
+                with self._lines_lock:
+                    self._lines[session] += 1
         finally:
-            self._inbox.put(HungUp(session))
+            self._leave_line(session)
+
+    def _leave_line(self, session: str) -> None:
+        if not session:
+            return
+        with self._lines_lock:
+            self._lines[session] -= 1
+            if self._lines[session] > 0:
+                return
+            del self._lines[session]
+        self._inbox.put(HungUp(session))
 
     # --- onlookers ---------------------------------------------------------------------------
 
     def _tell(self, now: float) -> None:
-        """Write the status, and what has happened since the last time, for onlookers."""
+        """Have the status, and what has happened since the last time, written for onlookers."""
         lines = self._machine.story[self._told :]
         self._told += len(lines)
         shift = self._epoch_of_clock
         told = [msgspec.structs.replace(line, time=line.time + shift) for line in lines]
         status = self.status()
-        if status.error != TAKEN_OVER:  # else it is the other's to tell
-            self._pool.submit(self._write_quietly, STATUS, encode_record(STATUS, status))
-        if told:
-            key = story_key(self._machine.ledger.epoch, self._story_number)
-            self._story_number += 1
-            self._pool.submit(self._write_quietly, key, encode_record(key, told))
-
-    def _write_quietly(self, key: str, body: bytes) -> None:
-        try:
-            self._store.put(key, body)
-        except WeirError:
-            return  # it is only for onlookers; the job depends on the record alone
+        is_ours = status.error != TAKEN_OVER  # else it is the other's to tell
+        self._onlookers.tell(status if is_ours else None, told, self._machine.ledger.epoch)
 
 
 MOST_REFUSED = 100

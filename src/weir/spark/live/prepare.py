@@ -77,7 +77,8 @@ def prepare_live(
         # Nothing is read of them any more, so they need not be there.
         found = _recorded_partitions(program, directory, known[1].decisions.partitions)
     else:
-        found = all_partitions(program, directory)
+        recorded = known[1].decisions.partitions if known is not None else {}
+        found = all_partitions(program, directory, recorded)
     refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
     if checks:
         refuse_endless(found)
@@ -154,13 +155,16 @@ def _taken_store(location: str, job: JobRecord) -> ObjectStore:
     """Make the store and write the job's record to it; PlanError if it holds a job already."""
     objects = ObjectStore(location)
     read_job(objects)  # a store of another format says so
+    body = encode_job(job)
     try:
-        objects.put(JOB, encode_job(job), new=True)
+        objects.put(JOB, body, new=True)
     except ObjectExists:
-        raise PlanError(
-            f"the store '{objects.location}' holds a job already; go on with it by --resume, or "
-            "give a folder of its own"
-        ) from None
+        if objects.get(JOB) != body:  # else it is our own, and the answer to the first try was lost
+            raise PlanError(
+                f"the store '{objects.location}' holds a job already; go on with it by --resume, "
+                "or give a folder of its own"
+            ) from None
+    objects.check_conditions(JOB, body)
     return objects
 
 

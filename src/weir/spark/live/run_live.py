@@ -29,6 +29,8 @@ from weir.spark.live.settings import GRACE, LiveSettings, grace_seconds
 from weir.spark.live.tls import read_tls
 from weir.spark.session import session
 
+NOTICED = 2.0
+"""Seconds: a longer step of a vertex is part of the progress that is shown."""
 Callback = Callable[[int, int, pa.RecordBatch], None]
 """Is called with (partition, number of the first row, rows) of an output."""
 
@@ -102,7 +104,8 @@ def run_live(
 
 
 def watching(progress: OnProgress | None) -> Callable[[JobStatus], None] | None:
-    """Make a function that passes a live job's status on as progress, as every runner does."""
+    """Make a function that passes a live job's status on as progress, as every runner does; its
+    stage says which vertex keeps its host busy for `NOTICED` seconds or longer."""
     if progress is None:
         return None
 
@@ -110,6 +113,9 @@ def watching(progress: OnProgress | None) -> Callable[[JobStatus], None] | None:
         stage = status.trouble or "; ".join(status.preparing) or status.state
         if status.recoveries:
             stage += f", {status.recoveries} recovered"
+        busy = max(status.vertices, key=lambda v: v.step_seconds or 0.0, default=None)
+        if busy is not None and (busy.step_seconds or 0.0) >= NOTICED:
+            stage += f", {busy.id} at one step for {busy.step_seconds:.0f} s"
         reached = START if status.reached is None else status.reached
         progress(LiveProgress(status.events, reached, stage=stage, status=status))
 

@@ -36,7 +36,7 @@ class LiveSettings:
     host: HostSettings = field(default_factory=HostSettings)
     """The limits of hosts that the program does not set."""
     manager: ManagerSettings = field(default_factory=ManagerSettings)
-    """The limits of the manager; the run sets its `hosts` and `step_limit`."""
+    """The limits of the manager; the run sets its `hosts`, `step_limit` and `trouble_limit`."""
     check: bool = False
     """Compare the answer with that of two more runs (`check.py`)."""
     tls: Tls | None = None

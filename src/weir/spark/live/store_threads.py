@@ -24,7 +24,7 @@ from weir.job.signals import (
     Unstored,
 )
 from weir.reliable.objects import ObjectRef
-from weir.reliable.store import ObjectExists, Store
+from weir.reliable.store import ObjectExists, Store, StoreRefuses
 
 Answered = Callable[[StoreSignal | BaseException], None]
 
@@ -59,12 +59,12 @@ class StoreThreads:
                 except ObjectExists:
                     self._answer(Refused(key))
                 except WeirError as error:
-                    self._answer(Unstored(key, str(error)))
+                    self._answer(Unstored(key, str(error), isinstance(error, StoreRefuses)))
             case Get(key):
                 try:
                     self._answer(Loaded(key, self._store.get(key)))
                 except WeirError as error:
-                    self._answer(Unloaded(key, str(error)))
+                    self._answer(Unloaded(key, str(error), isinstance(error, StoreRefuses)))
             case Delete() | List():
                 self._tidy(command)
 

@@ -8,7 +8,6 @@ task of its own is written here, a part for each of its streams.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,10 +15,11 @@ from weir.events.batch import OPEN, Batch, empty_batch
 from weir.plan.stages import StagedPlan
 from weir.reliable.digest import OrderedChecksum
 from weir.reliable.stream import Entry, MemoryStream, StreamWriter
-from weir.reliable.traces import Trace, Traces
+from weir.reliable.traces import Trace
 from weir.runtime.topology import StreamId, VertexId, VertexSpec
 from weir.runtime.vertices import make_vertex, stream_schema
 from weir.spark.offline.blocks import COLLECTED, Blocks
+from weir.spark.offline.bucket_traces import make_traces
 from weir.spark.offline.reports import (
     ChecksumReport,
     DifferenceReport,
@@ -41,7 +41,7 @@ class GroupRun:
         self._piece = job.pieces[group.piece]
         self._sinks: list[SinkStream] = []
         self._parts: dict[tuple[int, int], PartStream] = {}
-        self._traces = Traces(os.path.join(job.traces or "", str(group.piece)), compare=job.compare)
+        self._traces = make_traces(f"{job.traces or ''}/{group.piece}", compare=job.compare)
         self._between: dict[StreamId, MemoryStream] = {}
         first, *followers = group_of(self._piece, group.vertex)
         self._inside = {spec.id for spec in followers}

@@ -19,7 +19,6 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from weir.errors import PlanError
 from weir.files.bucket_staging import BucketStaging
 from weir.files.sinks import sink_format
 from weir.files.writers import OutputForm, OutputStaging, make_staging, part_name, put_all_in_place
@@ -122,11 +121,13 @@ def run_programs(
 
         staged = [one.staging for outputs in made for one in outputs]
         shared = next((s for s in staged if not isinstance(s, BucketStaging)), None)
-        if check and shared is None and not is_local(spark):
-            hint = "write an output to such a folder, or check on one machine (local[*])"
-            raise PlanError("--check needs a folder that all workers see", hint=hint)
         new_folder = partial(tempfile.mkdtemp, dir=(shared or staged[0]).folder)
-        traces = new_folder() if check else None
+        traces = None
+        if check and shared is None and not is_local(spark):
+            beside = next(s.beside for s in staged if isinstance(s, BucketStaging))
+            traces = f"{beside}traces"
+        elif check:
+            traces = new_folder()
 
         def reports_of(
             cut: int | None, progress: OnProgress | None, *, compare: bool = False

@@ -79,7 +79,7 @@ class Job:
     progress: str | None = None
     """The folder for news of how far tasks are."""
     traces: str | None = None
-    """The folder for traces of all streams (`reliable/traces.py`)."""
+    """The folder for traces of all streams (`reliable/traces.py`), or a bucket's URL for them."""
     compare: bool = False
     """Whether the traces are there already, to be compared with."""
 

@@ -1,0 +1,85 @@
+"""Gets the keys of an AWS profile that has none of its own, by a command: that of the profile
+(`credential_process`), or the AWS command line, which knows SSO and roles.
+
+The command prints JSON with the keys, as the AWS tools define it, and is run again before they
+expire. What it prints is never shown.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from weir.errors import RunError
+
+if TYPE_CHECKING:
+    from obstore.store import S3Credential
+
+_WITHIN = 60.0
+_ELSEWHERE = ("sso_session", "sso_start_url", "role_arn", "source_profile", "login_session")
+"""What in a profile says that its keys come from elsewhere."""
+
+
+def keys_command(profile: str, said: Mapping[str, str]) -> Sequence[str] | None:
+    """Return the command that prints the keys of a profile that says this; None if the profile
+    names no way to keys."""
+    if "credential_process" in said:
+        return shlex.split(said["credential_process"]) or None
+    if not any(name in said for name in _ELSEWHERE):
+        return None
+    export = ("aws", "configure", "export-credentials", "--profile", profile)
+    if shutil.which("aws") is None:
+        raise RunError(
+            f"the AWS profile '{profile}' has no keys of its own, and there is no AWS command line "
+            f"that gets them; put them into the environment: {' '.join(export)} --format env"
+        )
+    return (*export, "--format", "process")
+
+
+class CommandKeys:
+    """Runs a command for keys, whenever there are none that are valid."""
+
+    def __init__(self, profile: str, command: Sequence[str]) -> None:
+        self._profile, self._command = profile, command
+        self._first: S3Credential | None = self._run()  # what is wrong is said when it is opened
+
+    def __call__(self) -> S3Credential:
+        found, self._first = self._first, None
+        return found if found is not None else self._run()
+
+    def _run(self) -> S3Credential:
+        what = f"the keys of the AWS profile '{self._profile}' cannot be had"
+        program = self._command[0]
+        try:
+            done = subprocess.run(
+                self._command, capture_output=True, timeout=_WITHIN, check=True, text=True,
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except subprocess.CalledProcessError as error:
+            code = error.returncode
+            raise RunError(f"{what}: {program} ended with exit code {code}") from None
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{what}: {program} takes too long") from None
+        except OSError as error:
+            raise RunError(f"{what}: {program}: {error.strerror}") from None
+        try:
+            said = json.loads(done.stdout)
+            until = said.get("Expiration")
+            expires = None if until is None else datetime.fromisoformat(until)
+            return {
+                "access_key_id": str(said["AccessKeyId"]),
+                "secret_access_key": str(said["SecretAccessKey"]),
+                "token": said.get("SessionToken"),
+                "expires_at": expires if expires is None else _with_zone(expires),
+            }
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise RunError(f"{what}: {program} does not print keys") from None
+
+
+def _with_zone(time: datetime) -> datetime:
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

@@ -1,0 +1,74 @@
+"""Says what went wrong with a request to a bucket, and whether it may pass.
+
+What may pass: no connection, no answer, answers of 5xx and 429, and the few of 4xx by which a
+server asks to be asked again. Everything else lasts until somebody mends it: no such bucket, no
+right, credentials that are missing or have expired, a wrong region. Nothing is shown of what a
+server answers but its code: it may repeat keys and signatures.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from obstore.exceptions import NotFoundError, PermissionDeniedError, UnauthenticatedError
+
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_STATUS = re.compile(r"status code: (\d{3})")
+_PASSING_STATUS = {"408", "409", "425", "429"}
+_PASSING_CODES = {"RequestTimeout", "IncompleteBody", "OperationAborted", "SlowDown"}
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
+_NO_CREDENTIALS = "no credentials were found in the environment, in a profile or on this machine"
+CONFLICTS = {"ConditionalRequestConflict", "OperationAborted"}
+"""Another request for the same key is under way: neither has won yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Says why a request failed; `lasts` if it will fail again however often it is made."""
+
+    text: str
+    lasts: bool = True
+
+
+def code_of(error: Exception) -> str:
+    """Read a server's code for what went wrong, as `NoSuchBucket`; empty if it gave none."""
+    found = _CODE.search(str(error))
+    return found[1] if found else ""
+
+
+def reason_of(error: Exception, bucket: str) -> Reason:
+    """Say what is wrong with a request to this bucket."""
+    text, code = str(error), code_of(error)
+    found = _STATUS.search(text)
+    status = found[1] if found else ""
+    said = " ".join(filter(None, (status, code)))
+    if code == "NoSuchBucket":
+        return Reason(f"there is no bucket {bucket}")
+    if "169.254.169.254" in text or "metadata.google.internal" in text:
+        return Reason(
+            "no credentials were found in the environment, in a profile or on this machine"
+        )
+    if code in _EXPIRED:
+        return Reason(f"the credentials have expired ({said})")
+    if isinstance(error, PermissionDeniedError) or status == "403":
+        why = f"access is denied ({said}); the credentials of this process do not allow it"
+        return Reason(why)
+    if isinstance(error, UnauthenticatedError) or status == "401":
+        return Reason(f"the credentials are not accepted ({said})")
+    if isinstance(error, NotFoundError | FileNotFoundError):
+        return Reason(f"there is no such object, or no bucket {bucket}")
+    if said:
+        passes = status in _PASSING_STATUS or code in _PASSING_CODES
+        lasts = not passes and (not status.startswith("5") or status == "501")
+        return Reason(f"the store answers {said}", lasts)
+    if "redirect without LOCATION" in text:
+        return Reason("the bucket is in another region (AWS_REGION)")
+    if "builder error" in text:
+        return Reason("the store's address is http://, which AWS_ALLOW_HTTP=true allows")
+    if "HTTP error" in text:
+        retries = re.search(r"after (\d+) retries", text)
+        tried = f", {retries[1]} times again" if retries else ""
+        answer = f"the store does not answer (tried{tried}); see whether it can be reached"
+        return Reason(answer, lasts=False)
+    return Reason(re.sub(r"//[^/\s]*@", "//…@", text.split("\n", 1)[0])[:200], lasts=False)

@@ -1,0 +1,55 @@
+"""Reads objects of a store ahead of whoever wants them: an answer of a bucket takes its time, and a
+job has thousands of commits."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+from weir.reliable.store import Body, Store
+
+AT_ONCE = 16
+
+
+class ReadAhead:
+    """A store of which some objects are read ahead, in the order in which they will be wanted.
+    Other objects, and one that is wanted again, are read when they are asked for."""
+
+    def __init__(self, store: Store, keys: Iterable[str], pool: ThreadPoolExecutor) -> None:
+        self._store, self._keys, self._pool = store, iter(keys), pool
+        self._coming: deque[tuple[str, Future[bytes | None]]] = deque()
+
+    def get(self, key: str) -> bytes | None:
+        self._ask()
+        if not any(key == coming for coming, _ in self._coming):
+            return self._store.get(key)
+        while True:  # those before it are not wanted
+            found, answer = self._coming.popleft()
+            if found == key:
+                self._ask()
+                return answer.result()
+
+    def _ask(self) -> None:
+        while len(self._coming) < AT_ONCE and (key := next(self._keys, None)) is not None:
+            self._coming.append((key, self._pool.submit(self._store.get, key)))
+
+    def put(self, key: str, body: Body, *, new: bool = False) -> None:
+        self._store.put(key, body, new=new)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        self._store.delete(keys)
+
+    def list(self, prefix: str = "") -> list[str]:
+        return self._store.list(prefix)
+
+
+@contextmanager
+def reading_ahead(store: Store, keys: Iterable[str]) -> Iterator[Store]:
+    """Read these objects ahead, for as long as the block lasts."""
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ahead") as pool:
+        try:
+            yield ReadAhead(store, keys, pool)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,76 @@
+"""Writes what a job tells onlookers: its status, and its story.
+
+Rules
+1. A thread of its own writes, so that a store that is slow or away holds nobody up.
+2. Of several states of the job the last one is written. Lines of the story that could not be
+   written are written with the next ones.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from weir.errors import WeirError
+from weir.job.status import STATUS, JobStatus, story_key
+from weir.job.story import StoryLine
+from weir.reliable.codec import encode_record
+from weir.reliable.store import Store
+
+
+class Onlookers:
+    """Writes a job's status and story to its store, by the module's rules."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="onlookers")
+        self._lock = threading.Lock()
+        self._status: JobStatus | None = None
+        """The status that is to be written."""
+        self._lines: list[StoryLine] = []
+        """The lines that are to be written."""
+        self._epoch = 0
+        """The epoch of the manager whose story it is."""
+        self._story_number = 0
+        """How many objects of the story were written so far."""
+        self._is_writing = False
+
+    def tell(self, status: JobStatus | None, lines: Sequence[StoryLine], epoch: int) -> None:
+        """Have a status written (None: another manager's is left as it is), and these lines."""
+        with self._lock:
+            self._status, self._epoch = status, epoch
+            self._lines += lines
+            if self._is_writing:
+                return
+            self._is_writing = True
+        self._pool.submit(self._write)
+
+    def close(self) -> None:
+        """Write what is left, if the store takes it."""
+        self._pool.shutdown(wait=True)
+        self._write()
+
+    def _write(self) -> None:
+        """Write until there is nothing new; what fails waits for what is told next."""
+        while True:
+            with self._lock:
+                status, self._status = self._status, None
+                lines = tuple(self._lines)
+                if status is None and not lines:
+                    self._is_writing = False
+                    return
+            try:
+                if status is not None:
+                    self._store.put(STATUS, encode_record(STATUS, status))
+                if lines:
+                    key = story_key(self._epoch, self._story_number)
+                    self._store.put(key, encode_record(key, lines))
+                    self._story_number += 1
+            except WeirError:  # it is only for onlookers; the job depends on the record alone
+                with self._lock:
+                    self._status = self._status or status
+                    self._is_writing = False
+                return
+            with self._lock:
+                del self._lines[: len(lines)]
