@@ -85,8 +85,12 @@ class Director:
         self._seconds = seconds
         self._began: float | None = None
         self.killed_at: float | None = None
+        self._said: set[str] = set()
 
     def __call__(self, status: JobStatus) -> None:
+        for what in {*status.preparing} - self._said:
+            self._said.add(what)
+            print(f"{what}, before anything runs")
         if status.state == "running" and self._began is None:
             self._began = time.time()
             self._maker.start()
@@ -115,7 +119,7 @@ def main() -> None:
             Path(f"{folder}/{name}.jsonl").touch()
         live = prepare_live(
             program, f"{folder}/store", directory=folder, parallelism=2,
-            settings=LiveSettings(hosts=HOSTS),
+            how=LiveSettings(hosts=HOSTS),
         )  # fmt: skip
         director = Director(folder, seconds)
         print(f"live on Spark, {seconds:.0f} s of impressions and clicks, {HOSTS} hosts")

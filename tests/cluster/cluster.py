@@ -41,6 +41,11 @@ def environment(machine: Machine, folder: Path) -> dict[str, str]:
     }
 
 
+def loops_of(worker: Machine, folder: Path) -> Path:
+    """Name the folder that a worker has for compiled loops, which is empty at first."""
+    return folder / worker.name / "loops"
+
+
 @dataclass
 class Cluster:
     """A cluster that runs; every machine has a folder of its own below `folder`."""
@@ -140,6 +145,8 @@ def cluster(folder: Path, workers: int = 2, prepare: Prepare = nothing) -> Itera
     with ExitStack() as afterwards, network() as net:
         head = net.machine("head")
         machines = [net.machine(f"w{n + 1}") for n in range(workers)]
+        for machine in machines:
+            machine.env["WEIR_CACHE"] = str(loops_of(machine, folder))
         made = Cluster(net, folder, head, machines, head, afterwards=afterwards)
         prepare(made)
         made.start_master()

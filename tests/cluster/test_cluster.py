@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.cluster import Cluster, cluster
+from cluster.cluster import Cluster, cluster, loops_of
 from cluster.faults import Faulty, job_on
 from cluster.machines import why_not
 
@@ -36,6 +36,8 @@ def test_a_lost_machine_changes_nothing(machines: Cluster) -> None:
         job.start()
         job.start_feeding()
         faulty.wait_until_whole(3)
+        for worker in machines.workers:  # the driver's code has come with the job
+            assert [*loops_of(worker, machines.folder).rglob("*_loops.*")]
         victim = faulty.busiest()
         felt = faulty.suffer("a machine is lost", victim, victim.lose)
         assert felt.sessions

@@ -23,10 +23,10 @@ from weir.events.batch import Batch
 from weir.job.host import Host
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
-from weir.job.messages import Orders, ServedBy, VertexReport
+from weir.job.messages import Orders, Preparing, ServedBy, VertexReport
 from weir.job.poison import Death, Step
 from weir.job.settings import HostSettings, ManagerSettings
-from weir.job.signals import OrdersArrived, Put, Reported
+from weir.job.signals import OrdersArrived, Prepares, Put, Reported
 from weir.job.status import status_of
 from weir.job.sweeping import EPOCH_BITS
 from weir.reliable.codec import record_of
@@ -36,7 +36,15 @@ from weir.reliable.keys import ingress_key
 from weir.reliable.objects import SEAL, ObjectRef
 from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
-from weir.spark.live.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
+from weir.spark.live.peers import (
+    Number,
+    Wanted,
+    read_entry,
+    read_orders,
+    read_preparing,
+    read_report,
+    read_wanted,
+)
 
 JOB = topology()
 STRATEGIES = {v: CheckpointStrategy(1.0) for v in JOB.vertices}
@@ -106,6 +114,18 @@ def _reports() -> list[bytes]:
         report("a", 9, *running), step=Step("0.0", seconds=3.0), deaths=(died, died)
     )
     return [*(pack(report("a", n + 1, *vertices)) for n, vertices in enumerate(said)), pack(deaths)]
+
+
+def _preparing(data: bytes) -> str:
+    try:
+        found = read_preparing(data, 2)
+    except RunError as error:
+        assert "that cannot be used" in str(error)
+        return "refused"
+    manager = _manager()
+    manager.handle(Prepares(found), 1.0)
+    msgspec.json.encode(status_of(manager, 2.0, 0.0))
+    return "accepted"
 
 
 def _report(data: bytes) -> str:
@@ -235,6 +255,7 @@ TARGETS: dict[str, Target] = {
     "script": Target(lambda: [p.encode() for p in PROGRAMS], _script),
     "wanted": Target(lambda: [pack(Wanted("1.0/0.0", 300)), pack(Wanted("é", 2**40))], _wanted),
     "report": Target(_reports, _report),
+    "preparing": Target(lambda: [pack(Preparing(1, "w", 3, 30))], _preparing),
     "orders": Target(_orders_samples, _orders),
     "entry": Target(_entries, _entry),
     **{f"store {name}": _stored(name, sealed=False) for name in DECODERS},

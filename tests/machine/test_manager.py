@@ -11,7 +11,7 @@ from machine.jobs import checkpoint, commit, report, segment, stored, topology
 from weir.job.commits import Commit
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.manager import Manager
-from weir.job.messages import Orders, Pulse, VertexReport
+from weir.job.messages import Orders, Preparing, Pulse, VertexReport
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.records import encode_hint
 from weir.job.settings import ManagerSettings
@@ -24,6 +24,7 @@ from weir.job.signals import (
     Listed,
     Loaded,
     ManagerCommand,
+    Prepares,
     Pulsed,
     Put,
     Refused,
@@ -311,6 +312,55 @@ def test_a_job_without_any_host_for_too_long_ends_and_says_what_to_do() -> None:
     (ended,) = (c for c in job.out if isinstance(c, EndJob))
     assert "free slot" in ended.error and "--resume" in ended.error
     assert not any(isinstance(c, Delete) for c in job.out)
+
+
+def compiles(job: Job, now: float, slot: int = 0) -> None:
+    job.now = now
+    job.do(job.machine.handle(Prepares(Preparing(slot, "w1", 3, 30)), now))
+    job.tick(now)
+
+
+def test_a_host_that_compiles_is_waited_for() -> None:
+    """However long it takes: but one that is no longer heard of does not count."""
+    job = Job(settings=replace(SETTINGS, host_limit=3.0))
+    for step in range(20):
+        compiles(job, step / 2)
+    assert not any(isinstance(c, EndJob) for c in job.out)
+    assert status_of(job.machine, 9.5, 0.0).preparing == ("compiling loops on w1, 3 of 30",)
+    for step in range(20, 30):
+        job.tick(step / 2)
+    assert any(isinstance(c, EndJob) for c in job.out)
+    assert status_of(job.machine, 14.5, 0.0).preparing == ()
+
+
+def test_a_host_that_compiles_gets_vertices_too() -> None:
+    job = Job(settings=replace(SETTINGS, hosts=2, patience=1.0, host_limit=60.0))
+    job.tick(0.0)
+    for step in range(20):
+        compiles(job, step / 2, slot=1)
+        job.report("h1")
+    assert job.where("1.0") == [None]
+    job.report("h2")
+    assert {job.where(v)[0] for v in ONE} == {"h1", "h2"}
+
+
+def test_a_host_that_compiles_for_ever_does_not_keep_the_others_from_working() -> None:
+    job = Job(settings=replace(SETTINGS, hosts=2, patience=1.0, host_limit=5.0))
+    job.tick(0.0)
+    for step in range(13):
+        compiles(job, step / 2, slot=1)
+        job.report("h1")
+    assert {job.where(v)[0] for v in ONE} == {"h1"}
+
+
+def test_a_host_that_has_come_no_longer_compiles() -> None:
+    job = Job()
+    compiles(job, 0.0)
+    job.report("h1")
+    assert job.machine.preparing == []
+    assert [line.what for line in job.machine.story if "compiled" in line.what] == [
+        "loops are compiled on w1"
+    ]
 
 
 def test_a_manager_that_slept_was_not_alone_for_so_long() -> None:

@@ -66,7 +66,7 @@ def found_by(copy: Path, rounds: tuple[tuple[str, ...], ...] = (QUICK, THOROUGH)
     """The first test that fails; empty when all pass."""
     paths = os.pathsep.join(str(copy / name) for name in ("src", "tests"))
     environment = os.environ | {"PYTHONPATH": paths, "WEIR_SEEDS": SEEDS}
-    environment["NUMBA_CACHE_DIR"] = str(copy / ".numba")
+    environment["WEIR_CACHE"] = str(copy / ".loops")
     for tests in rounds:
         options = ("-q", "-x", "--no-header", "--tb=no", "-p", "no:cacheprovider")
         command = (sys.executable, "-m", "pytest", *options, *tests)

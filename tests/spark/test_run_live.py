@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 import weir
 from certificates import certificate
+from weir.events.loop_cache import packed
+from weir.local.rehearsal import rehearsed
 from weir.runtime.reports import RunReport
 from weir.spark.live.run_live import LiveProgress
 
@@ -76,6 +78,17 @@ def test_what_is_wrong_is_said_before_anything_runs(spark: SparkSession, tmp_pat
         weir.run_live(PROGRAM, tmp_path / "t", spark, directory=tmp_path, resume=True)
     with pytest.raises(weir.PlanError, match="for TLS"):
         weir.run_live(PROGRAM, tmp_path / "t", spark, tls=("no.crt", "no.key"))
+
+
+def test_hosts_get_the_driver_s_code(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers whose folder for code is another one, and empty, stand for another machine."""
+    there = tmp_path / "there"
+    monkeypatch.setitem(spark.sparkContext.environment, "WEIR_CACHE", str(there))
+    weir.run_live(SHORT, tmp_path / "store", spark, directory=tmp_path, hosts=2)
+    code = packed(rehearsed(weir.parse_program(SHORT)).needs)
+    assert {p.name: p.read_bytes() for p in (there / code.kind).iterdir()} == code.files
 
 
 SHORT = PROGRAM.replace("4000?rows=24000", "20000?rows=2000")

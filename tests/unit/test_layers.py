@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.events.compiled import FROZEN
+from weir.events.loop_cache import FROZEN
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -148,7 +148,7 @@ def test_loops_lie_in_modules_of_their_own() -> None:
 
 def test_loops_import_only_what_the_stamp_of_their_code_sees() -> None:
     """Machine code keeps the values of constants: those that a loop takes from elsewhere must be
-    made in a file whose text `compiled.stamp` reads."""
+    made in a file whose text `loop_cache.stamp` reads."""
     seen = {f"weir.{name.removesuffix('.py').replace('/', '.')}" for name in FROZEN}
     for path in (p for p in modules() if p.stem.endswith("_loops")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

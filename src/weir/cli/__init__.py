@@ -1,5 +1,5 @@
 """The command line has `weir run`, `explain`, `conform`, `verify`, `diff`, `status`, `story`,
-`store`, `read` and `simulate`.
+`store`, `read`, `simulate` and `warm`.
 
 Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
 line is wrong, nothing ran; 130 interrupted, 143 terminated; 141 nobody reads stdout any more.
@@ -34,6 +34,7 @@ from weir.cli.conform import conform
 from weir.cli.live import read, status, store, story
 from weir.cli.programs import explain, run
 from weir.cli.simulate import simulate
+from weir.cli.warm import warm
 
 
 class Commands(TyperGroup):
@@ -106,7 +107,7 @@ def weir(
     """A reliable temporal stream engine: one program, one answer."""
 
 
-for command in (run, explain, conform, verify, diff, status, story, store, read, simulate):
+for command in (run, explain, conform, verify, diff, status, story, store, read, simulate, warm):
     app.command()(command)
 
 

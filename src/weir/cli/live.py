@@ -155,6 +155,8 @@ def _show_status(found: JobStatus) -> None:
         say(f"error: {in_one_line(found.error)}")
     if found.trouble:
         say(f"trouble: {in_one_line(found.trouble)}")
+    for what in found.preparing:
+        say(in_one_line(what))
     rows = [_vertex_cells(v, over=found.over) for v in found.vertices]
     table = Table(*(rows[0] if rows else ()), box=None)
     for row in rows:

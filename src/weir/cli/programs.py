@@ -164,7 +164,7 @@ def run(
             raise Usage("--accept-code-changes belongs to --resume")
         if (tls_cert is None) != (tls_key is None) or (tls_ca and tls_cert is None):
             raise Usage("TLS needs both --tls-cert and --tls-key")
-        checked = _program(program, param, said)
+        checked = read_program(program, param, said)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is RunnerName.local:
             from weir.local.files import run_files
@@ -218,7 +218,7 @@ def explain(
         from weir.plan.rewrites.rewrite import rewrite
         from weir.plan.stages import cut_stages
 
-        rewritten = rewrite(_with_outputs(_program(program, param, said)))
+        rewritten = rewrite(_with_outputs(read_program(program, param, said)))
         staged = cut_stages(rewritten, parallelism)
         wanted = Form.json if as_json else form
         text = shown(rewritten, staged, wanted.value).rstrip("\n")
@@ -228,7 +228,9 @@ def explain(
 # --- the program ------------------------------------------------------------------------------
 
 
-def _program(path: Path, given: Sequence[str] | None, said: Sequence[str] | None) -> Program:
+def read_program(
+    path: Path, given: Sequence[str] | None, said: Sequence[str] | None = None
+) -> Program:
     """Return the checked program, and print its warnings."""
     from weir.errors import PlanError
     from weir.plan.settings import with_settings

@@ -1,30 +1,25 @@
 """Every loop of the package is compiled here.
 
 A compiled loop takes int64 (and bool, uint8) arrays and plain integers only: payload never
-enters one, so each compiles once for all types. The machine code is cached on disk beside
-the source (or in the user's cache folder), so only the first run on a machine pays for it.
+enters one, so each compiles once for all types. The machine code is kept on disk
+(`loop_cache.py`), so only the first run on a machine pays for it.
 
 The machine code of a loop contains the code of the loops that it calls and the values of constants,
-also those of other files, but Numba only looks at the time of the loop's own file. So loops lie in
-modules of their own, `*_loops.py`, which import nothing of the package but each other and the files
-of `FROZEN`; and machine code on disk is used only if the text of none of these files has changed
-since it was made.
+also those of other files. So loops lie in modules of their own, `*_loops.py`, which import nothing
+of the package but each other and the files of `FROZEN`; and machine code on disk is used only if
+the text of none of these files has changed since it was made.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any, ParamSpec, cast
 
 import numba
 
-Arguments = ParamSpec("Arguments")
+from weir.events.loop_cache import keep_code
 
-FROZEN = ("events/batch.py", "events/compiled.py")
-"""The other files whose text machine code depends on: constants of time, how loops are compiled."""
+Arguments = ParamSpec("Arguments")
 
 
 def compiled(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
@@ -61,18 +56,8 @@ def inlined(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
 
 
 def _jit(loop: Callable[Arguments, Any], **options: Any) -> Callable[Arguments, Any]:
-    # A function typed at a prompt or in a doctest has no file to cache beside.
-    has_file = loop.__code__.co_filename.endswith(".py")
-    made = numba.njit(cache=has_file, nogil=True, error_model="numpy", **options)(loop)
-    if has_file:
-        # Private to Numba, which has no public way to say what code on disk depends on.
-        made._cache._cache_file._source_stamp = stamp(Path(__file__).parents[1])
+    made = numba.njit(nogil=True, error_model="numpy", **options)(loop)
+    # A function typed at a prompt or in a doctest has no file that its code depends on.
+    if loop.__code__.co_filename.endswith(".py"):
+        keep_code(made)
     return cast("Callable[Arguments, Any]", made)
-
-
-@cache
-def stamp(package: Path) -> str:
-    """Return a hash of the text of every file that machine code of this package depends on."""
-    files = sorted({*package.rglob("*_loops.py"), *(package / name for name in FROZEN)})
-    texts = [(str(path.relative_to(package)), path.read_bytes()) for path in files]
-    return hashlib.sha256(repr(texts).encode()).hexdigest()

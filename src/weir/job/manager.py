@@ -36,7 +36,7 @@ from weir.job.ledger import (
     restarts,
     without,
 )
-from weir.job.messages import Orders, Pulse, Report, VertexReport
+from weir.job.messages import Orders, Preparing, Pulse, Report, VertexReport
 from weir.job.mourning import Mourning
 from weir.job.placing import Placement, Placements, first_gap, gap_before, log_is_ahead
 from weir.job.poison import Death
@@ -51,6 +51,7 @@ from weir.job.signals import (
     Loaded,
     ManagerCommand,
     ManagerSignal,
+    Prepares,
     Pulsed,
     Refused,
     Reported,
@@ -113,6 +114,11 @@ class Manager:
         self.story: list[StoryLine] = []  # what has happened since the manager began
         self._out: list[ManagerCommand] = []  # commands that the driver has not been given yet
 
+    @property
+    def preparing(self) -> list[Preparing]:
+        """The hosts that are not there yet, and get ready."""
+        return [preparing for preparing, _ in self._watch.preparing.values()]
+
     # --- signals -----------------------------------------------------------------------------
 
     def handle(self, signal: ManagerSignal, now: float) -> list[ManagerCommand]:
@@ -124,6 +130,9 @@ class Manager:
                 self._pulsed(pulse, now)
             case HungUp(session):
                 self._watch.hang_up(session, now)
+            case Prepares(preparing):
+                if self._watch.see_preparing(preparing, now):
+                    self._tell("", f"loops are compiled on {preparing.machine}", now)
             case Stored(ref):
                 self._trouble.record_written(now)
                 self._recorded(self._records.stored(ref.key, now), now)
@@ -155,6 +164,7 @@ class Manager:
                 self.lose(parted[0], now, parted[1])
             for line in self._trouble.news(now):
                 self._tell("", line, now)
+            self._watch.forget_preparing(now, self.settings.silence)
             self._place(now)
             self._check_stop(now)
             self._check_hosts(now)
@@ -258,7 +268,8 @@ class Manager:
         if not self._records.established or not self.hosts or ends:
             return
         assert self._watch.first_came_at is not None
-        waited = now - self._watch.first_came_at >= self.settings.patience
+        waits = self.settings.host_limit if self.preparing else self.settings.patience
+        waited = now - self._watch.first_came_at >= waits
         if len(self.hosts) < self.settings.hosts and not waited and self.ledger.incarnations == 0:
             return
         if not (missing := self._placements.missing):

@@ -125,6 +125,20 @@ class Pulse(msgspec.Struct, frozen=True):
     death: Death | None = None
 
 
+class Preparing(msgspec.Struct, frozen=True):
+    """A sign of life of a host that is not there yet: it compiles the loops that its job needs."""
+
+    slot: int
+    """Which of the job's hosts it will be; `DRIVER`: the driver compiles, before any can come."""
+    machine: str
+    ready: int
+    needed: int
+    """How many loops are ready, and how many are needed; 0: that is not known yet."""
+
+
+DRIVER = -1
+
+
 class ServedBy(msgspec.Struct, frozen=True):
     """Names an instance that serves a stream: the session of its host, the host's address, and its
     incarnation."""
@@ -185,4 +199,5 @@ class Orders(msgspec.Struct, frozen=True):
 
 decode_report = msgspec.msgpack.Decoder(Report).decode
 decode_orders = msgspec.msgpack.Decoder(Orders).decode
+decode_preparing = msgspec.msgpack.Decoder(Preparing).decode
 decode_pulse = msgspec.msgpack.Decoder(Pulse).decode

@@ -49,7 +49,8 @@ class ManagerSettings:
     """The manager waits for so many hosts before it places vertices: it does not move them when
     more hosts come."""
     patience: float = 10.0
-    """It waits at most for so long after the first host has come."""
+    """It waits at most for so long after the first host has come, or as `host_limit` says while
+    others compile."""
     silence: float = 1.5
     """A host that was not heard of for so long is lost."""
     parted: float = 3.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from weir.files.chunks import Chunk
-from weir.job.messages import Orders, Pulse, Report
+from weir.job.messages import Orders, Preparing, Pulse, Report
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
@@ -278,6 +278,13 @@ class Pulsed:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepares:
+    """A host that is not there yet is getting ready."""
+
+    preparing: Preparing
+
+
+@dataclass(frozen=True, slots=True)
 class HungUp:
     """Neither a host nor its companion keeps a connection open any more."""
 
@@ -325,5 +332,5 @@ HostSignal: TypeAlias = (
 HostCommand: TypeAlias = (
     Put | Get | Connect | Disconnect | MakeRoom | Deliver | EndSubscription | Pull | BeginAnew
 )
-ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed | HungUp
+ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed | HungUp | Prepares
 ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | EndJob

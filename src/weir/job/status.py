@@ -16,6 +16,7 @@ import msgspec
 
 from weir.events.batch import OPEN, START
 from weir.job.manager import Manager
+from weir.job.messages import Preparing
 from weir.job.placing import Placement
 from weir.job.records import last_record
 from weir.job.signals import EndJob
@@ -88,6 +89,8 @@ class JobStatus(msgspec.Struct, frozen=True):
     hosts_wanted: int = 0
     error: str = ""
     """Why it failed."""
+    preparing: tuple[str, ...] = ()
+    """What hosts do that are not there yet: they compile loops."""
 
     @property
     def over(self) -> bool:
@@ -126,7 +129,13 @@ def status_of(manager: Manager, now: float, shift: float, ended: EndJob | None =
         manager.trouble(now),
         manager.settings.hosts,
         "" if ended is None else ended.error,
+        tuple(map(_compiles, manager.preparing)),
     )  # fmt: skip
+
+
+def _compiles(preparing: Preparing) -> str:
+    count = f", {preparing.ready} of {preparing.needed}" if preparing.needed else ""
+    return f"compiling loops on {preparing.machine}{count}"
 
 
 def _state(manager: Manager, ended: EndJob | None) -> str:
@@ -210,7 +219,7 @@ def _settled(status: JobStatus, last: str) -> JobStatus:
         )
         for v in status.vertices
     )  # fmt: skip
-    return msgspec.structs.replace(status, vertices=vertices, hosts=(), trouble="")
+    return msgspec.structs.replace(status, vertices=vertices, hosts=(), trouble="", preparing=())
 
 
 def read_story(store: Store, vertex: str | None = None) -> list[StoryLine]:

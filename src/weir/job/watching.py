@@ -15,6 +15,8 @@ Rules
    no sign that it is out of reach.
 5. If the manager itself stood still for a while, it could hear of no host: that time does not count
    as the hosts' silence.
+5. A host that gets ready gives signs of it before its first report. While there are any, the job is
+   not without hosts.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from weir.job.messages import Pulse, Report
+from weir.job.messages import Preparing, Pulse, Report
 from weir.job.poison import Step
 
 HUNG_UP = 0.1
@@ -53,6 +55,8 @@ class HostWatch:
         """The hosts that are there, by session."""
         self.lost: set[str] = set()
         """The sessions of hosts that are lost."""
+        self.preparing: dict[int, tuple[Preparing, float]] = {}
+        """The hosts that get ready, by slot: what was heard of them last, and when."""
         self.first_came_at: float | None = None
         """When the first host of this manager came."""
         self._parted: dict[tuple[str, str], float] = {}
@@ -74,6 +78,7 @@ class HostWatch:
         if known is None:
             known = self.hosts[report.session] = HostState(report.session, report, now)
             self.first_came_at = now if self.first_came_at is None else self.first_came_at
+        self.preparing.pop(report.slot, None)
         known.report, known.heard, known.step, known.hung_up = report, now, report.step, None
         return is_new
 
@@ -89,6 +94,18 @@ class HostWatch:
         if host is not None:
             host.hung_up = now
 
+    def see_preparing(self, preparing: Preparing, now: float) -> bool:
+        """Take in that a host gets ready; say whether that is new."""
+        is_new = preparing.slot not in self.preparing
+        self.preparing[preparing.slot] = (preparing, now)
+        return is_new
+
+    def forget_preparing(self, now: float, silence: float) -> None:
+        """Forget the hosts that got ready, and were not heard of for so many seconds."""
+        for slot, (_, heard) in list(self.preparing.items()):
+            if now - heard > silence:
+                del self.preparing[slot]
+
     def allow_for_sleep(self, now: float, silence: float) -> None:
         """Add the time that the manager stood still to when hosts were last heard of (rule 5)."""
         slept = now - self._ticked_at
@@ -99,6 +116,8 @@ class HostWatch:
             for host in self.hosts.values():
                 host.heard = min(host.heard + slept, now)
                 host.hung_up = now if host.hung_up is not None else None
+            for slot, (preparing, heard) in self.preparing.items():
+                self.preparing[slot] = (preparing, min(heard + slept, now))
 
     def silent(self, now: float, silence: float) -> dict[str, str]:
         """Find the hosts that are lost by rule 3, and why they are."""
@@ -139,7 +158,7 @@ class HostWatch:
 
     def absence(self, now: float, limit: float) -> str:
         """End the job if there has been no host for longer than `limit` seconds."""
-        if self.hosts:
+        if self.hosts or self.preparing:
             self._alone_since = now
         elif now - self._alone_since > limit:
             return (

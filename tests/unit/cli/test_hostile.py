@@ -55,6 +55,8 @@ HUMAN = [
     ["run", "p.weir", "--param", EVIL],
     ["simulate", "--faults", EVIL],
     ["simulate", "--workloads", EVIL],
+    ["warm", "wrong.weir"],
+    ["warm", EVIL],
 ]
 MACHINE = [
     ["explain", "p.weir", "--format", "dot"],

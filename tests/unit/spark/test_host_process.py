@@ -3,11 +3,12 @@
 import ctypes
 import faulthandler
 import fcntl
+import gc
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,14 @@ from weir.spark.live.step_notes import SharedNotes
 
 VERTICES = ["0.0", "1.0", "sink.0"]
 ROWS = Batch(np.array([4]), np.array([5]), (pa.array(["x"]), pa.array([17])))
+
+
+@pytest.fixture(autouse=True)
+def remains_stay() -> Iterator[None]:
+    """Other tests of this process had channels, whose remains end a child that collects them."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def no_pulse() -> Callable[[Pulse], None]:

@@ -63,7 +63,7 @@ def submitted(hosts: Hosts, times: int) -> None:
 
 
 def test_a_job_that_is_aborted_again_and_again_ends_with_spark_s_reason() -> None:
-    hosts = Hosts(BrokenSpark(), None, 2)  # type: ignore[arg-type]
+    hosts = Hosts(BrokenSpark(), lambda: None, 2)  # type: ignore[arg-type]
     hosts.start()
     submitted(hosts, ABORTS)
     with pytest.raises(RunError, match=r"--resume: no Java"):
@@ -72,6 +72,6 @@ def test_a_job_that_is_aborted_again_and_again_ends_with_spark_s_reason() -> Non
 
 def test_a_job_that_lasted_is_submitted_again_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_hosts, "LASTING", 0.0)
-    hosts = Hosts(BrokenSpark(), None, 2)  # type: ignore[arg-type]
+    hosts = Hosts(BrokenSpark(), lambda: None, 2)  # type: ignore[arg-type]
     hosts.start()
     submitted(hosts, 3 * ABORTS)

@@ -18,7 +18,7 @@ from weir.errors import RunError
 from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
-from weir.job.messages import Report, VertexReport, decode_orders
+from weir.job.messages import DRIVER, Preparing, Report, VertexReport, decode_orders
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.settings import ManagerSettings
 from weir.job.signals import EndJob, HungUp
@@ -109,6 +109,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
     [
         ("report", b"\xc1garbage", "a peer sent a report that cannot be used"),
         ("report", encoded(report("a", 1, VertexReport("9.9", 1, "running"))), "a vertex '9.9'"),
+        ("prepare", encoded(Preparing(5, "w1", 0, 0)), "slot 5 of"),
         ("drop everything", b"", "does not know what 'drop everything' is"),
         ("", b"", "does not know what '' is"),
     ],
@@ -121,6 +122,14 @@ def test_what_a_broken_peer_says_is_refused(
     assert "Traceback" not in str(refused.value)
     assert driver._inbox.empty() and not driver._answers
     assert capfd.readouterr().err == ""
+
+
+def test_hosts_that_compile_are_shown(driver: ManagerDriver) -> None:
+    assert Client(driver.url, SECRET).act("prepare", encoded(Preparing(0, "w1", 3, 30))) == b""
+    driver.see(Preparing(DRIVER, "head", 0, 0))
+    driver._turn()
+    wanted = ("compiling loops on w1, 3 of 30", "compiling loops on head")
+    assert driver.status().preparing == wanted
 
 
 def check() -> None:

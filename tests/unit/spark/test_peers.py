@@ -11,11 +11,19 @@ import pytest
 
 from machine.jobs import checkpoint, order, report, rows, segment, topology
 from weir.errors import RunError
-from weir.job.messages import Orders, Report, VertexReport
+from weir.job.messages import DRIVER, Orders, Preparing, Report, VertexReport
 from weir.reliable.codec import record_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
-from weir.spark.live.peers import Number, Wanted, read_entry, read_orders, read_report, read_wanted
+from weir.spark.live.peers import (
+    Number,
+    Wanted,
+    read_entry,
+    read_orders,
+    read_preparing,
+    read_report,
+    read_wanted,
+)
 
 BIGINTS = (pa.int64(),)
 pack = msgspec.msgpack.encode
@@ -37,6 +45,19 @@ def test_what_is_right_comes_through() -> None:
     assert (entry.seq, entry.cti, entry.rows.vs.tolist()) == (4, 9, [4, 5])
     claim = read_entry(number, None, BIGINTS)
     assert (claim.end, claim.cti) == (4, 9)
+
+
+def test_a_host_that_gets_ready_says_which_it_is() -> None:
+    said = Preparing(1, "w1", 3, 30)
+    assert read_preparing(pack(said), 2) == said
+    for wrong, told in [
+        (Preparing(2, "w1", 0, 0), "slot 2 of 2 hosts"),
+        (Preparing(DRIVER, "w1", 0, 0), "slot -1 of 2 hosts"),
+        (Preparing(0, "w1", -3, 30), "the number -3"),
+        ({"slot": 0}, "missing required field"),
+    ]:
+        with pytest.raises(RunError, match=told):
+            read_preparing(pack(wrong), 2)
 
 
 def test_a_vertex_that_is_loading_has_no_positions() -> None:

@@ -58,6 +58,7 @@ from weir.spark.live.receiving import Receivers
 from weir.spark.live.reporting import Reporter, Voice
 from weir.spark.live.step_notes import SharedNotes
 from weir.spark.live.store_threads import StoreThreads
+from weir.spark.live.warming import make_warm
 from weir.spark.worker import settle_worker
 
 IDLE = 0.02
@@ -75,6 +76,7 @@ def run_host(job: LiveJob, slot: int) -> None:
         )
     if job.host_at is None:
         check_this_machine(job)
+    make_warm(job, slot)
     vertices = [spec.id for spec in job.topology.order]
     keep_host(partial(_host, job, slot), partial(Voice, job), vertices)
 

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from weir.events.batch import Batch
+from weir.events.loop_cache import Code
 from weir.files.chunks import CHUNK_ROWS, Chunk
 from weir.files.sinks import json_values
 from weir.files.writers import OutputForm
@@ -59,6 +60,8 @@ class LiveJob:
     """The job's token in the first record of each source's log."""
     needed: tuple[tuple[str, str], ...] = ()
     """The modules that machines must have for the user's code; see `Program.needed`."""
+    loops: Code | None = None
+    """The loops that the job needs, compiled; None: a host compiles as it runs."""
     report_every: float = REPORT_EVERY
 
     def types_of(self, stream: str) -> Sequence[pa.DataType]:

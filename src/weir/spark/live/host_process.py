@@ -27,8 +27,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import msgspec
@@ -188,6 +188,16 @@ class _Watched:
                 self._companion.tell(_Word(stopped=os.WIFSTOPPED(status)))
             self._companion.look()
             time.sleep(LOOK_EVERY)
+
+
+@contextmanager
+def meanwhile(work: Callable[[], None]) -> Iterator[None]:
+    """Let a child do this work for as long as the block lasts."""
+    child = _fork(work, None)
+    try:
+        yield
+    finally:
+        _end(child)
 
 
 def cause_of(status: int) -> str:

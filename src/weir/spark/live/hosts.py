@@ -160,10 +160,11 @@ def last_line(error: str) -> str:
 
 
 class Hosts:
-    """Runs the Spark job whose tasks are the hosts; see rule 1."""
+    """Runs the Spark job whose tasks are the hosts; see rule 1. `prepare` makes the description of
+    the job that hosts get, in a thread, since it may take long."""
 
-    def __init__(self, spark: SparkSession, job: LiveJob, count: int) -> None:
-        self._spark, self._job, self._count = spark, job, count
+    def __init__(self, spark: SparkSession, prepare: Callable[[], LiveJob], count: int) -> None:
+        self._spark, self._prepare, self._count = spark, prepare, count
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._aborted = 0
@@ -182,8 +183,6 @@ class Hosts:
         self._thread.start()
 
     def _run(self) -> None:
-        job = self._job
-
         def host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for slot in batch.column(0).to_pylist():
@@ -194,6 +193,8 @@ class Hosts:
             self._spark.addTag(self._tag)
             if not is_remote():  # so that its tasks can be found
                 self._spark.sparkContext.setLocalProperty("spark.jobGroup.id", self._tag)
+            job = self._prepare()
+            self._began = time.monotonic()
             if job.host_at is None:
                 check_machines(self._spark, needs_of(job, code_of(job)), self._count)
             slots = self._spark.range(0, self._count, 1, self._count)

@@ -51,6 +51,7 @@ from weir.spark.live.check import check_answer
 from weir.spark.live.flight import ChannelErrors, Client, Security
 from weir.spark.live.host_job import LiveJob, vertex_titles
 from weir.spark.live.hosts import Hosts, Setting, check_spark
+from weir.spark.live.loop_search import LoopSearch
 from weir.spark.live.manager import ManagerDriver
 from weir.spark.live.settings import LiveSettings
 from weir.spark.signals import signals_ask
@@ -76,6 +77,8 @@ class LiveRun:
     log_token: str = ""
     notes: tuple[str, ...] = ()
     """The first lines of the job's story."""
+    loops: LoopSearch | None = None
+    """Finds the loops that its hosts must have before they come; None: each compiles as it runs."""
 
     def run(
         self,
@@ -197,7 +200,12 @@ class LiveRun:
         watch: OnStatus | None,
         stop: Callable[[], bool] | None,
     ) -> EndJob:
-        hosts = Hosts(spark, job, self.settings.hosts)
+        search = self.loops
+
+        def prepared() -> LiveJob:
+            return job if search is None else replace(job, loops=search.code(driver.see))
+
+        hosts = Hosts(spark, prepared, self.settings.hosts)
         try:
             with signals_ask() as asked:
                 hosts.start()

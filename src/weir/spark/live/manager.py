@@ -18,7 +18,7 @@ import msgspec
 
 from weir.errors import RunError
 from weir.job.manager import Manager
-from weir.job.messages import Orders
+from weir.job.messages import Orders, Preparing
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.signals import (
     Answer,
@@ -29,6 +29,7 @@ from weir.job.signals import (
     List,
     ManagerCommand,
     ManagerSignal,
+    Prepares,
     Pulsed,
     Put,
     Reported,
@@ -39,7 +40,7 @@ from weir.reliable.store import Store
 from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import Security, Server
 from weir.spark.live.onlookers import Onlookers
-from weir.spark.live.peers import read_pulse, read_report
+from weir.spark.live.peers import read_preparing, read_pulse, read_report
 from weir.spark.live.store_threads import StoreThreads
 
 TICK = 0.02
@@ -103,7 +104,7 @@ class ManagerDriver:
                     self._machine.stop(time.monotonic())
                 if time.monotonic() - watched_at >= WATCH_EVERY:
                     watched_at = time.monotonic()
-                    if self._machine.hosts:
+                    if self._machine.hosts or self._machine.preparing:
                         self._absence = ""
                     elif watched_at - asked_at >= ASK_EVERY:
                         self._absence, asked_at = why_absent(), watched_at
@@ -119,6 +120,10 @@ class ManagerDriver:
         finally:
             self._tell(time.monotonic())
         return self._ended
+
+    def see(self, preparing: Preparing) -> None:
+        """Take in that a host gets ready, or the driver for all; any thread may call this."""
+        self._inbox.put(Prepares(preparing))
 
     def _note(self, what: str) -> None:
         self._machine.story.append(StoryLine(time.monotonic(), "", what))
@@ -178,8 +183,8 @@ class ManagerDriver:
                         self._ended = EndJob(f"{ended.error} ({self._absence})")
 
     def _act(self, name: str, body: bytes) -> bytes:
-        """Take in a report, a sign of life, a text for the console, or a mere hello; a thread of
-        the server calls this."""
+        """Take in a report, a sign of life, a sign of a host that gets ready, a text for the
+        console, or a mere hello; a thread of the server calls this."""
         if name == "hello":
             return b""
         if name == "show":
@@ -192,6 +197,9 @@ class ManagerDriver:
         try:
             if name == "pulse":
                 self._inbox.put(Pulsed(read_pulse(body, self._machine.topology)))
+                return b""
+            if name == "prepare":
+                self.see(read_preparing(body, self._machine.settings.hosts))
                 return b""
             if name != "report":
                 raise RunError(f"the job manager does not know what '{name}' is")

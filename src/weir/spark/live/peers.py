@@ -25,10 +25,12 @@ from weir.events.intact import check_intact
 from weir.job.messages import (
     Checkpoint,
     Orders,
+    Preparing,
     Pulse,
     Report,
     VertexReport,
     decode_orders,
+    decode_preparing,
     decode_pulse,
     decode_report,
 )
@@ -123,6 +125,19 @@ def read_pulse(body: bytes, topology: Topology) -> Pulse:
     if pulse.death is not None:
         _check_step("a sign of life", pulse.death.step, topology)
     return pulse
+
+
+def read_preparing(body: bytes, hosts: int) -> Preparing:
+    """Decode and check a sign of life of one of so many hosts, which gets ready."""
+    what = "a sign of a host that gets ready"
+    try:
+        preparing = decode_preparing(body)
+    except _UNREADABLE as error:
+        raise _bad(what, error) from None
+    if not 0 <= preparing.slot < hosts:
+        raise _bad(what, f"slot {preparing.slot} of {hosts} hosts")
+    _check_counts(what, (preparing.ready, preparing.needed))
+    return preparing
 
 
 def _check_step(what: str, step: Step | None, topology: Topology) -> None:

@@ -47,6 +47,7 @@ from weir.runtime.vertices import source_of
 from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live.check import refuse_endless
 from weir.spark.live.job import LiveRun, make_live
+from weir.spark.live.loop_search import LoopSearch
 from weir.spark.live.settings import LiveSettings
 from weir.spark.sampling import remembering, repeating, rows_share_keys
 
@@ -116,7 +117,10 @@ def prepare_live(
         # No manager has begun yet. Later, first records may be collected: never make them anew.
         for vertex in _logged(live):
             begin_log(objects, vertex, job.token)
-    return replace(live, parallelism=job.decisions.parallelism, log_token=job.token, notes=notes)
+    return replace(
+        live, parallelism=job.decisions.parallelism, log_token=job.token, notes=notes,
+        loops=None if begun.finished else LoopSearch(program),
+    )  # fmt: skip
 
 
 def _holds_job(location: str) -> bool:

@@ -113,7 +113,7 @@ def watching(progress: OnProgress | None) -> Callable[[JobStatus], None] | None:
         return None
 
     def watch(status: JobStatus) -> None:
-        stage = status.trouble or status.state
+        stage = status.trouble or "; ".join(status.preparing) or status.state
         if status.recoveries:
             stage += f", {status.recoveries} recovered"
         busy = max(status.vertices, key=lambda v: v.step_seconds or 0.0, default=None)

@@ -1,0 +1,79 @@
+"""`weir warm` compiles loops before anything runs."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weir.cli.command_line import DebugOption, JsonOption, clean_errors, put_json, say
+from weir.cli.programs import ParamOption, read_program
+from weir.cli.progress import counting
+from weir.events.printable import in_one_line
+
+if TYPE_CHECKING:
+    from weir.plan.program import Program
+
+FUNCTIONS = """
+STREAM A (vs BIGINT, k STRING) FROM 'a.jsonl';
+Out = SELECT xxhash64(k) AS h, split(k, '1') AS s, split(k, '12') AS t, contains(k, '12') AS c
+  FROM A;
+OUTPUT Out TO 'out.jsonl';
+"""
+"""The functions that are loops."""
+
+
+def warm(
+    program: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PROGRAM]", help="Only what this program needs; all without it."),
+    ] = None,
+    param: ParamOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Compile the loops that programs need, so that none is compiled when they run.
+
+    Example: [bold]WEIR_CACHE=/opt/weir/loops weir warm[/bold]
+
+    Made-up rows go through the program's operators, or through all there are. Nothing is
+    read or written but the cache, and none of the user's functions is called.
+    """
+    with clean_errors(debug):
+        from weir.events.loop_cache import code_folder, count_compiled, packed
+        from weir.local.rehearsal import rehearsed
+
+        began = time.monotonic()
+        programs = _all_programs() if program is None else [read_program(program, param)]
+        with counting(f"of {len(programs)} programs rehearsed", quiet=as_json) as progress:
+            for number, each in enumerate(programs):
+                progress(number)
+                found = rehearsed(each)
+                for error in found.errors:
+                    say(f"weir: warning: not all was reached: {in_one_line(error)}", err=True)
+                packed(found.needs)
+        compiled, seconds, folder = count_compiled(), time.monotonic() - began, code_folder()
+        if as_json:
+            where = None if folder is None else str(folder)
+            put_json({"compiled": compiled, "seconds": round(seconds, 3), "folder": where})
+            return
+        where = "which no folder keeps" if folder is None else f"in {in_one_line(str(folder))}"
+        if compiled:
+            say(f"{compiled} loops compiled in {seconds:.1f} s, {where}")
+        else:
+            say(f"nothing to do: all loops are there, {where}")
+
+
+def _all_programs() -> Sequence[Program]:
+    """Make programs with every operator and every function that is a loop."""
+    from weir.script.program import parse_program
+    from weir.simulator.workloads import make_workload, workload_names
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        functions = parse_program(FUNCTIONS)
+    return [*(make_workload(name, 0).program for name in workload_names()), functions]

@@ -1,0 +1,255 @@
+"""A rehearsal runs a program on a few made-up rows, so that all loops that it needs are compiled.
+
+Rules
+1. It reads no input, writes no output, and calls none of the user's code: something that returns a
+   value of the same type stands in for it. Files of its own lie in a temporary folder.
+2. Most rows pass every filter, so that the operators behind it are reached. What made-up values do
+   not reach, or an error that they cause leaves out, is compiled when the program runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, is_dataclass, replace
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from weir.events.batch import Batch
+from weir.events.loop_cache import (
+    PACKAGE,
+    Need,
+    count_compiled,
+    forget_used,
+    remember,
+    remembered,
+    stamp,
+    used,
+)
+from weir.events.types import BOOLEAN
+from weir.files.chunks import SourcePartition
+from weir.files.readers import open_partition
+from weir.files.sinks import JsonLinesForm
+from weir.files.writers import OutputWriter
+from weir.local.runner import LocalRun
+from weir.plan.expressions import UserCall
+from weir.plan.operators import Filter, Node, Source
+from weir.plan.operators.abstract import Operator
+from weir.plan.plan_fingerprint import plan_fingerprint
+from weir.plan.program import Output, Program
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.stages import cut_stages
+from weir.plan.traversal import rebuilt, with_inputs
+from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
+from weir.runtime.outputs import output_writer
+
+FEW = range(12)
+"""Numbers of rows that share a few values."""
+MANY = range(12, 60)
+"""Numbers of rows that share none, and are more than tables hold before they grow."""
+CUT = 5
+_STEPS = (0, 1, 1, 0, 1000, 1, 10**6, 1, 60 * 10**6, 1, 3600 * 10**6, 1)
+"""Ticks between rows: some fall into one window, whatever its length, others into the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What a rehearsal found: the loops that a program needs, and the errors of rule 2."""
+
+    needs: tuple[Need, ...]
+    errors: tuple[str, ...]
+
+
+def rehearsed(program: Program) -> Rehearsed:
+    """Find the loops that a program needs. They are compiled now, unless they are known from an
+    earlier rehearsal on this machine, or one that shares its folder."""
+    name = _name_of(program)
+    known = remembered(name)
+    if isinstance(known, Rehearsed):
+        return known
+    compiled = count_compiled()
+    forget_used()
+    errors = rehearse(program)
+    if count_compiled() > compiled:  # see `used`
+        forget_used()
+        rehearse(program)
+    found = Rehearsed(used(), tuple(map(str, errors)))
+    remember(name, found)
+    return found
+
+
+def _name_of(program: Program) -> str:
+    """Name a program by what its loops depend on: its plan, wherever that writes to, and the text
+    of the package, which may use other loops in another version."""
+    elsewhere = replace(program, outputs=_own_outputs(program))
+    plan = plan_fingerprint(cut_stages(rewrite(elsewhere), 1))
+    everything = repr((stamp(PACKAGE, "*.py"), [part.hash for part in plan.parts]))
+    return f"program-{hashlib.sha256(everything.encode()).hexdigest()[:24]}"
+
+
+def _own_outputs(program: Program) -> tuple[Output, ...]:
+    return tuple(replace(o, path=f"{n}.jsonl") for n, o in enumerate(program.outputs))
+
+
+def rehearse(program: Program) -> list[Exception]:
+    """Run a program on made-up rows by the module's rules; return the errors that they caused."""
+    errors: list[Exception] = []
+    plans = [rewrite(program), rewrite(program, lambda node: True)]
+    for plan in plans[:1] if plans[0] == plans[1] else plans:
+        for numbers, parallelism in ((FEW, 2), (MANY, 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    _run(_with_stand_ins(plan), Path(folder), numbers, parallelism)
+                except Exception as error:  # rule 2: the program itself may have no such rows
+                    errors.append(error)
+    return errors
+
+
+def _run(program: Program, folder: Path, numbers: range, parallelism: int) -> None:
+    outputs = _own_outputs(program)
+    partitions = {s.name: [_partition(s, numbers, folder)] * parallelism for s in program.sources}
+    writers: list[OutputWriter] = []
+    run = LocalRun(
+        program, partitions, [partial(_emit, writers, n) for n in range(len(outputs))],
+        cut=CUT if parallelism > 1 else None, parallelism=parallelism, optimise=False, keep=True,
+    )  # fmt: skip
+    with ExitStack() as undo:
+        for output, spec in zip(outputs, run.topology.sinks, strict=True):
+            writers.append(output_writer(output, folder, len(spec.inputs)))
+            undo.callback(writers[-1].abort)
+        while run.step():
+            for vertex in run.vertices:
+                run.restart(vertex)
+        for writer, egress in zip(writers, run.egress, strict=True):
+            writer.finish(egress.digest)
+
+
+def _emit(writers: list[OutputWriter], number: int, vertex: int, rows: Batch) -> None:
+    writers[number].write(vertex, rows)
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def _partition(source: Source, numbers: range, folder: Path) -> SourcePartition:
+    """Write made-up rows of a source to a file."""
+    starts = [sum(_STEPS[: i % len(_STEPS) + 1]) for i in numbers]
+    ends = [start + 1 + i % 3 for i, start in zip(numbers, starts, strict=True)]
+    times = {source.options.ve: sorted(ends), source.options.vs: sorted(starts)}
+    names = [name for name, _ in source.declared]
+    columns = [
+        pa.array(times.get(name) or [value_of(dtype, i) for i in numbers], dtype)
+        for name, dtype in source.declared
+    ]
+    path = folder / f"source-{source.index}.jsonl"
+    rows = pa.RecordBatch.from_arrays(columns, names=names)
+    path.write_bytes(JsonLinesForm(names).encode(rows))
+    return open_partition(source, str(path))
+
+
+def value_of(dtype: pa.DataType, number: int) -> Any:
+    """Make up the value of a row: no zeros, texts that are numbers; now and then NULL.
+
+    >>> [value_of(pa.string(), i) for i in (0, 1, 2, 3, 4, 12, 13)]
+    ['1', '2', '3', '1', None, '000000000012', '000000000013']
+    """
+    value = 1 + number % 3 if number in FEW else number
+    if number in (4, 40) or pa.types.is_null(dtype):
+        return None
+    if pa.types.is_list(dtype):
+        return [value_of(dtype.value_type, i) for i in range(number % 3)]
+    if pa.types.is_struct(dtype):
+        return {f.name: value_of(f.type, number) for f in dtype}
+    text = str(value) if number in FEW else f"{value:012}"
+    if pa.types.is_string(dtype):
+        return text
+    if pa.types.is_binary(dtype):
+        return text.encode()
+    if pa.types.is_floating(dtype):
+        return math.inf if number == MANY[-1] else value + 0.5
+    if pa.types.is_decimal(dtype):
+        return Decimal(value % 10).scaleb(-dtype.scale)
+    return pa.scalar(bool(number % 2) if dtype == BOOLEAN else value, dtype).as_py()
+
+
+# --- stand-ins -----------------------------------------------------------------------------------
+
+
+def _with_stand_ins(program: Program) -> Program:
+    """Replace the user's code and the predicates of filters, in all streams that are written."""
+    three_of_four = itertools.cycle((True, True, True, False))
+    some = ScalarFunction("some", lambda: next(three_of_four), (), BOOLEAN)
+
+    def rebuild(node: Node, inputs: tuple[Node, ...]) -> Node:
+        if isinstance(node, Filter):
+            return Filter(inputs[0], UserCall(some, (), type=BOOLEAN))
+        return with_inputs(_rebuilt_part(node), inputs)
+
+    return rebuilt(program, rebuild)
+
+
+def _stand_in(value: Any) -> Any:
+    """Replace the user's code in a part of an operator; what has none is returned itself."""
+    match value:
+        case ScalarFunction(result=dtype):
+            given = value_of(dtype, 1)
+            return replace(value, function=lambda *_: given, vectorised=False, files=None)
+        case AggregateFunction(result=dtype):
+            return replace(value, implementation=_aggregate(value_of(dtype, 1)), files=None)
+        case OperatorFunction(columns=columns, state=state):
+            row = {name: value_of(dtype, 1) for name, dtype in columns}
+            held = {name: value_of(dtype, 1) for name, dtype in state}
+            return replace(value, implementation=_operator(row, held), files=None)
+        case tuple():
+            parts = tuple(map(_stand_in, value))
+            return value if all(map(_is, parts, value)) else parts
+    is_part = is_dataclass(value) and not isinstance(value, Operator | type)
+    return _rebuilt_part(value) if is_part else value
+
+
+def _rebuilt_part(value: Any) -> Any:
+    found = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+    other = {n: new for n, old in found.items() if (new := _stand_in(old)) is not old}
+    return replace(value, **other) if other else value
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _aggregate(given: object) -> type:
+    class AggregateStandIn:
+        def zero(self) -> int:
+            return 0
+
+        def add(self, state: int, *values: object) -> int:
+            return state
+
+        remove = add
+
+        def merge(self, state: int, other: int) -> int:
+            return state
+
+        def result(self, state: int) -> object:
+            return given
+
+    return AggregateStandIn
+
+
+def _operator(row: dict[str, Any], held: dict[str, Any]) -> type:
+    class OperatorStandIn:
+        def __init__(self, *args: object) -> None:
+            for name, value in held.items():
+                setattr(self, name, value)
+
+        def on_event(self, event: object, ctx: Any) -> None:
+            ctx.emit(**row)
+
+    return OperatorStandIn

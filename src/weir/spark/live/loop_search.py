@@ -1,0 +1,37 @@
+"""The driver's search for the loops that a job needs, by a rehearsal (`rehearsal.py`)."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+
+from weir.events.loop_cache import Code, packed
+from weir.job.messages import DRIVER, Preparing
+from weir.local.rehearsal import rehearsed
+from weir.plan.program import Program
+from weir.spark.live.host_process import PULSE_EVERY
+from weir.spark.live.warming import SIGN_AFTER
+
+
+class LoopSearch:
+    """Finds the code of the loops that a program needs, in a thread: Spark starts meanwhile."""
+
+    def __init__(self, program: Program) -> None:
+        self._found: Future[Code] = Future()
+        threading.Thread(target=self._find, args=(program,), daemon=True, name="loops").start()
+
+    def _find(self, program: Program) -> None:
+        try:
+            self._found.set_result(packed(rehearsed(program).needs))
+        except BaseException as error:  # whoever asks for the code gets it
+            self._found.set_exception(error)
+
+    def code(self, tell: Callable[[Preparing], None]) -> Code:
+        """Wait for the code; give signs if it takes long (`warming.py`, rule 3)."""
+        within = SIGN_AFTER
+        while not wait([self._found], within).done:
+            tell(Preparing(DRIVER, socket.gethostname(), 0, 0))
+            within = PULSE_EVERY
+        return self._found.result()

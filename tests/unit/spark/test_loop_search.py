@@ -1,0 +1,50 @@
+"""The driver's search for the loops of a job: what comes of it, and what is said meanwhile."""
+
+import threading
+
+import pytest
+
+from weir.events.loop_cache import kind
+from weir.job.messages import DRIVER, Preparing
+from weir.local.rehearsal import Rehearsed
+from weir.plan.program import Program
+from weir.script.program import parse_program
+from weir.spark.live import loop_search
+from weir.spark.live.loop_search import LoopSearch
+
+PROGRAM = parse_program("STREAM A (vs BIGINT) FROM 'a.csv'; OUTPUT A TO 'out.csv';")
+
+
+def test_the_code_that_a_program_needs_is_found() -> None:
+    told: list[Preparing] = []
+    code = LoopSearch(PROGRAM).code(told.append)
+    assert code.kind == kind()
+    assert "sum_halves" in {need.name for need in code.needs}
+    assert len(code.files) == len(code.needs)
+
+
+def test_while_it_lasts_signs_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    enough = threading.Event()
+
+    def compile_long(program: Program) -> Rehearsed:
+        assert enough.wait(10.0)
+        return Rehearsed((), ())
+
+    told: list[Preparing] = []
+
+    def tell(preparing: Preparing) -> None:
+        told.append(preparing)
+        if len(told) == 3:
+            enough.set()
+
+    monkeypatch.setattr(loop_search, "rehearsed", compile_long)
+    monkeypatch.setattr(loop_search, "SIGN_AFTER", 0.01)
+    monkeypatch.setattr(loop_search, "PULSE_EVERY", 0.01)
+    assert LoopSearch(PROGRAM).code(tell).files == {}
+    assert len(told) >= 3 and {preparing.slot for preparing in told} == {DRIVER}
+
+
+def test_whoever_asks_gets_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_search, "rehearsed", lambda program: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        LoopSearch(PROGRAM).code(lambda preparing: None)
