@@ -20,6 +20,7 @@ Rules
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import select
 import signal
@@ -215,6 +216,7 @@ def _fork(work: Callable[[], None], pipe: int | None) -> int:
 
 def _be_child(parent: int, work: Callable[[], None], pipe: int | None) -> NoReturn:
     code = _FAILED
+    gc.freeze()  # what it has inherited is its parent's to collect: the child would copy its pages
     try:
         _die_with(parent)
         work()
