@@ -79,6 +79,8 @@ def test_a_line_is_kept_until_there_is_another(manager: Manager) -> None:
     assert manager.lines == ["a calls"]
     manager.hears.set()
     to.act("a", "report", b"4")
+    manager.wait_for_lines("a calls", "a calls")
+    to.act("a", "report", b"5")
     manager.wait_for_lines("a calls", "a calls", "a gone")
     to.close()
     manager.wait_for_lines("a calls", "a calls", "a gone", "a gone")

@@ -21,6 +21,7 @@ Rules
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import select
 import signal
@@ -242,6 +243,7 @@ _read_texts = msgspec.json.Decoder(list[str]).decode
 
 def _be_child(parent: int, work: Callable[[], None], pipe: int | None) -> NoReturn:
     code = _FAILED
+    gc.freeze()  # what it has inherited is its parent's to collect: the child would copy its pages
     try:
         _die_with(parent)
         work()

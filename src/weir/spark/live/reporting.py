@@ -39,13 +39,15 @@ class ToManager:
     """Calls the manager for a session of a host, and keeps a line open for it.
 
     After a call that failed the next one goes over a new connection. The line stays until there is
-    another: the manager may only have been slow to answer."""
+    another, and a call more was answered: the manager may only have been slow to answer."""
 
     def __init__(self, job: LiveJob) -> None:
         self._job = job
         self._client: Client | None = None
         self._line: tuple[Client, OpenLine] | None = None
         """The line that is open, and the client that it belongs to."""
+        self._last_line: tuple[Client, OpenLine] | None = None
+        """The line before it, if that is still open."""
         self._session = ""
         """The session that the manager was told on this line."""
 
@@ -64,28 +66,27 @@ class ToManager:
         return answer
 
     def _attend(self, client: Client, session: str) -> None:
-        """Have a line of this client that says the session, and no other line."""
+        """Have a line of this client that says the session."""
+        _hang_up(self._last_line)
+        self._last_line = None
         if self._line is None or self._line[0] is not client:
             line = client.line()
             line.say(session.encode())
-            self._hang_up()
-            self._line = client, line
+            self._last_line, self._line = self._line, (client, line)
         elif session != self._session:
             self._line[1].say(session.encode())
         self._session = session
 
-    def _hang_up(self) -> None:
-        if self._line is not None:
-            client, line = self._line
-            self._line = None
-            line.close()
-            client.close()
-
     def close(self) -> None:
-        client, self._client = self._client, None
-        self._hang_up()
-        if client is not None:
-            client.close()
+        _hang_up(self._last_line)
+        _hang_up(self._line)
+        self._client = self._line = self._last_line = None
+
+
+def _hang_up(line: tuple[Client, OpenLine] | None) -> None:
+    if line is not None:
+        line[1].close()
+        line[0].close()
 
 
 class Voice:
