@@ -154,10 +154,12 @@ class Faulty:
             self.must_progress(10.0)
 
     def measure(self, until: float) -> None:
-        """Read from the story and from the answer what the faults did; they were over by then."""
+        """Read from the story and from the answer what the faults did; they were over by then, or
+        when all vertices ran again."""
         for felt in self.felt:
             felt.measure(self.job.story())
-            felt.p99 = self.latencies.p99(felt.at, until)
+            over = until if felt.running is None else felt.at + felt.running
+            felt.p99 = self.latencies.p99(felt.at, over)
 
 
 Fault: TypeAlias = Callable[[Faulty], None]
