@@ -96,7 +96,9 @@ class Cluster:
         there."""
         address = f"http://{self.head.address}:8080/json/"
         done = self.head.run(sys.executable, "-c", _READ_URL, address, timeout=20)
-        found: list[dict[str, str]] = [] if done.returncode else json.loads(done.stdout)[what]
+        if done.returncode or not done.stdout:  # the page is not there yet
+            return []
+        found: list[dict[str, str]] = json.loads(done.stdout)[what]
         return found
 
 
