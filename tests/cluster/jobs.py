@@ -40,7 +40,7 @@ DYNAMIC = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
     "spark.dynamicAllocation.minExecutors": "0",
-    "spark.dynamicAllocation.executorIdleTimeout": "3s",
+    "spark.dynamicAllocation.executorIdleTimeout": "10s",
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
 }
@@ -145,7 +145,7 @@ def three_jobs_with_dynamic_allocation(folder: Path) -> None:
 
 def _three_jobs(folder: Path, conf: dict[str, str]) -> None:
     with cluster(folder, 3) as machines:
-        works = [Work(machines, f"work-{n}", share=n + 3) for n in range(3)]
+        works = [Work(machines, f"work-{n}", share=n + 3, rows=140_000) for n in range(3)]
         *live, offline = works
         running = [work.weir("live", "--hosts", "2", conf=conf) for work in live]
         for work in live:

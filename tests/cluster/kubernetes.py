@@ -162,7 +162,11 @@ def _handler(api: KubernetesApi) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             kind, name, query = self._asked()
-            if query.get("watch") == ["true"]:
+            if "Upgrade" in self.headers:  # no web sockets: then it watches over plain HTTP
+                self.send_response(503)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+            elif query.get("watch") == ["true"]:
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Connection", "close")

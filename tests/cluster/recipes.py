@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import yaml
 
 from cluster.cluster import JAVA, SPARK
 from cluster.kubernetes import KubernetesApi
-from cluster.submitting import LIMIT, SUBMIT
+from cluster.submitting import LIMIT, POLL, SUBMIT
 
 RECIPES = SUBMIT.parent
 YARN_SITE = """<configuration>
@@ -40,7 +42,7 @@ def the_recipe_for_kubernetes(folder: Path) -> None:
             at = f"2026-03-01T{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}Z"
             rows.write(json.dumps({"At": at, "User": f"u{n % 7}", "Page": f"s{n % 3}/p"}) + "\n")
     (container,) = kinds["Job"]["spec"]["template"]["spec"]["containers"]
-    with KubernetesApi(folder) as api:
+    with KubernetesApi(folder) as api, (folder / "log").open("wb") as log:
         api.add("pods", {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "driver"}})
         here = {
             "$(POD_IP)": "127.0.0.1", "$(POD_NAME)": "driver", "$(NAMESPACE)": "here",
@@ -50,15 +52,14 @@ def the_recipe_for_kubernetes(folder: Path) -> None:
         words = [_replaced(word, here) for word in container["args"]]
         submitted = subprocess.Popen(
             [str(SPARK / "bin" / "spark-submit"), *words], env=_environment(), cwd=folder,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
-        seen: dict[str, Any] = {}
-        while submitted.poll() is None:
-            seen |= {pod["metadata"]["name"]: pod for pod in api.pods()}
-            try:
-                said, _ = submitted.communicate(timeout=0.5)
-            except subprocess.TimeoutExpired:
-                continue
+        try:
+            seen = _pods_until_end(submitted, api)
+        finally:
+            if submitted.poll() is None:
+                os.killpg(submitted.pid, signal.SIGKILL)
+        said = (folder / "log").read_text("utf-8", "replace")
         assert not submitted.returncode, said[-3000:]
         assert len(seen) == 3, sorted(seen)
         for pod in seen.values():
@@ -70,6 +71,18 @@ def the_recipe_for_kubernetes(folder: Path) -> None:
     done = subprocess.run(local, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
     assert found == (bucket / "per_user.parquet").read_bytes()
+
+
+def _pods_until_end(submitted: subprocess.Popen[bytes], api: KubernetesApi) -> dict[str, Any]:
+    """The pods of executors that there were, by name."""
+    seen: dict[str, Any] = {}
+    until = time.monotonic() + LIMIT
+    while submitted.poll() is None:
+        if time.monotonic() > until:
+            raise TimeoutError(f"the job has not ended, {len(seen)} pods")
+        seen |= {pod["metadata"]["name"]: pod for pod in api.pods()}
+        time.sleep(POLL)
+    return seen
 
 
 def the_recipe_for_yarn(folder: Path) -> None:
