@@ -78,6 +78,7 @@ chaos: $(INSTALLED)  ## kills of hosts, executors and drivers all through a live
 cluster: $(INSTALLED)  ## machines in a box that fail, under live jobs on a Spark cluster: one answer
 	@PYTHONPATH=tests $(BIN)/python -m cluster $(CLUSTER)
 	@PYTHONPATH=tests $(BIN)/python -m cluster.store_faults $(CLUSTER)
+	@PYTHONPATH=tests $(BIN)/python -m cluster.jobs $(JOBS)
 
 attack: $(INSTALLED)  ## known attacks on real runs: no wrong answer, no loop, no traceback
 	@PYTHONPATH=tests $(BIN)/python -m attack $(ATTACK)

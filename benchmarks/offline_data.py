@@ -19,24 +19,24 @@ Make = Callable[[np.random.Generator, int, int], pa.Table]
 """From a generator, a number of rows and the number of the file."""
 
 
-def write_all(folder: Path, scale: float, names: Sequence[str] = ()) -> None:
+def write_all(folder: Path, scale: float, names: Sequence[str] = (), *, files: int = FILES) -> None:
     """Every data set, or those of these names, unless it is there already."""
-    for name, (events, make) in _DATA.items():
+    for name, (_, make) in _DATA.items():
         if (not names or name in names) and not (folder / name).is_dir():
-            _write(folder / name, int(events * scale), make)
+            _write(folder / name, events_of(name, scale), make, files)
 
 
 def events_of(name: str, scale: float) -> int:
     return FILES * (int(_DATA[name][0] * scale) // FILES)
 
 
-def _write(folder: Path, events: int, make: Make) -> None:
+def _write(folder: Path, events: int, make: Make, files: int) -> None:
     partial = folder.with_suffix(".partial")
     partial.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(7)
-    count = events // FILES
+    count = events // files
     # A thousandth of a second from event to event, whatever the scale.
-    for number in range(FILES):
+    for number in range(files):
         table = make(rng, count, number)
         start = number * count * 1_000
         vs = pa.array(start + np.arange(count, dtype=np.int64) * 1_000)

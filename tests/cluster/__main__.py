@@ -1,4 +1,4 @@
-"""`make cluster`: live jobs on a Spark cluster of machines in a box, whose parts fail.
+"""`make cluster`: jobs on a Spark cluster of machines in a box, whose parts fail.
 
     python -m cluster [FAULT …]
 
@@ -6,13 +6,15 @@ Each fault comes in the middle of a live job under load, fed by growing files; t
 The files must be those of the local runner byte for byte. A table says for every fault after how
 many seconds it was found, after how many all vertices ran again, and how long rows took that began
 meanwhile (p99, from the writing of the later of two joined events to the commit of their row). Exit
-code 1 when an answer differs, or a job hangs or fails; its folder is then kept.
+code 1 when an answer differs, or a job hangs or fails; its folder is then kept. Offline jobs follow
+(`offline.py`).
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -25,6 +27,7 @@ from cluster.alive import ALIVE, busy_job
 from cluster.cluster import Cluster, cluster, nothing
 from cluster.faults import HOSTS, WORKERS, Fault, Faulty, Felt, job_on
 from cluster.machines import why_not
+from cluster.offline import CHECKS, passes, title
 
 FINISH_WITHIN = 180.0
 FAULTS: tuple[Fault, ...] = (*machine_faults.FAULTS, *network_faults.FAULTS, *ALIVE)
@@ -36,6 +39,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="cluster", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("fault", nargs="*", help="words of the faults' names; all without any")
     asked = parser.parse_args().fault
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left behind
     if missing := why_not():
         print(f"no machines in a box: {missing}")
         return 1
@@ -43,12 +47,13 @@ def main() -> int:
     chosen = [fault for fault in chosen if _can_be_made(fault)]
     felt: list[Felt] = []
     failed = [_title(fault) for fault in chosen if not _passes(fault, felt)]
+    checks = [c for c in CHECKS if not asked or any(w in title(c) for w in asked)]
+    failed += [title(check) for check in checks if not passes(check)]
     print(f"{'':52} {'found':>7} {'running':>8} {'p99':>8}  (seconds)")
     for one in felt:
         print(one)
-    print(
-        f"{len(chosen) - len(failed)} held, {len(failed)} failed{': ' if failed else ''}", *failed
-    )
+    held = len(chosen) + len(checks) - len(failed)
+    print(f"{held} held, {len(failed)} failed{': ' if failed else ''}", *failed)
     return 1 if failed else 0
 
 
@@ -72,7 +77,8 @@ def _passes(fault: Fault, felt: list[Felt]) -> bool:
     except (JobHangs, JobFailed, AssertionError, TimeoutError) as error:
         print(f"FAILED  {_title(fault)}: {error!r}; see {folder}", flush=True)
         return False
-    print(f"held    {_title(fault)}  ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"held    {_title(fault)}  ({time.monotonic() - began:.0f} s)")
+    print(felt[-1], flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     return True
 

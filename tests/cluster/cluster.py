@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import pyspark
 
@@ -106,21 +107,39 @@ class Cluster:
 
     def alive(self) -> int:
         """Count the workers that the master has."""
+        return sum(w["state"] == "ALIVE" for w in self.told("workers"))
+
+    def told(self, what: str) -> list[dict[str, str]]:
+        """What the master tells of its workers, applications or drivers; nothing if it is not
+        there."""
         address = f"http://{self.head.address}:8080/json/"
         done = self.head.run(sys.executable, "-c", _READ_URL, address, timeout=20)
         if done.returncode or not done.stdout:  # the page is not there yet
-            return 0
-        return sum(w["state"] == "ALIVE" for w in json.loads(done.stdout)["workers"])
+            return []
+        found: list[dict[str, str]] = json.loads(done.stdout)[what]
+        return found
+
+
+Prepare: TypeAlias = Callable[[Cluster], None]
+"""What is done to the machines before anything runs on them."""
 
 
 def nothing(cluster: Cluster) -> None:
     """Leave the machines as they are."""
 
 
+def with_own(folders: Mapping[Path, str]) -> Prepare:
+    """Give every worker these folders for itself, of such sizes."""
+
+    def prepare(cluster: Cluster) -> None:
+        for worker in cluster.workers:
+            worker.own |= folders
+
+    return prepare
+
+
 @contextmanager
-def cluster(
-    folder: Path, workers: int = 2, prepare: Callable[[Cluster], None] = nothing
-) -> Iterator[Cluster]:
+def cluster(folder: Path, workers: int = 2, prepare: Prepare = nothing) -> Iterator[Cluster]:
     """Start a cluster, and end it with everything that runs on its machines; `prepare` is called
     when the machines are there, and nothing runs on them yet."""
     with ExitStack() as afterwards, network() as net:

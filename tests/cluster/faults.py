@@ -162,8 +162,6 @@ class Faulty:
 
 Fault: TypeAlias = Callable[[Faulty], None]
 """Lets a job suffer, and sees that it goes on; its docstring is its title."""
-Prepare: TypeAlias = Callable[[Cluster], None]
-"""What a fault needs of the machines before anything runs on them."""
 
 
 def no_core_to_spare(cluster: Cluster) -> None:

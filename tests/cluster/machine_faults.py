@@ -8,8 +8,8 @@ import signal
 import time
 from collections.abc import Callable
 
-from cluster.cluster import Cluster, environment
-from cluster.faults import HOSTS, Fault, Faulty, Prepare, no_core_to_spare
+from cluster.cluster import Cluster, Prepare, environment
+from cluster.faults import HOSTS, Fault, Faulty, no_core_to_spare
 from cluster.hardware import (
     fill_disk,
     forget_speed,

@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cluster.cluster import Cluster
-from cluster.faults import HOSTS, Fault, Faulty, Prepare, no_core_to_spare
+from cluster.cluster import Cluster, Prepare
+from cluster.faults import HOSTS, Fault, Faulty, no_core_to_spare
 from cluster.machines import Machine
 
 ALL_THE_RUN = 20.0

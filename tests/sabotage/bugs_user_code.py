@@ -16,6 +16,8 @@ _AGGREGATE, _CODE, _SECOND = (
     "plan/code_fingerprint.py",
     "local/second_run.py",
 )
+_SEARCH, _FILES = "plan/module_search.py", "plan/imported_files.py"
+_MODULE_TESTS = ("tests/unit/plan/test_program_modules.py",)
 _FOLDED = "kernels/aggregates/folded_aggregate.py"
 _FOLDED_TESTS = ("tests/unit/kernels/test_folded_aggregates.py",)
 _VALUE_TESTS = ("tests/unit/kernels/test_user_values.py",)
@@ -76,8 +78,9 @@ BUGS = (
     Bug("other threads may emit", _CONTEXT,
         "if self._thread != threading.get_ident():", "if self._thread is None:", _HOSTILE),
     # --- fingerprints ---
-    Bug("modules that a module imports do not count", _CODE,
-        "            waiting += _imports(source, package)", "            pass", _CODE_TESTS),
+    Bug("modules that a module imports do not count", _SEARCH,
+        "                waiting += _imports(module.source, package, one.name)",
+        "                pass", _CODE_TESTS),
     Bug("globals of a function do not count", _CODE,
         "self._all((function.__code__, extras, used))",
         "self._all((function.__code__, extras))", _CODE_TESTS),
@@ -88,6 +91,18 @@ BUGS = (
         ("tests/unit/spark/test_live_code.py",)),
     Bug("accepted code is forgotten", "spark/live/prepare.py",
         "    begun.code = code\n", "", ("tests/unit/spark/test_live_code.py",)),
+    # --- modules of a program's folder ---
+    Bug("modules of the folder stay behind", _FILES,
+        "        self._files.append(file)",
+        "        self._files.append(ImportedFile(file.path, file.source))", _MODULE_TESTS),
+    Bug("two programs share the modules of one name", _FILES,
+        'f"{IMPORTED}/{next(_numbers)}"', 'f"{IMPORTED}/0"', _MODULE_TESTS),
+    Bug("installed modules may be missing on a machine", "spark/live/machine_check.py",
+        "        if find_spec(name) is None", "        if False",
+        ("tests/unit/spark/test_machine_check.py",)),
+    Bug("a job that is there is begun anew", "spark/live/prepare.py",
+        '_holds_job(location) if resume == "auto" else resume', "resume is True",
+        ("tests/unit/spark/test_live_resume.py",)),
     # --- the second run ---
     Bug("the second run has the same hash seed", _SECOND,
         '"1" if environment.get("PYTHONHASHSEED") != "1" else "2"',

@@ -87,12 +87,16 @@ def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
     assert any("lost" in what for what in told)
     assert any("runs again" in what for what in told)
 
+    (folder / "out" / "sums.parquet").unlink()  # a job that has finished needs no Spark
+    nowhere = ("--master", "spark://127.0.0.1:1")
+    assert finished(live(folder, "--resume=auto", *nowhere)) == expected
+    assert same_bytes(folder)
+
 
 def test_a_job_goes_on_under_another_strategy(folder: Path, expected: dict[str, str]) -> None:
     events = 0
     for strategy in ("checkpoint(1s)", "replay"):
-        resume = ("--resume",) if events else ()
-        process = live(folder, "--set", f"strategy={strategy}", *resume)
+        process = live(folder, "--set", f"strategy={strategy}", "--resume=auto")
         wait_for(folder, lambda s, least=events: s.events > least + 20_000)  # type: ignore[misc]
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)

@@ -24,9 +24,8 @@ from weir.cli.command_line import (
     NOT_READ,
     NotRead,
     ended_by,
+    leave,
     leave_stdout,
-    leave_threads,
-    let_signals_end,
     say,
     settle_process,
 )
@@ -50,9 +49,10 @@ class Commands(TyperGroup):
         windows_expand_args: bool = True,
         **extra: object,
     ) -> NoReturn:
+        given = sys.argv[1:] if args is None else args
         try:
             code = super().main(
-                args, prog_name, complete_var, False, windows_expand_args, **extra
+                _plain_resume(given), prog_name, complete_var, False, windows_expand_args, **extra
             )  # fmt: skip
         except TyperException as error:
             code = _tell_usage(error)
@@ -65,6 +65,11 @@ class Commands(TyperGroup):
             say(f"weir: {word}", err=True)
         leave_stdout()
         sys.exit(code or DONE)
+
+
+def _plain_resume(args: Sequence[str]) -> list[str]:
+    """Give `--resume` the value that it has without one: what follows it is never its value."""
+    return ["--resume=yes" if word == "--resume" else word for word in args]
 
 
 def _tell_usage(error: TyperException) -> int:
@@ -106,17 +111,14 @@ for command in (run, explain, conform, verify, diff, status, story, store, read,
     app.command()(command)
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the `weir` command."""
     settle_process()
-    code: object = DONE
     try:
-        app(prog_name="weir")
-    except SystemExit as end:
-        code = end.code
+        try:
+            app(prog_name="weir")
+        except SystemExit as end:
+            leave(end.code)
     except KeyboardInterrupt as interrupt:  # one more, while the one before was told
-        code = ended_by(interrupt)[1]
-    exit_code = code if isinstance(code, int) else int(code is not None)
-    let_signals_end(exit_code)
-    leave_threads(exit_code)
-    sys.exit(exit_code)
+        leave(ended_by(interrupt)[1])
+    leave(DONE)

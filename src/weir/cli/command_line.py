@@ -14,7 +14,6 @@ import json
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -177,26 +176,24 @@ def prints_aside() -> Iterator[None]:
             os.close(kept)
 
 
-def let_signals_end(code: int) -> None:
-    """From here on, let Ctrl-C and SIGTERM end the process at once with this exit code: what runs
-    at the end of a process, Spark's too, would complain of an interrupt."""
+def leave(code: object) -> NoReturn:
+    """End the process, without waiting for threads that the user's code has left. From here on
+    Ctrl-C and SIGTERM end it at once: what runs at the end of a process, Spark's too, would
+    complain of an interrupt."""
 
-    def leave(number: int, frame: FrameType | None) -> NoReturn:
-        os._exit(code)
+    status = code if isinstance(code, int) else int(code is not None)
+
+    def leave_now(number: int, frame: FrameType | None) -> NoReturn:
+        os._exit(status)
 
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, leave)
-
-
-def leave_threads(code: int) -> None:
-    """End the process now if a thread of the user's code would hold it up."""
-    if all(t.daemon or t is threading.main_thread() for t in threading.enumerate()):
-        return
+        signal.signal(number, leave_now)
     atexit._run_exitfuncs()
     for stream in filter(None, (sys.stdout, sys.stderr)):
-        stream.flush()
-    os._exit(code)
+        with suppress(OSError):  # nobody can be told any more
+            stream.flush()
+    os._exit(status)
 
 
 def _exit(error: Exception, code: int, debug: bool) -> typer.Exit:

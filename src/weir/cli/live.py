@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from weir.job.status import JobStatus, VertexStatus
     from weir.plan.program import Program
     from weir.runtime.reports import RunReport
+    from weir.spark.live.prepare import ResumeChoice
 
 StoreLocation = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
 
@@ -72,7 +73,7 @@ def run_to_end(
     directory: Path,
     cut: int | None,
     parallelism: int | None,
-    resume: bool,
+    resume: ResumeChoice,
     accept_code_changes: bool,
     hosts: int | None,
     grace: str | None,
@@ -87,17 +88,17 @@ def run_to_end(
     from weir.spark.live.run_live import watching
     from weir.spark.live.settings import GRACE, LiveSettings, grace_seconds
     from weir.spark.live.tls import read_tls
-    from weir.spark.session import check_files, session
+    from weir.spark.session import check_files, is_submitted, session
     from weir.spark.signals import signals_ask
 
     check_callbacks(program, ())
-    if resume:
+    if resume is True:
         _opened(store)
     hosts = LiveSettings().hosts if hosts is None else hosts
     grace = GRACE if grace is None else grace
-    chosen = master or live_master(hosts)
+    chosen = master if is_submitted() else master or live_master(hosts)
     wanted = live_settings(chosen, settings)
-    check_spark({**wanted, "spark.master": chosen}.get, hosts)  # before the store is taken
+    check_spark({**wanted, "spark.master": chosen or ""}.get, hosts)  # before the store is taken
     check_files()
     live = prepare_live(
         program, store, directory=directory, cut=cut, parallelism=parallelism,
@@ -109,6 +110,8 @@ def run_to_end(
     )  # fmt: skip
     if live.ledger.finished:
         say("weir: the job had finished already; its outputs are put in their places", err=True)
+        with meter:
+            return live.finish(watching(meter.take))
     try:
         with session(chosen, wanted) as spark, meter, signals_ask() as asked:
             report = live.run(spark, watch=watching(meter.take))

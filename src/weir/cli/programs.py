@@ -46,6 +46,11 @@ class Form(StrEnum):
     json = "json"
 
 
+class ResumeMode(StrEnum):
+    yes = "yes"
+    auto = "auto"
+
+
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.")]
 ParallelismOption = Annotated[
     int,
@@ -88,8 +93,13 @@ def run(
         str | None, typer.Option(metavar="DIR", help="Where a live run keeps its state.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the live job that the store holds.")
-    ] = False,
+        ResumeMode | None,
+        typer.Option(
+            metavar="[=auto]",
+            help="Go on with the live job that the store holds; with `=auto`, begin it if there "
+            "is none.",
+        ),
+    ] = None,
     accept_code_changes: Annotated[
         bool,
         typer.Option(
@@ -144,13 +154,13 @@ def run(
         if runner is RunnerName.live and store is None:
             raise Usage("--runner live needs --store DIR, where it keeps what must survive")
         live_only = {
-            "--store": store, "--resume": resume or None, "--hosts": hosts, "--grace": grace,
+            "--store": store, "--resume": resume, "--hosts": hosts, "--grace": grace,
             "--tls-cert": tls_cert, "--tls-key": tls_key, "--tls-ca": tls_ca, "--set": said,
         }  # fmt: skip
         for option, given in live_only.items():
             if given is not None and runner is not RunnerName.live:
                 raise Usage(f"{option} belongs to --runner live")
-        if accept_code_changes and not resume:
+        if accept_code_changes and resume is None:
             raise Usage("--accept-code-changes belongs to --resume")
         if (tls_cert is None) != (tls_key is None) or (tls_ca and tls_cert is None):
             raise Usage("TLS needs both --tls-cert and --tls-key")
@@ -172,7 +182,8 @@ def run(
             assert store is not None
             report = run_to_end(
                 checked, store, meter, master=master, settings=settings, directory=directory,
-                cut=cut, parallelism=parallelism, resume=resume, hosts=hosts,
+                cut=cut, parallelism=parallelism, hosts=hosts,
+                resume="auto" if resume is ResumeMode.auto else resume is not None,
                 accept_code_changes=accept_code_changes, grace=grace, check=check,
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
             )  # fmt: skip

@@ -205,15 +205,15 @@ def _stand_in(value: Any) -> Any:
     match value:
         case ScalarFunction(result=dtype):
             given = value_of(dtype, 1)
-            return replace(value, function=lambda *_: given, vectorised=False, files=None)
+            return replace(value, function=lambda *_: given, vectorised=False, imported=None)
         case AggregateFunction(result=dtype):
             state = value.state if isinstance(value, FoldingAggregate) else pa.int64()
             made = _aggregate(state, value_of(dtype, 1))
-            return replace(value, implementation=made, files=None)
+            return replace(value, implementation=made, imported=None)
         case OperatorFunction(columns=columns, state=state):
             row = {name: value_of(dtype, 1) for name, dtype in columns}
             held = {name: value_of(dtype, 1) for name, dtype in state}
-            return replace(value, implementation=_operator(row, held), files=None)
+            return replace(value, implementation=_operator(row, held), imported=None)
         case tuple():
             parts = tuple(map(_stand_in, value))
             return value if all(map(_is, parts, value)) else parts

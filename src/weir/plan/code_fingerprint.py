@@ -1,10 +1,9 @@
 """Fingerprints of the user's Python let a resume compare its code with what the job was begun with.
 
 Rules
-1. A file that IMPORT runs has a fingerprint, and so has every module that it imports, directly or
-   not, also inside functions, as Python would find it; but not modules that are Python's own,
-   Weir's, or installed (site-packages). The fingerprint is taken of the syntax tree: comments and
-   layout do not count.
+1. A file that IMPORT runs has a fingerprint, and so has every module of the user's that it imports,
+   directly or not, also inside functions (`module_search.py`). The fingerprint is taken of the
+   syntax tree: comments and layout do not count.
 2. A function that was not IMPORTed, such as one of a Python script or a notebook, has a fingerprint
    of its own: of its bytecode and constants, with the functions, classes and values that it refers
    to. Modules that it refers to have fingerprints by rule 1.
@@ -20,13 +19,10 @@ import ast
 import copyreg
 import dis
 import hashlib
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
-from importlib.machinery import PathFinder
 from itertools import chain
-from pathlib import Path
 from types import (
     CellType,
     CodeType,
@@ -43,12 +39,12 @@ import numpy as np
 import pyarrow as pa
 
 from weir.plan.imported_files import IMPORTED
+from weir.plan.module_search import ReachedModules, is_users, reached_modules
 from weir.plan.program import Program
 from weir.plan.traversal import ordered_nodes
 from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
 
 UserFunction = ScalarFunction | AggregateFunction | OperatorFunction
-_INSTALLED = frozenset(("site-packages", "dist-packages"))
 _UNTOLD = frozenset(
     ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__")
 )
@@ -85,8 +81,7 @@ def program_code(program: Program) -> dict[str, str]:
             walk = _Walk()
             text = walk.text(function)
             found[f"{getattr(thing, '__module__', None)}.{function.name}"] = _hash(text.encode())
-            for module in walk.modules:
-                found |= module_code(module)
+            found |= _reached_code(reached_modules(walk.modules))
     return found
 
 
@@ -99,15 +94,18 @@ def value_text(value: object) -> str:
     return _Walk().text(value)
 
 
-def file_code(name: str, source: bytes) -> dict[str, str]:
+def file_code(name: str, source: bytes, imports: ReachedModules) -> dict[str, str]:
     """Take the fingerprint of a file that IMPORT runs, under its written name, and those of what
     it imports."""
-    return {name: source_hash(source)} | _reached(_imports(source, ""))
+    return {name: source_hash(source)} | _reached_code(imports)
 
 
-def module_code(name: str) -> dict[str, str]:
-    """Take the fingerprint of a module, if it is the user's, and those of what it imports."""
-    return _reached([name])
+def _reached_code(found: ReachedModules) -> dict[str, str]:
+    modules = {**found.others, **found.travelling}
+    return {
+        name: source_hash(module.source) if module.is_text else _hash(module.source)
+        for name, module in modules.items()
+    }
 
 
 def source_hash(source: bytes) -> str:
@@ -120,76 +118,6 @@ def source_hash(source: bytes) -> str:
 
 def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
-
-
-# --- modules ---------------------------------------------------------------------------------
-
-
-def _reached(names: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    waiting = list(names)
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        file = _user_file(name)
-        if file is None:
-            continue
-        source = file.read_bytes()
-        is_text = file.suffix == ".py"
-        found[name] = source_hash(source) if is_text else _hash(source)
-        if is_text:
-            package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-            waiting += _imports(source, package)
-    return found
-
-
-def _imports(source: bytes, package: str) -> list[str]:
-    """Return the full names of what a source may import; not all of them need be modules."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    names: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1]
-            base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
-            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-    return [prefix for name in names if name for prefix in _prefixes(name)]
-
-
-def _prefixes(name: str) -> Iterator[str]:
-    parts = name.split(".")
-    return (".".join(parts[: n + 1]) for n in range(len(parts)))
-
-
-def _user_file(name: str) -> Path | None:
-    """Return the file of a module that is the user's own."""
-    if name.split(".")[0] in (*sys.stdlib_module_names, "weir"):
-        return None
-    module = sys.modules.get(name)
-    origin = getattr(module, "__file__", None) if module is not None else _origin(name)
-    if not origin or _INSTALLED & set(Path(origin).parts):
-        return None
-    file = Path(origin)
-    return file if file.is_file() else None
-
-
-def _origin(name: str) -> str | None:
-    """Return where Python would find a module that nobody has imported yet; nothing is run."""
-    path = None
-    spec = None
-    for prefix in _prefixes(name):
-        spec = PathFinder.find_spec(prefix, path)
-        if spec is None:
-            return None
-        path = spec.submodule_search_locations
-    return spec.origin if spec is not None else None
 
 
 # --- functions -------------------------------------------------------------------------------
@@ -344,7 +272,7 @@ class _Walk:
 def _is_users(module: str | None) -> bool:
     """Tell whether code defined in this module is the user's own: a script, a notebook, a module
     of theirs."""
-    return module is None or module == "__main__" or _user_file(module) is not None
+    return module is None or module == "__main__" or is_users(module)
 
 
 def _names(code: CodeType) -> set[str]:

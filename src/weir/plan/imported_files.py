@@ -1,31 +1,48 @@
-"""The files that a program's IMPORTs ran go wherever its functions go.
+"""The files that a program's IMPORTs ran, and the modules of its folder, go wherever its functions
+go.
 
-A function of an imported file is pickled by value, since another process has no such module. The
-effects of running its file (a table that it filled in another module, a setting of `decimal`) do
-not travel with it. So every process that gets one of a program's functions runs all the program's
-files first, in their order and once: the answer is the same in the process that parsed the program,
-in Spark's workers and in hosts.
+Rules
+1. A function of an imported file travels as the text of the program's files and its name there.
+   Every process that gets one runs all the program's files first, in their order and once: what
+   running them did (a table that was filled in another module, a setting of `decimal`) is done in
+   the process that parsed the program, in Spark's workers and in hosts.
+2. The files import modules of the program's folder by their plain names. These travel as texts, and
+   are nobody else's: two programs in one process may each have a `helper.py`. They are loaded under
+   names of the program's own, so they do not show in `sys.modules` by their plain ones.
+3. What is run is the text that was read when the program was parsed, here and elsewhere: never
+   Python's cache, which may be older than a change within the same second.
 """
 
 from __future__ import annotations
 
+import builtins
+import socket
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder, SourceLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location, spec_from_loader
+from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
 
 from weir.errors import RunError
-from weir.plan.user_code import describe
+from weir.plan.module_search import ModuleText
+from weir.plan.user_code import UserFunctions, describe
 
 IMPORTED = "weir_import_"
 """What the names of imported files' modules begin with."""
-ImportedFile: TypeAlias = tuple[str, bytes]
-"""Its path, and its text when it was run."""
 
-_ran: set[ImportedFile] = set()
-"""What this process has run."""
+
+@dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """An `ImportedFile` is one that IMPORT named, with those modules of the folder that it may
+    import and that no file before it did."""
+
+    path: str
+    source: bytes
+    modules: tuple[ModuleText, ...] = ()
 
 
 class ImportedFiles:
@@ -34,45 +51,165 @@ class ImportedFiles:
 
     def __init__(self) -> None:
         self._files: list[ImportedFile] = []
+        self._ran: list[ModuleType] = []
+        self._space = _Space(f"{IMPORTED}/{next(_numbers)}")  # no file has such a name
 
-    def run(self, path: Path, source: bytes) -> ModuleType:
-        """Run a file that IMPORT names."""
-        self._files.append((str(path), source))
-        return _run(str(path), source)
+    def run(self, path: Path, source: bytes, modules: Mapping[str, ModuleText]) -> ModuleType:
+        """Run a file that IMPORT names, and that imports these modules of the folder."""
+        new = [text for name, text in sorted(modules.items()) if name not in self._space.texts]
+        file = ImportedFile(str(path), source, tuple(new))
+        ran = self._run(file)
+        self._files.append(file)
+        return ran
+
+    def _run(self, file: ImportedFile) -> ModuleType:
+        self._space.add(file.modules)
+        name = f"{IMPORTED}{Path(file.path).stem}"
+        loader = SourceFileLoader(name, file.path)
+        spec = spec_from_file_location(name, file.path, loader=loader)
+        assert spec is not None
+        module = module_from_spec(spec)
+        module.__dict__["__builtins__"] = self._space.builtins
+        sys.modules[name] = module
+        try:
+            exec(loader.source_to_code(file.source, file.path), vars(module))
+        finally:
+            sys.modules.pop(name, None)
+        self._ran.append(module)
+        return module
+
+    def functions(self, at: int = -1) -> UserFunctions:
+        """Return the functions of a file by its number, or of that which was run last."""
+        number = at % len(self._ran)
+        functions = UserFunctions.of(vars(self._ran[number]).values())
+        return functions.travelling_with(ImportedFrom(self, number))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _arrived, tuple(self._files)
+        files = tuple(self._files)
+        _arrived_here.setdefault(files, self)
+        return _arrived, (files,)
 
 
-def _arrived(*files: ImportedFile) -> ImportedFiles:
-    """Run the files in a process that has unpickled them; files that ran here before are not run
+@dataclass(frozen=True, slots=True)
+class ImportedFrom:
+    """`ImportedFrom` says from which file of a program a function is."""
+
+    files: ImportedFiles
+    number: int
+
+    def functions(self) -> UserFunctions:
+        """Return the functions of the file, as they are in this process."""
+        return self.files.functions(self.number)
+
+
+_numbers = count()
+_arrived_here: dict[tuple[ImportedFile, ...], ImportedFiles] = {}
+"""The programs whose files this process has run, and sent or received."""
+
+
+def _arrived(files: tuple[ImportedFile, ...]) -> ImportedFiles:
+    """Run the files in a process that has unpickled them; those that ran here before are not run
     again."""
+    if files in _arrived_here:
+        return _arrived_here[files]
     made = ImportedFiles()
-    for path, source in files:
-        made._files.append((path, source))
-        if (path, source) in _ran:
-            continue
+    for file in files:
         try:
-            _run(path, source)
+            made._run(file)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too, is no more than an error here
             raise RunError(
-                f"IMPORT '{Path(path).name}' cannot be run in a worker: {describe(error)}"
+                f"IMPORT '{Path(file.path).name}' cannot be run in a worker: {describe(error)} "
+                f"(on {socket.gethostname()})"
             ) from error
+        made._files.append(file)
+    _arrived_here[files] = made
     return made
 
 
-def _run(path: str, source: bytes) -> ModuleType:
-    name = f"{IMPORTED}{Path(path).stem}"
-    loader = SourceFileLoader(name, path)
-    spec = spec_from_file_location(name, path, loader=loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        exec(loader.source_to_code(source, path), vars(module))
-    finally:
-        sys.modules.pop(name, None)
-    _ran.add((path, source))
-    return module
+# --- the modules of a program's folder -----------------------------------------------------------
+
+
+class _Space:
+    """A `_Space` holds the modules of one program's folder: `helper` is loaded as `PREFIX.helper`.
+
+    The program's files and modules have an `__import__` of their own, which Python's import
+    statements call: it looks here first.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.texts: dict[str, ModuleText] = {}
+        self._plain_import: Callable[..., ModuleType] = vars(builtins)["__import__"]
+        self.builtins = {**vars(builtins), "__import__": self._import}
+
+    def add(self, texts: Sequence[ModuleText]) -> None:
+        if texts and self.prefix not in _finder.spaces:
+            package = ModuleType(self.prefix)
+            package.__path__ = []
+            sys.modules[self.prefix] = package
+            _finder.spaces[self.prefix] = self
+            if _finder not in sys.meta_path:
+                sys.meta_path.append(_finder)
+        self.texts |= {text.name: text for text in texts}
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """Import as a statement of the program's code says."""
+        top = name.partition(".")[0]
+        if level or not self.holds(top):
+            return self._plain_import(name, globals, locals, fromlist or (), level)
+        found = self._plain_import(f"{self.prefix}.{name}", globals, locals, fromlist or (), 0)
+        return found if fromlist else sys.modules[f"{self.prefix}.{top}"]
+
+    def holds(self, name: str) -> bool:
+        """Tell whether a module is here, or a package that has no text of its own."""
+        return name in self.texts or any(other.startswith(f"{name}.") for other in self.texts)
+
+
+class _SpaceFinder(MetaPathFinder):
+    """Finds the modules of all programs that this process has run files of."""
+
+    def __init__(self) -> None:
+        self.spaces: dict[str, _Space] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        prefix, _, name = fullname.partition(".")
+        space = self.spaces.get(prefix)
+        if space is None or not space.holds(name):
+            return None
+        text = space.texts.get(name, ModuleText(name, "__init__.py", b""))
+        loader = _TextLoader(space, text)
+        spec = spec_from_loader(fullname, loader, origin=text.path, is_package=text.is_package)
+        assert spec is not None
+        spec.has_location = True
+        return spec
+
+
+_finder = _SpaceFinder()
+
+
+class _TextLoader(SourceLoader):
+    """Runs a module from its text, with the imports of its space."""
+
+    def __init__(self, space: _Space, text: ModuleText) -> None:
+        self._space, self._text = space, text
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self._text.source
+
+    def get_filename(self, fullname: str) -> str:
+        return self._text.path
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = self._space.builtins
+        super().exec_module(module)

@@ -76,6 +76,9 @@ class Program:
     settings: tuple[tuple[str, object], ...] = ()
     code: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
     """The files and modules that IMPORT ran, each with its fingerprint."""
+    needed: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    """The packages and modules that its code needs and that do not travel with it, each with the
+    file or module that imports it."""
     text: ProgramText | None = field(default=None, compare=False, repr=False)
     """The text that it was parsed from, if it was."""
 

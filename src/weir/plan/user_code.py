@@ -13,12 +13,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard, TypeVar
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from weir.plan.imported_files import ImportedFiles
+    from weir.plan.imported_files import ImportedFrom
 
 Kind = TypeVar("Kind")
 
@@ -48,11 +48,14 @@ class ScalarFunction:
     args: tuple[pa.DataType, ...]
     result: pa.DataType
     vectorised: bool = False
-    files: ImportedFiles | None = field(default=None, compare=False, repr=False)
-    """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
+    imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
+    """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
 
     def __call__(self, *values: object) -> object:
         return self.function(*values)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return _reduced(self, self.imported, "scalars", protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,11 @@ class AggregateFunction:
     args: tuple[pa.DataType, ...]
     result: pa.DataType
     exact: bool = False
-    files: ImportedFiles | None = field(default=None, compare=False, repr=False)
-    """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
+    imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
+    """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return _reduced(self, self.imported, "aggregates", protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +103,15 @@ class OperatorFunction:
     implementation: type
     columns: tuple[tuple[str, pa.DataType], ...]
     state: tuple[tuple[str, pa.DataType], ...]
-    files: ImportedFiles | None = field(default=None, compare=False, repr=False)
-    """The IMPORTs of its program, if it is from one; see `imported_files.py`."""
+    imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
+    """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
 
     def __call__(self, *args: object) -> OperatorCall:
         """Return the operator with its constants, as `Op(30m)` in PROCESS, REDUCE and COMBINE."""
         return OperatorCall(self, args)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return _reduced(self, self.imported, "operators", protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +162,12 @@ class UserFunctions:
             {f.name: f for f in found if _is_a(f, OperatorFunction)},
         )
 
-    def travelling_with(self, files: ImportedFiles) -> UserFunctions:
-        """Return the same functions, each with the files that must be run wherever it goes."""
+    def travelling_with(self, file: ImportedFrom) -> UserFunctions:
+        """Return the same functions, each with the file that it is from."""
         return UserFunctions(
-            {name: replace(f, files=files) for name, f in self.scalars.items()},
-            {name: replace(f, files=files) for name, f in self.aggregates.items()},
-            {name: replace(f, files=files) for name, f in self.operators.items()},
+            {name: replace(f, imported=file) for name, f in self.scalars.items()},
+            {name: replace(f, imported=file) for name, f in self.aggregates.items()},
+            {name: replace(f, imported=file) for name, f in self.operators.items()},
         )
 
     def __or__(self, other: UserFunctions) -> UserFunctions:
@@ -173,6 +182,23 @@ class UserFunctions:
 def _is_a(thing: object, kind: type[Kind]) -> TypeGuard[Kind]:
     # By its type alone: any object of the user's may be here, and say what it likes of its class.
     return issubclass(type(thing), kind)
+
+
+def _reduced(
+    function: ScalarFunction | AggregateFunction | OperatorFunction,
+    imported: ImportedFrom | None,
+    kind: str,
+    protocol: SupportsIndex,
+) -> str | tuple[Any, ...]:
+    """Let pickle keep where an imported function is from, and all of one that is not."""
+    if imported is None:
+        return object.__reduce_ex__(function, protocol)
+    return _function_of, (imported, kind, function.name)
+
+
+def _function_of(imported: ImportedFrom, kind: str, name: str) -> object:
+    functions: Mapping[str, object] = getattr(imported.functions(), kind)
+    return functions[name]
 
 
 NO_FUNCTIONS = UserFunctions()

@@ -1,9 +1,8 @@
 """IMPORT runs the user's Python file once and collects what its decorators made.
 
 Whatever the file raises is a `ScriptError` at the IMPORT. The file is run under a name that is gone
-from `sys.modules` afterwards, so that its functions are pickled by value: another process has no
-such file, and runs it first (`plan/imported_files.py`). It runs the text that the file holds now,
-not the bytecode of Python's cache, which may be older than a change within the same second.
+from `sys.modules` afterwards, with the modules of the program's folder that it imports; other
+processes run the same texts (`plan/imported_files.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from weir.errors import ScriptError
 from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.code_fingerprint import file_code
 from weir.plan.imported_files import ImportedFiles
+from weir.plan.module_search import ReachedModules, reached_from
 from weir.plan.user_code import UserFunctions, describe
 from weir.script.constants import StatementScope, string
 from weir.script.translate_expressions import AGGREGATES
@@ -26,24 +26,22 @@ _TAKEN = frozenset((*FUNCTIONS, *AGGREGATES, "explode", "cast", "try_cast", "cou
 
 def imported(
     node: exp.Expr, directory: Path, scope: StatementScope, files: ImportedFiles
-) -> tuple[UserFunctions, dict[str, str]]:
-    """Run the file that IMPORT names, relative to `directory`; return its functions and
-    fingerprints.
-
-    The fingerprints are those of everything that was run.
-    """
+) -> tuple[UserFunctions, dict[str, str], dict[str, str]]:
+    """Run the file that IMPORT names, relative to `directory`; return its functions, the
+    fingerprints of everything that was run, and what machines need for it that does not travel."""
     written = string(node.this, scope, "the file of IMPORT")
     path = directory / written
     if path.suffix != ".py" or not _is_file(path):
         hint = "IMPORT takes a .py file, relative to the program's folder"
         raise scope.error(f"no Python file '{written}' in {directory}", node.this, hint)
     source = path.read_bytes()
-    found = _run(path, source, written, node, scope, files)
-    functions = UserFunctions.of(found).travelling_with(files)
+    imports = reached_from(source, written, directory)
+    _run(path, source, imports, written, node, scope, files)
+    functions = files.functions()
     for name in (*functions.scalars, *functions.aggregates):
         if name.lower() in _TAKEN:
             raise scope.error(f"'{written}' defines `{name}`, which is built in", node.this)
-    return functions, file_code(written, source)
+    return functions, file_code(written, source, imports), imports.needed
 
 
 def _is_file(path: Path) -> bool:
@@ -56,13 +54,14 @@ def _is_file(path: Path) -> bool:
 def _run(
     path: Path,
     source: bytes,
+    imports: ReachedModules,
     written: str,
     node: exp.Expr,
     scope: StatementScope,
     files: ImportedFiles,
-) -> list[object]:
+) -> None:
     try:
-        return list(vars(files.run(path, source)).values())
+        files.run(path, source, imports.travelling)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, too, is no more than an error here
@@ -73,7 +72,9 @@ def _failed(
     error: BaseException, path: Path, written: str, node: exp.Expr, scope: StatementScope
 ) -> ScriptError:
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-    line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        lines.append(error.lineno)
+    line = lines[-1] if lines else None
     where = "" if line is None else f", line {line}"
     message = f"'{written}'{where}: {describe(error)}"
     return scope.error(message, node.this)

@@ -115,6 +115,7 @@ class _Checker:
         self._outputs: list[Output] = []
         self._settings: dict[str, object] = {}
         self._code: dict[str, str] = {}
+        self._needed: dict[str, str] = {}
         self._files = ImportedFiles()
         self._stages: set[str] = set()
 
@@ -135,6 +136,7 @@ class _Checker:
             tuple(self._outputs),
             tuple(self._settings.items()),
             tuple(self._code.items()),
+            tuple(self._needed.items()),
         )
 
     def _check_params(self, names: list[str]) -> None:
@@ -152,8 +154,9 @@ class _Checker:
             case Definition():
                 self._define(tree)
             case ImportStatement():
-                found, code = imported(tree, self._directory, self._scope, self._files)
+                found, code, needed = imported(tree, self._directory, self._scope, self._files)
                 self._functions, self._code = self._functions | found, self._code | code
+                self._needed = needed | self._needed
             case OutputStatement():
                 self._output(tree)
             case DeclareStatement():

@@ -136,5 +136,5 @@ def drawn_faults(rng: np.random.Generator) -> Faults:
         delete_fails=rate(0.5, 0.3), late_writes=rate(0.5), full=rate(0.2, 0.2),
         flips=rate(0.3, 0.1), slow=rate(0.5), jump=rate(0.2, 0.3),
         until=float(rng.choice([3.0, 8.0, 20.0])), fall=rate(0.1, 0.2),
-        busy=rate(0.1, 0.3), hang_up=rate(0.5, 0.3), apart=rate(0.3, 0.3),
+        busy=rate(0.1, 0.3), hang_up=rate(0.5, 0.3), apart=rate(0.2, 0.2),
     )  # fmt: skip

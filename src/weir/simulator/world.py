@@ -150,7 +150,7 @@ class World:
             time.note(f"{session} cut off until {host.cut_until:.3f}")
             self.network.cut_off(host)
         elif f.apart and time.happens(f.apart / 10):
-            host.apart_until = time.now + float(time.rng.random() * 6)
+            host.apart_until = time.now + float(time.rng.random() * 3)
             time.note(f"{session} cannot use the store until {host.apart_until:.3f}")
         elif time.happens(f.jump / 10):
             jump = float(time.rng.random() * 30)

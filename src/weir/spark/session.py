@@ -3,7 +3,8 @@
 Rules
 1. An active session (a notebook's, spark-submit's) is taken as it is.
 2. Else one is made for `master`: by default all cores of this machine, with tasks tried again
-   after a failure, which plain `local[*]` does not do. Spark's Python is the running one.
+   after a failure, which plain `local[*]` does not do. Spark's Python is the running one, unless
+   `spark.pyspark.python` or PYSPARK_PYTHON says which one the machines of a cluster have.
 3. A session that was made here is stopped by `session`, also after Ctrl-C; one that was taken
    is not.
 4. The JVM of a session that was made here is in a process group of its own: a signal to the
@@ -161,18 +162,23 @@ def make_session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if remote is not None and (master is None or master == remote):
             builder = builder.remote(remote)
-        elif "PYSPARK_GATEWAY_PORT" in os.environ:
+        elif is_submitted():
             builder = builder if master is None else builder.master(master)
         else:
             check_files()
             url = master or DEFAULT_MASTER
             builder = builder.master(url)
-            chosen = _own_settings(url) | chosen
+            chosen = _own_settings(url, chosen) | chosen
             _start_jvm({"spark.master": url, **chosen})
             _start_context({"spark.master": url, **chosen})
         for key, value in chosen.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+
+
+def is_submitted() -> bool:
+    """Say whether spark-submit has started this process: it has said which master and settings."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def check_files() -> None:
@@ -208,13 +214,14 @@ def _start_context(settings: Mapping[str, str]) -> None:
         SparkContext.getOrCreate(conf)
 
 
-def _own_settings(url: str) -> dict[str, str]:
-    """Return the settings of a session that starts its own Spark, and set up the environment for
-    it."""
+def _own_settings(url: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a session that starts its own Spark, besides those given, and set up
+    the environment for it."""
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = _workers_python(url, given)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = _SETTINGS | ARROW_BATCHES
     archive = archive_option()
     settings["spark.driver.extraJavaOptions"] = f"{own_java_options()} {archive}"
@@ -223,6 +230,14 @@ def _own_settings(url: str) -> dict[str, str]:
         settings |= _LOCAL_SETTINGS
         settings["spark.executor.extraJavaOptions"] = f"{_JVM_OPTION} {archive}"
     return settings
+
+
+def _workers_python(url: str, given: Mapping[str, str]) -> str:
+    """Choose the Python of workers; see rule 2."""
+    if url.startswith("local"):
+        return sys.executable
+    said = given.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    return said or sys.executable
 
 
 def own_java_options() -> str:
@@ -272,7 +287,7 @@ def _quiet_start(start: _Start) -> Iterator[None]:
 
     The JVM keeps its end for as long as it lives, so the thread goes on until it is gone.
     """
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
+    if is_submitted():
         yield
         return
     try:

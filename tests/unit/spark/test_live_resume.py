@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.errors import InputError, PlanError, RunError
+from weir.errors import InputError, PlanError, RunError, SnapshotCorrupt
 from weir.files.object_store import ObjectStore
 from weir.job.job_record import FORMAT, JobRecord, encode_job, read_job
 from weir.job.messages import VertexReport
@@ -111,6 +111,29 @@ def test_a_store_that_holds_a_job_is_refused(folder: Path) -> None:
     begun(folder)
     with pytest.raises(PlanError, match="holds a job already; go on with it by --resume"):
         prepared(folder)
+
+
+def test_auto_begins_a_job_or_resumes_it(folder: Path) -> None:
+    first = begun(folder, resume="auto", parallelism=3)
+    again = prepared(folder, resume="auto")
+    assert again.plan == first.plan and again.log_token == first.log_token
+    with pytest.raises(PlanError, match="holds the job of another program"):
+        prepared(folder, TEXT.replace("v > 0", "v > 1"), resume="auto")
+    with pytest.raises(PlanError, match=r"`resume` is True, False or 'auto', not 'maybe'"):
+        prepared(folder, resume="maybe")
+
+
+def test_auto_begins_in_a_folder_that_is_there_and_empty(folder: Path) -> None:
+    (folder / "store").mkdir()
+    token = begun(folder, resume="auto").log_token
+    assert prepared(folder, resume="auto").log_token == token
+
+
+def test_auto_begins_nothing_over_a_damaged_job(folder: Path) -> None:
+    begun(folder)
+    (folder / "store" / JOB).unlink()
+    with pytest.raises(SnapshotCorrupt, match="is not in the store, but records of a job are"):
+        prepared(folder, resume="auto")
 
 
 def test_the_parallelism_is_the_jobs(folder: Path) -> None:

@@ -8,16 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark import cloudpickle
 
 from weir.files.buckets import Found
 from weir.files.chunks import DataFile
 from weir.files.object_store import ObjectStore
 from weir.ingress.connectors.registry import needed_path, open_connector
 from weir.job.job_record import Decisions, JobRecord, encode_job
+from weir.plan import imported_files
+from weir.plan.code_fingerprint import user_functions
 from weir.plan.operators import SourceOptions
 from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.plan.sources import declare_source
 from weir.reliable.keys import JOB
+from weir.script import parse_program
 from weir.spark.live import machine_check
 from weir.spark.live.machine_check import Needs, missing_here, probe
 
@@ -36,7 +40,7 @@ def needs(tmp_path: Path, manager: str) -> Needs:
     return Needs(
         python=machine_check.needed_python(), libraries=machine_check.needed_libraries(),
         weir=machine_check.own_version(), manager=manager, paths=[str(tmp_path / "a.jsonl")],
-        store=str(tmp_path / "store"), token="a token",
+        store=str(tmp_path / "store"), token="a token", modules={}, code=b"",
     )  # fmt: skip
 
 
@@ -92,3 +96,36 @@ def test_a_followed_file_may_come_later_but_not_its_folder(path: str, needed: st
 def test_files_must_be_there_and_objects_of_buckets_need_not() -> None:
     assert needed_path(DataFile("a.csv", (), root="/in")) == os.path.join("/in", "a.csv")
     assert needed_path(DataFile("s3://b/a.csv", (), found=Found(3, "tag"))) is None
+
+
+RULES = """import weir, helper
+TABLE = open({table!r}).read()
+@weir.udf
+def f(v: int) -> int:
+    return v + helper.one
+"""
+TEXT = """IMPORT 'rules.py'; STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';
+    B = SELECT f(v) AS w FROM A; OUTPUT B TO 'b.csv';"""
+
+
+def test_modules_that_do_not_travel_are_named(needs: Needs) -> None:
+    modules = {"numpy": "rules.py", "is_nowhere": "helper"}
+    assert missing_here({**needs, "modules": modules}) == [
+        "the module 'is_nowhere' is not installed, which helper imports"
+    ]
+
+
+def test_the_users_files_are_run(needs: Needs, tmp_path: Path) -> None:
+    table = tmp_path / "table.txt"
+    table.touch()
+    (tmp_path / "rules.py").write_text(RULES.format(table=str(table)), encoding="utf-8")
+    (tmp_path / "helper.py").write_text("one = 1", encoding="utf-8")
+    program = parse_program(TEXT, directory=tmp_path)
+    (files,) = {f.imported.files for f in user_functions(program.outputs) if f.imported}
+    code = cloudpickle.dumps(list(user_functions(program.outputs)))
+    assert missing_here({**needs, "code": code}) == []
+    imported_files._arrived_here.clear()  # as in another process
+    table.unlink()
+    (said,) = missing_here({**needs, "code": code})
+    assert said.startswith("IMPORT 'rules.py' cannot be run in a worker: FileNotFoundError: ")
+    assert files.functions().scalars["f"](1) == 2

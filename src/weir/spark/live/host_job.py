@@ -58,6 +58,8 @@ class LiveJob:
     cut: int | None = None
     log_token: str = ""
     """The job's token in the first record of each source's log."""
+    needed: tuple[tuple[str, str], ...] = ()
+    """The modules that machines must have for the user's code; see `Program.needed`."""
     loops: Code | None = None
     """The loops that the job needs, compiled; None: a host compiles as it runs."""
     report_every: float = REPORT_EVERY

@@ -30,7 +30,7 @@ from pyspark.sql.utils import is_remote
 from weir.errors import PlanError, RunError
 from weir.spark.live.host import run_host
 from weir.spark.live.host_job import LiveJob
-from weir.spark.live.machine_check import check_machines, needs_of
+from weir.spark.live.machine_check import check_machines, code_of, needs_of
 from weir.spark.session import JVM_GONE, jvm_is_gone
 
 FAILURES = 1000
@@ -50,14 +50,14 @@ def live_master(hosts: int) -> str:
     return f"local[{hosts + 1},{FAILURES}]"
 
 
-def live_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
+def live_settings(master: str | None, given: Mapping[str, str]) -> dict[str, str]:
     """Give the settings of a session that is made for a live run. A server of Spark Connect has
     its own settings, which no client can change.
 
     >>> live_settings("yarn", {"spark.executor.cores": "2"})
     {'spark.task.maxFailures': '1000', 'spark.executor.cores': '2'}
     """
-    if master.startswith("sc://"):
+    if (master or "").startswith("sc://"):
         return dict(given)
     return {"spark.task.maxFailures": str(FAILURES), **given}
 
@@ -196,7 +196,7 @@ class Hosts:
             job = self._prepare()
             self._began = time.monotonic()
             if job.host_at is None:
-                check_machines(self._spark, needs_of(job), self._count)
+                check_machines(self._spark, needs_of(job, code_of(job)), self._count)
             slots = self._spark.range(0, self._count, 1, self._count)
             slots.mapInArrow(host, "slot long").collect()
         except RunError as error:

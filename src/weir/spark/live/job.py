@@ -96,13 +96,18 @@ class LiveRun:
         callbacks_of = _of_kind(self.program, "callback:")
         emits = {n: _guarded(o.name, given[o.name]) for n, o in callbacks_of.items()}
         if self.ledger.finished:
-            return self._finished(self.ledger, (), watch)
+            return self.finish(watch)
         ended, machine = self.drive(spark, emits, watch, stop)
         if ended.error:
             raise RunError(ended.error)
         if ended.stopped:
             return None
         return self._finished(machine.ledger, machine.placements, watch)
+
+    def finish(self, watch: OnStatus | None = None) -> RunReport:
+        """Put the outputs of a job that had finished already in their places; Spark is not needed
+        for it."""
+        return self._finished(self.ledger, (), watch)
 
     def _finished(
         self, ledger: Ledger, placements: Sequence[Placement], watch: OnStatus | None
@@ -183,7 +188,7 @@ class LiveRun:
             job = LiveJob(
                 self.plan, self.topology, self.strategies, self.partitions, self.objects.location,
                 driver.url, host_at, addresses, security, self.settings.host, dict(emits or {}),
-                _of_kind(self.program, "console:"), self.cut, self.log_token,
+                _of_kind(self.program, "console:"), self.cut, self.log_token, self.program.needed,
             )  # fmt: skip
             return self._drive(spark, driver, job, watch, stop), machine
 

@@ -11,18 +11,22 @@ Rules
 4. A machine must have the same Weir, Python, and libraries that read and write what is shared; it
    must reach the manager; it must find the files and folders that the job reads; and the store, if
    it is a folder, must be the same folder: the object `job` there has the job's own token.
+5. It must have what the user's code imports and what does not travel with it, as far as the
+   driver's machine has it; and the user's files must run there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict
 from urllib.parse import urlsplit
@@ -37,6 +41,8 @@ from weir.files.object_store import existing_store
 from weir.files.obstore_use import is_used_here
 from weir.ingress.connectors.registry import needed_path
 from weir.job.job_record import read_job
+from weir.plan.code_fingerprint import user_functions
+from weir.plan.user_code import describe
 from weir.spark.live.host_job import LiveJob
 from weir.spark.live.host_process import said_by_child
 
@@ -55,9 +61,13 @@ class Needs(TypedDict):
     paths: list[str]
     store: str
     token: str
+    modules: dict[str, str]
+    """With the file or module of the user's that imports each."""
+    code: bytes
+    """The user's functions, pickled: to load them runs the files that they are from."""
 
 
-def needs_of(job: LiveJob) -> Needs:
+def needs_of(job: LiveJob, code: bytes = b"") -> Needs:
     """Say what a machine must have to run a host of this job."""
     return Needs(
         python=needed_python(),
@@ -67,7 +77,16 @@ def needs_of(job: LiveJob) -> Needs:
         paths=sorted(_paths(job)),
         store=job.store,
         token=job.log_token,
+        modules=dict(job.needed),
+        code=code,
     )
+
+
+def code_of(job: LiveJob) -> bytes:
+    """Pickle all the user's functions that hosts of this job call."""
+    functions = [*user_functions(job.plan), *job.emits.values()]
+    data: bytes = cloudpickle.dumps(functions)  # type: ignore[no-untyped-call]  # PySpark's copy
+    return data
 
 
 def needed_python() -> str:
@@ -104,6 +123,7 @@ def missing_here(needs: Needs) -> list[str]:
         here = Path(weir.__file__).parent
         return [f"Weir {own_version()} instead of {needs['weir']}, at {here}"]
     lacks = [f"'{path}' is not there, or cannot be read" for path in _unreadable(needs["paths"])]
+    lacks += _code_trouble(needs)
     return [*lacks, *_store_trouble(needs), *_manager_trouble(needs["manager"])]
 
 
@@ -111,6 +131,23 @@ def _unreadable(paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         if not os.access(path, os.R_OK):
             yield path
+
+
+def _code_trouble(needs: Needs) -> list[str]:
+    lacks = [
+        f"the module '{name}' is not installed, which {by} imports"
+        for name, by in sorted(needs["modules"].items())
+        if find_spec(name) is None
+    ]
+    if lacks or not needs["code"]:
+        return lacks
+    try:
+        pickle.loads(needs["code"])
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's files may raise anything
+        return [str(error) if isinstance(error, RunError) else describe(error)]
+    return []
 
 
 def _store_trouble(needs: Needs) -> Sequence[str]:

@@ -2,7 +2,8 @@
 
 Rules
 1. A store holds one job. The run that begins a job decides and records what is to be decided
-   (`JobRecord`); a run that resumes it takes those decisions, and samples nothing.
+   (`JobRecord`); a run that resumes it takes those decisions, and samples nothing. A run that
+   resumes "auto" resumes the store's job if there is one, and else begins it.
 2. A program can resume a job only if its staged plan is that of the record. The user's code may
    have changed if that is accepted, and strategies may have changed in any case; the story says so.
 3. A job that was once run with a check is checked before its outputs appear, whoever resumes it.
@@ -15,9 +16,11 @@ import os
 import secrets
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from weir.errors import InputError, PlanError, RunError
 from weir.files.chunks import SourcePartition
@@ -48,6 +51,9 @@ from weir.spark.live.loop_search import LoopSearch
 from weir.spark.live.settings import LiveSettings
 from weir.spark.sampling import remembering, repeating, rows_share_keys
 
+ResumeChoice: TypeAlias = bool | Literal["auto"]
+"""Whether a run goes on with the job in its store; "auto": if there is one."""
+
 
 def prepare_live(
     program: Program,
@@ -56,7 +62,7 @@ def prepare_live(
     directory: str | Path = ".",
     parallelism: int | None = None,
     cut: int | None = None,
-    resume: bool = False,
+    resume: ResumeChoice = False,
     accept_code_changes: bool = False,
     how: LiveSettings | None = None,
 ) -> LiveRun:
@@ -68,7 +74,10 @@ def prepare_live(
         check_outputs(replace(program, outputs=in_files), directory)
     _refuse_frames(program)
     location = store if folder_of(store) is None else str(folder_of(store))
-    known = _resumed(location, program, parallelism) if resume else None
+    if resume not in (False, True, "auto"):
+        raise PlanError(f"`resume` is True, False or 'auto', not {resume!r}")
+    resumes = _holds_job(location) if resume == "auto" else resume
+    known = _resumed(location, program, parallelism) if resumes else None
     if known is not None and known[0].get(UNCHECKED) is not None:
         how = replace(how or LiveSettings(), check=True)
     checks = how is not None and how.check
@@ -112,6 +121,14 @@ def prepare_live(
         live, parallelism=job.decisions.parallelism, log_token=job.token, notes=notes,
         loops=None if begun.finished else LoopSearch(program),
     )  # fmt: skip
+
+
+def _holds_job(location: str) -> bool:
+    folder = folder_of(location)
+    if folder is not None and not folder.exists():
+        return False
+    with closing(existing_store(location)) as objects:
+        return read_job(objects) is not None
 
 
 def _recorded_partitions(

@@ -36,37 +36,56 @@ PULSE_WITHIN = 1.0
 
 
 class ToManager:
-    """Calls the manager for a session of a host, and keeps a line open for it. A call that fails
-    ends the connection; the next one makes another."""
+    """Calls the manager for a session of a host, and keeps a line open for it.
+
+    After a call that failed the next one goes over a new connection. The line stays until there is
+    another: the manager may only have been slow to answer."""
 
     def __init__(self, job: LiveJob) -> None:
         self._job = job
         self._client: Client | None = None
-        self._line: OpenLine | None = None
+        self._line: tuple[Client, OpenLine] | None = None
+        """The line that is open, and the client that it belongs to."""
         self._session = ""
         """The session that the manager was told on this line."""
 
     def act(self, session: str, name: str, body: bytes, within: float = CALL_LIMIT) -> bytes:
         """Ask the manager for an action; return its answer."""
+        client = self._client or Client(self._job.manager, self._job.security)
+        self._client = None
         try:
-            if self._client is None:
-                self._client = Client(self._job.manager, self._job.security)
-            answer = self._client.act(name, body, within)
-            if session != self._session:
-                self._line = self._line or self._client.line()
-                self._line.say(session.encode())
-                self._session = session
-            return answer
+            answer = client.act(name, body, within)
+            self._attend(client, session)
         except ChannelErrors:
-            self.close()
+            if self._line is None or self._line[0] is not client:
+                client.close()
             raise
+        self._client = client
+        return answer
+
+    def _attend(self, client: Client, session: str) -> None:
+        """Have a line of this client that says the session, and no other line."""
+        if self._line is None or self._line[0] is not client:
+            line = client.line()
+            line.say(session.encode())
+            self._hang_up()
+            self._line = client, line
+        elif session != self._session:
+            self._line[1].say(session.encode())
+        self._session = session
+
+    def _hang_up(self) -> None:
+        if self._line is not None:
+            client, line = self._line
+            self._line = None
+            line.close()
+            client.close()
 
     def close(self) -> None:
-        if self._line is not None:
-            self._line.close()
-        if self._client is not None:
-            self._client.close()
-        self._client, self._line, self._session = None, None, ""
+        client, self._client = self._client, None
+        self._hang_up()
+        if client is not None:
+            client.close()
 
 
 class Voice:

@@ -24,10 +24,10 @@ from weir.runtime.programs import Runnable, as_program
 from weir.runtime.reports import OnProgress, Progress, RunReport
 from weir.spark.live.hosts import live_master, live_settings
 from weir.spark.live.job import check_callbacks
-from weir.spark.live.prepare import prepare_live
+from weir.spark.live.prepare import ResumeChoice, prepare_live
 from weir.spark.live.settings import GRACE, LiveSettings, grace_seconds
 from weir.spark.live.tls import read_tls
-from weir.spark.session import session
+from weir.spark.session import is_submitted, session
 
 NOTICED = 2.0
 """Seconds: a longer step of a vertex is part of the progress that is shown."""
@@ -51,7 +51,7 @@ def run_live(
     directory: str | Path = ".",
     cut: int | None = None,
     parallelism: int | None = None,
-    resume: bool = False,
+    resume: ResumeChoice = False,
     accept_code_changes: bool = False,
     hosts: int = 2,
     callbacks: Mapping[str, Callback] | None = None,
@@ -66,8 +66,9 @@ def run_live(
     or streams with where they go (`stream.to("path")`).
 
     The answer is None when the job was stopped before, by Ctrl-C or SIGTERM or because `stop` said
-    so: then `resume` goes on with what is in the `store`, a folder or a bucket's URL. If the
-    functions that it calls have changed since, that is a PlanError unless `accept_code_changes`.
+    so: then `resume` goes on with what is in the `store`, a folder or a bucket's URL; "auto" begins
+    the job if there is none. If the functions that it calls have changed since, that is a
+    PlanError unless `accept_code_changes`.
     The last checkpoint may take as long as `grace`; a second signal does not wait for it. The
     report of a job that had finished already has outputs, and no inputs or events.
 
@@ -97,7 +98,9 @@ def run_live(
         checked, str(store), directory=directory, parallelism=parallelism, cut=cut,
         resume=resume, accept_code_changes=accept_code_changes, how=how,
     )  # fmt: skip
-    master = live_master(hosts)
+    if live.ledger.finished:
+        return live.finish(watching(progress))
+    master = None if is_submitted() else live_master(hosts)
     own = nullcontext(spark) if spark is not None else session(master, live_settings(master, {}))
     with own as running:
         return live.run(running, callbacks=emits, watch=watching(progress), stop=stop)
