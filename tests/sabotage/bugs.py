@@ -151,7 +151,7 @@ BUGS = (
     Bug("all hosts are given up when the store is away", "job/store_trouble.py",
         "if MANAGER in self._troubles or len(troubled) >= hosts:", "if False:"),
     Bug("a host that alone cannot use the store stays", "job/store_trouble.py",
-        "if now - trouble.since > limit and self._recorded_at", "if False and self._recorded_at"),
+        "if trouble.seconds > limit and self._recorded_at", "if False and self._recorded_at"),
     # --- logs of sources ---
     Bug("a record of a log that was made anew is believed", "ingress/ingress_log.py",
         "ObjectRef.of(self._last.key, body) != self._last:", "body == b'':"),

@@ -47,7 +47,12 @@ from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.plan.traversal import rebuilt, with_inputs
-from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
+from weir.plan.user_code import (
+    AggregateFunction,
+    FoldingAggregate,
+    OperatorFunction,
+    ScalarFunction,
+)
 from weir.runtime.outputs import output_writer
 
 FEW = range(12)
@@ -202,7 +207,9 @@ def _stand_in(value: Any) -> Any:
             given = value_of(dtype, 1)
             return replace(value, function=lambda *_: given, vectorised=False, imported=None)
         case AggregateFunction(result=dtype):
-            return replace(value, implementation=_aggregate(value_of(dtype, 1)), imported=None)
+            state = value.state if isinstance(value, FoldingAggregate) else pa.int64()
+            made = _aggregate(state, value_of(dtype, 1))
+            return replace(value, implementation=made, imported=None)
         case OperatorFunction(columns=columns, state=state):
             row = {name: value_of(dtype, 1) for name, dtype in columns}
             held = {name: value_of(dtype, 1) for name, dtype in state}
@@ -224,20 +231,20 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
-def _aggregate(given: object) -> type:
+def _aggregate(held: pa.DataType, given: object) -> type:
     class AggregateStandIn:
-        def zero(self) -> int:
-            return 0
+        def zero(self) -> object:
+            return value_of(held, 1)
 
-        def add(self, state: int, *values: object) -> int:
+        def add(self, state: object, *values: object) -> object:
             return state
 
         remove = add
 
-        def merge(self, state: int, other: int) -> int:
+        def merge(self, state: object, other: object) -> object:
             return state
 
-        def result(self, state: int) -> object:
+        def result(self, state: object) -> object:
             return given
 
     return AggregateStandIn
