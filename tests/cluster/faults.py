@@ -110,8 +110,10 @@ class Faulty:
         self.felt.append(felt)
         return felt
 
-    def wait_for(self, found: Callable[[JobStatus], bool], what: str) -> JobStatus:
-        until = time.monotonic() + LIMIT
+    def wait_for(
+        self, found: Callable[[JobStatus], bool], what: str, within: float = LIMIT
+    ) -> JobStatus:
+        until = time.monotonic() + within
         status = None
         while time.monotonic() < until:
             self.job.check()
@@ -119,7 +121,7 @@ class Faulty:
             if status is not None and found(status):
                 return status
             time.sleep(POLL)
-        raise JobHangs(f"no {what} within {LIMIT:.0f} s: {shown(status)}")
+        raise JobHangs(f"no {what} within {within:.0f} s: {shown(status)}")
 
     def wait_until_lost(self, felt: Felt) -> None:
         self.wait_for(
@@ -127,8 +129,8 @@ class Faulty:
             f"recovery from {felt.name}",
         )
 
-    def wait_until_whole(self, hosts: int) -> None:
-        self.wait_for(lambda s: all_run(s) and len(s.hosts) >= hosts, f"{hosts} hosts")
+    def wait_until_whole(self, hosts: int, within: float = LIMIT) -> None:
+        self.wait_for(lambda s: all_run(s) and len(s.hosts) >= hosts, f"{hosts} hosts", within)
 
     def must_progress(self, seconds: float) -> None:
         """See that events which are made from now on are in the answer within so many seconds."""
