@@ -29,7 +29,7 @@ from cluster.faults import HOSTS, WORKERS, Fault, Faulty, Felt, job_on
 from cluster.machines import why_not
 from cluster.offline import CHECKS, passes, title
 
-FINISH_WITHIN = 180.0
+START_WITHIN, FINISH_WITHIN = 300.0, 180.0
 FAULTS: tuple[Fault, ...] = (*machine_faults.FAULTS, *network_faults.FAULTS, *ALIVE)
 PREPARE = {**machine_faults.PREPARE, **network_faults.PREPARE}
 WHY_NOT = machine_faults.WHY_NOT
@@ -89,7 +89,7 @@ def _suffer(fault: Fault, machines: Cluster, felt: list[Felt]) -> None:
     try:
         job.start()
         job.start_feeding()
-        faulty.wait_until_whole(HOSTS)
+        faulty.wait_until_whole(HOSTS, START_WITHIN)
         faulty.must_progress(10.0)
         fault(faulty)
         ended = time.time()

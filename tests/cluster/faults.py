@@ -134,8 +134,8 @@ class Faulty:
             f"recovery from {felt.name}",
         )
 
-    def wait_until_whole(self, hosts: int) -> None:
-        self.wait_for(lambda s: all_run(s) and len(s.hosts) >= hosts, f"{hosts} hosts")
+    def wait_until_whole(self, hosts: int, within: float = LIMIT) -> None:
+        self.wait_for(lambda s: all_run(s) and len(s.hosts) >= hosts, f"{hosts} hosts", within)
 
     def must_progress(self, seconds: float) -> None:
         """See that events which are made from now on are in the answer within so many seconds."""
