@@ -5,6 +5,7 @@ It uses public DataFrame operations only, those that Spark Connect has too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
@@ -24,6 +25,7 @@ from weir.spark.session import ARROW_BATCHES, PLANNED_ONCE, first_lines
 
 TASK_BYTES = 128 << 20
 """A task of a source reads files of about this size, if it has several."""
+_OWN_ERROR = re.compile(r"weir\.errors\.\w+: (.+)")
 WORKER_DIED = "Python worker exited unexpectedly"
 """What Spark says of it."""
 
@@ -104,7 +106,9 @@ def clean_failures(watch: Watch) -> Iterator[None]:
         if isinstance(error, Py4JError):
             raise RunError(f"Spark failed: {first_lines(error)}") from error
         lines = [line for line in str(error).splitlines() if line.strip()]
-        raise RunError(f"Spark failed: {lines[-1] if lines else error!r}") from error
+        last = lines[-1].strip('" ') if lines else repr(error)
+        own = _OWN_ERROR.match(last)  # a program's file that cannot be run in a worker
+        raise RunError(own[1] if own else f"Spark failed: {last}") from error
 
 
 def collected(spark: SparkSession, query: Callable[[], DataFrame], watch: Watch) -> list[BlockRow]:
