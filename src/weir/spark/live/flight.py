@@ -38,9 +38,6 @@ from weir.spark.live.tls import Tls
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 _HEADER = "authorization"
-# Arrow hands columns over as they lie in a message, at odd addresses. Numba would compile every
-# loop anew for these, in the middle of a stream.
-_ALIGNED = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +192,7 @@ class Client:
             private_key=None if tls is None else tls.key,
         )
         header = (_HEADER.encode(), f"Bearer {security.token}".encode())
-        self._options = flight.FlightCallOptions(headers=[header], read_options=_ALIGNED)
+        self._options = flight.FlightCallOptions(headers=[header])
         self._timed = flight.FlightCallOptions(headers=[header], timeout=5.0)
 
     def act(self, name: str, body: bytes) -> bytes:
