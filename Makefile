@@ -64,7 +64,7 @@ figure: $(INSTALLED)  ## StreamScope's Figure 1 program on bundled data
 	@sh examples/figure1/demo.sh $(CURDIR)/$(BIN)/weir
 
 bench: $(INSTALLED)  ## kernels, offline and live side by side with Polars, DuckDB and Spark
-	@$(BIN)/python -m benchmarks
+	@PYTHONPATH=tests $(BIN)/python -m benchmarks
 
 fuzz: $(INSTALLED)  ## 200 000 mutated programs, inputs, messages and objects of a store, of each kind
 	@WEIR_FUZZ=$(or $(FUZZ),200000) $(BIN)/python -m pytest -q -n $(WORKERS) tests/property/test_script_fuzz.py tests/property/test_source_fuzz.py tests/fuzz

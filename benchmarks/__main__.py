@@ -18,6 +18,7 @@ PARTS = {
     "Offline on Spark, against Spark SQL, Polars and DuckDB (goal: 1 and 0.5)": "offline",
     "Latency live, against Structured Streaming (goal: 2 / 10 ms, 20 / 50 ms)": "live_latency",
     "Throughput live, against Structured Streaming (goal: 1, 0.5 M/s)": "live_throughput",
+    "Throughput live between two machines, with TLS and without (goal: 0.7)": "live_machines",
     "Latency by batch size, and three strategies through a failure (docs/figures)": "live_plots",
 }
 

@@ -71,14 +71,29 @@ class Timer:
             self.began = time.monotonic()
 
 
-def weir_seconds(spark: SparkSession, program: str, strategy: str) -> float:
+def weir_seconds(
+    spark: SparkSession,
+    program: str,
+    strategy: str,
+    how: LiveSettings | None = None,
+    *,
+    parallelism: int = 2,
+    look: Callable[[JobStatus], None] | None = None,
+) -> float:
     with tempfile.TemporaryDirectory() as folder:
         text = f"{program} SET strategy = '{strategy}'; OUTPUT Out TO '{folder}/out.parquet';"
+        chosen = how or LiveSettings(hosts=2)
         live = prepare_live(
-            parse_program(text), f"{folder}/store", parallelism=2, how=LiveSettings(hosts=2)
+            parse_program(text), f"{folder}/store", parallelism=parallelism, how=chosen
         )
         timer = Timer()
-        live.drive(spark, watch=timer)
+
+        def watch(status: JobStatus) -> None:
+            timer(status)
+            if look is not None:
+                look(status)
+
+        live.drive(spark, watch=watch)
         return time.monotonic() - timer.began
 
 

@@ -56,10 +56,14 @@ def run(spark: SparkSession, program: Path, folder: Path) -> None:
 
 
 def frames(spark: SparkSession, folder: Path) -> None:
-    """Count clicks by address and minute, from a DataFrame to a DataFrame."""
+    """Count clicks from a DataFrame to a DataFrame."""
     clicks = weir.from_spark(spark.read.parquet(f"file://{folder}/clicks"), vs="t")
-    counts = clicks.group_by("url").window(weir.tumbling("1m")).agg(n=weir.count())
-    pq.write_table(counts.to_spark(spark).toArrow(), folder / "frames.parquet")
+    pq.write_table(click_counts(clicks).to_spark(spark).toArrow(), folder / "frames.parquet")
+
+
+def click_counts(clicks: weir.Stream) -> weir.Stream:
+    """Count clicks by address and minute."""
+    return clicks.group_by("url").window(weir.tumbling("1m")).agg(n=weir.count())
 
 
 if __name__ == "__main__":

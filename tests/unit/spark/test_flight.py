@@ -139,20 +139,6 @@ def test_rows_come_over_a_socket_in_a_folder() -> None:
         assert not list(Path(folder).iterdir())
 
 
-def test_rows_lie_where_compiled_loops_want_them() -> None:
-    """Numba would compile every loop anew for numbers at odd addresses."""
-    streams = Streams()
-    for seq in range(0, 12, 3):
-        streams.subscription.put(entry(seq, 3))
-    streams.subscription.put(None)
-    found = list(Client(streams.server.url, SECRET).entries(Wanted("s", 0), (pa.int64(),)))
-    assert len(found) == 4
-    for rows in (each.rows for each in found):
-        assert all(a.flags.aligned for a in (rows.vs, rows.ve, *rows.origin))
-        assert all(c.buffers()[1].address % 8 == 0 for c in rows.columns)
-    streams.server.shutdown()
-
-
 def test_rows_of_other_columns_are_refused() -> None:
     streams = Streams()
     streams.subscription.put(entry(0, 3))

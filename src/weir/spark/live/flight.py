@@ -52,9 +52,6 @@ CONNECT_WITHIN = 5.0
 """Seconds in which a connection is made, or given up."""
 _SIGN = b"alive"
 """The metadata of a sign of life; that of an entry is never so."""
-# Arrow hands columns over as they lie in a message, at odd addresses. Numba would compile every
-# loop anew for these, in the middle of a stream.
-_ALIGNED = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +232,7 @@ class Client:
         )
         self._reader: flight.FlightStreamReader | None = None
         self._headers = [(_HEADER.encode(), f"Bearer {security.token}".encode())]
-        self._options = flight.FlightCallOptions(headers=self._headers, read_options=_ALIGNED)
+        self._options = flight.FlightCallOptions(headers=self._headers)
 
     def act(self, name: str, body: bytes, within: float = CALL_LIMIT) -> bytes:
         """Ask the server for an action; return its answer, which must come within so many
