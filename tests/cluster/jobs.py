@@ -162,9 +162,9 @@ def _three_jobs(folder: Path, conf: dict[str, str]) -> None:
 
 def a_packed_environment(folder: Path) -> None:
     """a packed environment brings Weir and its libraries to machines that have none"""
-    environment, archive = folder / "environment", folder / "environment.tar"
+    environment, archive = folder / "environment", folder / "environment.tar.gz"
     make_environment(environment)
-    packing = ("-p", str(environment), "-o", str(archive))
+    packing = ("-p", str(environment), "-o", str(archive), "--compress-level", "1")
     do(str(environment / "bin" / "python"), "-m", "venv_pack", *packing)
     here = folder / "here"
     here.mkdir()
