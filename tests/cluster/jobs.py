@@ -150,9 +150,14 @@ def _three_jobs(folder: Path, conf: dict[str, str]) -> None:
         running = [work.weir("live", "--hosts", "2", conf=conf) for work in live]
         for work in live:
             work.wait_for(lambda s: s.events > 4000 and len(s.hosts) == 2, "hosts that read")
-        offline.end(offline.weir("offline", conf=conf))
+        third, together = offline.weir("offline", conf=conf), 0
+        while third.poll() is None:
+            states = [app["state"] for app in machines.told("activeapps")]
+            together = max(together, states.count("RUNNING"))
+            time.sleep(POLL)
+        offline.end(third)
+        assert together == 3, f"{together} ran at a time"
         for work, process in zip(live, running, strict=True):
-            assert process.poll() is None, "it is over too soon to have run beside the others"
             work.end(process)
             last = work.status()
             assert last is not None and not last.recoveries, "a host was taken away"
@@ -162,9 +167,9 @@ def _three_jobs(folder: Path, conf: dict[str, str]) -> None:
 
 def a_packed_environment(folder: Path) -> None:
     """a packed environment brings Weir and its libraries to machines that have none"""
-    environment, archive = folder / "environment", folder / "environment.tar"
+    environment, archive = folder / "environment", folder / "environment.tar.gz"
     make_environment(environment)
-    packing = ("-p", str(environment), "-o", str(archive))
+    packing = ("-p", str(environment), "-o", str(archive), "--compress-level", "1")
     do(str(environment / "bin" / "python"), "-m", "venv_pack", *packing)
     here = folder / "here"
     here.mkdir()

@@ -15,7 +15,7 @@ import weir
 def make_environment(folder: Path) -> None:
     """Make it, with the versions that run here, and `venv-pack`. Weir is copied as it is, compiled
     loops included."""
-    do(sys.executable, "-m", "venv", "--copies", str(folder))
+    do(sys.executable, "-m", "venv", str(folder))
     needed = [re.split(r"[^\w-]", line)[0] for line in requires("weir") or () if ";" not in line]
     wanted = [f"{name}=={version(name)}" for name in needed if name != "pyspark"]
     python = str(folder / "bin" / "python")
