@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -243,8 +244,9 @@ def test_who_follows_a_job_that_nobody_runs_is_told_once(
         if now[0] > 40.0 and not job.store.list("records/"):
             job.finish()
 
-    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(live.time, "sleep", sleep)
+    # Not the module `time` itself, which threads of other tests may use.
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(live, "time", clock)
     status(job, "running")
     done = CliRunner().invoke(app, ["read", job.store.location, "B", "--follow"])
     assert done.exit_code == 0 and now[0] > 40.0

@@ -88,7 +88,8 @@ from weir.files.obstore_use import is_used_here
 from weir.spark.live.host_process import said_by_child
 from weir.spark.live.machine_check import missing_here, needed_libraries, needed_python, own_version
 needs = {"python": needed_python(), "libraries": needed_libraries(), "weir": own_version(),
-         "manager": "unix:x", "paths": [], "store": sys.argv[1], "token": "another"}
+         "manager": "unix:x", "paths": [], "store": sys.argv[1], "token": "another",
+         "modules": {}, "code": b""}
 print(missing_here(needs), is_used_here())
 print(said_by_child(lambda: [ObjectStore(sys.argv[1]).get("k").decode()]))
 """
