@@ -38,6 +38,7 @@ import ctypes, math, os, re, sys, time
 import weir
 
 ASKED = {asked!r}
+SPARE = 2  # what takes so long now may take half as long when the machine has less to do
 
 def took(work):
     began = time.monotonic()
@@ -52,14 +53,14 @@ def search(seconds):
     size = 18
     while (spent := took(lambda: re.match("(a+)+$", "a" * size + "b"))) < 0.1:
         size += 1
-    size += math.ceil(math.log2(seconds / spent))
+    size += math.ceil(math.log2(SPARE * seconds / spent))
     re.match("(a+)+$", "a" * size + "b")
 
 def convert(seconds):
     """A large number becomes a text."""
     sys.set_int_max_str_digits(0)
     bits = 400_000
-    bits *= math.sqrt(seconds / took(lambda: str(1 << bits)))
+    bits *= math.sqrt(SPARE * seconds / took(lambda: str(1 << bits)))
     str(1 << int(bits))
 
 def wait(seconds):
