@@ -145,9 +145,9 @@ def hosts_are_busy_after_the_way_was_lost(faulty: Faulty) -> None:
     felt = Felt("the way to the manager is lost for 4 s", time.time(), _sessions(status.hosts))
     faulty.felt.append(felt)
     head.cut()
-    _ask(faulty, "sleep", 20)
     time.sleep(4.0)
     head.mend()
+    _ask(faulty, "sleep", 20)
     busy = _wait_for_step(faulty)
     with _nobody_lost(faulty, "busy for 20 s, as soon as the way is back"):
         assert busy.host is not None
