@@ -79,6 +79,7 @@ def kept(s: int) -> int:
         return s
     how, seconds = open(ASKED + ".taken").read().split()
     {{"sleep": sleep, "search": search, "convert": convert, "wait": wait}}[how](int(seconds))
+    os.rename(ASKED + ".taken", ASKED + ".done")
     return s
 '''
 
@@ -227,14 +228,17 @@ def _is_long(vertex: VertexStatus) -> bool:
 
 
 def _longest_step(faulty: Faulty) -> float:
-    """Wait until no vertex is at a long step any more; return how long the step was that was."""
+    """Wait until the host that was asked to be busy is so no more; return how long the longest step
+    was meanwhile."""
     longest = [0.0]
+    done = _asked(faulty.job).with_suffix(".done")
 
     def is_over(status: JobStatus) -> bool:
         longest.append(max(v.step_seconds or 0.0 for v in status.vertices))
-        return not any(map(_is_long, status.vertices))
+        return done.exists()
 
     faulty.wait_for(is_over, "end of a long step", within=5 * BUSY_SECONDS)
+    done.unlink()
     return max(longest)
 
 
