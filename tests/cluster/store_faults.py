@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from chaos.job import JobFailed
 from chaos.kills import JobHangs
 from cluster.bucket_job import (
     HTTP,
+    LIMIT,
     OUTPUTS,
     STORE,
     StoreFault,
@@ -218,19 +220,42 @@ def two_drivers(folder: Path) -> list[StoreFault]:
         ]  # fmt: skip
         begun = weir(job, *other)
         assert begun.returncode and "holds a job already" in begun.stderr, begun.stderr
-        before = len(job.server.requests())
-        job.job.start(resume=True)  # the first one still runs
-        job.wait_for(lambda status: status.epoch == 2, "the second driver")
+        before, first = len(job.server.requests()), job.job.driver
+        with (job.job.folder / "second.log").open("wb") as log:
+            second = job.machines.head.start(
+                sys.executable, "-m", "weir.cli", *other, "--resume",
+                log=log, env=driver_environment(job.machines), cwd=job.job.folder,
+            )  # fmt: skip
+        lost = _first_to_end(job, second)
+        said = (job.job.folder / lost).read_text("utf-8")
+        assert "another job manager has taken over this store" in said, said
         fenced = [
             r.path
             for r in job.server.requests()[before:]
             if (r.method, r.condition, r.status) == ("PUT", "*", 412) and "/records/0" in r.path
         ]
-        assert fenced, "no record of the first driver was refused"
-        log = (job.job.folder / "driver.log").read_text("utf-8")
-        assert "another job manager has taken over this store" in log, log
+        assert fenced, "no record of a driver was refused"
+        if lost == "driver.log":
+            os.killpg(second.pid, signal.SIGKILL)
+            job.job.start(resume=True)
+        assert job.job.driver == first or lost == "driver.log"
+        job.must_commit(2.0)
 
     return run(fault, folder)
+
+
+def _first_to_end(job: Suffering, second: subprocess.Popen[bytes]) -> str:
+    """Wait until one of two drivers ends, and name its log."""
+    until = time.monotonic() + LIMIT
+    while time.monotonic() < until:
+        if second.poll() is not None:
+            return "second.log"
+        try:
+            job.job.check()
+        except JobFailed:
+            return "driver.log"
+        time.sleep(0.1)
+    raise JobHangs("two drivers run one job")
 
 
 def weir(job: Suffering, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -349,11 +374,12 @@ def main() -> int:
 def _passes(case: Case, title: str, felt: list[StoreFault]) -> bool:
     folder, began = Path(tempfile.mkdtemp(prefix="weir-buckets-")), time.monotonic()
     try:
-        felt += case(folder)
+        suffered = case(folder)
     except (JobHangs, JobFailed, AssertionError, TimeoutError) as error:
         print(f"FAILED  {title}: {error!r}; see {folder}", flush=True)
         return False
-    print(f"held    {title}  ({time.monotonic() - began:.0f} s)", flush=True)
+    felt += suffered
+    print(f"held    {title}  ({time.monotonic() - began:.0f} s)", *suffered, sep="\n  ", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     return True
 
