@@ -12,6 +12,7 @@ replays them), windows over windows and distinct rows (long memory: checkpoints)
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -58,6 +59,7 @@ JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 def feed(folder: Path, seed: int) -> None:
     """Rows as time goes, until a file `enough` is there; then the end of both files."""
+    gc.freeze()  # what it inherited, gRPC's objects too, is its parent's to collect
     rng = random.Random(seed)
     files = {name: open(folder / f"{name}.jsonl", "ab", buffering=0) for name in RATES}  # noqa: SIM115
     made = dict.fromkeys(RATES, 0)
