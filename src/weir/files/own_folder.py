@@ -18,6 +18,7 @@ gone and fails; no output ever stands under its path by halves.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import socket
@@ -54,6 +55,8 @@ class OwnFolder:
     """Makes a new folder in `parent` that only its owner can read, by the module's rules."""
 
     def __init__(self, parent: str, prefix: str = "", purpose: str = "") -> None:
+        self.path, self._lock, self._maker = "", -1, os.getpid()
+        atexit.register(self._leave)  # a signal may end the process before anybody can remove it
         self.path = tempfile.mkdtemp(ENDING, prefix, parent)
         # The file has its name when it is locked: without one, nobody takes the lock for free.
         unnamed = os.path.join(self.path, f"{OWNER}.new")
@@ -66,6 +69,7 @@ class OwnFolder:
     def remove(self) -> None:
         """Remove the folder with all that is in it, if it is still there. What cannot be removed
         now, the next process removes by rule 4."""
+        atexit.unregister(self._leave)
         if self._lock < 0:
             return
         os.close(self._lock)
@@ -75,6 +79,11 @@ class OwnFolder:
         with suppress(OSError):
             os.rename(self.path, gone)
             shutil.rmtree(gone)
+
+    def _leave(self) -> None:
+        """Remove the folder when its process, and no child of it, ends."""
+        if os.getpid() == self._maker:
+            self.remove()
 
 
 def remove_left_over(
