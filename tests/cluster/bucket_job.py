@@ -22,12 +22,13 @@ from chaos.kills import JobHangs, all_run, shown
 from cluster.cluster import Cluster, cluster, environment
 from cluster.machines import Machine
 from cluster.s3_server import SECRET, Onlooker, S3Server
+from cluster.waiting import LIMIT, POLL, busiest, wait_for
 from weir.job.commits import decode_commit, decode_part
 from weir.job.status import JobStatus
 from weir.job.story import StoryLine
 
 WORKERS, HOSTS = 3, 3
-LIMIT, FINISH_WITHIN, POLL = 120.0, 180.0, 0.2
+FINISH_WITHIN = 180.0
 STORE, OUTPUTS = "s3://weir/job", "s3://weir/out/{name}"
 PAIRS = "sink.2"
 """The sink of the joined rows, which begin with the later of two events."""
@@ -152,14 +153,7 @@ class Suffering:
         self.must_commit(2.0)
 
     def wait_for(self, found: Callable[[JobStatus], bool], what: str) -> JobStatus:
-        until, status = time.monotonic() + LIMIT, None
-        while time.monotonic() < until:
-            self.job.check()
-            status = self.job.status()
-            if status is not None and found(status):
-                return status
-            time.sleep(POLL)
-        raise JobHangs(f"no {what} within {LIMIT:.0f} s: {shown(status)}")
+        return wait_for(self.job, found, what)
 
     def must_commit(self, seconds: float) -> None:
         """See that rows which come from now on are committed, within the limit and this time."""
@@ -194,11 +188,7 @@ class Suffering:
 
     def worker(self) -> Machine:
         """Find the worker with most vertices."""
-        status = self.wait_for(all_run, "vertices that run")
-        load = {w.name: 0 for w in self.machines.workers}
-        for host in status.hosts:
-            load[host.machine] = load.get(host.machine, 0) + len(host.vertices)
-        return max(self.machines.workers, key=lambda w: load[w.name])
+        return busiest(self.job, self.machines.workers)
 
     def finish(self) -> None:
         """End the input, measure, and compare the answer."""

@@ -18,13 +18,11 @@ from chaos.processes import EXECUTOR
 from cluster.cluster import Cluster, environment
 from cluster.latency import Latencies
 from cluster.machines import Machine
+from cluster.waiting import LIMIT, POLL, busiest, wait_for
 from weir.job.status import JobStatus
 from weir.job.story import StoryLine
 
 WORKERS, HOSTS = 3, 3
-POLL = 0.2
-LIMIT = 120.0
-"""Seconds in which a job must be where it should be."""
 
 
 def job_on(cluster: Cluster, hosts: int, program: str = PROGRAM) -> Job:
@@ -91,11 +89,7 @@ class Faulty:
 
     def busiest(self) -> Machine:
         """Find the worker on which most vertices run."""
-        status = self.wait_for(all_run, "vertices that run")
-        load = {w.name: 0 for w in self.cluster.workers}
-        for host in status.hosts:
-            load[host.machine] = load.get(host.machine, 0) + len(host.vertices)
-        return max(self.cluster.workers, key=lambda w: load[w.name])
+        return busiest(self.job, self.cluster.workers)
 
     def executors(self, machine: Machine) -> list[int]:
         """List the JVMs of Spark's executors on a machine."""
@@ -118,15 +112,7 @@ class Faulty:
     def wait_for(
         self, found: Callable[[JobStatus], bool], what: str, within: float = LIMIT
     ) -> JobStatus:
-        until = time.monotonic() + within
-        status = None
-        while time.monotonic() < until:
-            self.job.check()
-            status = self.job.status()
-            if status is not None and found(status):
-                return status
-            time.sleep(POLL)
-        raise JobHangs(f"no {what} within {within:.0f} s: {shown(status)}")
+        return wait_for(self.job, found, what, within)
 
     def wait_until_lost(self, felt: Felt) -> None:
         self.wait_for(

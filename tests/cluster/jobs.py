@@ -27,14 +27,13 @@ from cluster.packing import do, make_environment
 from cluster.recipes import the_recipe_for_kubernetes, the_recipe_for_yarn
 from cluster.submitting import (
     FILES,
-    LIMIT,
-    POLL,
     SMALL,
     Work,
     drivers,
     kill,
     wait_for_driver,
 )
+from cluster.waiting import LIMIT, POLL
 
 DYNAMIC = {
     "spark.dynamicAllocation.enabled": "true",

@@ -16,7 +16,8 @@ import yaml
 
 from cluster.cluster import JAVA, SPARK
 from cluster.kubernetes import KubernetesApi
-from cluster.submitting import LIMIT, POLL, SUBMIT
+from cluster.submitting import SUBMIT
+from cluster.waiting import LIMIT, POLL
 
 RECIPES = SUBMIT.parent
 YARN_SITE = """<configuration>

@@ -27,7 +27,6 @@ from chaos.job import JobFailed
 from chaos.kills import JobHangs
 from cluster.bucket_job import (
     HTTP,
-    LIMIT,
     OUTPUTS,
     STORE,
     StoreFault,
@@ -38,128 +37,79 @@ from cluster.bucket_job import (
     objects,
     run,
 )
-from cluster.machines import why_not
+from cluster.machines import Machine, why_not
 from cluster.s3_server import Request, S3Server
+from cluster.waiting import LIMIT
 
 SECONDS = 20.0
 Case = Callable[[Path], list[StoreFault]]
+End = Callable[[], None]
+Begin = Callable[[Suffering], End]
+"""Lets a fault begin; returns what ends it."""
+Which = Callable[[Suffering], Machine]
 
 
 def title(case: Case) -> str:
     return (case.__doc__ or "").strip()
 
 
-def nothing_fails(folder: Path) -> list[StoreFault]:
-    """nothing fails"""
+def passing(title: str, begin: Begin, seconds: float = SECONDS) -> Case:
+    """Make a case whose fault passes after so many seconds."""
 
     def fault(job: Suffering) -> None:
-        with job.suffer("nothing fails, 20 s"):
-            time.sleep(SECONDS)
-
-    return run(fault, folder)
-
-
-def refused(status: int, name: str) -> Case:
-    """Make a case in which the server answers so to everything."""
+        with job.suffer(f"{title}, {seconds:.0f} s"):
+            end = begin(job)
+            time.sleep(seconds)
+            end()
 
     def case(folder: Path) -> list[StoreFault]:
-        def fault(job: Suffering) -> None:
-            with job.suffer(f"the store answers {name} for 20 s"):
-                job.server.fail(status=status)
-                time.sleep(SECONDS)
-                job.server.mend()
-
         return run(fault, folder)
 
-    case.__doc__ = f"the store answers {name}"
+    case.__doc__ = title
     return case
 
 
-def slow(folder: Path) -> list[StoreFault]:
-    """the store takes 2 s for each answer"""
-
-    def fault(job: Suffering) -> None:
-        with job.suffer("the store takes 2 s for each answer, for 20 s"):
-            job.server.fail(delay=2.0)
-            time.sleep(SECONDS)
-            job.server.mend()
-
-    return run(fault, folder)
+def nothing(job: Suffering) -> End:
+    return lambda: None
 
 
-def restarted(folder: Path) -> list[StoreFault]:
-    """the store's server is killed, and started again after 5 s"""
+def answers(**how: float) -> Begin:
+    """Let the server answer so to everything (`S3Server.fail`)."""
 
-    def fault(job: Suffering) -> None:
-        with job.suffer("the store's server is gone for 5 s"):
-            job.server.kill_front()
-            time.sleep(5.0)
-            job.server.start_front()
+    def begin(job: Suffering) -> End:
+        job.server.fail(**how)
+        return job.server.mend
 
-    return run(fault, folder)
+    return begin
 
 
-def away(folder: Path) -> list[StoreFault]:
-    """nobody reaches the store"""
-
-    def fault(job: Suffering) -> None:
-        with job.suffer("nobody reaches the store for 20 s"):
-            job.server.machine.cut()
-            time.sleep(SECONDS)
-            job.server.machine.mend()
-
-    return run(fault, folder)
+def gone(job: Suffering) -> End:
+    job.server.kill_front()
+    return job.server.start_front
 
 
-def answers_to_a_worker(folder: Path) -> list[StoreFault]:
-    """one way: a worker does not hear the store"""
-
-    def fault(job: Suffering) -> None:
-        worker = job.worker()
-        with job.suffer("a worker does not hear the store for 30 s"):
-            worker.drop(f"ip saddr {job.server.machine.address}")
-            time.sleep(30.0)
-            worker.mend()
-
-    return run(fault, folder)
+def out_of_reach(job: Suffering) -> End:
+    job.server.machine.cut()
+    return job.server.machine.mend
 
 
-def requests_of_a_worker(folder: Path) -> list[StoreFault]:
-    """one way: the store does not hear a worker"""
+def deaf(one: Which, to: Which) -> Begin:
+    """Let a machine hear nothing from another."""
 
-    def fault(job: Suffering) -> None:
-        worker, store = job.worker(), job.server.machine
-        with job.suffer("the store does not hear a worker for 30 s"):
-            store.drop(f"ip saddr {worker.address}")
-            time.sleep(30.0)
-            store.mend()
+    def begin(job: Suffering) -> End:
+        hears, speaks = one(job), to(job)
+        hears.drop(f"ip saddr {speaks.address}")
+        return hears.mend
 
-    return run(fault, folder)
+    return begin
 
 
-def answers_to_the_driver(folder: Path) -> list[StoreFault]:
-    """one way: the driver does not hear the store"""
-
-    def fault(job: Suffering) -> None:
-        head = job.machines.head
-        with job.suffer("the driver does not hear the store for 20 s"):
-            head.drop(f"ip saddr {job.server.machine.address}")
-            time.sleep(SECONDS)
-            head.mend()
-
-    return run(fault, folder)
+def the_store(job: Suffering) -> Machine:
+    return job.server.machine
 
 
-def lost_answers(folder: Path) -> list[StoreFault]:
-    """the store does what it is asked, and every fifth answer is lost"""
-
-    def fault(job: Suffering) -> None:
-        with job.suffer("every fifth answer of the store is lost, for 20 s"):
-            job.server.fail(lose=5)
-            time.sleep(SECONDS)
-            job.server.mend()
-
-    return run(fault, folder)
+def the_driver(job: Suffering) -> Machine:
+    return job.machines.head
 
 
 def late_listing(folder: Path) -> list[StoreFault]:
@@ -335,16 +285,16 @@ def _wait_for_reads(server: S3Server, before: int) -> None:
 
 
 CASES: tuple[Case, ...] = (
-    nothing_fails,
-    refused(503, "503 SlowDown"),
-    refused(429, "429 TooManyRequests"),
-    slow,
-    restarted,
-    away,
-    answers_to_a_worker,
-    requests_of_a_worker,
-    answers_to_the_driver,
-    lost_answers,
+    passing("nothing fails", nothing),
+    passing("the store answers 503 SlowDown", answers(status=503)),
+    passing("the store answers 429 TooManyRequests", answers(status=429)),
+    passing("the store takes 2 s for each answer", answers(delay=2.0)),
+    passing("the store does what it is asked, and every fifth answer is lost", answers(lose=5)),
+    passing("the store's server is killed, and started again after 5 s", gone, 5.0),
+    passing("nobody reaches the store", out_of_reach),
+    passing("one way: a worker does not hear the store", deaf(Suffering.worker, the_store), 30.0),
+    passing("one way: the store does not hear a worker", deaf(the_store, Suffering.worker), 30.0),
+    passing("one way: the driver does not hear the store", deaf(the_driver, the_store)),
     late_listing,
     denied,
     two_drivers,

@@ -20,12 +20,11 @@ from pathlib import Path
 from chaos.job import JobFailed
 from cluster.cluster import SPARK, Cluster, environment
 from cluster.machines import Machine
+from cluster.waiting import LIMIT, POLL
 from weir.files.object_store import ObjectStore
 from weir.job.status import JobStatus, read_status
 
 SUBMIT = Path(__file__).parents[2] / "examples" / "cluster" / "submit.py"
-LIMIT = 120.0
-POLL = 0.2
 PROGRAM = """
 IMPORT 'rules.py';
 STREAM R (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://{rate}?rows={rows}&keys=20' WITH (vs = t);

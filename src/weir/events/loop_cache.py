@@ -291,8 +291,8 @@ def forget_used() -> None:
 
 
 def used() -> tuple[Need, ...]:
-    """List the loops that this process has used, with the types of their arguments. Those that were
-    compiled only because others call them are among them: machine code contains what it calls."""
+    """List the loops that this process has used, with the types of their arguments. One that was
+    compiled here for a loop that calls it is listed too, though the caller's code contains it."""
     return tuple(Need(*at, args) for at, loop in _loops.items() for args in loop.overloads)
 
 

@@ -51,6 +51,25 @@ def test_a_folder_goes_with_its_owner_and_not_before(tmp_path: Path) -> None:
     assert not os.listdir(tmp_path)
 
 
+def test_a_folder_goes_with_a_process_that_leaves_and_not_with_its_children(
+    tmp_path: Path,
+) -> None:
+    code = """if True:
+        import os, sys
+        from weir.files.own_folder import OwnFolder
+        folder = OwnFolder(sys.argv[1])
+        if os.fork() == 0:
+            sys.exit()
+        os.wait()
+        print(len(os.listdir(sys.argv[1])))
+        sys.exit("a signal")
+    """
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "1\n"), done.stderr
+    assert not os.listdir(tmp_path)
+
+
 def test_of_other_machines_only_what_is_old_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
