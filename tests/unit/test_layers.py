@@ -20,6 +20,7 @@ LAYERS = (
     "events",
     "plan",
     "script",
+    "handlers",
     "kernels",
     "reliable",
     "files",
@@ -33,7 +34,7 @@ LAYERS = (
 )
 EVERYWHERE = {"errors"}
 # The ways into and out of the plan, which know nothing of each other.
-NOT_SIDEWAYS = {"script", "kernels"}
+NOT_SIDEWAYS = {"script", "handlers", "kernels"}
 # Only the command line and what users import may reach for anything.
 TOP = {"__init__", "cli", "testing", "errors"}
 

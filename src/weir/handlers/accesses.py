@@ -1,0 +1,78 @@
+"""What analysis finds in a handler: its reads, merges and emits, as values over the event.
+
+Contract
+1. `order` numbers the accesses of one event *type* over all its handlers, in the order in which
+   they happen for an event. It is given when the order of handlers is known (`dataflow.py`);
+   analysis numbers those of one handler from 0.
+2. `guard` is the condition under which the access happens (None: always); it may read answers of
+   reads with a smaller order. A value that stands under a guard is evaluated only where it holds.
+3. `block` is the number of the loop that the access is in, `over` the list that the loop goes
+   over; both None outside of loops. All accesses of a loop have orders next to each other.
+4. A merge is `kind` with its arguments: `add`, `set`, `max`, `min`, `append`, `add_to_set` have
+   one, `top_k` has the value and k; `call` is a function of the old value whose result is `new`,
+   a tree with `Old` in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from weir.handlers.values import Value
+from weir.plan.states import MergeKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """An `Access` is one statement of a handler that touches the world."""
+
+    order: int
+    handler: str
+    line: int = field(compare=False)
+    guard: Value | None = None
+    block: int | None = None
+    over: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(Access):
+    """A `Reading` is `state.get(key)`."""
+
+    state: str
+    key: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merging(Access):
+    """A `Merging` is `state.merge(key, function)` or one of the ready-made ones."""
+
+    state: str
+    key: tuple[Value, ...]
+    kind: MergeKind
+    args: tuple[Value, ...] = ()
+    new: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emitting(Access):
+    """An `Emitting` is `app.emit(name, field=value, …)`."""
+
+    name: str
+    fields: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """An `Analysed` is what analysis knows of one handler for one of its event types.
+
+    `refused` says why it cannot be compiled to scans (with the line); the handler then runs whole,
+    row by row, in a ring or by `app.serial()`, and `states` are those that it may touch.
+    """
+
+    handler: str
+    event: str
+    accesses: tuple[Reading | Merging | Emitting, ...]
+    reads: frozenset[str]
+    writes: frozenset[str]
+    emits: frozenset[str]
+    refused: str = ""
+    refused_line: int = 0

@@ -1,0 +1,135 @@
+"""A handler's values are trees: what an expression of the handler's source computes from.
+
+Analysis (`analysis.py`) makes them by running a handler's source symbolically: local variables,
+helpers and branches are gone, only the event, the answers of reads, constants and Python's own
+operations are left. `columns.py` turns a tree into a column expression, or into a function that
+is called row by row; both have the meaning that CPython gives to the source.
+
+Contract
+1. Trees are immutable, hashable values; equality ignores `line`. (A `Const` that cannot be hashed
+   is compared by identity.)
+2. A tree has no effects. Evaluating it may raise; it is evaluated only where its guard holds.
+3. `Op.name` is one of the names below; the arguments are evaluated from left to right, those of
+   `and`, `or`, `if` only as far as Python does.
+
+    add sub mul truediv floordiv mod pow            a, b     Python's binary operators
+    bitand bitor bitxor lshift rshift
+    neg pos invert not                              a
+    eq ne lt le gt ge is isnot in notin             a, b     one comparison (`and` for chains)
+    and or                                          a, b …   Python's: the value of an operand
+    if                                              condition, then, otherwise
+    tuple list set                                  a …
+    dict                                            k, v, k, v …
+    item                                            a, index
+    slice                                           a, start, stop, step (Const(None) if missing)
+    format                                          a, Const(conversion), Const(spec): a part of one
+    join                                            a …      an f-string: str parts put together
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A `Value` is a node of a tree; `line` is where it stands in the source."""
+
+    line: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Value):
+    """A `Field` is `e.name`: a column of the event."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instant(Value):
+    """An `Instant` is `e.vs` or `e.ve`, in ticks; `e.ve` of an open event is None."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Value):
+    """An `Answer` is what a read gives; `order` is the number of the read (`accesses.Reading`)."""
+
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Element(Value):
+    """An `Element` is the loop's variable in `for x in …`; `block` is the number of the loop."""
+
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Old(Value):
+    """An `Old` is the argument of a merge's function: the cell's value before the merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Value):
+    """A `Const` is a constant of the source, a parameter's value, or an immutable global."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Op(Value):
+    """An `Op` is one of Python's own operations (the names are at the head of this module)."""
+
+    name: str
+    args: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Value):
+    """An `Attribute` is `a.name` of a value that is not the event: a struct's field, `x.real` …"""
+
+    of: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Value):
+    """A `Method` is a call `a.name(…)` of a method of a str, list, dict, tuple, int … value."""
+
+    of: Value
+    name: str
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Python(Value):
+    """A `Python` is a call of a function: a built-in (`len`), one of the library (`re.search`,
+    `math.log`), a `@weir.udf`, or the user's own that analysis did not look into.
+
+    It is pure as far as analysis can tell. `result` is its declared type, if it has one.
+    """
+
+    function: Callable[..., object]
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...] = ()
+    result: pa.DataType | None = None
+
+
+def children(value: Value) -> tuple[Value, ...]:
+    """Return the parts of a value, in the order in which Python evaluates them."""
+    match value:
+        case Op(args=args):
+            return args
+        case Attribute(of=of):
+            return (of,)
+        case Method(of=of, args=args, keywords=keywords):
+            return (of, *args, *(v for _, v in keywords))
+        case Python(args=args, keywords=keywords):
+            return (*args, *(v for _, v in keywords))
+    return ()

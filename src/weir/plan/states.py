@@ -1,0 +1,115 @@
+"""What state scans hold: cells of versioned state, and the merges and reads that reach them.
+
+Contract
+1. A cell is the value of one state under one key. It is the state's default until something is
+   merged into it; no code ever changes a value in place.
+2. Requests to a scan are taken in order of (vs, the event's origin, block, element, order).
+3. With `last`, a cell is the fold, from the default and in order, of the merges at t for which
+   t ≤ r < t + last, where r is the time of the read. With `expires`, it is the default from the
+   time of the last merge + expires on. Never both.
+4. `add` on DOUBLE is the exact sum of the default and all arguments, rounded at each read. An
+   INT or BIGINT value beyond its type is an error, at the merge that makes it (with `last`: at
+   the read).
+5. NULL arguments: `set` takes NULL; `append` and `add_to_set` take it as an element; `add`,
+   `max`, `min`, `top_k` of NULL are errors, as Python's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from weir.plan.imported_files import ImportedFrom
+
+MergeKind: TypeAlias = Literal["add", "set", "max", "min", "append", "add_to_set", "top_k", "call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A `Cell` says what the cells of a state are; `default` is immutable (lists are tuples,
+    structs are tuples of (name, value) pairs)."""
+
+    state: str
+    keys: tuple[pa.DataType, ...]
+    type: pa.DataType
+    default: object
+    last: int | None = None
+    expires: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFunction:
+    """A `MergeFunction` is a merge that is called: `function(old, *args) -> new`.
+
+    It is pure and travels like a `ScalarFunction`. `step` names a form that a compiled loop knows
+    ("add_float": old + arg as IEEE numbers); empty: Python calls it.
+    """
+
+    name: str
+    function: Callable[..., object]
+    line: int = 0
+    step: str = ""
+    imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StateMerge:
+    """A `StateMerge` is a merge by a port's rows, where `condition` (a BOOLEAN column) is true.
+
+    `args` are columns of the port. `top_k` has `k` besides; `call` has a function.
+    """
+
+    state: int
+    """The index of its cell in the scan's `states`."""
+    kind: MergeKind
+    args: tuple[str, ...]
+    order: int
+    block: int
+    condition: str | None = None
+    k: int = 0
+    function: MergeFunction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateRead:
+    """A `StateRead` answers the rows of port 0 with the cell's value, in a new column."""
+
+    state: int
+    column: str
+    order: int
+    block: int
+
+
+# --- row by row ----------------------------------------------------------------------------
+
+
+class Cells(Protocol):
+    """`Cells` are the cells that a row's code may touch; `state` is an index in the scan's
+    `states`, `key` a tuple of Python values."""
+
+    def get(self, state: int, key: tuple[object, ...]) -> object: ...
+
+    def merge(
+        self, state: int, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
+        function: Callable[..., object] | None = None,
+    ) -> None: ...  # fmt: skip
+
+
+RowFunction: TypeAlias = Callable[
+    [int, int, "int | None", tuple[object, ...], Cells], Sequence[Sequence[tuple[object, ...]]]
+]
+"""Takes the port, vs, ve (None: open), the values of the row's columns and the cells; returns for
+each effect the tuples that it had, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCode:
+    """A `RowCode` runs handlers row by row. `make()` gives the function, once in each process."""
+
+    name: str
+    make: Callable[[], RowFunction]
+    imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
