@@ -56,8 +56,8 @@ class Instant(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Value):
-    """An `Answer` is what a read gives; `order` is the number of the read (`accesses.Reading`)."""
+class ReadValue(Value):
+    """A `ReadValue` is what a read gives; `order` is the number of the read (`accesses.Reading`)."""
 
     order: int
 
