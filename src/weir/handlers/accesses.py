@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from weir.handlers.values import Value
+from weir.handlers.values import Tree
 from weir.plan.states import MergeKind
 
 
@@ -28,36 +28,36 @@ class Access:
     order: int
     handler: str
     line: int = field(compare=False)
-    guard: Value | None = None
+    guard: Tree | None = None
     block: int | None = None
-    over: Value | None = None
+    over: Tree | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading(Access):
-    """A `Reading` is `state.get(key)`."""
+class GetAccess(Access):
+    """A `GetAccess` is `state.get(key)`."""
 
     state: str
-    key: tuple[Value, ...]
+    key: tuple[Tree, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merging(Access):
-    """A `Merging` is `state.merge(key, function)` or one of the ready-made ones."""
+class MergeAccess(Access):
+    """A `MergeAccess` is `state.merge(key, function)` or one of the ready-made ones."""
 
     state: str
-    key: tuple[Value, ...]
+    key: tuple[Tree, ...]
     kind: MergeKind
-    args: tuple[Value, ...] = ()
-    new: Value | None = None
+    args: tuple[Tree, ...] = ()
+    new: Tree | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Emitting(Access):
-    """An `Emitting` is `app.emit(name, field=value, …)`."""
+class EmitAccess(Access):
+    """An `EmitAccess` is `app.emit(name, field=value, …)`."""
 
     name: str
-    fields: tuple[tuple[str, Value], ...]
+    fields: tuple[tuple[str, Tree], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Analysed:
 
     handler: str
     event: str
-    accesses: tuple[Reading | Merging | Emitting, ...]
+    accesses: tuple[GetAccess | MergeAccess | EmitAccess, ...]
     reads: frozenset[str]
     writes: frozenset[str]
     emits: frozenset[str]

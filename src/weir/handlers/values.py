@@ -35,80 +35,80 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """A `Value` is a node of a tree; `line` is where it stands in the source."""
+class Tree:
+    """A `Tree` is a node of a tree; `line` is where it stands in the source."""
 
     line: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Field(Value):
+class Field(Tree):
     """A `Field` is `e.name`: a column of the event."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Instant(Value):
+class Instant(Tree):
     """An `Instant` is `e.vs` or `e.ve`, in ticks; `e.ve` of an open event is None."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReadValue(Value):
-    """A `ReadValue` is what a read gives; `order` is the number of the read (`accesses.Reading`)."""
+class ReadValue(Tree):
+    """A `ReadValue` is what a read gives; `order` is the number of its `GetAccess`."""
 
     order: int
 
 
 @dataclass(frozen=True, slots=True)
-class Element(Value):
+class Element(Tree):
     """An `Element` is the loop's variable in `for x in …`; `block` is the number of the loop."""
 
     block: int
 
 
 @dataclass(frozen=True, slots=True)
-class Old(Value):
+class Old(Tree):
     """An `Old` is the argument of a merge's function: the cell's value before the merge."""
 
 
 @dataclass(frozen=True, slots=True)
-class Const(Value):
+class Const(Tree):
     """A `Const` is a constant of the source, a parameter's value, or an immutable global."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
-class Op(Value):
+class Op(Tree):
     """An `Op` is one of Python's own operations (the names are at the head of this module)."""
 
     name: str
-    args: tuple[Value, ...]
+    args: tuple[Tree, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute(Value):
+class Attribute(Tree):
     """An `Attribute` is `a.name` of a value that is not the event: a struct's field, `x.real` …"""
 
-    of: Value
+    of: Tree
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Method(Value):
+class Method(Tree):
     """A `Method` is a call `a.name(…)` of a method of a str, list, dict, tuple, int … value."""
 
-    of: Value
+    of: Tree
     name: str
-    args: tuple[Value, ...]
-    keywords: tuple[tuple[str, Value], ...] = ()
+    args: tuple[Tree, ...]
+    keywords: tuple[tuple[str, Tree], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Python(Value):
+class Python(Tree):
     """A `Python` is a call of a function: a built-in (`len`), one of the library (`re.search`,
     `math.log`), a `@weir.udf`, or the user's own that analysis did not look into.
 
@@ -116,12 +116,12 @@ class Python(Value):
     """
 
     function: Callable[..., object]
-    args: tuple[Value, ...]
-    keywords: tuple[tuple[str, Value], ...] = ()
+    args: tuple[Tree, ...]
+    keywords: tuple[tuple[str, Tree], ...] = ()
     result: pa.DataType | None = None
 
 
-def children(value: Value) -> tuple[Value, ...]:
+def children(value: Tree) -> tuple[Tree, ...]:
     """Return the parts of a value, in the order in which Python evaluates them."""
     match value:
         case Op(args=args):
