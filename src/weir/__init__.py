@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         SnapshotCorrupt,
         WeirError,
     )
+    from weir.handlers.app import App
     from weir.job.committed import Committed, read_committed
     from weir.local.run import collect, run
     from weir.plan.decorators import aggregate, operator, udf
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "App",
     "Committed",
     "DeterminismViolation",
     "InputError",
@@ -85,6 +87,7 @@ _HOMES = {
         "DeterminismViolation", "InputError", "OperatorFailed", "PlanError", "RunError",
         "ScriptError", "SnapshotCorrupt", "WeirError",
     ),
+    "weir.handlers.app": ("App",),
     "weir.job.committed": ("Committed", "read_committed"),
     "weir.local.run": ("collect", "run"),
     "weir.plan.decorators": ("aggregate", "operator", "udf"),

@@ -15,7 +15,7 @@ from weir.plan.stream import Selection, Stream
 from weir.plan.terms import Term
 
 SURFACE = """
-    Committed DeterminismViolation InputError LiveProgress OperatorFailed PlanError Progress
+    App Committed DeterminismViolation InputError LiveProgress OperatorFailed PlanError Progress
     RunError RunReport ScriptError SnapshotCorrupt Stream WeirError __version__
     aggregate call case col collect count count_window explode from_spark hopping lit operator
     parse_program read_committed run run_live run_offline session snapshot stream tumbling udf

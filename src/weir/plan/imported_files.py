@@ -84,6 +84,10 @@ class ImportedFiles:
         functions = UserFunctions.of(vars(self._ran[number]).values())
         return functions.travelling_with(ImportedFrom(self, number))
 
+    def module(self, at: int) -> ModuleType:
+        """Return what running a file made, by the file's number."""
+        return self._ran[at]
+
     def __reduce__(self) -> tuple[object, ...]:
         files = tuple(self._files)
         _arrived_here.setdefault(files, self)
@@ -100,6 +104,14 @@ class ImportedFrom:
     def functions(self) -> UserFunctions:
         """Return the functions of the file, as they are in this process."""
         return self.files.functions(self.number)
+
+    @property
+    def path(self) -> str:
+        return str(self.files.module(self.number).__file__)
+
+    def things(self) -> tuple[object, ...]:
+        """Return everything that the file gave a name, as it is in this process."""
+        return tuple(vars(self.files.module(self.number)).values())
 
 
 _numbers = count()

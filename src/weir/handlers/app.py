@@ -1,0 +1,344 @@
+"""`App` is what the user writes: event types, states, handlers, parameters, emitted streams.
+
+    app = weir.App("spam")
+    message = app.events("message", "id BIGINT, sender BIGINT, ts BIGINT", vs="ts")
+    sent = app.state("sent", default=0)
+
+    @app.on(message)
+    def count(e):
+        sent.add(e.sender, 1)
+        if sent.get(e.sender) > 100:
+            app.emit("spam", message=e.id)
+
+What is wrong in a declaration is an error at the call. What handlers do is read from their source
+(`analysis.py`) and compiled (`compiling.py`) when somebody asks for what the app emits. What an app
+means is in `docs/design/0017-replay.md`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.handlers.declarations import EmitDeclaration, EventHandler, EventType, State
+from weir.handlers.declared_types import (
+    ColumnsText,
+    KeyTypes,
+    SpanText,
+    check_app_name,
+    parse_columns,
+    parse_keys,
+    parse_span,
+    typed_default,
+)
+from weir.handlers.parameters import AppParam, ParamValue, check_default, param_default, param_value
+from weir.handlers.running import current
+from weir.plan.binding.binder import unknown
+from weir.plan.binding.projection import check_name
+from weir.plan.operators import Source
+from weir.plan.operators.source import MAX_RECORD
+from weir.plan.runners import provided
+from weir.plan.stream import Stream, stream
+
+if TYPE_CHECKING:
+    from weir.plan.imported_files import ImportedFrom
+
+HandlerFunction = TypeVar("HandlerFunction", bound=Callable[..., object])
+
+
+class App:
+    """An `App` is event handlers over versioned state: the answer is that of a serial loop.
+
+    >>> app = App("spam")
+    >>> message = app.events("message", "id BIGINT, sender BIGINT, ts BIGINT", vs="ts")
+    >>> sent = app.state("sent", default=0)
+    >>> @app.on(message)
+    ... def count(e):
+    ...     sent.add(e.sender, 1)
+    ...     if sent.get(e.sender) > 100:
+    ...         app.emit("spam", message=e.id)
+    >>> app.handlers["count"].events == (message,)
+    True
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = check_app_name("an app", name)
+        self.event_types: dict[str, EventType] = {}
+        """In order of declaration, as all of these are."""
+        self.states: dict[str, State] = {}
+        self.params: dict[str, AppParam] = {}
+        self.handlers: dict[str, EventHandler] = {}
+        self.emit_declarations: dict[str, EmitDeclaration] = {}
+        self.imported: ImportedFrom | None = None
+        """The file that the app is from, if `load_app` ran that; the app travels as its text."""
+        self.code: tuple[tuple[str, str], ...] = ()
+        """The file and modules that the app was loaded from, each with its fingerprint."""
+        self.needed: tuple[tuple[str, str], ...] = ()
+        """What its code needs and what does not travel, each with the file that imports it."""
+        self._serial: list[tuple[Callable[..., object], ...]] = []
+        self._all_serial = False
+
+    # --- what comes in --------------------------------------------------------------------
+
+    def events(
+        self,
+        name: str,
+        columns: ColumnsText | Stream,
+        *,
+        vs: str | None = None,
+        path: str | None = None,
+        ve: str | None = None,
+        lifetime: str | int | None = None,
+        delay: str | int = 0,
+        late: Literal["fail", "drop", "adjust"] = "fail",
+        idle: str | int | None = None,
+        bad: Literal["fail", "skip"] = "fail",
+        max_record: str | int = MAX_RECORD,
+    ) -> EventType:
+        """Declare an event type: a log with these columns (as STREAM in a script), or the rows of
+        any stream.
+
+        >>> app = App("a")
+        >>> app.events("click", {"user": "STRING", "at": "TIMESTAMP"}, vs="at", delay="10s").name
+        'click'
+        """
+        check_app_name("an event type", name)
+        if name in self.event_types:
+            raise PlanError(f"the app `{self.name}` has two event types called `{name}`")
+        said = {"vs": vs, "path": path, "ve": ve, "lifetime": lifetime, "idle": idle}
+        index = len(self.event_types)
+        if isinstance(columns, Stream):
+            given = [option for option, value in said.items() if value is not None]
+            if given or delay != 0 or late != "fail" or bad != "fail" or max_record != MAX_RECORD:
+                hint = "leave them out: the stream's rows have their lifetimes"
+                what = ", ".join(f"`{g}`" for g in given) or "options of a log"
+                raise PlanError(f"the events of `{name}` are a stream's, with {what}", hint=hint)
+            found = EventType(self, name, columns, index)
+        else:
+            declared = parse_columns(columns, f"the event type `{name}`")
+            if vs is None and "vs" not in declared:
+                hint = f"vs='{next(iter(declared), 'ts')}' says which column it is"
+                raise PlanError(f"the event type `{name}` has no time: `vs` is missing", hint=hint)
+            read = stream(
+                name, declared, path or "", vs="vs" if vs is None else vs, ve=ve,
+                lifetime=lifetime, delay=delay, late=late, idle=idle, bad=bad,
+                max_record=max_record, index=index,
+            )  # fmt: skip
+            assert isinstance(read.node, Source)
+            found = EventType(self, name, read, index, path, read.node.options)
+        self.event_types[name] = found
+        return found
+
+    # --- what is kept ---------------------------------------------------------------------
+
+    def state(
+        self,
+        name: str,
+        *,
+        default: object = None,
+        type: str | pa.DataType | None = None,
+        key: KeyTypes | None = None,
+        last: SpanText | None = None,
+        expires: SpanText | None = None,
+    ) -> State:
+        """Declare versioned state, a cell for each key; the type is the default's, or said.
+
+        With `last`, a read sees the merges of that long before it; with `expires`, a cell is the
+        default again when nothing was merged into it for that long.
+
+        >>> app = App("a")
+        >>> app.state("recent", default=0, last="7d").last
+        604800000000
+        >>> app.state("prices", default=(), type="LIST(DOUBLE)").default
+        ()
+        """
+        check_app_name("a state", name)
+        if name in self.states:
+            raise PlanError(f"the app `{self.name}` has two states called `{name}`")
+        if last is not None and expires is not None:
+            hint = "`last` forgets single merges, `expires` the whole cell"
+            raise PlanError(
+                f"the state `{name}` has `last` and `expires`: leave out one", hint=hint
+            )
+        dtype, frozen_default = typed_default(name, default, type)
+        self.states[name] = State(
+            self, name, dtype, frozen_default,
+            None if key is None else parse_keys(key),
+            None if last is None else parse_span("last", last),
+            None if expires is None else parse_span("expires", expires),
+        )  # fmt: skip
+        return self.states[name]
+
+    def param(self, name: str, default: ParamValue) -> Any:
+        """Declare a parameter, which handlers use as its value; a run may say another one.
+
+        >>> app = App("a")
+        >>> app.param("threshold", 0.2)
+        app.param('threshold', 0.2)
+        >>> app.param_values({"threshold": "0.5"})
+        {'threshold': 0.5}
+        """
+        check_app_name("a parameter", name)
+        if name in self.params:
+            raise PlanError(f"the app `{self.name}` has two parameters called `{name}`")
+        self.params[name] = AppParam(self, name, check_default(name, default))
+        return self.params[name]
+
+    def param_values(self, given: Mapping[str, object] | None = None) -> dict[str, ParamValue]:
+        """Return the values of all parameters, those that are given (also as text) among them."""
+        for name in given or {}:
+            if name not in self.params:
+                raise unknown("parameter", name, self.params)
+        return {
+            name: param_value(param, (given or {}).get(name, param_default(param)))
+            for name, param in self.params.items()
+        }
+
+    # --- what is done ---------------------------------------------------------------------
+
+    def on(self, *events: EventType) -> Callable[[HandlerFunction], HandlerFunction]:
+        """Let a function handle the events of these types.
+
+        >>> app = App("a")
+        >>> click = app.events("click", "user STRING, at BIGINT", vs="at")
+        >>> @app.on(click)
+        ... def count(e): ...
+        >>> list(app.handlers)
+        ['count']
+        """
+        if not events or not all(isinstance(e, EventType) for e in events):
+            hint = "@app.on(message), where message = app.events('message', …)"
+            raise PlanError("app.on takes the event types that a handler is for", hint=hint)
+        for event in events:
+            if event.app is not self:
+                raise PlanError(
+                    f"`{event.name}` is an event type of the app `{event.app.name}`, not of "
+                    f"`{self.name}`"
+                )
+        if len(set(events)) < len(events):
+            raise PlanError("app.on has an event type twice")
+
+        def decorate(function: HandlerFunction) -> HandlerFunction:
+            name = _handler_name(function)
+            if name in self.handlers:
+                hint = "a handler may be on several event types: @app.on(a, b)"
+                raise PlanError(f"the app `{self.name}` has two handlers `{name}`", hint=hint)
+            self.handlers[name] = EventHandler(name, function, events)
+            return function
+
+        return decorate
+
+    def serial(self, *handlers: Callable[..., object]) -> Any:
+        """Let a group of handlers run in one partition, row by row: any code may stand in them.
+
+        `@app.serial` at a handler, or `app.serial(count, judge)` for several that belong together;
+        `app.serial()` is for all handlers of the app.
+
+        >>> app = App("a")
+        >>> click = app.events("click", "user STRING, at BIGINT", vs="at")
+        >>> @app.serial
+        ... @app.on(click)
+        ... def count(e): ...
+        >>> app.serial_group("count")
+        0
+        """
+        if not handlers:
+            self._all_serial = True
+            return None
+        for function in handlers:
+            if not callable(function) or isinstance(function, EventType | State):
+                raise PlanError(f"app.serial takes handlers, not {function!r}")
+            if any(function in group for group in self._serial):
+                raise PlanError(f"the handler `{_handler_name(function)}` is in two serial groups")
+        self._serial.append(handlers)
+        return handlers[0] if len(handlers) == 1 else None
+
+    def serial_group(self, handler: str) -> int | None:
+        """Return the number of the serial group that a handler is in, or None."""
+        if self._all_serial:
+            return 0
+        function = self.handlers[handler].function
+        return next((n for n, group in enumerate(self._serial) if function in group), None)
+
+    def check_serial(self) -> None:
+        """Raise PlanError if a function was given to `serial` that is no handler of this app."""
+        known = [handler.function for handler in self.handlers.values()]
+        for function in (f for group in self._serial for f in group):
+            if function not in known:
+                hint = "a handler has @app.on(…)"
+                name = getattr(function, "__name__", repr(function))
+                raise PlanError(f"app.serial has `{name}`, which is no handler", hint=hint)
+
+    # --- what comes out -------------------------------------------------------------------
+
+    def emit(self, name: str, /, **fields: object) -> None:
+        """Emit a row, inside of a handler; it gets the lifetime of the event."""
+        current("app.emit()").emit(name, fields)
+
+    def emits(self, name: str, columns: ColumnsText) -> None:
+        """Declare the columns of an emitted stream; without, they are those of the emits.
+
+        >>> app = App("a")
+        >>> app.emits("spam", "message BIGINT, score DOUBLE")
+        >>> [name for name, _ in app.emit_declarations["spam"].columns]
+        ['message', 'score']
+        """
+        check_app_name("an emitted stream", name)
+        if name in self.emit_declarations:
+            raise PlanError(f"app.emits declares `{name}` twice")
+        declared = parse_columns(columns, f"the emitted stream `{name}`")
+        for column in declared:
+            check_name(column)
+        self.emit_declarations[name] = EmitDeclaration(name, tuple(declared.items()))
+
+    def emitted(self, name: str, *, params: Mapping[str, object] | None = None) -> Stream:
+        """Return what is emitted under a name as a stream, which queries and outputs go on with."""
+        found = provided("app_emitted")(self, name, params=params or {})
+        assert isinstance(found, Stream)
+        return found
+
+    def program(self, **options: Any) -> Any:
+        """Return the app as a program, for a runner; `weir.handlers.compiling` has the options."""
+        return provided("app_program")(self, **options)
+
+    def replay(self, **options: Any) -> Any:
+        """Run the app over its logs, as `weir replay` does."""
+        return provided("app_replay")(self, **options)
+
+    # --- travelling -----------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"App({self.name!r})"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        if self.imported is None:
+            return object.__reduce_ex__(self, protocol)
+        from weir.handlers.loading import arrived_app  # it knows this module
+
+        return arrived_app, (self.imported, self.name)
+
+
+def _handler_name(function: object) -> str:
+    """Return the name of a function that can be a handler; PlanError if it cannot."""
+    name = getattr(function, "__name__", None)
+    if not inspect.isfunction(function) or not isinstance(name, str):
+        raise PlanError(f"a handler is a function, not a {type(function).__name__}")
+    if name == "<lambda>":
+        raise PlanError("a handler needs a name: write it with def")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise PlanError(f"the handler `{name}` is asynchronous", hint="write it without async")
+    if inspect.isgeneratorfunction(function):
+        hint = "app.emit(…) gives rows out"
+        raise PlanError(f"the handler `{name}` is a generator, as it has a `yield`", hint=hint)
+    parameters = list(inspect.signature(function).parameters.values())
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [p for p in parameters if p.default is p.empty]
+    if not parameters or parameters[0].kind not in plain or len(needed) != 1:
+        raise PlanError(
+            f"the handler `{name}` takes one argument, the event", hint=f"def {name}(e)"
+        )
+    return name

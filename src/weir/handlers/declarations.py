@@ -1,0 +1,165 @@
+"""What an app declares: event types, states, parameters, handlers.
+
+These are data for analysis and compilation. In a handler that runs row by row they also work as
+the user wrote them: a state's methods reach the cells that are at hand (`running.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import pyarrow as pa
+
+from weir.handlers.parameters import AppParam
+from weir.handlers.running import current
+from weir.plan.operators import Source, SourceOptions
+from weir.plan.schema import Schema
+from weir.plan.states import MergeKind
+from weir.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from weir.handlers.app import App
+
+__all__ = ["AppParam", "EmitDeclaration", "EventHandler", "EventType", "State"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventType:
+    """An `EventType` is an input of an app: a log of its own, or the rows of a stream.
+
+    `path` is None where neither a path nor a stream was given: then a run says it (`--log`).
+    """
+
+    app: App = field(repr=False)
+    name: str
+    stream: Stream
+    index: int
+    """Its number in order of declaration, which decides between events of one instant."""
+    path: str | None = None
+    options: SourceOptions | None = None
+    """The WITH options of a log; None if the events are another stream's rows."""
+
+    @property
+    def schema(self) -> Schema:
+        return self.stream.schema
+
+    @property
+    def columns(self) -> tuple[tuple[str, pa.DataType], ...]:
+        """The attributes that events have besides `vs` and `ve`, with their types."""
+        return self.stream.schema.columns
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the events are a log's, whose path a run may say."""
+        return self.options is not None and isinstance(self.stream.node, Source)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return _reduced(self, self.app, "event_types", self.name, protocol)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """A `State` is versioned state: a cell for each key, the default until something is merged.
+
+    The methods work inside of handlers. A key is one value, or a tuple of several.
+    """
+
+    app: App = field(repr=False)
+    name: str
+    type: pa.DataType
+    default: object
+    """Immutable: lists are tuples, structs are tuples of (name, value) pairs."""
+    keys: tuple[pa.DataType, ...] | None = None
+    """The types of the key's columns, if they were said."""
+    last: int | None = None
+    expires: int | None = None
+
+    def get(self, key: object) -> Any:
+        """Return the value of a key: what all merges before have made of the default."""
+        return current(f"{self.name}.get()").get(self.name, _key(key))
+
+    def merge(self, key: object, function: Callable[[Any], object]) -> None:
+        """Make `function(old value)` the value of a key."""
+        self._merge(key, "call", (), function)
+
+    def add(self, key: object, x: object) -> None:
+        """Add a number; on DOUBLE the sum is exact, and rounded where it is read."""
+        self._merge(key, "add", (x,))
+
+    def set(self, key: object, x: object) -> None:
+        """Make `x` the value."""
+        self._merge(key, "set", (x,))
+
+    def max(self, key: object, x: object) -> None:
+        """Make `x` the value if it is larger."""
+        self._merge(key, "max", (x,))
+
+    def min(self, key: object, x: object) -> None:
+        """Make `x` the value if it is smaller."""
+        self._merge(key, "min", (x,))
+
+    def append(self, key: object, x: object) -> None:
+        """Put `x` at the end of the list."""
+        self._merge(key, "append", (x,))
+
+    def add_to_set(self, key: object, x: object) -> None:
+        """Put `x` at the end of the list unless it is there already."""
+        self._merge(key, "add_to_set", (x,))
+
+    def top_k(self, key: object, x: object, k: int) -> None:
+        """Keep the `k` largest values, descending; of equal ones the earlier comes first."""
+        self._merge(key, "top_k", (x, k))
+
+    def _merge(
+        self, key: object, kind: MergeKind, args: tuple[object, ...],
+        function: Callable[[Any], object] | None = None,
+    ) -> None:  # fmt: skip
+        what = "merge" if kind == "call" else kind
+        current(f"{self.name}.{what}()").merge(self.name, _key(key), kind, args, function)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return _reduced(self, self.app, "states", self.name, protocol)
+
+
+MERGES: dict[str, MergeKind] = {
+    "merge": "call", "add": "add", "set": "set", "max": "max", "min": "min",
+    "append": "append", "add_to_set": "add_to_set", "top_k": "top_k",
+}  # fmt: skip
+"""The methods of a state that merge, with the kinds of their merges."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventHandler:
+    """An `EventHandler` is the user's function for events of some types."""
+
+    name: str
+    function: Callable[[Any], object]
+    events: tuple[EventType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EmitDeclaration:
+    """An `EmitDeclaration` is `app.emits(name, columns)`."""
+
+    name: str
+    columns: tuple[tuple[str, pa.DataType], ...]
+
+
+def _key(key: object) -> tuple[object, ...]:
+    return key if type(key) is tuple else (key,)
+
+
+def _reduced(
+    thing: EventType | State, app: App, kind: str, name: str, protocol: SupportsIndex
+) -> str | tuple[Any, ...]:
+    """Let pickle keep the name of what a file's app declares, and all of what another does."""
+    if app.imported is None:
+        return object.__reduce_ex__(thing, protocol)
+    return _of_app, (app, kind, name)
+
+
+def _of_app(app: App, kind: str, name: str) -> object:
+    found: object = getattr(app, kind)[name]
+    return found

@@ -1,0 +1,194 @@
+"""The types that an app declares: columns from a text, a state's type from its default.
+
+    False BOOLEAN · 0 BIGINT · 0.0 DOUBLE · "" STRING · b"" BINARY · a date DATE ·
+    a datetime TIMESTAMP · a dict STRUCT of its values' types
+
+An empty list and None say too little: they need `type=`. A default is kept as an immutable value:
+lists are tuples, structs are tuples of (name, value) pairs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    parse_type,
+    type_name,
+)
+from weir.plan.durations import parse_duration
+
+ColumnsText: TypeAlias = "str | Mapping[str, str | pa.DataType]"
+"""Columns as `app.events` takes them: a text ("id BIGINT, ip STRING") or a mapping."""
+KeyTypes: TypeAlias = "str | pa.DataType | Sequence[str | pa.DataType]"
+SpanText: TypeAlias = "str | int | datetime.timedelta"
+
+_PYTHON = {bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING, bytes: BINARY,
+           datetime.date: DATE, datetime.datetime: TIMESTAMP}  # fmt: skip
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_LARGEST = 2**63 - 1
+
+
+def check_app_name(what: str, name: object) -> str:
+    """Return a name that files, columns and Python can all have; raise PlanError for another."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise PlanError(
+            f"the name of {what} is letters, digits and _, not {name!r}", hint="as in 'spam_2'"
+        )
+    return name
+
+
+def parse_columns(columns: object, where: str) -> dict[str, pa.DataType]:
+    """Return the columns that a text or a mapping declares.
+
+    >>> {n: type_name(t) for n, t in parse_columns("id BIGINT, to LIST(STRING)", "m").items()}
+    {'id': 'BIGINT', 'to': 'LIST(STRING)'}
+    """
+    if isinstance(columns, Mapping):
+        return {name: _type(t) for name, t in columns.items()}
+    if not isinstance(columns, str):
+        hint = "as in 'id BIGINT, ip STRING' or {'id': 'BIGINT', 'ip': 'STRING'}"
+        raise PlanError(f"no columns of {where}: {columns!r}", hint=hint)
+    found: dict[str, pa.DataType] = {}
+    for part in _split(columns):
+        name, _, written = part.strip().partition(" ")
+        if not written.strip():
+            hint = "write name and type, as in 'id BIGINT, ip STRING'"
+            raise PlanError(f"a column of {where} has no type: {part.strip()!r}", hint=hint)
+        if name in found:
+            raise PlanError(f"{where} has two columns called `{name}`")
+        found[name] = parse_type(written)
+    return found
+
+
+def parse_keys(keys: KeyTypes) -> tuple[pa.DataType, ...]:
+    """Return the types of a key's columns.
+
+    >>> [type_name(t) for t in parse_keys("BIGINT, DECIMAL(10, 2)")]
+    ['BIGINT', 'DECIMAL(10, 2)']
+    """
+    if isinstance(keys, str):
+        return tuple(parse_type(part) for part in _split(keys))
+    if isinstance(keys, pa.DataType):
+        return (_type(keys),)
+    return tuple(_type(t) for t in keys)
+
+
+def parse_span(name: str, span: SpanText) -> int:
+    """Return the ticks of `7d`, of a timedelta or of a number of ticks; at least one."""
+    if isinstance(span, datetime.timedelta):
+        ticks = span // datetime.timedelta(microseconds=1)
+    else:
+        ticks = parse_duration(span)
+    if not 1 <= ticks <= _LARGEST:
+        raise PlanError(f"`{name}` is at least 1 tick, not {span!r}", hint="as in '7d' or '250ms'")
+    return ticks
+
+
+def _split(text: str) -> list[str]:
+    """Split a text at its commas that stand outside of parentheses."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c in "(<") - (c in ")>")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
+
+
+def _type(written: str | pa.DataType) -> pa.DataType:
+    if isinstance(written, str):
+        return parse_type(written)
+    if not isinstance(written, pa.DataType) or parse_type(type_name(written)) != written:
+        raise PlanError(f"no type of the language: {written!r}", hint="write it as text, 'BIGINT'")
+    return written
+
+
+# --- defaults -------------------------------------------------------------------------------
+
+
+def typed_default(
+    state: str, default: object, written: str | pa.DataType | None
+) -> tuple[pa.DataType, object]:
+    """Return a state's type and its default, immutable and of that type."""
+    dtype = _type(written) if written is not None else _type_of(state, default)
+    return dtype, frozen(as_type(default, dtype, f"the default of `{state}`"))
+
+
+def as_type(value: object, dtype: pa.DataType, what: str) -> object:
+    """Return a value as the Python value of its type (1 as 1.0 if that is DOUBLE); PlanError if it
+    does not fit."""
+    fits = PlanError(f"{what} is {value!r}, which is no {type_name(dtype)}")
+    _check_fields(value, dtype, fits)
+    if isinstance(value, bool) != (dtype == BOOLEAN) and value is not None and _is_plain(dtype):
+        raise fits
+    try:
+        return pa.scalar(value, dtype).as_py()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise fits from error
+
+
+def frozen(value: object) -> object:
+    """Return a value that nobody can change.
+
+    >>> frozen({"n": 0, "last": [1, 2]})
+    (('n', 0), ('last', (1, 2)))
+    """
+    if isinstance(value, Mapping):
+        return tuple((name, frozen(part)) for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(frozen(part) for part in value)
+    return value
+
+
+def _is_plain(dtype: pa.DataType) -> bool:
+    return not (pa.types.is_list(dtype) or pa.types.is_struct(dtype))
+
+
+def _check_fields(value: object, dtype: pa.DataType, misfit: PlanError) -> None:
+    """Refuse fields that a STRUCT does not have: Arrow would drop them."""
+    if pa.types.is_struct(dtype) and isinstance(value, Mapping):
+        names = {field.name for field in dtype}
+        if not set(value) <= names:
+            raise misfit
+        for field in dtype:
+            _check_fields(value.get(field.name), field.type, misfit)
+    if pa.types.is_list(dtype) and isinstance(value, list | tuple):
+        for part in value:
+            _check_fields(part, dtype.value_type, misfit)
+
+
+def _type_of(state: str, default: object) -> pa.DataType:
+    """Return the type that a default says; PlanError with what to write where it says none."""
+    if type(default) in _PYTHON:
+        return _PYTHON[type(default)]
+    if isinstance(default, Mapping) and default:
+        fields = [(str(n), _type_of(f"{state}.{n}", v)) for n, v in default.items()]
+        return pa.struct(fields)
+    if default is None:
+        raise PlanError(f"the default of `{state}` is None", hint="say its type: type='BIGINT'")
+    if isinstance(default, list | tuple) and not default:
+        hint = "say its type: type='LIST(BIGINT)'"
+        raise PlanError(f"the default of `{state}` is an empty list", hint=hint)
+    if isinstance(default, list | tuple):
+        return pa.list_(_type_of(f"{state}[0]", default[0]))
+    if isinstance(default, set | frozenset):
+        hint = "default=() with type='LIST(STRING)' and add_to_set keep the order of insertion"
+        raise PlanError(f"the default of `{state}` is a set, which has no order", hint=hint)
+    raise PlanError(
+        f"the default of `{state}` is a {type(default).__name__}, of which the type is not known",
+        hint="say its type: type='DECIMAL(10, 2)'",
+    )

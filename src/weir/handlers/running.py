@@ -1,0 +1,89 @@
+"""Handlers that run as they are, row by row, find here what they touch: the *running* event.
+
+Contract
+1. `State.get`, `State.merge` and its kin, `App.emit` and parameters ask `current()`; they know only
+   their own names. So an app that came from another process works with the cells at hand there.
+2. Who runs a handler (`row_code.py`) does so within `running_with(…)`, which holds for its thread
+   and gives way to what was running before when it ends.
+3. The event is an instance of the class that `event_class` makes: attributes for the columns, `vs`
+   and `ve` in ticks (`ve` None: open); it cannot be changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import Protocol
+
+from weir.errors import PlanError
+from weir.plan.states import MergeKind
+
+
+class RunningEvent(Protocol):
+    """A `RunningEvent` is what surrounds one event of a run: cells, emitted rows, parameters."""
+
+    def get(self, state: str, key: tuple[object, ...]) -> object: ...
+
+    def merge(
+        self, state: str, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
+        function: Callable[..., object] | None,
+    ) -> None: ...  # fmt: skip
+
+    def emit(self, name: str, fields: Mapping[str, object]) -> None: ...
+
+    def param(self, name: str) -> object: ...
+
+
+class _Here(threading.local):
+    running: RunningEvent | None = None
+
+
+_here = _Here()
+
+
+def current(what: str) -> RunningEvent:
+    """Return what is running in this thread; `what` is for the error if nothing is.
+
+    >>> current("seen.get()")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    weir.errors.PlanError: seen.get() works inside of handlers, while an app runs; ...
+    """
+    if _here.running is None:
+        raise PlanError(
+            f"{what} works inside of handlers, while an app runs",
+            hint="app.replay(…) and app.emitted(…) run the handlers",
+        )
+    return _here.running
+
+
+@contextmanager
+def running_with(context: RunningEvent) -> Iterator[None]:
+    """Let states, emits and parameters of this thread reach `context`."""
+    before = _here.running
+    _here.running = context
+    try:
+        yield
+    finally:
+        _here.running = before
+
+
+def event_class(name: str, columns: Iterable[str]) -> Callable[[tuple[object, ...]], object]:
+    """Make the class of an event type's events, which takes (vs, ve, the columns' values …).
+
+    >>> message = event_class("message", ["id", "text"])((7, None, 1, "hi"))
+    >>> message.vs, message.ve, message.text, message
+    (7, None, 'hi', message(vs=7, ve=None, id=1, text='hi'))
+    >>> message.text = "ho"
+    Traceback (most recent call last):
+    AttributeError: property 'text' of 'message' object has no setter
+    """
+    names = ("vs", "ve", *columns)
+
+    def shown(event: tuple[object, ...]) -> str:
+        return f"{name}({', '.join(f'{n}={v!r}' for n, v in zip(names, event, strict=True))})"
+
+    # A tuple is the fastest thing in Python that cannot be changed and has attributes.
+    attributes: dict[str, object] = {n: property(itemgetter(i)) for i, n in enumerate(names)}
+    return type(name, (tuple,), {"__slots__": (), "__repr__": shown, **attributes})
