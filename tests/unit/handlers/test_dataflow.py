@@ -1,0 +1,203 @@
+"""Order of handlers, rings, and what is refused."""
+
+import pytest
+
+from weir.errors import PlanError
+from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.dataflow import Flow, app_flow
+from weir.handlers.handler_order import handler_order
+from weir.handlers.values import Const, Element, Field, Op, ReadValue, Tree
+
+ONE = Const(1)
+NONE: frozenset[str] = frozenset()
+Found = GetAccess | MergeAccess | EmitAccess
+
+
+def touching(handler: str, reads: str = "", writes: str = "") -> Analysed:
+    return Analysed(handler, "e", (), frozenset(reads.split()), frozenset(writes.split()), NONE)
+
+
+def analysed(handler: str, *accesses: Found, event: str = "e") -> Analysed:
+    reads = frozenset(a.state for a in accesses if isinstance(a, GetAccess))
+    writes = frozenset(a.state for a in accesses if isinstance(a, MergeAccess))
+    emits = frozenset(a.name for a in accesses if isinstance(a, EmitAccess))
+    return Analysed(handler, event, accesses, reads, writes, emits)
+
+
+def get(handler: str, order: int, state: str, *key: Tree, block: int | None = None) -> GetAccess:
+    over = None if block is None else Field("list")
+    return GetAccess(
+        order=order, handler=handler, line=10 + order, state=state, key=key, block=block, over=over
+    )
+
+
+def add(
+    handler: str, order: int, state: str, *key: Tree, x: Tree = ONE, guard: Tree | None = None,
+    block: int | None = None,
+) -> MergeAccess:  # fmt: skip
+    over = None if block is None else Field("list")
+    return MergeAccess(
+        order=order, handler=handler, line=10 + order, state=state, key=key, kind="add",
+        args=(x,), guard=guard, block=block, over=over,
+    )  # fmt: skip
+
+
+def flow(*found: Analysed, groups: dict[str, int | None] | None = None) -> Flow:
+    events = list(dict.fromkeys(a.event for a in found))
+    return app_flow(events, found, groups or {})
+
+
+A, B = Field("a"), Field("b")
+
+
+# --- order ---------------------------------------------------------------------------------
+
+
+def test_who_writes_comes_before_who_only_reads() -> None:
+    judge, count = touching("judge", reads="n"), touching("count", writes="n")
+    assert handler_order([judge, count]) == ("count", "judge")
+
+
+def test_who_reads_and_writes_keeps_its_place() -> None:
+    first, second = touching("first", "n", "n"), touching("second", "", "n")
+    assert handler_order([first, second]) == ("first", "second")
+
+
+def test_unrelated_handlers_keep_the_order_of_definition() -> None:
+    names = ["c", "a", "b"]
+    assert handler_order([touching(n, writes=n) for n in names]) == ("c", "a", "b")
+
+
+def test_the_first_defined_of_those_that_may_come_next_does() -> None:
+    found = [
+        touching("z", reads="s"),
+        touching("y", writes="t"),
+        touching("x", writes="s"),
+        touching("w", reads="t"),
+    ]
+    assert handler_order(found) == ("y", "x", "z", "w")
+
+
+def test_a_circle_stays_together() -> None:
+    found = [
+        touching("one", reads="s", writes="t"),
+        touching("other", writes="u"),
+        touching("two", reads="t", writes="s"),
+    ]
+    assert handler_order(found) == ("one", "two", "other")
+
+
+# --- numbers -------------------------------------------------------------------------------
+
+
+def test_accesses_are_numbered_over_all_handlers() -> None:
+    guard = Op("gt", (ReadValue(0), Const(3)))
+    judge = analysed(
+        "judge",
+        get("judge", 0, "n", A),
+        EmitAccess(order=1, handler="judge", line=1, name="x", fields=(), guard=guard),
+    )
+    count = analysed("count", add("count", 0, "n", A), add("count", 1, "m", A))
+    (of_e,) = flow(judge, count).events
+    assert of_e.handlers == ("count", "judge")
+    assert [a.order for a in of_e.accesses] == [0, 1, 2, 3]
+    assert of_e.accesses[3].guard == Op("gt", (ReadValue(2), Const(3)))
+
+
+def test_a_loop_is_called_by_its_first_access() -> None:
+    before = analysed("before", add("before", 0, "n", A))
+    loop = analysed("loop", *(add("loop", i, "m", Element(7), block=7) for i in range(2)))
+    (of_e,) = flow(before, loop).events
+    assert [(a.order, a.block) for a in of_e.accesses] == [(0, None), (1, 1), (2, 1)]
+    assert isinstance(of_e.accesses[2], MergeAccess)
+    assert of_e.accesses[2].key == (Element(1),)
+
+
+# --- rings -----------------------------------------------------------------------------------
+
+
+def seen_before(key: Tree, merged: Tree, event: str = "e", state: str = "seen") -> Analysed:
+    guard = Op("not", (ReadValue(0),))
+    return analysed(
+        "mark", get("mark", 0, state, key), add("mark", 1, state, merged, guard=guard), event=event
+    )
+
+
+def test_reading_what_is_written_with_one_key_is_a_ring() -> None:
+    (ring,) = flow(seen_before(A, A)).rings
+    assert ring.states == ("seen",)
+    (place,) = ring.places
+    assert (place.key, [s.order for s in place.steps]) == ((A,), [0, 1])
+
+
+def test_a_read_and_a_merge_that_does_not_depend_on_it_are_none() -> None:
+    found = analysed("h", get("h", 0, "s", A), add("h", 1, "s", B))
+    assert flow(found).rings == ()
+
+
+def test_a_circle_over_two_event_types_is_one_ring() -> None:
+    guard = Op("not", (ReadValue(0),))
+    one = analysed("one", get("one", 0, "s", A), add("one", 1, "t", A, guard=guard), event="e")
+    two = analysed("two", get("two", 0, "t", B), add("two", 1, "s", B, guard=guard), event="f")
+    (ring,) = flow(one, two).rings
+    assert [(place.event, place.key) for place in ring.places] == [("e", (A,)), ("f", (B,))]
+
+
+def test_other_reads_with_the_key_of_a_ring_are_answered_in_it() -> None:
+    later = analysed("later", get("later", 0, "seen", A), get("later", 1, "seen", B))
+    (ring,) = flow(seen_before(A, A), later).rings
+    assert [s.order for s in ring.places[0].steps] == [0, 1, 2]
+
+
+# --- refusals --------------------------------------------------------------------------------
+
+
+def test_circles_over_different_keys_are_refused_by_name() -> None:
+    with pytest.raises(PlanError) as refused:
+        flow(seen_before(A, B))
+    assert str(refused.value) == (
+        "handlers read and write in a circle over different keys: mark (line 10) → seen → mark; "
+        "seen with e.a (line 10), seen with e.b (line 11); use one key in all of them, or "
+        "app.serial(mark) runs them in one partition, row by row"
+    )
+
+
+def test_a_circle_of_two_handlers_names_both() -> None:
+    guard = Op("not", (ReadValue(0),))
+    one = analysed("one", get("one", 0, "s", A), add("one", 1, "t", A, guard=guard))
+    two = analysed("two", get("two", 0, "t", B), add("two", 1, "s", A, guard=guard))
+    with pytest.raises(PlanError, match=r"one \(line 10\) → t → two \(line 10\) → s → one;"):
+        flow(one, two)
+
+
+def test_a_merge_with_another_key_in_the_middle_of_a_ring_is_refused() -> None:
+    found = analysed(
+        "mark",
+        get("mark", 0, "seen", A),
+        add("mark", 1, "seen", B),
+        add("mark", 2, "seen", A, guard=Op("not", (ReadValue(0),))),
+    )
+    with pytest.raises(PlanError, match=r"different keys.*seen with e\.b \(line 11\)"):
+        flow(found)
+
+
+def test_what_analysis_refuses_needs_a_serial_group() -> None:
+    strange = Analysed("h", "e", (), NONE, frozenset(["s"]), NONE, "line 3: while", 3)
+    with pytest.raises(PlanError, match="line 3: while"):
+        flow(strange)
+    (of_e,) = flow(strange, groups={"h": 0}).events
+    assert [w.handler for w in of_e.whole] == ["h"]
+
+
+def test_a_circle_through_a_serial_group_is_refused() -> None:
+    strange = touching("h", reads="t", writes="s")
+    other = analysed("other", get("other", 0, "s", A), add("other", 1, "t", A, x=ReadValue(0)))
+    with pytest.raises(PlanError, match=r"the serial group of h is in a circle with other over s"):
+        flow(strange, other, groups={"h": 0})
+
+
+def test_a_merge_between_the_handlers_of_a_serial_group_is_refused() -> None:
+    one, two = touching("one", writes="s n"), touching("two", reads="s", writes="n")
+    between = analysed("between", add("between", 0, "n", A))
+    with pytest.raises(PlanError, match="merges into `n` between `one` and `two`"):
+        flow(one, between, two, groups={"one": 0, "two": 0})
