@@ -37,7 +37,7 @@ from weir.reliable.objects import SEAL, ObjectRef
 from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
 from weir.spark.live.peers import (
-    Number,
+    EntryNumber,
     Wanted,
     read_entry,
     read_orders,
@@ -191,7 +191,7 @@ def _entries() -> tuple[bytes, ...]:
     filled = Batch(numbers, numbers + 1, columns, (numbers, numbers))
     found = []
     for batch in (filled, filled.slice(1, 3)):
-        number, record = pack(Number(3, 9)), record_of(Entry(3, batch, 9))
+        number, record = pack(EntryNumber(3, 9)), record_of(Entry(3, batch, 9))
         found.append(bytes([len(number)]) + number + bytes(_stream(record)))
     return (*found, bytes([len(number)]) + number)
 

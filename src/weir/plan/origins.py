@@ -1,14 +1,16 @@
 """These functions say which rows carry their origin (where a row came from), and how much of it.
 
 Rows carry origins from a source up to an operator that sees the order of rows: through operators
-that treat each row alone and through UNION ALL.
+that treat each row alone, through UNION ALL, and through state scans, whose rows are their
+reader's. `Number` makes origins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from weir.plan.operators import Node
+from weir.errors import PlanError
+from weir.plan.operators import Enter, FinalState, Node, Number, RowScan, StateScan
 from weir.plan.program import Program
 from weir.plan.traversal import ordered_nodes
 
@@ -20,9 +22,25 @@ def origin_depths(program: Program) -> dict[Node, int]:
     asked = _nodes_asked_for_origins(nodes)
     depths: dict[Node, int] = {}
     for node in nodes:
-        depth = node.origin_depth([depths[i] for i in node.inputs])
-        depths[node] = depth if node in asked else 0
+        below = [depths[i] for i in node.inputs]
+        depths[node] = node.origin_depth(below) if node in asked else 0
+        _check_depths(node, below)
     return depths
+
+
+def _check_depths(node: Node, below: Sequence[int]) -> None:
+    """Check that the rows of an app's events have the origins that its operators count on."""
+    match node:
+        case Enter() if below[0] >= node.depth:
+            raise PlanError(f"{below[0]} origin columns do not fit behind the event type's number")
+        case StateScan() | RowScan() | FinalState():
+            for port, depth in enumerate(below):
+                if node.sees_order(port) and depth < node.depth:
+                    raise PlanError(
+                        f"{type(node).__name__}: rows of port {port} have {depth} origin columns, "
+                        f"and an event is told by {node.depth}",
+                        hint="rows of a query or a DataFrame go through Number first",
+                    )
 
 
 def unique_origins(nodes: Sequence[Node]) -> Mapping[Node, bool]:
@@ -35,8 +53,19 @@ def unique_origins(nodes: Sequence[Node]) -> Mapping[Node, bool]:
     unique: dict[Node, bool] = {}
     for node in nodes:
         depths[node] = node.origin_depth([depths[i] for i in node.inputs])
-        unique[node] = depths[node] > 0 and all(unique[i] for i in node.inputs)
+        unique[node] = depths[node] > 0 and _are_unique(node, unique)
     return unique
+
+
+def _are_unique(node: Node, unique: Mapping[Node, bool]) -> bool:
+    match node:
+        case Number():
+            return True
+        case StateScan():
+            return unique[node.streams[0]]
+        case RowScan():  # two ports may have elements of one event
+            return len(node.streams) == 1 and unique[node.streams[0]]
+    return all(unique[i] for i in node.inputs)
 
 
 def _nodes_asked_for_origins(nodes: Sequence[Node]) -> set[Node]:

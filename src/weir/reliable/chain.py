@@ -25,9 +25,13 @@ from weir.kernels.operators.asof import AsofKernel
 from weir.kernels.operators.chop import ChopKernel
 from weir.kernels.operators.clip import ClipKernel
 from weir.kernels.operators.distinct import DistinctKernel
+from weir.kernels.operators.final_state import FinalStateKernel
 from weir.kernels.operators.joins import JoinKernel
 from weir.kernels.operators.merge import Merge, PortShape, with_branch, with_depth
+from weir.kernels.operators.number import NumberKernel
 from weir.kernels.operators.presence import PresenceKernel
+from weir.kernels.operators.row_scan import RowScanKernel
+from weir.kernels.operators.state_scan import StateScanKernel
 from weir.kernels.operators.stateless import Transform, make_transform
 from weir.kernels.operators.stitch import StitchKernel
 from weir.kernels.operators.top import TopOfInstant, TopOfWindow
@@ -38,15 +42,20 @@ from weir.plan.operators import (
     Apply,
     Chop,
     Distinct,
+    Enter,
     Explode,
     Filter,
+    FinalState,
     Join,
     Node,
+    Number,
     PartialAggregate,
     Partition,
     Project,
     Recovery,
+    RowScan,
     Source,
+    StateScan,
     Stitch,
     Top,
     Union,
@@ -78,7 +87,15 @@ def make_kernel(node: Node) -> Kernel:
             return TopOfWindow(node) if node.scope == "window" else TopOfInstant(node)
         case Apply():
             return ApplyKernel(node)
-        case Project() | Filter() | Explode() | AlterLifetime():
+        case Number():
+            return NumberKernel(node)
+        case StateScan():
+            return StateScanKernel(node)
+        case FinalState():
+            return FinalStateKernel(node)
+        case RowScan():
+            return RowScanKernel(node)
+        case Project() | Filter() | Explode() | AlterLifetime() | Enter():
             raise PlanError(f"{type(node).__name__} has no kernel of its own: it is a transform")
         case Source() | Union() | Partition() | Recovery():
             raise PlanError(f"{type(node).__name__} has no kernel of its own: it only routes rows")
@@ -226,10 +243,10 @@ class _Stateless:
 
 
 class _Stateful:
-    """A step with state: a merge and the kernel after it."""
+    """A step with state: a merge and the kernel after it; `depth` is that of its rows' origins."""
 
-    def __init__(self, merge: Merge, kernel: Kernel) -> None:
-        self._merge, self._kernel = merge, kernel
+    def __init__(self, merge: Merge, kernel: Kernel, depth: int) -> None:
+        self._merge, self._kernel, self._depth = merge, kernel, depth
 
     @property
     def reached(self) -> int:
@@ -251,6 +268,8 @@ class _Stateful:
         if released is None:
             return None
         out, reached = self._kernel.step(*released)
+        if not self._depth:  # nobody asks for the origins that a scan keeps
+            out = with_depth(out, 0)
         if self._kernel.right_from == START or not len(out):
             return out, reached
         return out.take(out.vs >= self._kernel.right_from), reached
@@ -281,10 +300,11 @@ def _steps(
             return []
         case Source():
             return [_Stateless(None, origins[operator], None)]
-        case Project() | Filter() | Explode() | AlterLifetime():
+        case Project() | Filter() | Explode() | AlterLifetime() | Enter():
             return [_Stateless(make_transform(operator), origins[operator], None)]
     shapes = [
         PortShape(schema(below), origins[below], operator.sees_order(port))
         for port, below in enumerate(operator.inputs)
     ]
-    return [_Stateful(Merge(shapes, streams), make_kernel(operator))]
+    merge = Merge(shapes, streams)
+    return [_Stateful(merge, make_kernel(operator), origins[operator])]

@@ -1,7 +1,7 @@
 """Every operator states all its facts, and they agree with one another.
 
 The facts are looked at on real nodes: those of all golden programs, as they are written and as
-they are run, and one that only Python makes.
+they are run, one that only Python makes, and those that event handlers are compiled to.
 """
 
 from __future__ import annotations
@@ -12,11 +12,25 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
+import pyarrow as pa
 import pytest
 
+from weir.events.types import BIGINT, STRING
 from weir.plan.expressions import Column, Literal
 from weir.plan.holds import longest_lifetimes
-from weir.plan.operators import Filter, Node, Recovery, Source, Top, schema
+from weir.plan.operators import (
+    Enter,
+    Filter,
+    FinalState,
+    Node,
+    Number,
+    Recovery,
+    RowScan,
+    Source,
+    StateScan,
+    Top,
+    schema,
+)
 from weir.plan.operators.abstract import Operator
 from weir.plan.operators.facts import HorizonStep, Meet, Pushed
 from weir.plan.operators.grouping import Grouping
@@ -29,9 +43,11 @@ from weir.plan.operators.roles import (
     SameRows,
     Stateful,
 )
+from weir.plan.operators.scanning import Scanning
 from weir.plan.program import row_outputs
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
+from weir.plan.states import Cell, RowCode, RowFunction, StateMerge, StateRead
 from weir.plan.traversal import ordered_nodes
 from weir.script.program import parse_program
 
@@ -56,10 +72,40 @@ def nodes_by_kind() -> dict[str, list[Node]]:
             program = parse_program(path.read_text(), directory=path.parent)
         roots += [*row_outputs(program), *row_outputs(rewrite(program))]
     roots.append(Recovery(roots[0], "replay"))
+    roots += _of_handlers()
     found: dict[str, list[Node]] = {name: [] for name in KINDS}
     for node in ordered_nodes(roots):
         found[type(node).__name__].append(node)
     return found
+
+
+def _of_handlers() -> list[Node]:
+    program = parse_program(
+        "STREAM A (k STRING, v BIGINT, c BOOLEAN, vs BIGINT) FROM 'a.jsonl' WITH (vs = vs);"
+        "OUTPUT A TO 'o.jsonl';"
+    )
+    (events,) = row_outputs(program)
+    entered = Enter(Number(events), 1, 2)
+    forever = Cell("n", (STRING,), BIGINT, 0)
+    window = Cell("w", (STRING,), BIGINT, 0, last=10)
+    merges = (
+        (StateMerge(0, "add", ("v",), 0, 0), StateMerge(1, "add", ("v",), 1, 1, condition="c")),
+        (StateMerge(1, "max", ("v",), 0, 0),),
+    )
+    reads = (StateRead(0, "sum", 2, 2), StateRead(1, "recent", 3, 3))
+    both, by = (entered, Enter(Number(events), 0, 2)), (("k",), ("k",))
+    final = FinalState(both, by, forever, ((merges[0][0],), ()), 2)
+    effects = (("out", pa.list_(pa.struct([("k", STRING)]))),)
+    return [
+        StateScan(both, by, (forever, window), merges, reads, 2),
+        StateScan(both, by, (window,), ((), (StateMerge(0, "add", ("v",), 0, 0),)), (), 2),
+        StateScan((entered, final), (("k",), ("key0",)), (forever,), ((), ()), reads[:1], 2, (1,)),
+        RowScan(both, by, (forever,), RowCode("ring", _no_code), effects, 2),
+    ]
+
+
+def _no_code() -> RowFunction:
+    raise AssertionError("it is not run")
 
 
 each_kind = pytest.mark.parametrize("kind", sorted(KINDS))
@@ -86,6 +132,7 @@ ROLES: dict[type[Operator], set[str]] = {
         *("inputs", "over", "by_position", "stateless", "origin_depth"),
         *("schema_over", "passed_columns", "columns_read", "detail"),
     },
+    Scanning: {"inputs", "over", "by_position", "stateless", "meeting"},
 }
 
 
@@ -150,9 +197,11 @@ def test_order_and_origins(kind: str) -> None:
         ports = len(node.inputs)
         for port in range(ports):
             assert node.sees_order(port) in (True, False)
-        assert node.origin_depth([0] * ports) == 0 or isinstance(node, Source)
-        # Only operators that treat each row alone know where a row comes from.
-        assert not node.origin_depth([1] * ports) or node.stateless
+        assert node.origin_depth([0] * ports) == 0 or isinstance(node, Source | Number)
+        # Only operators that treat each row alone know where a row comes from, and scans, whose
+        # rows are their reader's.
+        keeps = node.stateless or isinstance(node, Number | StateScan | RowScan)
+        assert not node.origin_depth([1] * ports) or keeps
 
 
 @each_kind

@@ -16,7 +16,7 @@ from weir.reliable.codec import record_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 from weir.spark.live.peers import (
-    Number,
+    EntryNumber,
     Wanted,
     read_entry,
     read_orders,
@@ -40,7 +40,7 @@ def test_what_is_right_comes_through() -> None:
     ordered = Orders(1, 2, "a", (order("1.0", restart=checkpoint("1.0", 1, 1, 1)),))
     assert read_orders(pack(ordered), topology()) == ordered
     assert read_wanted(pack(Wanted("1.0/0.0", 3))) == Wanted("1.0/0.0", 3)
-    number = pa.py_buffer(pack(Number(4, 9)))
+    number = pa.py_buffer(pack(EntryNumber(4, 9)))
     entry = read_entry(number, record_of(Entry(4, rows(4, 2), 9)), BIGINTS)
     assert (entry.seq, entry.cti, entry.rows.vs.tolist()) == (4, 9, [4, 5])
     claim = read_entry(number, None, BIGINTS)
@@ -169,7 +169,7 @@ def test_rows_that_cannot_be_used(
     record: pa.RecordBatch, types: tuple[pa.DataType, ...], told: str
 ) -> None:
     with pytest.raises(RunError, match=told):
-        read_entry(pa.py_buffer(pack(Number(0, 0))), record, types)
+        read_entry(pa.py_buffer(pack(EntryNumber(0, 0))), record, types)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Operators without state turn rows into rows and keep their order.
 
 A `Transform` maps a batch to a batch and a CTI to a CTI; origins are kept (EXPLODE adds the
-element's number), so order means the same above and below.
+element's number, `Enter` puts one in front of all), so order means the same above and below.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weir.plan.lifetime_changes import (
     SetLifetime,
     Shift,
 )
-from weir.plan.operators import AlterLifetime, Explode, Filter, Project, schema
+from weir.plan.operators import AlterLifetime, Enter, Explode, Filter, Project, schema
 from weir.plan.schema import Schema
 
 
@@ -42,7 +42,7 @@ class Transform:
     cti: Callable[[int], int]
 
 
-def make_transform(node: Project | Filter | Explode | AlterLifetime) -> Transform:
+def make_transform(node: Project | Filter | Explode | AlterLifetime | Enter) -> Transform:
     below = schema(node.input)
     match node:
         case Project():
@@ -53,6 +53,8 @@ def make_transform(node: Project | Filter | Explode | AlterLifetime) -> Transfor
             return Transform(_explode(below.index(node.column)), _same)
         case AlterLifetime():
             return _naming(_alter(node.change, below), below)
+        case Enter():
+            return Transform(_enter(node), _same)
 
 
 def _naming(transform: Transform, below: Schema) -> Transform:
@@ -124,6 +126,17 @@ def _explode(at: int) -> Callable[[Batch], Batch]:
         return Batch(vs, ve, (*others[:at], elements, *others[at:]), origin)
 
     return explode
+
+
+def _enter(node: Enter) -> Callable[[Batch], Batch]:
+    def enter(batch: Batch) -> Batch:
+        if not batch.origin:  # nobody asks
+            return batch
+        number = np.full(len(batch), node.number, dtype=np.int64)
+        padding = [np.full(len(batch), -1, dtype=np.int64)] * (node.depth - 1 - len(batch.origin))
+        return Batch(batch.vs, batch.ve, batch.columns, (number, *batch.origin, *padding))
+
+    return enter
 
 
 def _alter(change: LifetimeChange, below: Schema) -> Transform:

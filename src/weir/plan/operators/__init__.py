@@ -14,14 +14,19 @@ from weir.plan.operators.alter_lifetime import AlterLifetime
 from weir.plan.operators.apply import Apply
 from weir.plan.operators.chop import Chop
 from weir.plan.operators.distinct import Distinct
+from weir.plan.operators.enter import Enter
 from weir.plan.operators.explode import Explode
 from weir.plan.operators.filter import Filter
+from weir.plan.operators.final_state import FinalState
 from weir.plan.operators.join import Join, JoinKind
+from weir.plan.operators.number import Number
 from weir.plan.operators.partial_aggregate import PartialAggregate
 from weir.plan.operators.partition import Partition
 from weir.plan.operators.project import Project
 from weir.plan.operators.recovery import Recovery
+from weir.plan.operators.row_scan import RowScan
 from weir.plan.operators.source import Source, SourceOptions
+from weir.plan.operators.state_scan import StateScan
 from weir.plan.operators.stitch import Stitch
 from weir.plan.operators.top import Top
 from weir.plan.operators.union import Union
@@ -43,6 +48,11 @@ Node: TypeAlias = (
     | Apply
     | Partition
     | Recovery
+    | Number
+    | Enter
+    | StateScan
+    | FinalState
+    | RowScan
 )
 
 __all__ = [
@@ -51,17 +61,22 @@ __all__ = [
     "Apply",
     "Chop",
     "Distinct",
+    "Enter",
     "Explode",
     "Filter",
+    "FinalState",
     "Join",
     "JoinKind",
     "Node",
+    "Number",
     "PartialAggregate",
     "Partition",
     "Project",
     "Recovery",
+    "RowScan",
     "Source",
     "SourceOptions",
+    "StateScan",
     "Stitch",
     "Top",
     "Union",

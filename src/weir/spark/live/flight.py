@@ -35,7 +35,7 @@ from weir.errors import RunError
 from weir.reliable.codec import record_of
 from weir.reliable.stream import Entry
 from weir.spark.live.addresses import Endpoint, bracketed, free_port
-from weir.spark.live.peers import Number, Wanted, read_entry, read_wanted
+from weir.spark.live.peers import EntryNumber, Wanted, read_entry, read_wanted
 from weir.spark.live.tls import Tls
 
 # Else gRPC tells stderr of everybody who comes to a port with TLS and has no certificate.
@@ -191,7 +191,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
                 if entry is None:
                     writer.write_metadata(_SIGN)
                     continue
-                number = msgspec.msgpack.encode(Number(entry.seq, entry.cti))
+                number = msgspec.msgpack.encode(EntryNumber(entry.seq, entry.cti))
                 if len(entry.rows):
                     record = record_of(entry)
                     if not began:

@@ -56,7 +56,7 @@ class Wanted(msgspec.Struct, frozen=True):
     seq: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
 
 
-class Number(msgspec.Struct, frozen=True, array_like=True):
+class EntryNumber(msgspec.Struct, frozen=True, array_like=True):
     """The metadata of an entry on a channel: its number and its CTI."""
 
     seq: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
@@ -64,7 +64,7 @@ class Number(msgspec.Struct, frozen=True, array_like=True):
 
 
 _wanted_decoder = msgspec.msgpack.Decoder(Wanted)
-_number_decoder = msgspec.msgpack.Decoder(Number)
+_number_decoder = msgspec.msgpack.Decoder(EntryNumber)
 
 
 def read_wanted(command: bytes | None) -> Wanted:

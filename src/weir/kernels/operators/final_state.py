@@ -1,0 +1,46 @@
+"""A final state gives the cells of a state as rows, when its input has ended.
+
+Rows have the times of merges, so none may come out before: the output's CTI stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from weir.events.batch import OPEN, START, Batch, empty_batch
+from weir.kernels.kernel import Tables, emitted
+from weir.kernels.operators.cell_scan import CellScan
+from weir.plan.operators import FinalState, schema
+
+
+class FinalStateKernel:
+    """A `FinalStateKernel` runs `FinalState` (see `kernel.Kernel`)."""
+
+    right_from = START
+
+    def __init__(self, node: FinalState) -> None:
+        self._types = schema(node).types
+        restored = {} if node.restored is None else {node.restored: 0}
+        self._scan = CellScan(
+            [schema(i) for i in node.inputs], node.keys, (node.state,), node.merges, (),
+            node.depth, restored,
+        )  # fmt: skip
+
+    @property
+    def state_rows(self) -> int:
+        return self._scan.state_rows
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        self._scan.run(slices)
+        if cti != OPEN:
+            return empty_batch(self._types), START
+        rows = self._scan.rows_of(0)
+        return emitted([(rows.vs, rows)]), cti
+
+    def snapshot(self) -> Tables:
+        return self._scan.snapshot()
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        self._scan.load(tables)

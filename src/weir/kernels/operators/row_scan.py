@@ -1,0 +1,238 @@
+"""A row scan runs handlers row by row: their code reads and merges cells as it goes.
+
+Rows of all ports are taken in order of (vs, the event's origin, port, element). Cells lie in
+dicts, by key; a key's values are compared as groups are. Values that the code is handed are
+immutable. What the code gives back is converted to the types of the effects, exactly or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from weir.errors import OperatorFailed, PlanError
+from weir.events.batch import OPEN, START, Batch, empty_batch
+from weir.events.frozen_values import freezer
+from weir.events.python_lists import python_column, python_list
+from weir.events.types import DOUBLE, type_name
+from weir.kernels.expressions.evaluation import RowFailure
+from weir.kernels.expressions.user_calls import check_not_interrupted, failing_line, python_values
+from weir.kernels.expressions.user_values import Misfit, settler, typed_array
+from weir.kernels.kernel import Tables, rows_table, table_rows
+from weir.kernels.operators.merge import with_depth
+from weir.kernels.structures.cells import CellFailure, CellTable, Function, canonical_key
+from weir.kernels.structures.requests import StateRequest, ordered_requests
+from weir.kernels.structures.saved_cells import cell_rows, load_cells
+from weir.plan.operators import RowScan, schema
+from weir.plan.saved_states import state_schema
+from weir.plan.states import Cell, MergeKind
+from weir.plan.user_code import describe
+
+RowValues = tuple[object, ...]
+
+
+class RowCells:
+    """`RowCells` are the cells that a row's code touches, at the row's time."""
+
+    def __init__(self, states: Sequence[Cell]) -> None:
+        self.tables = [CellTable(cell) for cell in states]
+        self.now = START
+        self._plain = [not any(map(_needs_care, cell.keys)) for cell in states]
+
+    def get(self, state: int, key: RowValues) -> object:
+        table = self.tables[state]
+        return table.get(key if self._plain[state] else canonical_key(key), self.now)
+
+    def merge(
+        self,
+        state: int,
+        key: RowValues,
+        kind: MergeKind,
+        args: RowValues,
+        function: Function | None = None,
+    ) -> None:
+        table = self.tables[state]
+        found = key if self._plain[state] else canonical_key(key)
+        if found not in table.entries and found not in table.pasts:
+            _check_key(key, table.cell)
+        table.merge(found, self.now, kind, args, function)
+
+
+class RowScanKernel:
+    """A `RowScanKernel` runs `RowScan` (see `kernel.Kernel`)."""
+
+    right_from = START
+
+    def __init__(self, node: RowScan) -> None:
+        self._node = node
+        self._inputs = [schema(i) for i in node.inputs]
+        self._restored = {port: state for state, port in enumerate(node.restored) if port >= 0}
+        self._cells = RowCells(node.states)
+        self._run = node.code.make()
+        self._requests = [
+            StateRequest(port, port, 0)
+            for port in range(len(node.inputs))
+            if port not in self._restored
+        ]
+        self._effects = [_effect(name, dtype) for name, dtype in node.effects]
+
+    @property
+    def state_rows(self) -> int:
+        return sum(map(len, self._cells.tables))
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        for port, state in self._restored.items():
+            self._restore(state, slices[port], self._inputs[port].names, self._node.keys[port])
+        rows = [np.arange(len(slices[r.port]), dtype=np.int64) for r in self._requests]
+        which, at = ordered_requests(self._requests, rows, slices, self._node.depth)
+        ports = [self._requests[number].port for number in which.tolist()]
+        values = [self._values(batch) for batch in slices]
+        lives = [list(zip(b.vs.tolist(), b.ve.tolist(), strict=True)) for b in slices]
+        taken: list[tuple[int, int]] = []
+        effects: list[list[list[RowValues]]] = [[] for _ in self._effects]
+        for port, row in zip(ports, at.tolist(), strict=True):
+            vs, ve = lives[port][row]
+            self._cells.now = vs
+            try:
+                had = self._run(
+                    port, vs, None if ve == OPEN else ve, values[port][row], self._cells
+                )
+            except BaseException as error:
+                raise self._failed(error, port, slices[port], row) from error
+            if any(had):
+                taken.append((port, row))
+                for into, what in zip(effects, had, strict=True):
+                    into.append(list(what))
+        if cti != OPEN:
+            for table in self._cells.tables:
+                table.drop(cti)
+        return self._batch(slices, taken, effects), cti
+
+    @staticmethod
+    def _values(batch: Batch) -> list[RowValues]:
+        columns = []
+        for column in batch.columns:
+            freeze, values = freezer(column.type), python_values(column)
+            columns.append(values if freeze is None else [freeze(v) for v in values])
+        return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
+
+    def _batch(
+        self,
+        slices: Sequence[Batch],
+        taken: list[tuple[int, int]],
+        effects: list[list[list[RowValues]]],
+    ) -> Batch:
+        depth = max(len(slices[r.port].origin) for r in self._requests)
+        if not taken:
+            return empty_batch([dtype for _, dtype in self._node.effects], depth)
+        starts = np.cumsum([0, *(len(b) for b in slices)])
+        rows = np.array([starts[port] + row for port, row in taken], dtype=np.int64)
+        bare = [with_depth(Batch(b.vs, b.ve, (), b.origin), depth) for b in slices]
+        origin = tuple(np.concatenate([b.origin[i] for b in bare])[rows] for i in range(depth))
+        vs = np.concatenate([b.vs for b in bare])[rows]
+        ve = np.concatenate([b.ve for b in bare])[rows]
+        columns = []
+        for (name, dtype), convert, values in zip(
+            self._node.effects, self._effects, effects, strict=True
+        ):
+            try:
+                columns.append(typed_array([convert(v) for v in values], dtype))
+            except RowFailure as failure:
+                port, row = taken[failure.row]
+                raise self._wrong(
+                    f"{name} must be {failure.why}", port, slices[port], row
+                ) from None
+        return Batch(vs, ve, tuple(columns), origin)
+
+    # --- failures ----------------------------------------------------------------------------
+
+    def _failed(self, error: BaseException, port: int, batch: Batch, row: int) -> OperatorFailed:
+        check_not_interrupted(error, self._run)
+        if isinstance(error, CellFailure):
+            return self._wrong(str(error), port, batch, row)
+        failed_at = failing_line(self._node.code.name, self._run, error)
+        return self._error(failed_at.file, failed_at.line, describe(error), port, batch, row)
+
+    def _wrong(self, why: str, port: int, batch: Batch, row: int) -> OperatorFailed:
+        failed_at = failing_line(self._node.code.name, self._run, None)
+        return self._error(failed_at.file, failed_at.line, why, port, batch, row)
+
+    def _error(
+        self, file: str, line: int, why: str, port: int, batch: Batch, row: int
+    ) -> OperatorFailed:
+        names = self._inputs[port].names
+        event = {n: c[row].as_py() for n, c in zip(names, batch.columns, strict=True)}
+        return OperatorFailed(
+            function=self._node.code.name, file=file, line=line,
+            event={"vs": int(batch.vs[row]), **event}, cause=why,
+        )  # fmt: skip
+
+    # --- snapshots ---------------------------------------------------------------------------
+
+    def snapshot(self) -> Tables:
+        return {
+            f"state{i}": rows_table(
+                cell_rows(table, _key_columns(table.cell), ()),
+                [n for n, _ in state_schema(table.cell)],
+            )
+            for i, table in enumerate(self._cells.tables)
+        }
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        for i, table in enumerate(self._cells.tables):
+            rows, _ = table_rows(tables[f"state{i}"])
+            names = [n for n, _ in state_schema(table.cell)]
+            self._restore(i, rows, names, names[: len(table.cell.keys)])
+
+    def _restore(self, state: int, rows: Batch, names: Sequence[str], keys: Sequence[str]) -> None:
+        columns = [python_list(rows.columns[names.index(key)]) for key in keys]
+        found: list[Hashable] = [
+            canonical_key(k) for k in (zip(*columns, strict=True) if columns else [()] * len(rows))
+        ]
+        load_cells(self._cells.tables[state], found, rows, names, {})
+
+
+def _needs_care(dtype: pa.DataType) -> bool:
+    """Tell whether values of this type must be made canonical to be compared as keys are."""
+    return bool(dtype == DOUBLE or pa.types.is_nested(dtype))
+
+
+def _check_key(key: RowValues, cell: Cell) -> None:
+    if len(key) != len(cell.keys):
+        raise CellFailure(f"a key of {cell.state} has {len(cell.keys)} parts, not {len(key)}")
+    for value, dtype in zip(key, cell.keys, strict=True):
+        try:
+            settler(dtype)(value)
+        except Misfit as misfit:
+            raise CellFailure(f"a key of {cell.state} must be {misfit}") from None
+
+
+def _key_columns(cell: Cell) -> Callable[[Sequence[Hashable]], tuple[pa.Array, ...]]:
+    def columns(keys: Sequence[Hashable]) -> tuple[pa.Array, ...]:
+        return tuple(
+            python_column([_value_of(k[i], dtype) for k in keys], dtype)  # type: ignore[index]
+            for i, dtype in enumerate(cell.keys)
+        )
+
+    return columns
+
+
+def _value_of(key: object, dtype: pa.DataType) -> object:
+    """Return the value that a canonical key stands for."""
+    if key is None or not pa.types.is_nested(dtype):
+        return key
+    assert isinstance(key, tuple)
+    if pa.types.is_list(dtype):
+        return [_value_of(k, dtype.value_type) for k in key]
+    types = {field.name: field.type for field in dtype}
+    return {name: _value_of(k, types[name]) for name, k in key}
+
+
+def _effect(name: str, dtype: pa.DataType) -> Callable[[list[RowValues]], list[dict[str, object]]]:
+    """Return what makes structs of the tuples of an effect."""
+    if not pa.types.is_list(dtype) or not pa.types.is_struct(dtype.value_type):
+        raise PlanError(f"effect {name} must be a LIST of STRUCTs, not {type_name(dtype)}")
+    names = [field.name for field in dtype.value_type]
+    return lambda rows: [dict(zip(names, row, strict=True)) for row in rows]

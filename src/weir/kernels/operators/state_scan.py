@@ -1,0 +1,47 @@
+"""A state scan gives its reader's rows what they read of versioned state (`plan/states.py`).
+
+Nothing is held back: a slice has all rows of its instants, so every request of the slice can be
+answered. The reader's rows come out in the order in which they came in, which is that of (vs,
+origin), with their origins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from weir.events.batch import OPEN, START, Batch
+from weir.kernels.kernel import Tables
+from weir.kernels.operators.cell_scan import CellScan
+from weir.plan.operators import StateScan, schema
+
+
+class StateScanKernel:
+    """A `StateScanKernel` runs `StateScan` (see `kernel.Kernel`)."""
+
+    right_from = START
+
+    def __init__(self, node: StateScan) -> None:
+        restored = {port: state for state, port in enumerate(node.restored) if port >= 0}
+        self._scan = CellScan(
+            [schema(i) for i in node.inputs], node.keys, node.states, node.merges, node.reads,
+            node.depth, restored,
+        )  # fmt: skip
+
+    @property
+    def state_rows(self) -> int:
+        return self._scan.state_rows
+
+    def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        answers = self._scan.run(slices, self.right_from)
+        if cti != OPEN:
+            self._scan.forget(cti)
+        rows = slices[0]
+        return Batch(rows.vs, rows.ve, (*rows.columns, *answers), rows.origin), cti
+
+    def snapshot(self) -> Tables:
+        return self._scan.snapshot()
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        self._scan.load(tables)

@@ -1,0 +1,79 @@
+"""A row scan runs handlers row by row, with the cells of their states at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from weir.plan.operators.abstract import schema
+from weir.plan.operators.facts import HorizonStep, Names, Predicates, Pushed, endless, none_sinks
+from weir.plan.operators.node_class import node_class
+from weir.plan.operators.scanning import Scanning, kept_cells
+from weir.plan.schema import Schema, common_time
+from weir.plan.spans import NONE, Span
+from weir.plan.states import Cell, RowCode
+
+if TYPE_CHECKING:
+    from weir.plan.operators import Node
+
+
+@node_class
+class RowScan(Scanning):
+    """A `RowScan` runs code on the rows of all ports, in order of (vs, event, port, element).
+
+    It gives a row for each row whose code had effects, with the origin of that row and no other
+    columns than `effects`, which are LISTs of STRUCTs. `restored` is as a `StateScan` has it.
+    """
+
+    streams: tuple[Node, ...]
+    keys: tuple[tuple[str, ...], ...]
+    states: tuple[Cell, ...]
+    code: RowCode
+    effects: tuple[tuple[str, pa.DataType], ...]
+    depth: int
+    restored: tuple[int, ...] = ()
+
+    def schema_over(self, below: Sequence[Schema]) -> Schema:
+        return Schema(self.effects, common_time(below))
+
+    def passed_columns(self, port: int) -> Mapping[str, str]:
+        return {}
+
+    def sees_order(self, port: int) -> bool:
+        return port not in self.restored
+
+    def origin_depth(self, below: Sequence[int]) -> int:
+        return max(depth for port, depth in enumerate(below) if port not in self.restored)
+
+    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
+        return max(life for port, life in enumerate(lives) if port not in self.restored)
+
+    def longest_hold(self, lives: Sequence[Span]) -> Span:
+        return NONE
+
+    def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
+        if self.states and all(cell.last is not None for cell in self.states):
+            # What is merged may depend on what was read, and so on all of history.
+            return endless(
+                f"{self.code.name}: what it merges may depend on what it read",
+                "handlers that do not read what they merge",
+            )
+        return self.reached(self.states)
+
+    def columns_read(self, wanted: Names) -> tuple[Names, ...]:
+        return tuple(frozenset(schema(s).names) for s in self.streams)
+
+    def slimmed(self, wanted: Names) -> Self:
+        return self  # the code gives all its effects, by position
+
+    def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
+        return none_sinks(self, arriving)
+
+    def kept(self) -> str:
+        return kept_cells(self.states, self.keys[0])
+
+    def detail(self) -> str:
+        by = f" BY {', '.join(self.keys[0])}" if self.keys[0] else ""
+        return f"{self.code.name} GIVES {', '.join(name for name, _ in self.effects)}{by}"

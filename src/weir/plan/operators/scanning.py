@@ -1,0 +1,78 @@
+"""The operators that keep versioned state have ports, keys, states and an order in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from weir.plan.durations import duration_text
+from weir.plan.operators.abstract import Operator
+from weir.plan.operators.facts import HorizonStep, Meeting, Names, endless, last_instant, meeting_by
+from weir.plan.states import Cell, StateMerge
+
+if TYPE_CHECKING:
+    from weir.plan.operators import Node
+
+
+class Scanning(Operator):
+    """A `Scanning` operator takes the requests of all its ports in order and keeps cells by key.
+
+    `keys` has one tuple of column names for each port; `depth` is the number of origin columns
+    that make an event. What lies behind them in an origin is the element of a loop.
+    """
+
+    streams: tuple[Node, ...]
+    keys: tuple[tuple[str, ...], ...]
+    depth: int
+
+    stateless = False
+    by_position = False
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.streams
+
+    def over(self, inputs: Sequence[Node]) -> Self:
+        return replace(self, streams=tuple(inputs))
+
+    def meeting(self) -> Meeting:
+        return meeting_by(*self.keys)
+
+    def reached(self, states: Sequence[Cell]) -> HorizonStep:
+        """Return how far back these states look."""
+        forever = [cell for cell in states if cell.last is None]
+        if not forever:
+            # A read at r sees the merges after r − last.
+            return HorizonStep(max((last_instant(c.last or 0) for c in states), default=0))
+        return endless(
+            f"state {forever[0].state}: a cell keeps what was ever merged into it",
+            'a state with last="…", which looks back only so far',
+        )
+
+
+def merge_columns(keys: Sequence[str], merges: Sequence[StateMerge]) -> Names:
+    """Return the columns that a port's requests are made of."""
+    args = {column for merge in merges for column in merge.args}
+    conditions = {merge.condition for merge in merges if merge.condition is not None}
+    return frozenset({*keys, *args, *conditions})
+
+
+def cell_text(cell: Cell) -> str:
+    """Name a state, with what ends its cells."""
+    if cell.last is not None:
+        return f"{cell.state} (last {duration_text(cell.last)})"
+    if cell.expires is not None:
+        return f"{cell.state} (expires {duration_text(cell.expires)})"
+    return cell.state
+
+
+def kept_cells(states: Sequence[Cell], keys: Sequence[str]) -> str:
+    """Say what is kept of these states."""
+    each = f"each {', '.join(keys)}" if keys else "all"
+    return f"cells of {', '.join(map(cell_text, states)) or 'no state'} by {each}"
+
+
+def identity(names: Sequence[str]) -> Mapping[str, str]:
+    """Return each name under itself."""
+    return {name: name for name in names}

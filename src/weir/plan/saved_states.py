@@ -1,0 +1,75 @@
+"""Saved states are tables: cells as rows, which a later run goes on from.
+
+Contract
+1. `state_schema` has the payload columns. A row's `vs` is the time of a merge, `ve` the next tick.
+2. Without `last` there is one row for each cell that was ever merged into, at its last merge:
+   the key (`key0`, `key1` …) and its `value`. A DOUBLE has `exact` besides, NULL where the sum is
+   the value itself: a byte (1: NaN, 2: +∞, 4: −∞ was added), then the sum of all finite numbers in
+   units of 2^−1074, as a little-endian integer in two's complement.
+3. With `last` there is one row for each merge that the newest merge of its cell does not put out
+   of the window: the key, `number` (their order within a cell), `merge` (the kind, or which
+   function a `call` calls), and what it takes: `arg` (the type of the cell), or for lists
+   `element` and `k`, or for a `call` a column for each argument.
+4. Which cells are saved does not depend on cuts or parallelism: a cell that has expired is
+   saved too, and whoever asks for values as of a time leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from weir.events.types import BIGINT, BINARY, DOUBLE, STRING
+from weir.plan.schema import Schema
+from weir.plan.states import Cell, MergeFunction, StateMerge
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCall:
+    """A `SavedCall` says under which name calls of a function are saved, with which arguments."""
+
+    name: str
+    types: tuple[pa.DataType, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return tuple((f"{self.name}.{i}", dtype) for i, dtype in enumerate(self.types))
+
+
+def saved_name(function: MergeFunction) -> str:
+    """Return the name under which calls of a function are saved."""
+    return f"{function.name}:{function.line}"
+
+
+def saved_calls(
+    merges: Sequence[Sequence[StateMerge]], below: Sequence[Schema]
+) -> tuple[SavedCall, ...]:
+    """Return the calls among these merges, each once, with the types of their columns."""
+    found: dict[SavedCall, None] = {}
+    for of_port, rows in zip(merges, below, strict=True):
+        for merge in of_port:
+            if merge.function is not None:
+                types = tuple(rows.type_of(name) for name in merge.args)
+                found[SavedCall(saved_name(merge.function), types)] = None
+    return tuple(found)
+
+
+def key_names(cell: Cell) -> tuple[str, ...]:
+    """Return the names of the key columns of saved cells."""
+    return tuple(f"key{i}" for i in range(len(cell.keys)))
+
+
+def state_schema(
+    cell: Cell, calls: Sequence[SavedCall] = ()
+) -> tuple[tuple[str, pa.DataType], ...]:
+    """Return the payload columns of a state's saved cells; `calls` count only with `last`."""
+    keys = tuple(zip(key_names(cell), cell.keys, strict=True))
+    if cell.last is None:
+        value = (("value", cell.type),)
+        return (*keys, *value, ("exact", BINARY)) if cell.type == DOUBLE else (*keys, *value)
+    taken = [("number", BIGINT), ("merge", STRING), ("arg", cell.type)]
+    if pa.types.is_list(cell.type):
+        taken += [("element", cell.type.value_type), ("k", BIGINT)]
+    return (*keys, *taken, *(column for call in calls for column in call.columns))
