@@ -31,6 +31,7 @@ LAYERS = (
     "simulator",
     "conform",
     "spark",
+    "replay",
 )
 EVERYWHERE = {"errors"}
 # The ways into and out of the plan, which know nothing of each other.

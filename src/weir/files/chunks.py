@@ -74,9 +74,20 @@ class Chunk:
     resume: bytes | None = None
     """Where a live source goes on behind the chunk. From a connector: its own state. From the
     source machine: `Resume`."""
+    judged: tuple[Int64s, Int64s] | None = None
+    """The starts and ends of rows that an ingress has admitted before: none of them is late or bad,
+    and those that were late have the starts that it gave them."""
 
     def line(self, row: int) -> int | None:
         return None if self.lines is None else int(self.lines[row])
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlace:
+    """Says where a row of a file begins: its offset, and in a text file its first byte."""
+
+    offset: int = 0
+    position: int = 0
 
 
 class SourcePartition(Protocol):
@@ -108,6 +119,9 @@ class DataFile:
     max_record: int = MAX_RECORD
     """The bytes that a record of a text file may have."""
     found: Found | None = None
+    since: FilePlace | None = None
+    """Where reading begins (None: at the first row); lines are then counted from there. Files that
+    find a row by its number need none."""
 
     @property
     def path(self) -> str:
@@ -118,11 +132,11 @@ class DataFile:
         return os.path.getsize(self.path) if self.found is None else self.found.size
 
     def open_text(self) -> BinaryIO:
-        """Open the file to be read from its beginning to its end."""
+        """Open the file to be read to its end, from its beginning or from where reading begins."""
         if self.found is None:
             return open(self.path, "rb")
         opened = self.open_object(self.found)
-        opened.expect([(0, self.found.size)])
+        opened.expect([(0 if self.since is None else self.since.position, self.found.size)])
         return io.BufferedReader(opened)
 
     def open_object(self, found: Found) -> ObjectFile:

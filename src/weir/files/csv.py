@@ -53,6 +53,9 @@ class CsvFile(DataFile):
             names, lines = _header(file, self.name, self.max_record)
             indexes = self._looked_at(names)
             seen = 0
+            if self.since is not None:
+                seen, lines = self.since.offset, 0
+                file.seek(self.since.position)
             for block in read_blocks(file, size, self.max_record, line=lines + 1, quoted=True):
                 chunk = None
                 if block.fits(self.max_record):

@@ -85,6 +85,9 @@ class JsonLines(DataFile):
         seen = 0
         with self.open_text() as file:
             skip_byte_order_mark(file)
+            if self.since is not None:
+                seen = self.since.offset
+                file.seek(self.since.position)
             for block in read_blocks(file, size, self.max_record):
                 chunk = read(block, seen, start)
                 seen = chunk.stop

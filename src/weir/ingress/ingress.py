@@ -86,6 +86,8 @@ class Ingress:
 
     def feed(self, chunk: Chunk) -> Admitted:
         """Admit the next rows of the partition."""
+        if chunk.judged is not None:
+            return self._judged(chunk, *chunk.judged)
         at_once = self._all_good(chunk)
         if at_once is not None:
             return at_once
@@ -144,6 +146,13 @@ class Ingress:
         self.now, self.next_offset = now, chunk.stop
         self.event_count += len(vs)
         return Admitted(self._batch(chunk, vs, ve), now, self._no_late, self._no_bad)
+
+    def _judged(self, chunk: Chunk, vs: Int64s, ve: Int64s) -> Admitted:
+        """Admit rows that were judged before, by an ingress that had reached the chunk's CTIs."""
+        self.now = max((self.now, *chunk.cti_times.tolist()))
+        self.next_offset = chunk.stop
+        self.event_count += len(vs)
+        return Admitted(self._batch(chunk, vs, ve), self.now, self._no_late, self._no_bad)
 
     # --- steps of feed ---------------------------------------------------------------------
 

@@ -1,0 +1,306 @@
+"""Cuts logs into batches: one pass over their times finds where each batch begins in each file.
+
+Rules
+1. The order of all logs together is (vs, rank, offset); the *rank* numbers the partitions of all
+   logs, by event type and then by partition. A cut may lie anywhere in it, between equal times too.
+2. A row that is late by its log's options is no event: it counts for no batch. One that is adjusted
+   stands where its new start puts it. Rows are judged by the ingress itself, as in any run.
+3. Where a log is not in order (`delay` allows it), a batch's rows do not stand together. A batch
+   reads from the first to the last of them, and leaves out those of other batches.
+4. Reading begins at a *mark*: between two chunks of this pass, where the byte and the time that the
+   partition had reached are known. So nothing before it is read again.
+5. Memory is bounded by some chunks of each partition, and by how far `delay` lets logs lag.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from weir.events.batch import OPEN, START, Int64s
+from weir.files.chunks import CHUNK_ROWS, NO_TIMES, Chunk, FilePlace, SourcePartition
+from weir.ingress.ingress import Ingress
+from weir.plan.operators import Source
+from weir.runtime.reports import OnProgress, Progress
+
+EventPart: TypeAlias = tuple[Int64s, Int64s]
+"""The starts and offsets of some events of one partition."""
+
+BATCH_BYTES = 1 << 30
+"""So much of the logs is a batch, if nothing is said."""
+
+
+class LogPosition(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """Names an event by where it stands in the order of all logs; see rule 1."""
+
+    vs: int
+    rank: int
+    offset: int
+
+
+class LogMark(msgspec.Struct, frozen=True, array_like=True):
+    """Says where reading can begin: a row, its byte in a text, and the time reached before it."""
+
+    offset: int = 0
+    position: int = 0
+    now: int = START
+
+    @property
+    def place(self) -> FilePlace:
+        return FilePlace(self.offset, self.position)
+
+
+class BatchPart(msgspec.Struct, frozen=True, array_like=True):
+    """Says which rows of one partition a batch may have: from a mark on, up to an offset."""
+
+    begin: LogMark
+    stop: int
+
+
+class LogBatch(msgspec.Struct, frozen=True):
+    """Names a batch: the events behind `after`, up to `upto` (None: from the first, to the last).
+    It has a part for each rank."""
+
+    after: LogPosition | None
+    upto: LogPosition | None
+    events: int
+    reached: int
+    """The start of its last event."""
+    parts: tuple[BatchPart, ...]
+
+
+class LogTotal(msgspec.Struct, frozen=True):
+    """Counts what the pass saw of one partition."""
+
+    name: str
+    events: int
+    late: int
+    bad: int
+
+
+class LogCuts(msgspec.Struct, frozen=True):
+    """Holds the batches of a replay, in order, and what there is of each partition, by rank."""
+
+    batches: tuple[LogBatch, ...]
+    totals: tuple[LogTotal, ...]
+    first: int | None
+    """The start of the first event; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedLog:
+    """Is one partition of the logs; `number` is that of the partition within its source."""
+
+    source: Source
+    number: int
+    partition: SourcePartition
+
+
+def cut_logs(
+    logs: Sequence[RankedLog],
+    *,
+    events: int | None = None,
+    size: int = BATCH_BYTES,
+    start: int = START,
+    end: int = OPEN,
+    progress: OnProgress | None = None,
+) -> LogCuts:
+    """Cut logs, by rank, into batches of so many events; or, without a number, of about so many
+    bytes. Events outside of [start, end) are in none. There is always one batch."""
+    rows = CHUNK_ROWS if events is None else min(CHUNK_ROWS, max(1024, events))
+    cursors = [_Cursor(rank, log, rows, (start, end)) for rank, log in enumerate(logs)]
+    cutter = _LogCutter(cursors, events, size, (start, end))
+    while waiting := [c for c in cursors if c.now < OPEN]:
+        # The partition that is furthest behind holds the others back: it goes first.
+        min(waiting, key=lambda c: c.now).step()
+        cutter.release(min(c.now for c in cursors))
+        if progress is not None:
+            reached = min(c.now for c in cursors)
+            progress(_standing(cursors, cutter.released, reached))
+    return LogCuts(tuple(cutter.batches()), tuple(c.total for c in cursors), cutter.first)
+
+
+def _standing(cursors: Sequence[_Cursor], events: int, reached: int) -> Progress:
+    read, size = sum(c.read for c in cursors), sum(c.log.partition.size for c in cursors)
+    return Progress(events, reached, read, size, stage="looking for where to cut")
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """Reads the times of one partition."""
+
+    rank: int
+    log: RankedLog
+    rows: int
+    span: tuple[int, int]
+    """The times whose events are wanted."""
+    now: int = START
+    """What the partition has reached; OPEN at its end."""
+    read: int = 0
+    events: int = 0
+    vs: Int64s = field(default_factory=lambda: NO_TIMES)
+    offsets: Int64s = field(default_factory=lambda: NO_TIMES)
+    """The events that are not released yet: their starts and offsets."""
+    marks: list[LogMark] = field(default_factory=list)
+    _ingress: Ingress = field(init=False)
+    _chunks: Iterator[Chunk] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ingress = Ingress(self.log.source, self.log.number, self.log.partition.name)
+        self._chunks = iter(self.log.partition.chunks(self.rows))
+        self.marks.append(LogMark())
+
+    def step(self) -> None:
+        """Read a chunk, or note the end."""
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            self.now = self._ingress.end()
+            return
+        batch = self._ingress.feed(chunk).batch
+        wanted = (batch.vs >= self.span[0]) & (batch.vs < self.span[1])
+        self.events += int(wanted.sum())
+        self.vs = np.concatenate((self.vs, batch.vs[wanted]))
+        self.offsets = np.concatenate((self.offsets, batch.origin[1][wanted]))
+        self.read = chunk.read
+        self.marks.append(LogMark(chunk.stop, chunk.read, self._ingress.now))
+        # Behind the last time that is wanted, nothing is looked at.
+        self.now = self._ingress.now if self._ingress.now < self.span[1] else OPEN
+
+    @property
+    def next_offset(self) -> int:
+        return self._ingress.next_offset
+
+    def mark_before(self, offset: int) -> LogMark:
+        at = bisect_right(self.marks, offset, key=lambda mark: mark.offset)
+        return self.marks[at - 1]
+
+    @property
+    def total(self) -> LogTotal:
+        found = self._ingress
+        name = self.log.partition.name
+        return LogTotal(name, self.events, found.late_count, found.bad_count)
+
+
+@dataclass(slots=True)
+class _DraftBatch:
+    """Holds the batch in the making."""
+
+    after: LogPosition | None
+    begins: list[LogMark]
+    stops: list[int]
+    events: int = 0
+    reached: int = START
+
+
+class _LogCutter:
+    """Takes events in the order of all logs, and cuts."""
+
+    def __init__(
+        self, cursors: Sequence[_Cursor], events: int | None, size: int, span: tuple[int, int]
+    ) -> None:
+        self._cursors, self._events, self._size = cursors, events, size
+        self._done: list[LogBatch] = []
+        after = None if span[0] == START else LogPosition(span[0], -1, -1)
+        self._last = None if span[1] == OPEN else LogPosition(span[1], -1, -1)
+        self._draft = _DraftBatch(after, [LogMark() for _ in cursors], [0] * len(cursors))
+        self._read_before = 0
+        self.released = 0
+        self.first: int | None = None
+
+    def release(self, bound: int) -> None:
+        """Take all events that start before a time, of which no more can come."""
+        parts: list[EventPart] = []
+        for cursor in self._cursors:
+            mask = cursor.vs < bound
+            parts.append((cursor.vs[mask], cursor.offsets[mask]))
+            cursor.vs, cursor.offsets = cursor.vs[~mask], cursor.offsets[~mask]
+        count = sum(len(vs) for vs, _ in parts)
+        if not count:
+            return
+        if self.first is None:
+            self.first = min(int(vs.min()) for vs, _ in parts if len(vs))
+            self._draft.begins = self._begins([offsets for _, offsets in parts])
+        self.released += count
+        if self._events is not None and self._draft.events + count >= self._events:
+            self._take_in_order(parts, self._events)
+            return
+        self._take(parts)
+        if self._events is None and self._all_read() - self._read_before >= self._size:
+            self._cut(_last_of(parts), [NO_TIMES for _ in parts])
+
+    def batches(self) -> list[LogBatch]:
+        """Return all batches, when all is released."""
+        if self._draft.events or not self._done:
+            self._done.append(self._finished(self._last))
+        else:
+            self._done[-1] = msgspec.structs.replace(self._done[-1], upto=self._last)
+        return self._done
+
+    def _all_read(self) -> int:
+        return sum(cursor.read for cursor in self._cursors)
+
+    def _take(self, parts: Sequence[EventPart]) -> None:
+        """Put all of these events into the batch."""
+        draft = self._draft
+        for rank, (vs, offsets) in enumerate(parts):
+            if len(vs):
+                draft.events += len(vs)
+                draft.reached = max(draft.reached, int(vs.max()))
+                draft.stops[rank] = max(draft.stops[rank], int(offsets.max()) + 1)
+
+    def _take_in_order(self, parts: Sequence[EventPart], wanted: int) -> None:
+        """Put events into batches of the wanted number."""
+        vs, offsets = (np.concatenate(column) for column in zip(*parts, strict=True))
+        ranks = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+        order = np.lexsort((offsets, ranks, vs))
+        vs, ranks, offsets = vs[order], ranks[order], offsets[order]
+        begin = 0
+        while begin < len(vs):
+            end = min(len(vs), begin + wanted - self._draft.events)
+            here = slice(begin, end)
+            mine = [ranks[here] == rank for rank in range(len(parts))]
+            self._take([(vs[here][m], offsets[here][m]) for m in mine])
+            if self._draft.events == wanted:
+                last = LogPosition(int(vs[end - 1]), int(ranks[end - 1]), int(offsets[end - 1]))
+                rest = [offsets[end:][ranks[end:] == rank] for rank in range(len(parts))]
+                self._cut(last, rest)
+            begin = end
+
+    def _cut(self, at: LogPosition, rest: Sequence[Int64s]) -> None:
+        """End the batch behind an event; `rest` are the offsets of released events that stand
+        behind it, by rank."""
+        self._done.append(self._finished(at))
+        self._draft = _DraftBatch(at, self._begins(rest), [0] * len(rest))
+        self._read_before = self._all_read()
+
+    def _begins(self, rest: Sequence[Int64s]) -> list[LogMark]:
+        """Return where reading begins for what is in no batch yet: `rest`, what is not released,
+        and what was not read."""
+        begins = []
+        for cursor, released in zip(self._cursors, rest, strict=True):
+            offsets = (cursor.next_offset, *_least(released), *_least(cursor.offsets))
+            begins.append(cursor.mark_before(min(offsets)))
+        return begins
+
+    def _finished(self, upto: LogPosition | None) -> LogBatch:
+        draft = self._draft
+        parts = tuple(map(BatchPart, draft.begins, draft.stops))
+        return LogBatch(draft.after, upto, draft.events, draft.reached, parts)
+
+
+def _least(offsets: Int64s) -> tuple[int, ...]:
+    return (int(offsets.min()),) if len(offsets) else ()
+
+
+def _last_of(parts: Sequence[EventPart]) -> LogPosition:
+    """Find the last of some events in the order of all logs."""
+    return max(
+        LogPosition(int(vs.max()), rank, int(offsets[vs == vs.max()].max()))
+        for rank, (vs, offsets) in enumerate(parts)
+        if len(vs)
+    )

@@ -1,0 +1,47 @@
+"""Writes small files and folders so that they are there whole, or not at all, after any crash."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Replace a file in one step."""
+    part = path.with_name(f"{path.name}.part")
+    with open(part, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+    sync_folder(path.parent)
+
+
+def rename_durably(made: Path, path: Path) -> None:
+    """Give a folder that is whole its name, after all that is in it has reached the disk."""
+    for folder, _, names in os.walk(made):
+        for name in names:
+            _sync(Path(folder, name), os.O_RDONLY)
+        sync_folder(Path(folder))
+    os.replace(made, path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Let the names in a folder reach the disk."""
+    _sync(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, if it is there, with all that is in it."""
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

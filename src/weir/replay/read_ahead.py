@@ -1,0 +1,81 @@
+"""Reads a partition ahead of whoever takes its chunks, in a thread: some chunks wait at a time.
+
+A batch's partitions begin to be read while the batch before it is still at work. What the reader
+raises, it raises where its chunk would have come.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from queue import Empty, Full, Queue
+
+from weir.files.chunks import CHUNK_ROWS, Chunk, SourcePartition
+
+AHEAD = 2
+"""How many chunks of a partition wait."""
+_PATIENCE = 0.1
+
+
+class AheadPartition:
+    """Is a partition that is read ahead, once and from its beginning; another reading of it reads
+    it plainly. `close` ends the thread."""
+
+    def __init__(self, partition: SourcePartition, size: int = CHUNK_ROWS) -> None:
+        self._partition, self._size = partition, size
+        self._queue: Queue[Chunk | BaseException | None] = Queue(AHEAD)
+        self._closed = threading.Event()
+        self._taken = False
+        self._thread = threading.Thread(target=self._read, name="replay-ahead", daemon=True)
+        self._thread.start()
+
+    @property
+    def name(self) -> str:
+        return self._partition.name
+
+    @property
+    def size(self) -> int:
+        return self._partition.size
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        if self._taken or start or size != self._size:
+            return self._partition.chunks(size, start)
+        self._taken = True
+        return self._arriving()
+
+    def _arriving(self) -> Iterator[Chunk]:
+        while True:
+            found = self._queue.get()
+            if found is None:
+                return
+            if isinstance(found, BaseException):
+                raise found
+            yield found
+
+    def close(self) -> None:
+        """Stop reading, and wait for the thread."""
+        self._closed.set()
+        while self._thread.is_alive():
+            try:
+                self._queue.get(timeout=_PATIENCE)
+            except Empty:
+                continue
+
+    def _read(self) -> None:
+        try:
+            for chunk in self._partition.chunks(self._size):
+                if not self._put(chunk):
+                    return
+        except BaseException as error:  # it is raised where the chunk is asked for
+            self._put(error)
+        else:
+            self._put(None)
+
+    def _put(self, item: Chunk | BaseException | None) -> bool:
+        while not self._closed.is_set():
+            try:
+                self._queue.put(item, timeout=_PATIENCE)
+            except Full:
+                continue
+            return True
+        return False

@@ -1,0 +1,167 @@
+"""Keeps how far a replay is, in `DIR/.replay`, so that a finished batch is never run again.
+
+    lock           held (`flock`) by the process that replays
+    run.json       what is replayed: the app's code, logs, parameters, options, each by its name
+    cuts.json      where the logs are cut (`cutting.py`)
+    00000/ …       a finished batch: what was emitted, the state behind it, `batch.json`
+    00001.part/    a batch in the making; it means nothing
+    report.json    all is done, and the outputs are in their places; the batches are gone
+
+Rules
+1. `run.json` is the first thing that is written. A replay that finds another one is refused, with
+   the names of what has changed: finished batches would not fit the rest.
+2. Every file and folder gets its name when all of it has reached the disk (`durable.py`), so
+   whatever is killed, and whenever, finished batches are whole.
+3. Of the states only the last finished batch's is needed; older ones are removed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from weir.errors import PlanError, RunError
+from weir.plan.code_fingerprint import changes
+from weir.replay.cutting import LogCuts
+from weir.replay.durable import remove_folder, rename_durably, write_durably
+
+if sys.platform != "win32":
+    import fcntl
+
+NAME = ".replay"
+STATE, EMITTED = "state", "emitted"
+_RUN, _CUTS, _BATCH, _REPORT = "run.json", "cuts.json", "batch.json", "report.json"
+
+
+class MadeFile(msgspec.Struct, frozen=True):
+    """Says of a file of a finished batch what it holds: its path in the batch, rows, digest."""
+
+    path: str
+    rows: int
+    digest: str
+
+
+class FinishedBatch(msgspec.Struct, frozen=True):
+    """Says what a finished batch has made: by variant and name what was emitted, by variant and
+    state the state behind it (variants may share files), and how many events it took."""
+
+    events: int
+    emitted: dict[str, MadeFile]
+    states: dict[str, MadeFile]
+
+
+class ReplayRecord(msgspec.Struct, frozen=True):
+    """Says in `run.json` what is replayed, part by part."""
+
+    parts: dict[str, str]
+    format: int = 1
+
+
+KeptRecord = TypeVar("KeptRecord")
+
+_run_decoder = msgspec.json.Decoder(ReplayRecord)
+_cuts_decoder = msgspec.json.Decoder(LogCuts)
+_batch_decoder = msgspec.json.Decoder(FinishedBatch)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Is the `.replay` folder of a replay; see the module's rules."""
+
+    path: Path
+
+    def begin(self, parts: Mapping[str, str]) -> None:
+        """Note what is replayed; PlanError if something else was begun here."""
+        now = ReplayRecord(dict(parts))
+        file = self.path / _RUN
+        if not file.exists():
+            write_durably(file, msgspec.json.encode(now))
+            return
+        before = self._read(file, _run_decoder)
+        told = changes(before.parts, now.parts)
+        if before.format != now.format:
+            told.append("it was begun by another version of Weir")
+        if told:
+            raise PlanError(
+                f"'{self.path}' holds another replay: {', '.join(told)}",
+                hint="give another --out, or delete that folder (--anew does)",
+            )
+
+    @property
+    def cuts(self) -> LogCuts | None:
+        """Where the logs are cut, if that is known."""
+        file = self.path / _CUTS
+        return self._read(file, _cuts_decoder) if file.exists() else None
+
+    def keep_cuts(self, cuts: LogCuts) -> None:
+        write_durably(self.path / _CUTS, msgspec.json.encode(cuts))
+
+    @property
+    def report(self) -> bytes | None:
+        """The report of a replay that is done."""
+        file = self.path / _REPORT
+        return file.read_bytes() if file.exists() else None
+
+    def finished(self, number: int) -> FinishedBatch | None:
+        """Return what a batch has made, if it is finished."""
+        file = self.batch(number) / _BATCH
+        return self._read(file, _batch_decoder) if file.exists() else None
+
+    def batch(self, number: int) -> Path:
+        """Return the folder of a finished batch."""
+        return self.path / f"{number:05}"
+
+    def new_batch(self, number: int) -> Path:
+        """Make the folder in which a batch is made."""
+        part = self.path / f"{number:05}.part"
+        remove_folder(part)
+        for folder in (EMITTED, STATE):
+            (part / folder).mkdir(parents=True)
+        return part
+
+    def finish_batch(self, number: int, made: FinishedBatch) -> None:
+        """Note that a batch is finished; the state before it is not needed any more."""
+        part = self.path / f"{number:05}.part"
+        (part / _BATCH).write_bytes(msgspec.json.encode(made))
+        rename_durably(part, self.batch(number))
+        if number:
+            remove_folder(self.batch(number - 1) / STATE)
+
+    def finish(self, report: bytes, batches: int) -> None:
+        """Note that all is done, and remove the batches."""
+        write_durably(self.path / _REPORT, report)
+        for number in range(batches):
+            remove_folder(self.batch(number))
+
+    def _read(self, file: Path, decoder: msgspec.json.Decoder[KeptRecord]) -> KeptRecord:
+        try:
+            return decoder.decode(file.read_bytes())
+        except msgspec.DecodeError as error:
+            raise RunError(f"'{file}' cannot be read: {error}; delete '{self.path}'") from None
+
+
+@contextmanager
+def opened_folder(out: Path, *, anew: bool = False) -> Iterator[RunFolder]:
+    """Open the `.replay` folder of an output folder, for one process at a time; `anew` forgets what
+    is in it."""
+    folder = out / NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "ab") as lock:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunError(f"another process replays into '{out}'") from None
+        if anew:
+            for inside in folder.iterdir():
+                if inside.is_dir():
+                    remove_folder(inside)
+                elif inside.name != "lock":
+                    inside.unlink()
+        yield RunFolder(folder)

@@ -1,0 +1,90 @@
+"""Variants are the combinations of values that a replay is asked to try for an app's parameters.
+
+`--param threshold=0.1,0.2 --param k=3,5` has four, in this order: the last parameter changes
+fastest. A parameter with one value makes none: it has that value in all of them. Each variant has a
+folder of its own, `threshold=0.1/k=3/`, as partitioned datasets have them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from urllib.parse import quote
+
+from weir.errors import PlanError
+from weir.handlers.app import App
+
+MOST_VARIANTS = 1000
+_COMMA = re.compile(r"(?<!\\),")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Holds the values of all parameters, and the names of those that differ between variants."""
+
+    params: tuple[tuple[str, object], ...]
+    varied: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Name it in tables: `threshold=0.1, k=3`; empty if there is only one variant."""
+        return ", ".join(f"{name}={_shown(self.values[name])}" for name in self.varied)
+
+    @property
+    def folder(self) -> str:
+        """Return where its outputs are, within those of all."""
+        parts = (f"{name}={quote(_shown(self.values[name]), safe=' ')}" for name in self.varied)
+        return "/".join(parts)
+
+    @property
+    def values(self) -> dict[str, object]:
+        return dict(self.params)
+
+
+def split_values(texts: Iterable[str]) -> list[str]:
+    """Return the values of texts that have them between commas; `\\\\,` is a comma itself.
+
+    >>> split_values(["0.1,0.2", r"a\\,b"])
+    ['0.1', '0.2', 'a,b']
+    """
+    return [part.replace("\\,", ",") for text in texts for part in _COMMA.split(text)]
+
+
+def variants_of(app: App, given: Mapping[str, object]) -> list[Variant]:
+    """Return all combinations; `given` has for a parameter a value, or a list of values. PlanError
+    for a parameter that the app does not have, and for values that are no such."""
+    choices = {name: _several(name, value) for name, value in given.items()}
+    plain = app.param_values({name: values[0] for name, values in choices.items()})
+    typed = {
+        name: [app.param_values({name: value})[name] for value in values]
+        for name, values in choices.items()
+    }
+    for name, values in typed.items():
+        if len(set(values)) < len(values):
+            raise PlanError(f"the parameter `{name}` has the value {_twice(values)!r} twice")
+    varied = tuple(name for name, values in typed.items() if len(values) > 1)
+    combinations = list(product(*(typed[name] for name in varied)))
+    if len(combinations) > MOST_VARIANTS:
+        message = f"{len(combinations):,} variants are too many: {MOST_VARIANTS:,} at most"
+        raise PlanError(message, hint="fewer values, or several replays")
+    return [
+        Variant(tuple((plain | dict(zip(varied, values, strict=True))).items()), varied)
+        for values in combinations
+    ]
+
+
+def _several(name: str, value: object) -> Sequence[object]:
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    if not values:
+        raise PlanError(f"the parameter `{name}` has no value", hint="leave it out")
+    return values
+
+
+def _twice(values: Sequence[object]) -> object:
+    return next(value for i, value in enumerate(values) if value in values[:i])
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,73 @@
+"""The `.replay` folder: what is finished stays, what has changed is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weir.errors import PlanError, RunError
+from weir.replay.run_folder import EMITTED, STATE, FinishedBatch, MadeFile, opened_folder
+
+PARTS = {"app.py": "1", "log message": "2", "--batch": "7"}
+MADE = FinishedBatch(3, {"spam": MadeFile("emitted/0.arrow", 1, "d")}, {})
+
+
+def test_what_has_changed_is_refused_by_name(tmp_path: Path) -> None:
+    with opened_folder(tmp_path / "out") as folder:
+        folder.begin(PARTS)
+        folder.begin(PARTS)
+        with pytest.raises(PlanError) as caught:
+            folder.begin({"app.py": "1", "log message": "3", "--to": "9"})
+    assert str(caught.value) == (
+        f"'{tmp_path}/out/.replay' holds another replay: --batch is gone, --to is new, "
+        "log message changed; give another --out, or delete that folder (--anew does)"
+    )
+
+
+def test_a_batch_is_finished_as_a_whole(tmp_path: Path) -> None:
+    with opened_folder(tmp_path) as folder:
+        for number in range(2):
+            part = folder.new_batch(number)
+            (part / STATE / "n.parquet").write_bytes(b"x")
+            assert folder.finished(number) is None
+            folder.finish_batch(number, MADE)
+            assert folder.finished(number) == MADE
+        assert not (folder.batch(0) / STATE).exists()
+        assert (folder.batch(1) / STATE / "n.parquet").exists()
+        part = folder.new_batch(2)
+        (part / EMITTED / "left").touch()
+    with opened_folder(tmp_path) as folder:
+        assert folder.finished(1) == MADE
+        assert folder.finished(2) is None
+        assert not (folder.new_batch(2) / EMITTED / "left").exists()
+        folder.finish(b"{}", 2)
+        assert folder.report == b"{}"
+        assert not folder.batch(0).exists()
+
+
+def test_anew_forgets_all(tmp_path: Path) -> None:
+    with opened_folder(tmp_path) as folder:
+        folder.begin(PARTS)
+        folder.new_batch(0)
+        folder.finish_batch(0, MADE)
+    with opened_folder(tmp_path, anew=True) as folder:
+        folder.begin({"other": "1"})
+        assert folder.finished(0) is None
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    with (
+        opened_folder(tmp_path),
+        pytest.raises(RunError, match="another process replays into"),
+        opened_folder(tmp_path),
+    ):
+        pass
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    with opened_folder(tmp_path) as folder:
+        folder.begin(PARTS)
+        (folder.path / "run.json").write_bytes(b"{")
+        with pytest.raises(RunError, match=r"run\.json' cannot be read: .*; delete '.*\.replay'"):
+            folder.begin(PARTS)
