@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.components import strong_components
 from weir.handlers.trees import moved
+from weir.handlers.values import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,8 @@ def event_flow(
             following += 1
             continue
         blocks = {b: first + following for b, first in _blocks(found.accesses).items()}
-        accesses += [moved(a, following, blocks) for a in found.accesses]
+        known: dict[int, Tree] = {}
+        accesses += [moved(a, following, blocks, known) for a in found.accesses]
         following += max((a.order + 1 for a in found.accesses), default=0)
     return EventFlow(event, names, tuple(accesses), tuple(whole))
 

@@ -27,6 +27,7 @@ _BINARY = {
 _UNARY = {"neg": "-", "pos": "+", "invert": "~", "not": "not "}
 _BRACKETS = {"tuple": ("(", ")"), "list": ("[", "]"), "set": ("{", "}")}
 _LONGEST = 120
+_MOST_PARTS = 60
 
 
 def tree_text(tree: Tree, reads: Mapping[int, str] | None = None) -> str:
@@ -50,10 +51,16 @@ def key_text(key: Sequence[Tree], reads: Mapping[int, str] | None = None) -> str
 
 
 class _Words:
+    """Writes values; of a large one, which may share parts many times over, only the beginning."""
+
     def __init__(self, reads: Mapping[int, str]) -> None:
         self._reads = reads
+        self._left = _MOST_PARTS
 
     def text(self, tree: Tree) -> str:
+        self._left -= 1
+        if self._left < 0:
+            return "…"
         match tree:
             case Field(name=name) | Instant(name=name):
                 return f"e.{name}"

@@ -19,43 +19,53 @@ from weir.handlers.values import (
 
 
 def walk_tree(tree: Tree) -> Iterator[Tree]:
-    """Yield the tree and all that it is made of, parents first.
+    """Yield the tree and all that it is made of, parents first; what is shared comes once.
 
     >>> from weir.handlers.values import Const, Field
     >>> [type(t).__name__ for t in walk_tree(Op("add", (Field("a"), Const(1))))]
     ['Op', 'Field', 'Const']
     """
-    stack = [tree]
+    stack, seen = [tree], {id(tree)}
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(children(top)))
+        below = [part for part in children(top) if id(part) not in seen]
+        seen.update(map(id, below))
+        stack.extend(reversed(below))
 
 
-def changed_tree(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
-    """Return the tree with its leaves changed.
+def changed_tree(
+    tree: Tree, change: Callable[[Tree], Tree], known: dict[int, Tree] | None = None
+) -> Tree:
+    """Return the tree with its leaves changed; what is shared stays shared.
 
     >>> from weir.handlers.values import Field
     >>> changed_tree(Op("neg", (Field("a"),)), lambda leaf: Field("b"))
     Op(name='neg', args=(Field(name='b'),))
     """
+    memo: dict[int, Tree] = {} if known is None else known
 
     def again(part: Tree) -> Tree:
-        return changed_tree(part, change)
+        if id(part) not in memo:
+            memo[id(part)] = fresh(part)
+        return memo[id(part)]
 
-    match tree:
-        case Op():
-            return replace(tree, args=tuple(map(again, tree.args)))
-        case Attribute():
-            return replace(tree, of=again(tree.of))
-        case Method():
-            keywords = tuple((n, again(v)) for n, v in tree.keywords)
-            args = tuple(map(again, tree.args))
-            return replace(tree, of=again(tree.of), args=args, keywords=keywords)
-        case Python():
-            keywords = tuple((n, again(v)) for n, v in tree.keywords)
-            return replace(tree, args=tuple(map(again, tree.args)), keywords=keywords)
-    return change(tree)
+    def fresh(part: Tree) -> Tree:
+        match part:
+            case Op():
+                return replace(part, args=tuple(map(again, part.args)))
+            case Attribute():
+                return replace(part, of=again(part.of))
+            case Method():
+                keywords = tuple((n, again(v)) for n, v in part.keywords)
+                args = tuple(map(again, part.args))
+                return replace(part, of=again(part.of), args=args, keywords=keywords)
+            case Python():
+                keywords = tuple((n, again(v)) for n, v in part.keywords)
+                return replace(part, args=tuple(map(again, part.args)), keywords=keywords)
+        return change(part)
+
+    return again(tree)
 
 
 def trees_of(access: Access) -> tuple[Tree, ...]:
@@ -80,9 +90,15 @@ def reads_in(trees: Iterable[Tree]) -> frozenset[int]:
 
 
 def moved(
-    access: GetAccess | MergeAccess | EmitAccess, by: int, blocks: dict[int, int]
+    access: GetAccess | MergeAccess | EmitAccess,
+    by: int,
+    blocks: dict[int, int],
+    known: dict[int, Tree],
 ) -> GetAccess | MergeAccess | EmitAccess:
-    """Return the access with all orders in it raised, and loops called as `blocks` says."""
+    """Return the access with all orders in it raised, and loops called as `blocks` says.
+
+    `known` has the trees of the same handler that were changed before: they stay shared.
+    """
 
     def leaf(tree: Tree) -> Tree:
         match tree:
@@ -93,7 +109,7 @@ def moved(
         return tree
 
     def again(tree: Tree) -> Tree:
-        return changed_tree(tree, leaf)
+        return changed_tree(tree, leaf, known)
 
     around = {
         "order": access.order + by,

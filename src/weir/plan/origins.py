@@ -61,10 +61,8 @@ def _are_unique(node: Node, unique: Mapping[Node, bool]) -> bool:
     match node:
         case Number():
             return True
-        case StateScan():
+        case StateScan() | RowScan():
             return unique[node.streams[0]]
-        case RowScan():  # two ports may have elements of one event
-            return len(node.streams) == 1 and unique[node.streams[0]]
     return all(unique[i] for i in node.inputs)
 
 

@@ -100,10 +100,10 @@ class Cells(Protocol):
 
 
 RowFunction: TypeAlias = Callable[
-    [int, int, "int | None", tuple[object, ...], Cells], Sequence[Sequence[tuple[object, ...]]]
+    [int, int, "int | None", tuple[object, ...], Cells], Sequence[object]
 ]
 """Takes the port, vs, ve (None: open), the values of the row's columns and the cells; returns for
-each effect the tuples that it had, in order."""
+rows of port 0 one value for each effect's column."""
 
 
 @dataclass(frozen=True, slots=True)

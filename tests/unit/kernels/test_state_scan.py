@@ -54,22 +54,25 @@ def test_a_read_sees_what_was_merged_before_it() -> None:
 def _first_of_key() -> RowFunction:
     def run(
         port: int, vs: int, ve: int | None, values: tuple[object, ...], cells: Cells
-    ) -> list[list[tuple[object, ...]]]:
-        key, value = values
+    ) -> list[object]:
+        value, key = values
         if cells.get(0, (key,)):
-            return [[]]
+            return [None, [{"v": port}]]
         cells.merge(0, (key,), "set", (True,))
-        return [[(value,)]]
+        return [value, []]
 
     return run
 
 
 def test_code_runs_row_by_row() -> None:
     seen = Cell("seen", (STRING,), pa.bool_(), False)
-    effects = (("first", pa.list_(pa.struct([("v", BIGINT)]))),)
-    node = RowScan((_source(0),), (("k",),), (seen,), RowCode("f", _first_of_key), effects, 1)
-    out, _ = make_kernel(node).step(
-        [_rows((1, 5, "a", 1), (1, 6, "a", 2), (2, 7, None, 3), (2, 8, None, 4))], OPEN
-    )
-    assert out.columns[0].to_pylist() == [[{"v": 1}], [{"v": 3}]]
-    assert out.origin[0].tolist() == [5, 7]
+    effects = (("first", BIGINT), ("ports", pa.list_(pa.struct([("v", BIGINT)]))))
+    both = (_source(0), _source(1))
+    columns, places = (("v", "k"),) * 2, ((3, 3), (2, 2))
+    code = RowCode("f", _first_of_key)
+    node = RowScan(both, (("k",),) * 2, (seen,), code, columns, places, effects, 1)
+    mine = _rows((1, 5, "a", 1), (1, 6, "a", 2), (2, 7, None, 3), (2, 8, None, 4), (2, 9, "b", 5))
+    out, _ = make_kernel(node).step([mine, _rows((2, 9, "b", 7))], OPEN)
+    assert out.columns[2].to_pylist() == [1, None, 3, None, None]
+    assert out.columns[3].to_pylist() == [[], [{"v": 0}], [], [{"v": 0}], [{"v": 0}]]
+    assert out.origin[0].tolist() == [5, 6, 7, 8, 9]

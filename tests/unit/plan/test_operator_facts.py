@@ -100,7 +100,7 @@ def _of_handlers() -> list[Node]:
         StateScan(both, by, (forever, window), merges, reads, 2),
         StateScan(both, by, (window,), ((), (StateMerge(0, "add", ("v",), 0, 0),)), (), 2),
         StateScan((entered, final), (("k",), ("key0",)), (forever,), ((), ()), reads[:1], 2, (1,)),
-        RowScan(both, by, (forever,), RowCode("ring", _no_code), effects, 2),
+        RowScan(both, by, (forever,), RowCode("ring", _no_code), by, ((0, 0), (1, 1)), effects, 2),
     ]
 
 

@@ -1,8 +1,9 @@
 """A row scan runs handlers row by row: their code reads and merges cells as it goes.
 
-Rows of all ports are taken in order of (vs, the event's origin, port, element). Cells lie in
-dicts, by key; a key's values are compared as groups are. Values that the code is handed are
-immutable. What the code gives back is converted to the types of the effects, exactly or not at all.
+Rows of all ports are taken in order of (vs, the event's origin, block, element, order). Cells lie
+in dicts, by key; a key's values are compared as groups are. Values that the code is handed are
+immutable. What the code gives back for the reader's rows is converted to the types of the effects,
+exactly or not at all.
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import OperatorFailed, PlanError
-from weir.events.batch import OPEN, START, Batch, empty_batch
+from weir.errors import OperatorFailed
+from weir.events.batch import OPEN, START, Batch
 from weir.events.frozen_values import freezer
 from weir.events.python_lists import python_column, python_list
-from weir.events.types import DOUBLE, type_name
+from weir.events.types import DOUBLE
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.user_calls import check_not_interrupted, failing_line, python_values
 from weir.kernels.expressions.user_values import Misfit, settler, typed_array
 from weir.kernels.kernel import Tables, rows_table, table_rows
-from weir.kernels.operators.merge import with_depth
 from weir.kernels.structures.cells import CellFailure, CellTable, Function, canonical_key
 from weir.kernels.structures.requests import StateRequest, ordered_requests
 from weir.kernels.structures.saved_cells import cell_rows, load_cells
@@ -72,11 +72,14 @@ class RowScanKernel:
         self._cells = RowCells(node.states)
         self._run = node.code.make()
         self._requests = [
-            StateRequest(port, port, 0)
+            StateRequest(port, *node.places[port])
             for port in range(len(node.inputs))
             if port not in self._restored
         ]
-        self._effects = [_effect(name, dtype) for name, dtype in node.effects]
+        self._taken = [
+            [self._inputs[port].index(name) for name in names]
+            for port, names in enumerate(node.columns)
+        ]
 
     @property
     def state_rows(self) -> int:
@@ -88,10 +91,9 @@ class RowScanKernel:
         rows = [np.arange(len(slices[r.port]), dtype=np.int64) for r in self._requests]
         which, at = ordered_requests(self._requests, rows, slices, self._node.depth)
         ports = [self._requests[number].port for number in which.tolist()]
-        values = [self._values(batch) for batch in slices]
+        values = [self._values(port, batch) for port, batch in enumerate(slices)]
         lives = [list(zip(b.vs.tolist(), b.ve.tolist(), strict=True)) for b in slices]
-        taken: list[tuple[int, int]] = []
-        effects: list[list[list[RowValues]]] = [[] for _ in self._effects]
+        effects: list[Sequence[object]] = [()] * len(slices[0])
         for port, row in zip(ports, at.tolist(), strict=True):
             vs, ve = lives[port][row]
             self._cells.now = vs
@@ -101,50 +103,29 @@ class RowScanKernel:
                 )
             except BaseException as error:
                 raise self._failed(error, port, slices[port], row) from error
-            if any(had):
-                taken.append((port, row))
-                for into, what in zip(effects, had, strict=True):
-                    into.append(list(what))
+            if port == 0:
+                effects[row] = had
         if cti != OPEN:
             for table in self._cells.tables:
                 table.drop(cti)
-        return self._batch(slices, taken, effects), cti
+        return self._batch(slices[0], effects), cti
 
-    @staticmethod
-    def _values(batch: Batch) -> list[RowValues]:
+    def _values(self, port: int, batch: Batch) -> list[RowValues]:
         columns = []
-        for column in batch.columns:
+        for index in self._taken[port]:
+            column = batch.columns[index]
             freeze, values = freezer(column.type), python_values(column)
             columns.append(values if freeze is None else [freeze(v) for v in values])
         return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
-    def _batch(
-        self,
-        slices: Sequence[Batch],
-        taken: list[tuple[int, int]],
-        effects: list[list[list[RowValues]]],
-    ) -> Batch:
-        depth = max(len(slices[r.port].origin) for r in self._requests)
-        if not taken:
-            return empty_batch([dtype for _, dtype in self._node.effects], depth)
-        starts = np.cumsum([0, *(len(b) for b in slices)])
-        rows = np.array([starts[port] + row for port, row in taken], dtype=np.int64)
-        bare = [with_depth(Batch(b.vs, b.ve, (), b.origin), depth) for b in slices]
-        origin = tuple(np.concatenate([b.origin[i] for b in bare])[rows] for i in range(depth))
-        vs = np.concatenate([b.vs for b in bare])[rows]
-        ve = np.concatenate([b.ve for b in bare])[rows]
+    def _batch(self, rows: Batch, effects: Sequence[Sequence[object]]) -> Batch:
         columns = []
-        for (name, dtype), convert, values in zip(
-            self._node.effects, self._effects, effects, strict=True
-        ):
+        for number, (name, dtype) in enumerate(self._node.effects):
             try:
-                columns.append(typed_array([convert(v) for v in values], dtype))
+                columns.append(typed_array([had[number] for had in effects], dtype))
             except RowFailure as failure:
-                port, row = taken[failure.row]
-                raise self._wrong(
-                    f"{name} must be {failure.why}", port, slices[port], row
-                ) from None
-        return Batch(vs, ve, tuple(columns), origin)
+                raise self._wrong(f"{name} must be {failure.why}", 0, rows, failure.row) from None
+        return Batch(rows.vs, rows.ve, (*rows.columns, *columns), rows.origin)
 
     # --- failures ----------------------------------------------------------------------------
 
@@ -228,11 +209,3 @@ def _value_of(key: object, dtype: pa.DataType) -> object:
         return [_value_of(k, dtype.value_type) for k in key]
     types = {field.name: field.type for field in dtype}
     return {name: _value_of(k, types[name]) for name, k in key}
-
-
-def _effect(name: str, dtype: pa.DataType) -> Callable[[list[RowValues]], list[dict[str, object]]]:
-    """Return what makes structs of the tuples of an effect."""
-    if not pa.types.is_list(dtype) or not pa.types.is_struct(dtype.value_type):
-        raise PlanError(f"effect {name} must be a LIST of STRUCTs, not {type_name(dtype)}")
-    names = [field.name for field in dtype.value_type]
-    return lambda rows: [dict(zip(names, row, strict=True)) for row in rows]

@@ -10,8 +10,8 @@ import pyarrow as pa
 from weir.plan.operators.abstract import schema
 from weir.plan.operators.facts import HorizonStep, Names, Predicates, Pushed, endless, none_sinks
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.scanning import Scanning, kept_cells
-from weir.plan.schema import Schema, common_time
+from weir.plan.operators.scanning import Scanning, identity, kept_cells
+from weir.plan.schema import Schema
 from weir.plan.spans import NONE, Span
 from weir.plan.states import Cell, RowCode
 
@@ -21,34 +21,38 @@ if TYPE_CHECKING:
 
 @node_class
 class RowScan(Scanning):
-    """A `RowScan` runs code on the rows of all ports, in order of (vs, event, port, element).
+    """A `RowScan` runs code on the rows of all ports; the code reads and merges cells as it goes.
 
-    It gives a row for each row whose code had effects, with the origin of that row and no other
-    columns than `effects`, which are LISTs of STRUCTs. `restored` is as a `StateScan` has it.
+    Port 0 is the reader: its rows come out with a new column for each effect, and keep their
+    origins. `columns` are those that the code gets of each port's rows, `places` the block and the
+    order of each port: rows are taken as the requests of a `StateScan` are. `restored` is as a
+    `StateScan` has it; such ports have no columns and their places mean nothing.
     """
 
     streams: tuple[Node, ...]
     keys: tuple[tuple[str, ...], ...]
     states: tuple[Cell, ...]
     code: RowCode
+    columns: tuple[tuple[str, ...], ...]
+    places: tuple[tuple[int, int], ...]
     effects: tuple[tuple[str, pa.DataType], ...]
     depth: int
     restored: tuple[int, ...] = ()
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
-        return Schema(self.effects, common_time(below))
+        return Schema((*below[0].columns, *self.effects), below[0].time)
 
     def passed_columns(self, port: int) -> Mapping[str, str]:
-        return {}
+        return identity(schema(self.streams[0]).names) if port == 0 else {}
 
     def sees_order(self, port: int) -> bool:
         return port not in self.restored
 
     def origin_depth(self, below: Sequence[int]) -> int:
-        return max(depth for port, depth in enumerate(below) if port not in self.restored)
+        return below[0]
 
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
-        return max(life for port, life in enumerate(lives) if port not in self.restored)
+        return lives[0]
 
     def longest_hold(self, lives: Sequence[Span]) -> Span:
         return NONE
@@ -63,7 +67,12 @@ class RowScan(Scanning):
         return self.reached(self.states)
 
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
-        return tuple(frozenset(schema(s).names) for s in self.streams)
+        read = [frozenset((*k, *c)) for k, c in zip(self.keys, self.columns, strict=True)]
+        read[0] |= wanted - {name for name, _ in self.effects}
+        for port in self.restored:
+            if port >= 0:
+                read[port] = frozenset(schema(self.streams[port]).names)
+        return tuple(read)
 
     def slimmed(self, wanted: Names) -> Self:
         return self  # the code gives all its effects, by position
