@@ -14,6 +14,8 @@ from __future__ import annotations
 import ast
 import builtins
 import types
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -131,7 +133,7 @@ class App:
 
     def state(
         self, name: str, default: object = None, *, type: str | None = None,
-        last: int | None = None, expires: int | None = None,
+        key: object = None, last: int | None = None, expires: int | None = None,
     ) -> State:  # fmt: skip
         kind = Kind(name, None, type or _type_of(default), last, expires)
         kind.default = typed(kind, frozen(default))
@@ -148,8 +150,12 @@ class App:
 
         return decorate
 
-    def serial(self, *handlers: object) -> None:
+    def serial(self, *handlers: object) -> object:
         """Serial or not: the loop is serial."""
+        return handlers[0] if handlers else None
+
+    def emits(self, name: str, columns: str) -> None:
+        """Types of emits: Python has none."""
 
     def emit(self, name: str, **fields: object) -> None:
         self._loop.emit(name, fields)
@@ -204,7 +210,9 @@ class Loop:
         names: dict[str, object] = {
             "__name__": "app", "__builtins__": {**vars(builtins), "__import__": imported},
         }  # fmt: skip
-        exec(compile(source, "app.py", "exec"), names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            exec(compile(source, "app.py", "exec"), names)
         return names
 
     def declare_events(self, kind: EventKind) -> EventKind:
@@ -323,3 +331,14 @@ def run_serially(
 ) -> Answer:  # fmt: skip
     """Run an app's source text over logs."""
     return loop(source, params).run(logs, to)
+
+
+Comparable = tuple[dict[str, Counter[tuple[object, ...]]], dict[str, dict[object, object]]]
+
+
+def comparable_answer(answer: Answer) -> Comparable:
+    """Return an answer so that two of them are equal where §3.1 says so: emits as a bag of rows,
+    without names of which nothing came."""
+    emits = {n: Counter(e.comparable() for e in rows) for n, rows in answer.emits.items() if rows}
+    state = {n: {k: comparable(v) for k, v in cells.items()} for n, cells in answer.state.items()}
+    return emits, state  # type: ignore[return-value]
