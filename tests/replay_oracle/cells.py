@@ -123,7 +123,7 @@ def comparable(value: object) -> object:
 
 
 def ranked(value: object) -> tuple[bool, object]:
-    """Return what orders values as §3.1 does: NaN behind all numbers."""
+    """Return what orders values as §3.1 does: NaN behind all numbers, for `top_k`."""
     if value is None:
         raise TypeError("NULL cannot be compared")
     return (isinstance(value, float) and math.isnan(value), 0.0 if value != value else value)
@@ -147,7 +147,9 @@ def step(kind: Kind, value: object, merge: Merged) -> object:
             raise TypeError("add of NULL")
         exact = value if isinstance(value, Exact) else Exact(Fraction(0)).plus(float(value))  # type: ignore[arg-type]
         return exact.plus(float(x))  # type: ignore[arg-type]
-    return typed(kind, _merged(seen(value), merge))
+    new = typed(kind, _merged(seen(value), merge))
+    # A sum that is large enough already stays the sum that it is.
+    return value if merge.kind in ("max", "min") and new == seen(value) else new
 
 
 def seen(value: object) -> object:
@@ -163,9 +165,9 @@ def _merged(old: object, merge: Merged) -> object:
         case "set":
             return x
         case "max":
-            return x if ranked(x) > ranked(old) else old
+            return max(old, x)  # type: ignore[type-var]
         case "min":
-            return x if ranked(x) < ranked(old) else old
+            return min(old, x)  # type: ignore[type-var]
         case "append":
             return (*old, x)  # type: ignore[misc]
         case "add_to_set":
