@@ -8,8 +8,8 @@ Contract
    units of 2^−1074, as a little-endian integer in two's complement.
 3. With `last` there is one row for each merge that the newest merge of its cell does not put out
    of the window: the key, `number` (their order within a cell), `merge` (the kind, or which
-   function a `call` calls), and what it takes: `arg` (the type of the cell), or for lists
-   `element` and `k`, or for a `call` a column for each argument.
+   function a `call` calls), and what it takes: `arg` (of the cell's type, BIGINT for INT), or for
+   lists `element` and `k`, or for a `call` a column for each argument.
 4. Which cells are saved does not depend on cuts or parallelism: a cell that has expired is
    saved too, and whoever asks for values as of a time leaves it out.
 """
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from weir.events.types import BIGINT, BINARY, DOUBLE, STRING
+from weir.events.types import BIGINT, BINARY, DOUBLE, STRING, is_integer
 from weir.plan.schema import Schema
 from weir.plan.states import Cell, MergeFunction, StateMerge
 
@@ -69,7 +69,8 @@ def state_schema(
     if cell.last is None:
         value = (("value", cell.type),)
         return (*keys, *value, ("exact", BINARY)) if cell.type == DOUBLE else (*keys, *value)
-    taken = [("number", BIGINT), ("merge", STRING), ("arg", cell.type)]
+    taken = [("number", BIGINT), ("merge", STRING)]
+    taken.append(("arg", BIGINT if is_integer(cell.type) else cell.type))
     if pa.types.is_list(cell.type):
         taken += [("element", cell.type.value_type), ("k", BIGINT)]
     return (*keys, *taken, *(column for call in calls for column in call.columns))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from weir.errors import OperatorFailed
@@ -23,7 +22,11 @@ from weir.kernels.expressions.user_calls import check_not_interrupted, failing_l
 from weir.kernels.expressions.user_values import Misfit, settler, typed_array
 from weir.kernels.kernel import Tables, rows_table, table_rows
 from weir.kernels.structures.cells import CellFailure, CellTable, Function, canonical_key
-from weir.kernels.structures.requests import StateRequest, ordered_requests
+from weir.kernels.structures.requests import (
+    StateRequest,
+    ordered_visits,
+    request_programs,
+)
 from weir.kernels.structures.saved_cells import cell_rows, load_cells
 from weir.plan.operators import RowScan, schema
 from weir.plan.saved_states import state_schema
@@ -71,11 +74,11 @@ class RowScanKernel:
         self._restored = {port: state for state, port in enumerate(node.restored) if port >= 0}
         self._cells = RowCells(node.states)
         self._run = node.code.make()
-        self._requests = [
-            StateRequest(port, *node.places[port])
-            for port in range(len(node.inputs))
-            if port not in self._restored
-        ]
+        ports = [p for p in range(len(node.inputs)) if p not in self._restored]
+        self._programs = request_programs(
+            [StateRequest(port, *node.places[port], port) for port in ports],
+            [True] * len(node.inputs),
+        )
         self._taken = [
             [self._inputs[port].index(name) for name in names]
             for port, names in enumerate(node.columns)
@@ -88,13 +91,12 @@ class RowScanKernel:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         for port, state in self._restored.items():
             self._restore(state, slices[port], self._inputs[port].names, self._node.keys[port])
-        rows = [np.arange(len(slices[r.port]), dtype=np.int64) for r in self._requests]
-        which, at = ordered_requests(self._requests, rows, slices, self._node.depth)
-        ports = [self._requests[number].port for number in which.tolist()]
+        visits = ordered_visits(self._programs, slices, self._node.depth)
         values = [self._values(port, batch) for port, batch in enumerate(slices)]
         lives = [list(zip(b.vs.tolist(), b.ve.tolist(), strict=True)) for b in slices]
         effects: list[Sequence[object]] = [()] * len(slices[0])
-        for port, row in zip(ports, at.tolist(), strict=True):
+        for program, row in visits.each():
+            port = self._programs[program].port
             vs, ve = lives[port][row]
             self._cells.now = vs
             try:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from weir.events.frozen_values import FrozenList, frozen, given_default
-from weir.events.types import DOUBLE
+from weir.events.types import DOUBLE, is_integer
 from weir.kernels.expressions.user_values import Misfit, settler
 from weir.kernels.structures.exact_doubles import ExactDouble
 from weir.plan.states import Cell, MergeKind
@@ -67,6 +67,8 @@ class CellTable:
         self._nested = pa.types.is_nested(cell.type)
         self._sums = cell.type == DOUBLE
         self._last, self._expires = cell.last, cell.expires
+        self._whole = cell.last is not None and is_integer(cell.type)
+        """Whether values may be beyond their type until they are read."""
         self.entries: dict[Hashable, CellEntry] = {}
         self.pasts: dict[Hashable, deque[PastMerge]] = {}
 
@@ -112,7 +114,10 @@ class CellTable:
         folded = CellEntry(self.default, time)
         for merge in past:
             self._apply(folded, merge.kind, merge.args, merge.function)
-        return _value(folded)
+        value = _value(folded)
+        if self._whole:
+            self._settled(value)  # only what is read has to fit
+        return value
 
     def drop(self, time: int) -> list[Hashable]:
         """Forget the cells that are the default for every read from this time on; return their
@@ -148,11 +153,17 @@ class CellTable:
         new = self._merged(old, kind, args, function)
         if new is old:
             return
+        if self._whole and type(new) is int:
+            entry.value = new
+            return
+        settled = self._settled(new)
+        entry.value, entry.exact = frozen(settled) if self._nested else settled, None
+
+    def _settled(self, value: object) -> object:
         try:
-            settled = self._settle(new)
+            return self._settle(value)
         except Misfit as misfit:
             raise CellFailure(f"state {self.cell.state} must be {misfit}") from None
-        entry.value, entry.exact = frozen(settled) if self._nested else settled, None
 
     def _merged(
         self, old: Any, kind: MergeKind, args: tuple[Any, ...], function: Function | None
@@ -222,14 +233,9 @@ def _leave(past: deque[PastMerge], time: int, last: int) -> None:
 
 
 def _best(old: list[Any], new: Any, k: Any) -> object:
-    """Insert a value into a descending list, behind those that are equal, and keep the first k."""
-    rank = _rank(new)
-    at = len(old)
-    while at and _rank(old[at - 1]) < rank:
-        at -= 1
-    if at >= k:
-        return old if len(old) <= k else FrozenList(old[:k])
-    return FrozenList((*old[:at], new, *old[at : max(k - 1, at)]))
+    """Return the k largest of these and a new one, in descending order, of equal ones the earlier
+    first."""
+    return FrozenList(sorted((*old, new), key=_rank, reverse=True)[:k])
 
 
 def _rank(value: Any) -> Any:

@@ -95,10 +95,6 @@ class Groups:
             self._slots[groups[fresh]] = self._rows.add(rows)
         return groups
 
-    def find_keys(self, keys: Sequence[pa.Array], length: int) -> Int64s:
-        """Return the group of each row, −1 where there is none."""
-        return self._index.find(*hash_rows(keys, length))
-
     def keys(self, groups: Int64s) -> tuple[pa.Array, ...]:
         return self._rows.columns(self._slots[groups])
 

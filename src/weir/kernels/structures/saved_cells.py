@@ -55,7 +55,7 @@ def _merge_rows(table: CellTable, keys_of: KeysOf, calls: Sequence[SavedCall]) -
     merges = [merge for past in table.pasts.values() for merge in past]
     times = np.array([merge.time for merge in merges], dtype=np.int64)
     columns = list(keys_of(keys))
-    for name, dtype in state_schema(table.cell, calls)[len(columns) :]:
+    for name, dtype in state_schema(table.cell, calls)[len(table.cell.keys) :]:
         values = numbers if name == "number" else [_saved(merge, name) for merge in merges]
         columns.append(python_column(values, dtype))
     return Batch(times, times + 1, tuple(columns))

@@ -1,0 +1,188 @@
+"""Slow cells are Python objects, by group: their requests are taken one by one (`cells.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.errors import OperatorFailed, RunError
+from weir.events.batch import OPEN, Batch, Int64s
+from weir.events.frozen_values import freezer
+from weir.kernels.expressions.user_calls import check_not_interrupted, failing_line, python_values
+from weir.kernels.expressions.user_values import typed_array
+from weir.kernels.structures.cells import CellFailure, CellTable
+from weir.kernels.structures.requests import RequestProgram, Visits
+from weir.kernels.structures.saved_cells import cell_rows, load_cells
+from weir.plan.saved_states import SavedCall, saved_name
+from weir.plan.schema import Schema
+from weir.plan.states import Cell, MergeFunction, StateMerge, StateRead
+from weir.plan.user_code import describe
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A `_Taken` is a merge with what the rows of a slice bring to it."""
+
+    merge: StateMerge
+    args: list[tuple[object, ...]]
+    holds: list[bool] | None
+
+
+class SlowCells:
+    """`SlowCells` holds the cells of those states of a scan that are not fast."""
+
+    def __init__(
+        self,
+        states: Mapping[int, Cell],
+        inputs: Sequence[Schema],
+        keys: Sequence[Sequence[str]],
+        merges: Sequence[tuple[int, StateMerge]],
+        reads: Sequence[StateRead],
+    ) -> None:
+        """Make cells of these states, by their numbers; merges come with their ports."""
+        self._tables = {state: CellTable(cell) for state, cell in states.items()}
+        self._inputs, self._keys = inputs, keys
+        self._merges, self._reads = merges, reads
+        self._functions = {
+            saved_name(m.function): m.function.function for _, m in merges if m.function
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._tables)
+
+    @property
+    def held_in_windows(self) -> int:
+        return sum(len(past) for table in self._tables.values() for past in table.pasts.values())
+
+    # --- requests ----------------------------------------------------------------------------
+
+    def run(
+        self,
+        programs: Sequence[RequestProgram],
+        visits: Visits,
+        slices: Sequence[Batch],
+        groups: Sequence[Int64s],
+        right_from: int,
+    ) -> dict[int, pa.Array]:
+        """Take all requests in order; return the answers of the reads, by their numbers."""
+        first = len(self._merges)
+        merges = {
+            i: self._taken(slices[port], port, m)
+            for i, (port, m) in enumerate(self._merges)
+            if m.state in self._tables
+        }
+        reads = {first + i: r for i, r in enumerate(self._reads) if r.state in self._tables}
+        answers = {n: [self._tables[r.state].default] * len(slices[0]) for n, r in reads.items()}
+        mine = [[n for n in p.requests if n in merges or n in reads] for p in programs]
+        times = [batch.vs.tolist() for batch in slices]
+        numbers = [g.tolist() for g in groups]
+        for program, row in visits.each():
+            port = programs[program].port
+            for n in mine[program]:
+                group, time = numbers[port][row], times[port][row]
+                if n in merges:
+                    self._merge(merges[n], group, time, port, slices[port], row)
+                elif group >= 0 and time >= right_from:
+                    answers[n][row] = self._read(reads[n], group, time, slices[0], row)
+        return {
+            n: typed_array(answers[n], self._tables[r.state].cell.type) for n, r in reads.items()
+        }
+
+    def _taken(self, batch: Batch, port: int, merge: StateMerge) -> _Taken:
+        rows = self._inputs[port]
+        columns = [_python(batch.columns[rows.index(name)]) for name in merge.args]
+        if merge.kind == "top_k":
+            columns.append([merge.k] * len(batch))
+        args: list[tuple[object, ...]] = [()] * len(batch)
+        if columns:
+            args = list(zip(*columns, strict=True))
+        if merge.condition is None:
+            return _Taken(merge, args, None)
+        return _Taken(merge, args, batch.columns[rows.index(merge.condition)].to_pylist())
+
+    def _merge(
+        self, taken: _Taken, group: int, time: int, port: int, batch: Batch, row: int
+    ) -> None:
+        if taken.holds is not None and not taken.holds[row]:
+            return
+        merge, function = taken.merge, taken.merge.function
+        call, name = (function.function, saved_name(function)) if function else (None, "")
+        try:
+            table = self._tables[merge.state]
+            table.merge(group, time, merge.kind, taken.args[row], call, name)
+        except CellFailure as failure:
+            raise self._failed(failure, port, batch, row) from None
+        except BaseException as error:
+            if function is None:
+                raise
+            raise self._user_failed(function, error, port, batch, row) from error
+
+    def _read(self, read: StateRead, group: int, time: int, batch: Batch, row: int) -> object:
+        try:
+            return self._tables[read.state].get(group, time)
+        except CellFailure as failure:
+            raise self._failed(failure, 0, batch, row) from None
+        except BaseException as error:
+            # A window calls the functions of its merges when it is read.
+            called = (m.function for _, m in self._merges if m.state == read.state and m.function)
+            function = next(called, None)
+            if function is None:
+                raise
+            raise self._user_failed(function, error, 0, batch, row) from error
+
+    def _failed(self, failure: CellFailure, port: int, batch: Batch, row: int) -> RunError:
+        event = event_of(self._inputs[port], batch, row)
+        return RunError(f"{failure}, {event_text(event, self._keys[port])}")
+
+    def _user_failed(
+        self, function: MergeFunction, error: BaseException, port: int, batch: Batch, row: int
+    ) -> OperatorFailed:
+        check_not_interrupted(error, function.function)
+        failed_at = failing_line(function.name, function.function, error)
+        return OperatorFailed(
+            function=function.name, file=failed_at.file, line=failed_at.line,
+            event=event_of(self._inputs[port], batch, row), cause=describe(error),
+        )  # fmt: skip
+
+    # --- keeping -----------------------------------------------------------------------------
+
+    def drop(self, live: Int64s, time: int) -> npt.NDArray[np.bool_]:
+        """Drop the cells that are the default for every read from this time on; tell which of all
+        groups still have one."""
+        held: set[object] = set()
+        for table in self._tables.values():
+            table.drop(time)
+            held.update(table.keys())
+        return np.array([group in held for group in live.tolist()], dtype=np.bool_)
+
+    def rows(self, state: int, calls: Sequence[SavedCall]) -> tuple[Int64s, Batch]:
+        """Return the saved cells of a state, without their keys, and the group of each row."""
+        table = self._tables[state]
+        rows = cell_rows(table, lambda groups: (pa.array(groups, pa.int64()),), calls)
+        groups = np.asarray(rows.columns[0], dtype=np.int64)
+        return groups, Batch(rows.vs, rows.ve, rows.columns[1:])
+
+    def load(self, state: int, groups: Int64s, rows: Batch, names: Sequence[str]) -> None:
+        load_cells(self._tables[state], groups.tolist(), rows, names, self._functions)
+
+
+def _python(column: pa.Array) -> list[object]:
+    freeze, values = freezer(column.type), python_values(column)
+    return values if freeze is None else [freeze(value) for value in values]
+
+
+def event_of(rows: Schema, batch: Batch, row: int) -> dict[str, object]:
+    """Return an event as messages show it."""
+    ve = int(batch.ve[row])
+    lifetime = {"vs": int(batch.vs[row]), "ve": None if ve == OPEN else ve}
+    return lifetime | {n: c[row].as_py() for n, c in zip(rows.names, batch.columns, strict=True)}
+
+
+def event_text(event: Mapping[str, object], keys: Sequence[str]) -> str:
+    """Name an event and its key, as words to append."""
+    key = ", ".join(f"{name} = {event[name]!r}" for name in keys)
+    return f"at {key} on event {dict(event)}" if key else f"on event {dict(event)}"

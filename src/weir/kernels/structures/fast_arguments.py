@@ -1,0 +1,59 @@
+"""What the requests of a slice take is laid end to end, for the compiled loop.
+
+A row of the table of requests says where the values of a request begin, and where its masks do: of
+a condition, and of values that are NULL (−1: there is none).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.events.batch import Int64s
+from weir.kernels.structures.fast_cells_loops import ARGUMENTS, CONDITIONS, NULLS
+from weir.kernels.structures.rows import valid_mask
+
+Marks = npt.NDArray[np.bool_]
+
+
+class FastArguments:
+    """`FastArguments` collects the values and masks of requests."""
+
+    def __init__(self) -> None:
+        self._values: list[Int64s] = []
+        self._masks: list[Marks] = []
+        self._value_count = self._mask_count = 0
+
+    def add(self, request: Int64s, values: Int64s) -> None:
+        """Add the values that a request takes, one for each row of its port."""
+        request[ARGUMENTS] = self._value_count
+        self._values.append(values)
+        self._value_count += len(values)
+
+    def add_condition(self, request: Int64s, condition: pa.Array | None) -> Marks | None:
+        """Add the condition under which rows make the request; return it as a mask."""
+        if condition is None:
+            return None
+        holds = condition.fill_null(False).to_numpy(zero_copy_only=False)
+        return self._add_mask(request, CONDITIONS, np.asarray(holds, dtype=np.bool_))
+
+    def add_nulls(self, request: Int64s, column: pa.Array) -> Marks | None:
+        """Add which of the values are NULL; return it as a mask."""
+        if not column.null_count:
+            return None
+        return self._add_mask(request, NULLS, ~valid_mask(column))
+
+    def _add_mask(self, request: Int64s, at: int, mask: Marks) -> Marks:
+        request[at] = self._mask_count
+        self._masks.append(mask)
+        self._mask_count += len(mask)
+        return mask
+
+    def flat(self) -> tuple[Int64s, npt.NDArray[np.uint8]]:
+        """Return all values and all masks."""
+        values = self._values or [np.empty(0, dtype=np.int64)]
+        masks = self._masks or [np.empty(0, dtype=np.bool_)]
+        one = values[0] if len(values) == 1 else np.concatenate(values)
+        mask = masks[0] if len(masks) == 1 else np.concatenate(masks)
+        return one, mask.view(np.uint8)

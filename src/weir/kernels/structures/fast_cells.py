@@ -1,0 +1,245 @@
+"""Fast cells are numbers in matrices, by group: one compiled loop takes all requests in order.
+
+Contract
+1. `fast_kinds.py` says which states are fast; `cells.py` has all others.
+2. A cell has its value and the time of its last merge (START: it was never merged into) beside
+   each other, and flags. A new group has to be `reset` before it is used.
+3. Integers beyond their type fail at the merge that makes them, in a window at the read: there the
+   sums have 95 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.events.batch import START, Batch, Int64s
+from weir.kernels.structures.fast_arguments import FastArguments
+from weir.kernels.structures.fast_cells_loops import (
+    ANSWERS,
+    DEFAULT,
+    DEFAULT_FLAGS,
+    FINE,
+    HEAD,
+    NULL,
+    WINDOW,
+    reset_cells,
+    run_requests,
+)
+from weir.kernels.structures.fast_kinds import (
+    FastKind,
+    FastMerge,
+    FastRead,
+    default_column,
+    from_bits,
+    merge_op,
+    read_op,
+    to_bits,
+    value_range,
+)
+from weir.kernels.structures.fast_sums import FastSums
+from weir.kernels.structures.fast_values import StoredValues
+from weir.kernels.structures.fast_windows import FastWindows
+from weir.kernels.structures.keys import each_once, grown
+from weir.kernels.structures.requests import RequestProgram, Visits
+from weir.plan.states import Cell
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class FastFailure(Exception):
+    """A request failed: how, the number of the request, and the row of its port."""
+
+    def __init__(self, how: int, request: int, row: int) -> None:
+        super().__init__(how)
+        self.how, self.request, self.row = how, request, row
+
+
+class FastCells:
+    """`FastCells` holds the cells of all fast states of a scan."""
+
+    def __init__(self, states: Sequence[tuple[Cell, FastKind]]) -> None:
+        self.states = [cell for cell, _ in states]
+        self.kinds = [kind for _, kind in states]
+        self.cells = np.zeros((0, 2 * len(states)), dtype=np.int64)
+        self.flags = np.zeros((0, len(states)), dtype=np.uint8)
+        windows = [s for s, kind in enumerate(self.kinds) if kind == "window"]
+        self.windows, self.sums = FastWindows(len(windows)), FastSums()
+        self.values = {
+            s: StoredValues(cell) for s, (cell, kind) in enumerate(states) if kind == "handle"
+        }
+        rows = [_state_row(cell, kind) for cell, kind in states]
+        self.table = np.array(rows, dtype=np.int64).reshape(len(states), 10)
+        self.table[windows, WINDOW] = np.arange(len(windows))
+        for state, kind in enumerate(self.kinds):
+            if kind == "sum":
+                default = self.table[state : state + 1, DEFAULT].copy()
+                self.sums.fit_values(state, default, np.ones(1, dtype=np.bool_), self.table)
+        self._requests: list[tuple[int, FastMerge | FastRead]] = []
+        """The requests of all programs, one program after the other, with their numbers."""
+        self._plan = np.zeros((0, 6), dtype=np.int64)
+        self._programs = np.zeros((0, 3), dtype=np.int64)
+        self._ports: list[int] = []
+
+    def plan(
+        self, programs: Sequence[RequestProgram], requests: Mapping[int, FastMerge | FastRead]
+    ) -> None:
+        """Say which programs visit rows; `requests` are those to fast states, by their number."""
+        self._programs = np.zeros((len(programs), 3), dtype=np.int64)
+        self._ports = [program.port for program in programs]
+        for number, program in enumerate(programs):
+            mine = [(n, requests[n]) for n in program.requests if n in requests]
+            start = len(self._requests)
+            self._programs[number, :2] = start, start + len(mine)
+            self._requests += mine
+        self._plan = np.full((len(self._requests), 6), -1, dtype=np.int64)
+        for row, (_, request) in zip(self._plan, self._requests, strict=True):
+            row[:2] = self._op(request), request.state
+
+    def _op(self, request: FastMerge | FastRead) -> int:
+        kind = self.kinds[request.state]
+        if isinstance(request, FastRead):
+            return read_op(kind)
+        return merge_op(request.step, self.states[request.state], kind)
+
+    # --- groups ------------------------------------------------------------------------------
+
+    def reset(self, groups: Int64s, capacity: int) -> None:
+        """Make room for the groups below `capacity`; these have cells never merged into."""
+        self.cells = grown(self.cells, capacity)
+        self.flags = grown(self.flags, capacity)
+        self.windows.grow(capacity)
+        self.sums.grow(capacity)
+        for values in self.values.values():
+            values.grow(capacity)
+        reset_cells(groups, self.table, self.cells, self.flags, self.windows.heads)
+
+    @property
+    def held_in_windows(self) -> int:
+        return self.windows.held
+
+    def merged(self, state: int, groups: Int64s) -> npt.NDArray[np.bool_]:
+        """Tell which of these groups have a cell of this state."""
+        if self.kinds[state] == "window":
+            held: npt.NDArray[np.bool_] = self.windows.heads[groups, self._window(state), HEAD] >= 0
+            return held
+        merged: npt.NDArray[np.bool_] = self.cells[groups, 2 * state + 1] != START
+        return merged
+
+    def _window(self, state: int) -> int:
+        return int(self.table[state, WINDOW])
+
+    def drop(self, groups: Int64s, time: int) -> None:
+        """Forget the cells of these groups that are the default for every read from this time
+        on."""
+        for state, cell in enumerate(self.states):
+            if cell.last is not None:
+                self.windows.drop(groups, self._window(state), time - cell.last)
+            elif cell.expires is not None:
+                times = self.cells[groups, 2 * state + 1]
+                gone = groups[(times != START) & (times <= time - cell.expires)]
+                self.cells[gone, 2 * state] = self.table[state, DEFAULT]
+                self.cells[gone, 2 * state + 1] = START
+                self.flags[gone, state] = self.table[state, DEFAULT_FLAGS]
+                if state in self.values:
+                    self.values[state].forget(gone)
+
+    # --- requests ----------------------------------------------------------------------------
+
+    def run(
+        self, visits: Visits, slices: Sequence[Batch], groups: Sequence[Int64s], right_from: int
+    ) -> dict[int, pa.Array]:
+        """Take all requests in order; return the answers of the reads, by their numbers."""
+        table, programs = self._plan.copy(), self._programs.copy()
+        starts = np.cumsum([0, *(len(g) for g in groups)])
+        vs = [b.vs if len(g) else g for b, g in zip(slices, groups, strict=True)]
+        programs[:, 2] = starts[self._ports]
+        args, masks = self._arguments(slices, table)
+        rows, reads = len(slices[0]), 0
+        for row, (_, request) in zip(table, self._requests, strict=True):
+            if isinstance(request, FastRead):
+                row[ANSWERS], reads = rows * reads, reads + 1
+        answers = np.empty(rows * reads, dtype=np.int64)
+        flags = np.empty(rows * reads, dtype=np.uint8)
+        failed = np.zeros(2, dtype=np.int64)
+        how = run_requests(
+            visits.only, visits.programs, visits.rows, visits.count, programs, table, self.table,
+            args, args.view(np.float64), masks, _joined(groups), _joined(vs),
+            self.cells, self.cells.view(np.float64), self.flags, self.sums.limbs,
+            self.sums.digits, self.windows.heads, self.windows.pool, self.windows.free,
+            answers, answers.view(np.float64), flags, right_from, failed,
+        )  # fmt: skip
+        if how != FINE:
+            raise FastFailure(how, self._requests[int(failed[0])][0], int(failed[1]))
+        columns = {}
+        for row, (number, request) in zip(table, self._requests, strict=True):
+            if isinstance(request, FastRead):
+                mine = slice(row[ANSWERS], row[ANSWERS] + rows)
+                columns[number] = self.answers(request.state, answers[mine], flags[mine])
+        self._settle(groups)
+        return columns
+
+    def _arguments(
+        self, slices: Sequence[Batch], table: Int64s
+    ) -> tuple[Int64s, npt.NDArray[np.uint8]]:
+        arguments, pushes = FastArguments(), 0
+        for row, (_, request) in zip(table, self._requests, strict=True):
+            if not isinstance(request, FastMerge) or not len(slices[request.port]):
+                continue
+            column = slices[request.port].columns[request.argument]
+            condition = None
+            if request.condition is not None:
+                condition = slices[request.port].columns[request.condition]
+            counted = arguments.add_condition(row, condition)
+            if request.state in self.values:
+                arguments.add(row, self.values[request.state].bring(column))
+                continue
+            bits = to_bits(column)
+            arguments.add(row, bits)
+            null = arguments.add_nulls(row, column)
+            if self.kinds[request.state] == "sum":
+                mask = np.ones(len(bits), dtype=np.bool_) if counted is None else counted
+                mask = mask if null is None else mask & ~null
+                self.sums.fit_values(request.state, bits, mask, self.table)
+            elif self.kinds[request.state] == "window":
+                pushes += len(bits)
+        self.windows.make_room(pushes)
+        return arguments.flat()
+
+    def answers(self, state: int, bits: Int64s, flags: npt.NDArray[np.uint8]) -> pa.Array:
+        """Return the values of cells as a column."""
+        if state in self.values:
+            return self.values[state].answers(bits)
+        return from_bits(bits, flags != 0, self.states[state].type)
+
+    def _settle(self, groups: Sequence[Int64s]) -> None:
+        """Store the values that this slice has brought."""
+        for state, values in self.values.items():
+            merges = (r for _, r in self._requests if isinstance(r, FastMerge))
+            ports = {r.port for r in merges if r.state == state}
+            touched = each_once(np.concatenate([_NONE, *(groups[port] for port in ports)]))
+            touched = touched[touched >= 0]
+            handles = values.settle(touched, self.cells[touched, 2 * state])
+            self.cells[touched, 2 * state] = handles
+
+
+def _state_row(cell: Cell, kind: FastKind) -> tuple[int, ...]:
+    """Describe a state for the compiled loop; limbs and windows are numbered later."""
+    bits, flags = -1, 0  # of a handle: no value is stored
+    if kind != "handle":
+        default = default_column(cell)
+        flags = NULL if default.null_count else 0
+        bits = 0 if flags else int(to_bits(default)[0])
+    expires = -1 if cell.expires is None else cell.expires
+    return bits, flags, expires, *value_range(cell), cell.last or 0, 0, 0, 0, -1
+
+
+def _joined(parts: Sequence[Int64s]) -> Int64s:
+    """Return the parts one behind the other; most often one of them has all rows."""
+    filled = [part for part in parts if len(part)]
+    if len(filled) == 1:
+        return filled[0]
+    return np.concatenate(filled) if filled else _NONE

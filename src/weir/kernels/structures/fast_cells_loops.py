@@ -1,0 +1,322 @@
+"""Compiled loops over the requests to cells of fixed width (see `fast_cells.py`)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from weir.events.batch import START
+from weir.events.compiled import in_place
+from weir.kernels.aggregates.exact_loops import add_limbs, split_double
+
+READ, READ_SUM, READ_WINDOW, SET, ADD, MAX, MIN, MAX_FLOAT, MIN_FLOAT, ADD_FLOAT, ADD_SUM, PUSH = (
+    range(12)
+)
+"""What a request does. `READ_SUM` and `ADD_SUM` are of exact sums of doubles, `READ_WINDOW` and
+`PUSH` of sums of integers over a window."""
+
+FINE, OVERFLOW, NULL_ARGUMENT, NULL_CELL = range(4)
+"""How a run of requests ended."""
+
+NULL, NAN, PLUS, MINUS, SUMMED = 1, 2, 4, 8, 16
+"""Flags of a cell: it is NULL; these were added to its sum; its value is the sum in its limbs."""
+
+# Columns of the tables that describe requests and states.
+OP, STATE, ARGUMENTS, CONDITIONS, NULLS, ANSWERS = range(6)
+DEFAULT, DEFAULT_FLAGS, EXPIRES, LOWEST, HIGHEST, LAST, LIMBS, LOW, WIDTH, WINDOW = range(10)
+HEAD, TAIL, HIGH_SUM, LOW_SUM = range(4)
+
+_LOW_HALF = (1 << 32) - 1
+
+
+@in_place
+def reset_cells(groups, states, cells, flags, windows):
+    """Give these groups cells that were never merged into."""
+    for group in groups:
+        for s in range(len(states)):
+            cells[group, 2 * s] = states[s, DEFAULT]
+            cells[group, 2 * s + 1] = START
+            flags[group, s] = states[s, DEFAULT_FLAGS]
+            w = states[s, WINDOW]
+            if w >= 0:  # the default is a part of every sum
+                windows[group, w, HEAD] = windows[group, w, TAIL] = -1
+                windows[group, w, HIGH_SUM] = states[s, DEFAULT] >> 32
+                windows[group, w, LOW_SUM] = states[s, DEFAULT] & _LOW_HALF
+
+
+@in_place
+def run_requests(
+    only, order_program, order_row, count, programs, requests, states, args, float_args, masks,
+    groups, vs, cells, floats, flags, limbs, digits, windows, pool, free, answers, float_answers,
+    answer_flags, right_from, failed,
+):  # fmt: skip
+    """Take all requests in order; say how it ended, and in `failed` at which request and row.
+
+    `programs` has for each program its first request, the end of its requests, and where the rows
+    of its port begin in `groups` and `vs`. Doubles are int64 by their bits; `floats`, `float_args`
+    and `float_answers` are the memory of `cells`, `args` and `answers` as doubles.
+    """
+    for visit in range(count):
+        program, row = only, visit
+        if only < 0:
+            program, row = order_program[visit], order_row[visit]
+        at = programs[program, 2] + row
+        group, time = groups[at], vs[at]
+        for r in range(programs[program, 0], programs[program, 1]):
+            op, s = requests[r, OP], requests[r, STATE]
+            if op <= READ_WINDOW:
+                out = requests[r, ANSWERS] + row
+                gone = group < 0
+                if not gone and states[s, EXPIRES] >= 0:
+                    gone = time >= cells[group, 2 * s + 1] + states[s, EXPIRES]
+                if gone or op == READ_WINDOW:
+                    answers[out] = states[s, DEFAULT]
+                    answer_flags[out] = states[s, DEFAULT_FLAGS]
+                    if gone or time < right_from:
+                        continue
+                    w = states[s, WINDOW]
+                    _leave(windows, pool, free, group, w, time - states[s, LAST])
+                    low = windows[group, w, LOW_SUM]
+                    high = windows[group, w, HIGH_SUM] + (low >> 32)
+                    if high < -(1 << 31) or high >= 1 << 31:
+                        failed[0], failed[1] = r, row
+                        return OVERFLOW
+                    value = (high << 32) | (low & _LOW_HALF)
+                    answers[out] = value
+                    if value < states[s, LOWEST] or value > states[s, HIGHEST]:
+                        failed[0], failed[1] = r, row
+                        return OVERFLOW
+                elif op == READ or not flags[group, s] & SUMMED:
+                    answers[out] = cells[group, 2 * s]
+                    answer_flags[out] = flags[group, s] & NULL
+                else:
+                    float_answers[out] = _sum_of(states, limbs, flags, digits, group, s)
+                    answer_flags[out] = 0
+                continue
+            if requests[r, CONDITIONS] >= 0 and not masks[requests[r, CONDITIONS] + row]:
+                continue
+            argument = requests[r, ARGUMENTS] + row
+            if requests[r, NULLS] >= 0 and masks[requests[r, NULLS] + row]:
+                if op != SET:
+                    failed[0], failed[1] = r, row
+                    return NULL_ARGUMENT
+                cells[group, 2 * s + 1] = time
+                flags[group, s] = NULL
+                continue
+            if states[s, EXPIRES] >= 0 and time >= cells[group, 2 * s + 1] + states[s, EXPIRES]:
+                cells[group, 2 * s] = states[s, DEFAULT]
+                flags[group, s] = states[s, DEFAULT_FLAGS]
+            cells[group, 2 * s + 1] = time
+            if op == SET:
+                cells[group, 2 * s] = args[argument]
+                flags[group, s] = 0
+                if args[argument] < states[s, LOWEST] or args[argument] > states[s, HIGHEST]:
+                    failed[0], failed[1] = r, row
+                    return OVERFLOW
+                continue
+            if op == PUSH:
+                w = states[s, WINDOW]
+                _leave(windows, pool, free, group, w, time - states[s, LAST])
+                _push(windows, pool, free, group, w, time, args[argument])
+                continue
+            if flags[group, s] & NULL:
+                failed[0], failed[1] = r, row
+                return NULL_CELL
+            if op == ADD:
+                old, new = cells[group, 2 * s], cells[group, 2 * s] + args[argument]
+                cells[group, 2 * s] = new
+                wrapped = ((old ^ new) & (args[argument] ^ new)) < 0
+                if wrapped or new < states[s, LOWEST] or new > states[s, HIGHEST]:
+                    failed[0], failed[1] = r, row
+                    return OVERFLOW
+            elif op in (MAX, MIN):
+                old, new = cells[group, 2 * s], args[argument]
+                if (op == MAX and new > old) or (op == MIN and new < old):
+                    cells[group, 2 * s] = new
+                    if new < states[s, LOWEST] or new > states[s, HIGHEST]:
+                        failed[0], failed[1] = r, row
+                        return OVERFLOW
+            elif op == ADD_FLOAT:
+                floats[group, 2 * s] += float_args[argument]
+            elif op == ADD_SUM:
+                _add_to_sum(states, limbs, flags, cells, group, s, args[argument])
+            else:
+                old = floats[group, 2 * s]
+                if flags[group, s] & SUMMED:
+                    old = _sum_of(states, limbs, flags, digits, group, s)
+                new = float_args[argument]
+                if (op == MAX_FLOAT and new > old) or (op == MIN_FLOAT and new < old):
+                    floats[group, 2 * s] = new
+                    flags[group, s] = 0
+    return FINE
+
+
+# --- windows ---------------------------------------------------------------------------------
+
+
+@in_place
+def _push(windows, pool, free, group, w, time, value):
+    """Put a merge at the end of a cell's window; the pool has room."""
+    slot = free[0]
+    free[0] = pool[slot, 2]
+    pool[slot, 0], pool[slot, 1], pool[slot, 2] = time, value, -1
+    if windows[group, w, HEAD] < 0:
+        windows[group, w, HEAD] = slot
+    else:
+        pool[windows[group, w, TAIL], 2] = slot
+    windows[group, w, TAIL] = slot
+    windows[group, w, HIGH_SUM] += value >> 32
+    windows[group, w, LOW_SUM] += value & _LOW_HALF
+    free[1] += 1
+
+
+@in_place
+def _leave(windows, pool, free, group, w, until):
+    """Drop the merges of a cell that lie at `until` or before."""
+    slot = windows[group, w, HEAD]
+    while slot >= 0 and pool[slot, 0] <= until:
+        after = pool[slot, 2]
+        windows[group, w, HIGH_SUM] -= pool[slot, 1] >> 32
+        windows[group, w, LOW_SUM] -= pool[slot, 1] & _LOW_HALF
+        pool[slot, 2] = free[0]
+        free[0] = slot
+        free[1] -= 1
+        slot = after
+    windows[group, w, HEAD] = slot
+    if slot < 0:
+        windows[group, w, TAIL] = -1
+
+
+@in_place
+def drop_merges(groups, window, until, windows, pool, free):
+    """Drop what lies at `until` or before in one window of these groups."""
+    for group in groups:
+        _leave(windows, pool, free, group, window, until)
+
+
+@in_place
+def list_merges(groups, window, windows, pool, of, number, times, values):
+    """Write the merges of one window of these groups, one after the other; return how many."""
+    found = 0
+    for i in range(len(groups)):
+        slot = windows[groups[i], window, HEAD]
+        position = 0
+        while slot >= 0:
+            of[found], number[found] = i, position
+            times[found], values[found] = pool[slot, 0], pool[slot, 1]
+            found += 1
+            position += 1
+            slot = pool[slot, 2]
+    return found
+
+
+@in_place
+def push_merges(groups, window, times, values, windows, pool, free):
+    """Put merges, in order of time, into one window of their groups."""
+    for i in range(len(groups)):
+        _push(windows, pool, free, groups[i], window, times[i], values[i])
+
+
+# --- exact sums ------------------------------------------------------------------------------
+
+
+@in_place
+def _add_to_sum(states, limbs, flags, cells, group, s, bits):
+    if not flags[group, s] & SUMMED:
+        for i in range(states[s, WIDTH]):
+            limbs[group, states[s, LIMBS] + i] = 0
+        flags[group, s] = SUMMED
+        _add_double(states, limbs, flags, group, s, cells[group, 2 * s])
+    _add_double(states, limbs, flags, group, s, bits)
+
+
+@in_place
+def _add_double(states, limbs, flags, group, s, bits):
+    if (bits >> 52) & 0x7FF == 0x7FF:
+        if bits & ((1 << 52) - 1):
+            flags[group, s] |= NAN
+        else:
+            flags[group, s] |= PLUS if bits > 0 else MINUS
+    elif bits << 1 != 0:
+        magnitude, position = split_double(bits)
+        add_limbs(limbs, group, states[s, LIMBS], states[s, LOW], magnitude, bits < 0, position)
+
+
+@in_place
+def _sum_of(states, limbs, flags, digits, group, s):
+    """Round the exact sum of a cell to the nearest double, ties to even."""
+    special = flags[group, s]
+    if special & NAN or (special & PLUS and special & MINUS):
+        return math.nan
+    if special & PLUS:
+        return math.inf
+    if special & MINUS:
+        return -math.inf
+    at, width = states[s, LIMBS], states[s, WIDTH]
+    sign = _digits_of(limbs, group, at, width, digits)
+    top = width + 1
+    while top >= 0 and digits[top] == 0:
+        top -= 1
+    if top < 0:
+        return 0.0
+    # The 64 leading bits, and whether any bit is set below them.
+    u = np.uint64(digits[top]) << np.uint64(32)
+    if top >= 1:
+        u |= np.uint64(digits[top - 1])
+    shift = 0
+    while not (u >> np.uint64(63)):
+        u <<= np.uint64(1)
+        shift += 1
+    third = np.uint64(digits[top - 2] if top >= 2 else 0)
+    sticky = False
+    if shift:
+        u |= third >> np.uint64(32 - shift)
+    if third & ((np.uint64(1) << np.uint64(32 - shift)) - np.uint64(1)):
+        sticky = True
+    for i in range(top - 2):
+        if digits[i]:
+            sticky = True
+    exponent = 32 * (states[s, LOW] + top - 1) - shift - 1074
+    mantissa = u >> np.uint64(11)
+    rest = u & np.uint64(0x7FF)
+    if rest > 0x400 or (rest == 0x400 and (sticky or mantissa & np.uint64(1))):
+        mantissa += np.uint64(1)
+    return sign * math.ldexp(float(np.int64(mantissa)), exponent + 11)
+
+
+@in_place
+def read_sums(groups, s, states, limbs, flags, digits, floats, values):
+    """Write the value of a cell of an exact sum for each of these groups."""
+    for i in range(len(groups)):
+        values[i] = floats[groups[i], 2 * s]
+        if flags[groups[i], s] & SUMMED:
+            values[i] = _sum_of(states, limbs, flags, digits, groups[i], s)
+
+
+@in_place
+def _digits_of(limbs, group, at, width, digits):
+    """Write the base-2³² digits of the absolute value; return the sign."""
+    for sign in (1, -1):
+        carry = np.int64(0)
+        for i in range(width):
+            total = sign * limbs[group, at + i] + carry
+            digits[i] = total & _LOW_HALF
+            carry = total >> 32
+        if carry >= 0:
+            digits[width] = carry & _LOW_HALF
+            digits[width + 1] = carry >> 32
+            return sign
+    return 0
+
+
+@in_place
+def carry_limbs(limbs, at, width):
+    """Bring all limbs but the last back below 2³², so that there is room for as many again."""
+    for group in range(len(limbs)):
+        carry = np.int64(0)
+        for i in range(width - 1):
+            total = limbs[group, at + i] + carry
+            limbs[group, at + i] = total & _LOW_HALF
+            carry = total >> 32
+        limbs[group, at + width - 1] += carry

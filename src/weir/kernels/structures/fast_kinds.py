@@ -1,0 +1,142 @@
+"""Which states are fast, and what their merges and reads are in the compiled loop.
+
+A state is fast if `fast_kind` has a kind for it:
+
+    number   a value of fixed width; add (integers), set, max, min, IEEE addition
+    sum      a DOUBLE with `add`: an exact sum in limbs (`exact_loops.py`), rounded at each read
+    window   an integer with `last` and nothing but `add`: its merges in a list, and their sum
+    handle   any other type with nothing but `set`: the cell is the number of a stored value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.events.batch import Int64s
+from weir.events.frozen_values import given_default
+from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP
+from weir.kernels.structures.fast_cells_loops import (
+    ADD,
+    ADD_FLOAT,
+    ADD_SUM,
+    MAX,
+    MAX_FLOAT,
+    MIN,
+    MIN_FLOAT,
+    PUSH,
+    READ,
+    READ_SUM,
+    READ_WINDOW,
+    SET,
+)
+from weir.kernels.structures.rows import raw_values
+from weir.plan.states import Cell, StateMerge
+
+FastKind: TypeAlias = Literal["number", "sum", "window", "handle"]
+Flags: TypeAlias = npt.NDArray[np.uint8]
+
+_INTEGERS = (INT, BIGINT)
+_FIXED = (BOOLEAN, DOUBLE, TIMESTAMP, DATE, *_INTEGERS)
+_OPS = {"set": SET, "add": ADD, "max": MAX, "min": MIN}
+_OPS_OF_DOUBLES = {"set": SET, "max": MAX_FLOAT, "min": MIN_FLOAT, "add_float": ADD_FLOAT}
+_READS: dict[FastKind, int] = {
+    "number": READ, "handle": READ, "sum": READ_SUM, "window": READ_WINDOW,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FastMerge:
+    """A `FastMerge` is a merge into a fast state.
+
+    `state` is the number of the state among the fast ones; `argument` and `condition` are columns
+    of the port.
+    """
+
+    state: int
+    step: str
+    port: int
+    argument: int
+    condition: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FastRead:
+    """A `FastRead` is a read of a fast state by the rows of port 0."""
+
+    state: int
+
+
+def fast_kind(
+    cell: Cell, merges: Sequence[tuple[StateMerge, Sequence[pa.DataType]]]
+) -> FastKind | None:
+    """Return how a state is kept, given all its merges and the types of their arguments; None
+    where it is not a fast one."""
+    steps = {merge_step(merge) for merge, _ in merges}
+    types = {dtype for _, of_merge in merges for dtype in of_merge}
+    integer = cell.type in _INTEGERS
+    if not types <= ({*_INTEGERS} if integer else {cell.type}):
+        return None
+    if cell.last is not None:
+        return "window" if integer and steps <= {"add"} and cell.default is not None else None
+    if cell.type not in _FIXED:
+        return "handle" if steps <= {"set"} else None
+    if cell.type == DOUBLE and "add" in steps:
+        return "sum" if steps <= {"add", "set", "max", "min"} else None
+    known = _OPS_OF_DOUBLES if cell.type == DOUBLE else _OPS
+    if not integer and cell.type != DOUBLE:
+        known = {"set": SET} if cell.type == BOOLEAN else {"set": SET, "max": MAX, "min": MIN}
+    return "number" if steps <= known.keys() else None
+
+
+def merge_step(merge: StateMerge) -> str:
+    """Return what a merge does, as the compiled loop knows it; a function may do what it knows."""
+    return merge.kind if merge.function is None else merge.function.step or merge.kind
+
+
+def merge_op(step: str, cell: Cell, kind: FastKind) -> int:
+    """Return the operation of a merge in the compiled loop."""
+    if kind == "window":
+        return PUSH
+    if kind == "sum" and step == "add":
+        return ADD_SUM
+    return (_OPS_OF_DOUBLES if cell.type == DOUBLE else _OPS)[step]
+
+
+def read_op(kind: FastKind) -> int:
+    """Return the operation of a read in the compiled loop."""
+    return _READS[kind]
+
+
+# --- values as bits --------------------------------------------------------------------------
+
+
+def to_bits(column: pa.Array) -> Int64s:
+    """Return the values of a column of fixed width as int64; where one is NULL, it is arbitrary."""
+    bits: Int64s = raw_values(column).astype(np.int64, copy=False)
+    return bits
+
+
+def from_bits(bits: Int64s, null: npt.NDArray[np.bool_], dtype: pa.DataType) -> pa.Array:
+    """Return a column of fixed width, NULL where the mask is true."""
+    if dtype == BOOLEAN:
+        return pa.array(bits != 0, mask=null if null.any() else None)
+    raw = bits.astype(np.int32) if dtype.bit_width == 32 else np.ascontiguousarray(bits)
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+    return pa.Array.from_buffers(dtype, len(bits), [valid, pa.py_buffer(raw)])
+
+
+def default_column(cell: Cell) -> pa.Array:
+    """Return a column with the state's default as its only value."""
+    default = given_default(cell.default, cell.type)
+    return pa.array([default], cell.type)
+
+
+def value_range(cell: Cell) -> tuple[int, int]:
+    """Return the smallest and the largest int64 that a cell may hold."""
+    return (-(2**31), 2**31 - 1) if cell.type == INT else (-(2**63), 2**63 - 1)

@@ -1,0 +1,57 @@
+"""Compiled loops that put the requests to states in order (see `requests.py`)."""
+
+from __future__ import annotations
+
+from weir.events.compiled import in_place
+
+
+@in_place
+def _comes_first(vs, origins, depth, a, p, b, q, blocks):
+    """Tell whether the visit of row `a` by program `p` comes before that of row `b` by `q`."""
+    if vs[a] != vs[b]:
+        return vs[a] < vs[b]
+    for i in range(depth):
+        if origins[i, a] != origins[i, b]:
+            return origins[i, a] < origins[i, b]
+    if blocks[p] != blocks[q]:
+        return blocks[p] < blocks[q]
+    for i in range(depth, origins.shape[0]):
+        if origins[i, a] != origins[i, b]:
+            return origins[i, a] < origins[i, b]
+    return p < q
+
+
+@in_place
+def merge_visits(vs, origins, depth, starts, heads, stops, blocks, program, row):
+    """Write the visits of all programs in order: which program, and which row of its port.
+
+    Program p visits the rows from `starts[p]` to `stops[p]` of the arrays `vs` and `origins` (one
+    row for each column of them); `heads` is where each of them stands, and begins as `starts`.
+    """
+    programs = len(starts)
+    at = 0
+    while at < len(program):
+        best = -1
+        second = -1
+        for p in range(programs):
+            if heads[p] == stops[p]:
+                continue
+            if best < 0 or _comes_first(vs, origins, depth, heads[p], p, heads[best], best, blocks):
+                second = best
+                best = p
+            elif second < 0 or _comes_first(
+                vs, origins, depth, heads[p], p, heads[second], second, blocks
+            ):
+                second = p
+        # The best goes on until the second comes first.
+        while True:
+            program[at] = best
+            row[at] = heads[best] - starts[best]
+            at += 1
+            heads[best] += 1
+            if heads[best] == stops[best]:
+                break
+            if second >= 0 and not _comes_first(
+                vs, origins, depth, heads[best], best, heads[second], second, blocks
+            ):
+                break
