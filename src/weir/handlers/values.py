@@ -6,8 +6,9 @@ operations are left. `columns.py` turns a tree into a column expression, or into
 is called row by row; both have the meaning that CPython gives to the source.
 
 Contract
-1. Trees are immutable, hashable values; equality ignores `line`. (A `Const` that cannot be hashed
-   is compared by identity.)
+1. Trees are immutable, hashable values; equality ignores `line`. Constants are equal only where
+   nothing tells them apart: 1, 1.0 and True are three, and so are 0.0 and -0.0. (A value that
+   cannot be hashed is compared by identity.)
 2. A tree has no effects. Evaluating it may raise; it is evaluated only where its guard holds.
 3. `Op.name` is one of the names below; the arguments are evaluated from left to right, those of
    `and`, `or`, `if` only as far as Python does.
@@ -74,11 +75,35 @@ class Old(Tree):
     """An `Old` is the argument of a merge's function: the cell's value before the merge."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Const(Tree):
     """A `Const` is a constant of the source, a parameter's value, or an immutable global."""
 
     value: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and _told(self.value) == _told(other.value)
+
+    def __hash__(self) -> int:
+        return hash(_told(self.value))
+
+
+def _told(value: object) -> tuple[object, ...]:
+    """Return what two constants are compared by: Python says that True == 1 == 1.0."""
+    match value:
+        case float():
+            return float, value.hex()
+        case complex():
+            return complex, repr(value)
+        case tuple():
+            return tuple, *map(_told, value)
+        case frozenset():
+            return frozenset, frozenset(map(_told, value))
+    try:
+        hash(value)
+    except TypeError:
+        return type(value), "at", id(value)
+    return type(value), value
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.plan.imported_files import IMPORTED
+from weir.plan.made_functions import MadeFunction
 from weir.plan.module_search import ReachedModules, is_users, reached_modules
 from weir.plan.program import Program
 from weir.plan.traversal import ordered_nodes
@@ -80,7 +81,12 @@ def program_code(program: Program) -> dict[str, str]:
         if not str(getattr(thing, "__module__", "")).startswith(IMPORTED):
             walk = _Walk()
             text = walk.text(function)
-            found[f"{getattr(thing, '__module__', None)}.{function.name}"] = _hash(text.encode())
+            if isinstance(thing, MadeFunction):  # a handler has several of one name
+                name = f"{thing.file}.{function.name}"
+                text = f"{found.get(name)}{text}"
+            else:
+                name = f"{getattr(thing, '__module__', None)}.{function.name}"
+            found[name] = _hash(text.encode())
             found |= _reached_code(reached_modules(walk.modules))
     return found
 
@@ -216,6 +222,8 @@ class _Walk:
                 return self._class(value)
             case ScalarFunction() | AggregateFunction() | OperatorFunction():
                 return self._all(getattr(value, f.name) for f in fields(value))
+            case MadeFunction():
+                return self._all(value.identity())
         return self._reduced(value)
 
     def _set(self, values: set[object] | frozenset[object]) -> str:

@@ -32,6 +32,8 @@ _INFIX = {
     "floordiv": ("//", _PRODUCT),
     "mod": ("%", _PRODUCT),
 }
+_INFIX |= {f"py_{name}": _INFIX[name] for name in _INFIX}
+_INFIX["py_truediv"] = _INFIX["div"]
 _CHAINED = ("or", "and", "concat")
 
 
@@ -74,6 +76,8 @@ def _render(expr: Expr) -> tuple[str, int]:
 
 def _call(call: Call) -> tuple[str, int]:
     name, args = call.function, call.args
+    if name == "py_rows":  # the same twice, as columns and row by row
+        return _render(args[0])
     match name:
         case "not":
             return f"NOT {_inside(args[0], _NOT)}", _NOT
@@ -90,7 +94,7 @@ def _call(call: Call) -> tuple[str, int]:
             return f"EXTRACT({args[0].value} FROM {render(args[1])})", _WHOLE
     if name in _INFIX and len(args) > 1:
         return _infix(call)
-    return f"{name.upper()}({_listed(args)})", _WHOLE
+    return f"{name.removeprefix('py_').upper()}({_listed(args)})", _WHOLE
 
 
 def _infix(call: Call) -> tuple[str, int]:

@@ -7,8 +7,8 @@ is run only on the rows that reach it; a failure there is a failure of the progr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,9 @@ from weir.events.batch import Batch
 from weir.events.order import RowIndices
 from weir.events.types import BOOLEAN
 from weir.kernels.expressions.evaluation import Datum, Mask, RowFailure, as_array, assemble
+
+_ASKED = 1024
+"""Rows that are computed one by one when one of them cannot be computed as a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,41 @@ def case(branches: Sequence[tuple[Part, Part]], otherwise: Part, dtype: pa.DataT
         return _by_branch(branches, otherwise, batch, dtype)
 
     return made_of(parts, run, dtype)
+
+
+def or_row_by_row(vector: Part, rows: Part) -> Part:
+    """Make a part that has the vector's values; where that fails, slice by slice, the rows'.
+
+    Both compute the same. The rows' failures are the program's, the vector's are none.
+    """
+    if vector.constant is not None:
+        return vector
+
+    def run(batch: Batch) -> Datum:
+        try:
+            return vector.run(batch)
+        except RowFailure:
+            if len(batch) <= _ASKED:
+                return rows.run(batch)
+        return pa.concat_arrays(list(_slices(vector, rows, batch)))
+
+    # Python's own operations have no effects: they may be tried on rows that do not reach them.
+    return replace(made_of([vector, rows], run, rows.type), calls_user=vector.calls_user)
+
+
+def _slices(vector: Part, rows: Part, batch: Batch) -> Iterator[pa.Array]:
+    for start in range(0, len(batch), _ASKED):
+        part = batch.slice(start, min(start + _ASKED, len(batch)))
+        try:
+            yield as_array(vector.run(part), len(part))
+            continue
+        except RowFailure:
+            pass
+        try:
+            yield as_array(rows.run(part), len(part))
+        except RowFailure as failure:
+            row = start + failure.row
+            raise RowFailure(row, failure.why, failure.user_code) from failure.__cause__
 
 
 def _without_constants(

@@ -28,6 +28,8 @@ from weir.kernels.expressions import (
     functions_numbers,
     functions_text,
     functions_time,
+    python_numbers,
+    python_text,
 )
 from weir.kernels.expressions.branches import (
     Part,
@@ -36,6 +38,7 @@ from weir.kernels.expressions.branches import (
     connective,
     constant_part,
     made_of,
+    or_row_by_row,
 )
 from weir.kernels.expressions.casts import build_cast, misfit
 from weir.kernels.expressions.evaluation import (
@@ -69,6 +72,8 @@ BUILDERS: Mapping[str, Builder] = {
     **functions_lists.FUNCTIONS,
     **functions_hashes.FUNCTIONS,
 }
+PYTHON_BUILDERS: Mapping[str, Builder] = {**python_numbers.FUNCTIONS, **python_text.FUNCTIONS}
+"""What event handlers are compiled to; no script can call it."""
 Why = Callable[[Sequence[object], Exception], str]
 """What to say of arguments on which Arrow fails."""
 
@@ -168,9 +173,17 @@ def _call(call: Call, args: Sequence[Part]) -> Part:
         return connective(call.function, args)
     if call.function == "coalesce":
         return coalesce(args, _type(call))
-    if call.function not in _TAKE_NULLS and any(_is_null(a) for a in args):
+    if call.function == "py_rows":
+        return or_row_by_row(*args)
+    builders = PYTHON_BUILDERS if call.function.startswith("py_") else BUILDERS
+    takes_nulls = builders is PYTHON_BUILDERS or call.function in _TAKE_NULLS
+    if not takes_nulls and any(_is_null(a) for a in args):
         return constant_part(pa.scalar(None, call.type))
-    if call.function not in _TELL_NULLS and any(pa.types.is_null(a.type) for a in args):
+    if (
+        builders is BUILDERS
+        and call.function not in _TELL_NULLS
+        and any(pa.types.is_null(a.type) for a in args)
+    ):
         return constant_part(pa.scalar(None, call.type))
     site = Site(
         call.function,
@@ -178,7 +191,14 @@ def _call(call: Call, args: Sequence[Part]) -> Part:
         tuple(a.type for a in args),
         tuple(a.constant for a in args),
     )
-    return _apply(BUILDERS[call.function](site), args, _type(call), _told(call))
+    return _apply(builders[call.function](site), args, _type(call), _told(call))
+
+
+def _is_null_for_nulls(function: str, args: Sequence[Part]) -> bool:
+    """Tell whether a function of the language is NULL because an argument always is."""
+    if function not in _TAKE_NULLS and any(_is_null(a) for a in args):
+        return True
+    return function not in _TELL_NULLS and any(pa.types.is_null(a.type) for a in args)
 
 
 def _told(call: Call) -> Why:

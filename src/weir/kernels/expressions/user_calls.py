@@ -16,7 +16,8 @@ from __future__ import annotations
 import opcode
 import os
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from types import CodeType
 from typing import TypeVar
 
@@ -28,6 +29,7 @@ from weir.events.python_lists import python_list, slices
 from weir.events.types import type_name
 from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_value
 from weir.kernels.expressions.user_values import shown, typed_array
+from weir.plan.made_functions import MadeFunction, RowLoop
 from weir.plan.user_code import ScalarFunction, describe
 
 RunCall = Callable[..., pa.Array]
@@ -128,10 +130,11 @@ def _row_by_row(function: ScalarFunction) -> RunCall:
             failed_at = failing_line(function.name, call, None)
             raise RowFailure(failure.row, failure.why, failed_at) from None
         try:
-            for values in zip(*columns, strict=True) if columns else [()] * length:
-                if extra and not results:
-                    call(*values)
-                results.append(call(*values))
+            # Made when it is needed: most columns never ask for their rows.
+            loop = call.make_loop() if isinstance(call, MadeFunction) else _loop_over(call)
+            if extra:
+                loop(_ignored, _rows(columns, length, 1))
+            loop(results.append, _rows(columns, length, length))
         except BaseException as error:
             check_not_interrupted(error, call)
             failed_at = failing_line(function.name, call, error)
@@ -142,6 +145,25 @@ def _row_by_row(function: ScalarFunction) -> RunCall:
             raise _wrong_type(function, failure.row, failure.why) from failure.__cause__
 
     return run
+
+
+def _loop_over(call: Callable[..., object]) -> RowLoop:
+    def loop(take: Callable[[object], None], rows: Iterable[tuple[object, ...]]) -> None:
+        for values in rows:
+            take(call(*values))
+
+    return loop
+
+
+def _ignored(result: object) -> None:
+    """Take a result that nobody needs."""
+
+
+def _rows(columns: Sequence[list[object]], length: int, most: int) -> Iterable[tuple[object, ...]]:
+    if not columns:
+        return [()] * min(length, most)
+    rows = zip(*columns, strict=True)
+    return rows if most >= length else islice(rows, most)
 
 
 def python_values(column: pa.Array) -> list[object]:

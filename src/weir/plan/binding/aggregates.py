@@ -24,7 +24,14 @@ import pyarrow as pa
 from weir.errors import PlanError, Position
 from weir.events.types import BIGINT, DOUBLE, INT, NULL, is_numeric, type_name
 from weir.plan.aggregations import Aggregation
-from weir.plan.binding.binder import Scope, bind, bind_condition, lookup, unknown, user_arguments
+from weir.plan.binding.binder import (
+    NameScope,
+    bind,
+    bind_condition,
+    lookup,
+    unknown,
+    user_arguments,
+)
 from weir.plan.binding.coercion import MAX_PRECISION, coerce, type_of
 from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.binding.partitioning import checked
@@ -55,7 +62,7 @@ def has_aggregate(expr: Expr, functions: UserFunctions) -> bool:
     return any(is_aggregate(e, functions) for e in walk(expr))
 
 
-def bind_aggregate(call: Expr, scope: Scope) -> tuple[AggregateCall, AggregateFunction | None]:
+def bind_aggregate(call: Expr, scope: NameScope) -> tuple[AggregateCall, AggregateFunction | None]:
     """Return a typed aggregate with its canonical name, and the user's function if it is one."""
     if isinstance(call, Call):
         call = AggregateCall(call.function, call.args, position=call.position)
@@ -164,7 +171,7 @@ class Aggregator:
     ORDER BY are bound: aggregates and keys become columns, `vs` / `ve` is the window.
     """
 
-    def __init__(self, node: Node, scope: Scope, keys: Sequence[Expr], window: Window) -> None:
+    def __init__(self, node: Node, scope: NameScope, keys: Sequence[Expr], window: Window) -> None:
         self._input, self._inside, self._window = node, scope, window
         self._keys: list[tuple[str, Expr]] = []
         self._columns: list[tuple[str, Expr]] = []
@@ -172,7 +179,7 @@ class Aggregator:
         self._aliases: dict[str, Expr] = {}
         for key in keys:
             self._add_key(key)
-        self.scope = Scope(
+        self.scope = NameScope(
             (), (), clause="SELECT", functions=scope.functions, replaced=self._replace
         )
 

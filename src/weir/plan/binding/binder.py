@@ -47,8 +47,8 @@ class Visible:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """A `Scope` says what an expression may read, and in which clause it stands (for messages).
+class NameScope:
+    """A `NameScope` says what an expression may read, and in which clause it stands (for messages).
 
     `visible` are the payload columns in the order in which `*` lists them; `times` are the
     lifetimes. `replaced` is asked first, with the expression as written: if it gives a replacement
@@ -63,19 +63,19 @@ class Scope:
     aliases: tuple[Visible, ...] = ()
     replaced: Callable[[Expr], Expr | None] | None = None
 
-    def at(self, clause: str) -> Scope:
+    def at(self, clause: str) -> NameScope:
         return replace(self, clause=clause)
 
 
 def schema_scope(
     schema: Schema, qualifier: str | None = None, functions: UserFunctions = NO_FUNCTIONS
-) -> Scope:
+) -> NameScope:
     """Make the scope of a single input: its columns, bare and under its name, and its lifetime."""
     columns = tuple(Visible(qualifier, n, Column(n, type=t)) for n, t in schema.columns)
     times = lifetime(schema.time)
     if qualifier is not None:
         times += tuple(Visible(qualifier, t.name, t.expr) for t in times)
-    return Scope(columns, times, functions=functions)
+    return NameScope(columns, times, functions=functions)
 
 
 def lifetime(time: pa.DataType, names: tuple[str, str] = ("vs", "ve")) -> tuple[Visible, ...]:
@@ -84,7 +84,7 @@ def lifetime(time: pa.DataType, names: tuple[str, str] = ("vs", "ve")) -> tuple[
     return tuple(Visible(None, n, Column(end, type=time)) for n, end in pairs)
 
 
-def bind(expr: Expr, scope: Scope) -> Expr:
+def bind(expr: Expr, scope: NameScope) -> Expr:
     """Return the expression with names resolved and types set.
 
     >>> scope = schema_scope(Schema((("v", pa.int64()),), pa.int64()))
@@ -120,7 +120,7 @@ def bind(expr: Expr, scope: Scope) -> Expr:
     raise AssertionError(f"not an expression: {expr!r}")
 
 
-def bind_condition(expr: Expr, scope: Scope) -> Expr:
+def bind_condition(expr: Expr, scope: NameScope) -> Expr:
     """Bind an expression that must be BOOLEAN."""
     bound = bind(expr, scope)
     if not widens(type_of(bound), BOOLEAN):
@@ -134,7 +134,7 @@ def bind_condition(expr: Expr, scope: Scope) -> Expr:
 # --- names ---------------------------------------------------------------------------------
 
 
-def _column(column: Column, scope: Scope) -> Expr:
+def _column(column: Column, scope: NameScope) -> Expr:
     found = lookup(column.name, scope, column.position)
     if found is not None:
         return replace(found, position=column.position)
@@ -146,7 +146,7 @@ def _column(column: Column, scope: Scope) -> Expr:
     raise unknown("column", column.name, _names(scope), column.position)
 
 
-def lookup(name: str, scope: Scope, position: Position | None = None) -> Expr | None:
+def lookup(name: str, scope: NameScope, position: Position | None = None) -> Expr | None:
     """Find what a name stands for: a lifetime, a column, a field of a STRUCT column, an alias."""
     for candidates in (scope.times, scope.visible, scope.aliases):
         found = _matching(name, candidates)
@@ -165,7 +165,7 @@ def _matching(name: str, candidates: tuple[Visible, ...]) -> list[Visible]:
     return [v for v in candidates if v.name == name]
 
 
-def _struct_field(name: str, scope: Scope, position: Position | None) -> Expr | None:
+def _struct_field(name: str, scope: NameScope, position: Position | None) -> Expr | None:
     prefix, dot, field = name.rpartition(".")
     struct = lookup(prefix, scope, position) if dot else None
     if struct is None or not pa.types.is_struct(type_of(struct)):
@@ -173,7 +173,7 @@ def _struct_field(name: str, scope: Scope, position: Position | None) -> Expr | 
     return typed(Call("field", (struct, Literal(field, type=STRING)), position=position))
 
 
-def _names(scope: Scope) -> list[str]:
+def _names(scope: NameScope) -> list[str]:
     visible = (*scope.visible, *scope.times, *scope.aliases)
     return list(dict.fromkeys(n for v in visible for n in (v.name, v.full)))
 
@@ -191,7 +191,7 @@ def unknown(
 # --- types ---------------------------------------------------------------------------------
 
 
-def _cast(cast: Cast, scope: Scope) -> Expr:
+def _cast(cast: Cast, scope: NameScope) -> Expr:
     arg = bind(cast.arg, scope)
     if not castable(type_of(arg), type_of(cast)):
         source, target = type_name(type_of(arg)), type_name(type_of(cast))
@@ -199,7 +199,7 @@ def _cast(cast: Cast, scope: Scope) -> Expr:
     return replace(cast, arg=arg)
 
 
-def _case(case: Case, scope: Scope) -> Expr:
+def _case(case: Case, scope: NameScope) -> Expr:
     conditions = [bind_condition(c, scope.at("the condition of WHEN")) for c, _ in case.branches]
     values = [bind(v, scope) for v in (*(v for _, v in case.branches), case.otherwise)]
     shared = common_type_of(type_of(v) for v in values)
@@ -211,7 +211,7 @@ def _case(case: Case, scope: Scope) -> Expr:
     return replace(case, branches=branches, otherwise=cast[-1], type=shared)
 
 
-def _call(call: Call, scope: Scope) -> Expr:
+def _call(call: Call, scope: NameScope) -> Expr:
     if call.function == "explode":
         raise PlanError("EXPLODE stands alone in a select list", position=call.position)
     if call.function not in FUNCTIONS and call.function not in scope.functions.scalars:

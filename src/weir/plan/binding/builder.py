@@ -17,7 +17,7 @@ import pyarrow as pa
 from weir.errors import PlanError, Position
 from weir.events.types import type_name
 from weir.plan.binding.aggregates import has_aggregate
-from weir.plan.binding.binder import Scope, bind, lookup, schema_scope, unknown
+from weir.plan.binding.binder import NameScope, bind, lookup, schema_scope, unknown
 from weir.plan.binding.coercion import coerce, common_type_of
 from weir.plan.binding.joins import JoinInput
 from weir.plan.binding.partitioning import checked
@@ -122,7 +122,7 @@ def _single(query: Query, builder: SelectBuilder) -> Node:
     return _ranked(query, builder.build(), outputs, hidden, "window" if windowed else "instant")
 
 
-def _readable(expr: Expr, outputs: Scope) -> bool:
+def _readable(expr: Expr, outputs: NameScope) -> bool:
     if has_aggregate(expr, outputs.functions):
         return False
     return all(lookup(name, outputs) is not None for name in columns_of(expr))
@@ -131,7 +131,7 @@ def _readable(expr: Expr, outputs: Scope) -> bool:
 def _ranked(
     query: Query,
     node: Node,
-    outputs: Scope,
+    outputs: NameScope,
     hidden: Mapping[int, str],
     scope: Literal["window", "instant"],
 ) -> Node:
@@ -149,7 +149,7 @@ def _ranked(
     return keep_only(node, [v.name for v in outputs.visible])
 
 
-def _order_column(node: Node, expr: Expr, outputs: Scope, name: str) -> tuple[str, Node]:
+def _order_column(node: Node, expr: Expr, outputs: NameScope, name: str) -> tuple[str, Node]:
     """Return the name of the column to order by, and a node that has it."""
     bound = bind(expr, outputs.at("ORDER BY"))
     if isinstance(bound, Column) and bound.name not in ("vs", "ve"):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from weir.errors import PlanError, Position
 from weir.events.types import BOOLEAN
-from weir.plan.binding.binder import Scope, Visible, bind_condition, lifetime
+from weir.plan.binding.binder import NameScope, Visible, bind_condition, lifetime
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import passed, with_columns
 from weir.plan.binding.query import JoinClause
@@ -49,9 +49,9 @@ class Joined:
     aliases: tuple[str, ...]
     keys: int = 0
 
-    def scope(self, functions: UserFunctions = NO_FUNCTIONS) -> Scope:
+    def scope(self, functions: UserFunctions = NO_FUNCTIONS) -> NameScope:
         own = lifetime(schema(self.node).time)
-        return Scope(self.visible, (*own, *self.times), functions=functions)
+        return NameScope(self.visible, (*own, *self.times), functions=functions)
 
 
 def build_joins(
@@ -91,7 +91,7 @@ def _join(left: Joined, clause: JoinClause, right: Joined, functions: UserFuncti
     visible, times = left.visible + right.visible, left.times + right.times
     parts: list[Expr] = []
     if on is not None:
-        bound = bind_condition(on, Scope(visible, times, clause="ON", functions=functions))
+        bound = bind_condition(on, NameScope(visible, times, clause="ON", functions=functions))
         parts = _conjuncts(bound)
     sides = (frozenset(schema(left.node).names), frozenset(schema(right.node).names))
     pairs = [_key(part, *sides) for part in parts]

@@ -10,7 +10,7 @@ from typing import TypeAlias, assert_never
 
 from weir.errors import PlanError, Position
 from weir.events.types import type_name
-from weir.plan.binding.binder import Scope, bind
+from weir.plan.binding.binder import NameScope, bind
 from weir.plan.binding.coercion import coerce, type_of, widens
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.query import ChopChange, LifetimeClause, StitchChange, WithClause
@@ -83,7 +83,7 @@ def change_lifetime(node: Node, change: BoundChange, position: Position | None =
     return AlterLifetime(node, change)
 
 
-def bind_lifetime(clause: LifetimeClause, scope: Scope, node: Node) -> SetLifetime:
+def bind_lifetime(clause: LifetimeClause, scope: NameScope, node: Node) -> SetLifetime:
     """Bind LIFETIME(vs + constant, end): the start moves by a constant so that CTIs can follow."""
     time = schema(node).time
     end = bind(clause.end, scope.at("LIFETIME"))

@@ -15,7 +15,7 @@ from weir.errors import PlanError, Position
 from weir.events.types import type_name
 from weir.plan.binding.aggregates import Aggregator, has_aggregate
 from weir.plan.binding.binder import (
-    Scope,
+    NameScope,
     Visible,
     bind,
     bind_condition,
@@ -97,14 +97,14 @@ class SelectBuilder:
             self._having = bind_condition(select.having, self._scope.at("HAVING"))
         self._change = self._lifetime_change()
 
-    def output_scope(self) -> Scope:
+    def output_scope(self) -> NameScope:
         """Return the scope of ORDER BY: the selected columns and the rows' own lifetime."""
         time = schema(self._node).time
         times = lifetime(time)
         if self._aggregator:
             times += lifetime(time, ("window_start", "window_end"))
         columns = tuple(Visible(None, i.name, Column(i.name, type=i.type)) for i in self.items)
-        return Scope(columns, times, functions=self._inside.functions)
+        return NameScope(columns, times, functions=self._inside.functions)
 
     def carry(self, expr: Expr) -> str:
         """Return the name of a column with the value of an expression of the select's own scope."""
@@ -179,7 +179,7 @@ class SelectBuilder:
 
     # --- hidden columns ------------------------------------------------------------------
 
-    def _with_aliases(self, clause: str) -> Scope:
+    def _with_aliases(self, clause: str) -> NameScope:
         """Return the scope of the select list, with the names that it gives where nothing else
         has them."""
         aliases = tuple(Visible(None, i.name, i.expr) for i in self.items if not i.explode)
@@ -216,7 +216,7 @@ def _inputs(
     first: JoinInput,
     joins: Sequence[tuple[JoinClause, JoinInput]],
     functions: UserFunctions,
-) -> tuple[Node, Scope]:
+) -> tuple[Node, NameScope]:
     """Build the rows that the select list reads: FROM, PARTITION BY, joins and WHERE."""
     node, alias = first.node, first.alias
     if select.partition is not None:
@@ -242,7 +242,7 @@ def partition(node: Node, clause: PartitionClause, alias: str | None = None) -> 
     return Partition(node, tuple(dict.fromkeys(names)), clause.count, clause.uid)
 
 
-def bind_items(items: Sequence[SelectItem], scope: Scope) -> list[Item]:
+def bind_items(items: Sequence[SelectItem], scope: NameScope) -> list[Item]:
     """Bind the columns of a select list: stars are spelled out, and every name is there once."""
     bound = [b for item in items for b in _bind_item(item, scope)]
     check_distinct((i.name, i.position) for i in bound)
@@ -256,7 +256,7 @@ def bind_items(items: Sequence[SelectItem], scope: Scope) -> list[Item]:
     return bound
 
 
-def _bind_item(item: SelectItem, scope: Scope) -> list[Item]:
+def _bind_item(item: SelectItem, scope: NameScope) -> list[Item]:
     if isinstance(item.expr, Star):
         return _star(item.expr, scope)
     position = item.position or item.expr.position
@@ -277,7 +277,7 @@ def _own_name(expr: Expr, position: Position | None) -> str:
     raise PlanError("an expression in a select list needs a name", position=position, hint="AS x")
 
 
-def _exploded(call: Call, scope: Scope) -> Expr:
+def _exploded(call: Call, scope: NameScope) -> Expr:
     if len(call.args) != 1:
         raise PlanError("EXPLODE takes one list", position=call.position)
     bound = bind(call.args[0], scope)
@@ -288,7 +288,7 @@ def _exploded(call: Call, scope: Scope) -> Expr:
     return bound
 
 
-def _star(star: Star, scope: Scope) -> list[Item]:
+def _star(star: Star, scope: NameScope) -> list[Item]:
     if scope.replaced is not None:
         raise PlanError(
             "`*` cannot be selected in a query with aggregates or GROUP BY", position=star.position

@@ -1,0 +1,144 @@
+"""These are the small parts that column expressions of values are put together from."""
+
+from __future__ import annotations
+
+from weir.events.types import BIGINT, BOOLEAN, NULL
+from weir.handlers.scope import NotAColumn
+from weir.handlers.static_types import const_type
+from weir.handlers.values import (
+    Attribute,
+    Const,
+    Element,
+    Field,
+    Instant,
+    Method,
+    Old,
+    Op,
+    Python,
+    ReadValue,
+    Tree,
+)
+from weir.plan.expressions import Call, Case, Cast, Expr, Literal
+
+_SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "bitand": "&", "bitor": "|", "bitxor": "^", "lshift": "<<", "rshift": ">>", "neg": "-",
+    "pos": "+", "invert": "~", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
+    "ge": ">=", "isnot": "is not", "notin": "not in", "item": "[…]", "slice": "[…:…]",
+    "tuple": "(…, …)", "list": "[…]", "set": "{…}", "dict": "{…: …}", "format": "f'{…}'",
+    "join": "f'…'",
+}  # fmt: skip
+_INT64 = 1 << 63
+_MAY_BE_NULL = frozenset(("py_field", "py_item"))
+
+
+def sign_of(name: str) -> str:
+    """Return how Python writes an operation."""
+    return _SIGNS.get(name, name)
+
+
+def words(tree: Tree) -> str:
+    """Write a value for messages, shortened."""
+    match tree:
+        case Field(name=name) | Instant(name=name):
+            return f"`e.{name}`"
+        case ReadValue():
+            return "what a read gives"
+        case Element():
+            return "the loop's variable"
+        case Old():
+            return "the old value"
+        case Const(value=value):
+            text = repr(value)
+            return f"`{text if len(text) <= 40 else text[:40] + '…'}`"
+        case Op(name=name):
+            return f"`{sign_of(name)}`"
+        case Attribute(name=name):
+            return f"`.{name}`"
+        case Method(name=name):
+            return f"`.{name}(…)`"
+        case Python(function=function):
+            return f"`{function_name(function)}(…)`"
+    return type(tree).__name__
+
+
+def function_name(function: object) -> str:
+    """Return the name of a function for messages."""
+    name = getattr(function, "__qualname__", None) or getattr(function, "name", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def literal(value: object, line: int) -> Literal:
+    """Return a constant as a literal; NotAColumn where the language has no such value."""
+    dtype = const_type(value)
+    if dtype is None or isinstance(value, tuple | list):
+        raise NotAColumn(line, f"{words(Const(value))} is no value of a column")
+    if isinstance(value, int) and not -_INT64 <= value < _INT64:
+        raise NotAColumn(line, "the number has more than 64 bits")
+    if isinstance(value, str) and not fits_utf8(value):
+        raise NotAColumn(line, "the text has half of a surrogate pair")
+    return Literal(value, type=dtype)
+
+
+def fits_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def chosen(test: Expr, then: Expr, otherwise: Expr) -> Expr:
+    """Return a CASE of two values of one type; those within each other become one."""
+    if isinstance(otherwise, Case) and otherwise.type == then.type:
+        return Case(((test, then), *otherwise.branches), otherwise.otherwise, type=then.type)
+    return Case(((test, then),), otherwise, type=then.type)
+
+
+def as_int(value: Expr) -> Expr:
+    """Return a BOOLEAN as the int that it is in arithmetic."""
+    if isinstance(value, Literal):
+        return Literal(int(bool(value.value)), type=BIGINT)
+    return Cast(value, type=BIGINT)
+
+
+def negated(test: Expr) -> Expr:
+    """Return the opposite of a truth, which is never NULL."""
+    if isinstance(test, Call) and test.function == "not":
+        return test.args[0]
+    return Call("not", (test,), type=BOOLEAN)
+
+
+def never_null(value: Expr) -> bool:
+    """Tell whether a BOOLEAN is known to be true or false."""
+    if isinstance(value, Literal):
+        return value.value is not None
+    if not isinstance(value, Call) or value.function in _MAY_BE_NULL:
+        return False
+    if value.function in ("and", "or", "not"):
+        return all(map(never_null, value.args))
+    return value.function.startswith("py_") or value.function in ("is_null", "is_not_null")
+
+
+def options_of(within: Tree) -> tuple[Tree, ...] | None:
+    """Return the elements of what is written as a tuple, list or set, or None."""
+    match within:
+        case Op(name="tuple" | "list", args=args):
+            return args
+        case Op(name="set", args=args) if all(isinstance(a, Const) for a in args):
+            return args
+        case Const(value=tuple() | list() | set() | frozenset() as value):
+            return tuple(Const(v, line=within.line) for v in _in_order(value))
+    return None
+
+
+def _in_order(value: object) -> list[object]:
+    """Return the elements, those of sets in an order that all processes have."""
+    assert isinstance(value, tuple | list | set | frozenset)
+    if isinstance(value, tuple | list):
+        return list(value)
+    return sorted(value, key=lambda v: (type(v).__name__, repr(v)))
+
+
+def null_of(dtype: object) -> Literal:
+    return Literal(None, type=NULL if dtype is None else dtype)
