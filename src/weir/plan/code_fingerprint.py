@@ -42,10 +42,11 @@ from weir.plan.imported_files import IMPORTED
 from weir.plan.made_functions import MadeFunction
 from weir.plan.module_search import ReachedModules, is_users, reached_modules
 from weir.plan.program import Program
+from weir.plan.states import MergeFunction, RowCode
 from weir.plan.traversal import ordered_nodes
 from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
 
-UserFunction = ScalarFunction | AggregateFunction | OperatorFunction
+UserFunction = ScalarFunction | AggregateFunction | OperatorFunction | MergeFunction | RowCode
 _UNTOLD = frozenset(
     ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__")
 )
@@ -146,7 +147,13 @@ def user_functions(value: object, seen: set[int] | None = None) -> Iterator[User
 
 
 def _wrapped(function: UserFunction) -> object:
-    return function.function if isinstance(function, ScalarFunction) else function.implementation
+    match function:
+        case ScalarFunction() | MergeFunction():
+            return function.function
+        case RowCode():
+            return function.make
+        case AggregateFunction() | OperatorFunction():
+            return function.implementation
 
 
 class _Walk:
@@ -220,7 +227,10 @@ class _Walk:
                 return value.__name__
             case type():
                 return self._class(value)
-            case ScalarFunction() | AggregateFunction() | OperatorFunction():
+            case (
+                ScalarFunction() | AggregateFunction() | OperatorFunction()
+                | MergeFunction() | RowCode()
+            ):  # fmt: skip
                 return self._all(getattr(value, f.name) for f in fields(value))
             case MadeFunction():
                 return self._all(value.identity())

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 FORMAT = 1
-_CODE = frozenset(("function", "implementation"))
+_CODE = frozenset(("function", "implementation", "make"))
 """The fields of the user's functions that hold code."""
 _MOST_WORDS = 300
 

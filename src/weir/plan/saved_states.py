@@ -7,8 +7,8 @@ Contract
    the value itself: a byte (1: NaN, 2: +∞, 4: −∞ was added), then the sum of all finite numbers in
    units of 2^−1074, as a little-endian integer in two's complement.
 3. With `last` there is one row for each merge that the newest merge of its cell does not put out
-   of the window: the key, `number` (their order within a cell), `merge` (the kind, or which
-   function a `call` calls), and what it takes: `arg` (of the cell's type, BIGINT for INT), or for
+   of the window: the key, `number` (their order within a cell), `merge` (the kind, or
+   `call` and which function), and what it takes: `arg` (of the cell's type, BIGINT for INT), or for
    lists `element` and `k`, or for a `call` a column for each argument.
 4. Which cells are saved does not depend on cuts or parallelism: a cell that has expired is
    saved too, and whoever asks for values as of a time leaves it out.
@@ -21,7 +21,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from weir.errors import PlanError
 from weir.events.types import BIGINT, BINARY, DOUBLE, STRING, is_integer
+from weir.plan.expressions import Literal
 from weir.plan.schema import Schema
 from weir.plan.states import Cell, MergeFunction, StateMerge
 
@@ -40,7 +42,7 @@ class SavedCall:
 
 def saved_name(function: MergeFunction) -> str:
     """Return the name under which calls of a function are saved."""
-    return f"{function.name}:{function.line}"
+    return f"call {function.name}"
 
 
 def saved_calls(
@@ -51,9 +53,19 @@ def saved_calls(
     for of_port, rows in zip(merges, below, strict=True):
         for merge in of_port:
             if merge.function is not None:
-                types = tuple(rows.type_of(name) for name in merge.args)
+                types = tuple(argument_type(arg, rows) for arg in merge.args)
                 found[SavedCall(saved_name(merge.function), types)] = None
+    if len({call.name for call in found}) < len(found):
+        raise PlanError(f"functions that are merged into one state share a name: {list(found)}")
     return tuple(found)
+
+
+def argument_type(argument: str | Literal, rows: Schema) -> pa.DataType:
+    """Return the type of a merge's argument, a column of these rows or a constant."""
+    if isinstance(argument, Literal):
+        assert argument.type is not None, f"an unbound constant in a plan: {argument}"
+        return argument.type
+    return rows.type_of(argument)
 
 
 def key_names(cell: Cell) -> tuple[str, ...]:

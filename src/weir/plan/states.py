@@ -18,14 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Literal as OneOf
 
 import pyarrow as pa
+
+from weir.plan.expressions import Literal
 
 if TYPE_CHECKING:
     from weir.plan.imported_files import ImportedFrom
 
-MergeKind: TypeAlias = Literal["add", "set", "max", "min", "append", "add_to_set", "top_k", "call"]
+MergeKind: TypeAlias = OneOf["add", "set", "max", "min", "append", "add_to_set", "top_k", "call"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class MergeFunction:
 
     name: str
     function: Callable[..., object]
-    line: int = 0
+    line: int = field(default=0, compare=False)
     step: str = ""
     imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
 
@@ -60,13 +63,14 @@ class MergeFunction:
 class StateMerge:
     """A `StateMerge` is a merge by a port's rows, where `condition` (a BOOLEAN column) is true.
 
-    `args` are columns of the port. `top_k` has `k` besides; `call` has a function.
+    `args` are columns of the port, or typed constants. `top_k` has `k` besides; `call` has a
+    function. Different functions that are merged into one state have different names.
     """
 
     state: int
     """The index of its cell in the scan's `states`."""
     kind: MergeKind
-    args: tuple[str, ...]
+    args: tuple[str | Literal, ...]
     order: int
     block: int
     condition: str | None = None

@@ -76,7 +76,7 @@ class ReferenceScan:
         return answers
 
     def _merge(self, m: StateMerge, row: ReferenceRow, key: tuple[Any, ...]) -> None:
-        args = tuple(row.values[name] for name in m.args)
+        args = tuple(row.values[a] if isinstance(a, str) else a.value for a in m.args)
         self.seen.setdefault((m.state, key), []).append(_Merged(row.vs, m, args))
 
     def value(self, state: int, key: tuple[Any, ...], time: int) -> Any:

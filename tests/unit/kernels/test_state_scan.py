@@ -20,6 +20,7 @@ from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMEST
 from weir.kernels.kernel import Kernel
 from weir.kernels.operators.stateless import make_transform
 from weir.kernels.structures.saved_cells import cells_as_of
+from weir.plan.expressions import Literal
 from weir.plan.operators import (
     Enter,
     FinalState,
@@ -131,6 +132,9 @@ def random_rows(
 
 def random_merge(rng: random.Random, state: int, cell_kinds: Any, order: int, block: int) -> Any:
     kind, arg = rng.choice(cell_kinds)
+    if rng.random() < 0.3:
+        dtype = dict(COLUMNS)[arg]
+        arg = Literal(random_values(rng)[arg], type=dtype)
     condition = rng.choice((None, "c"))
     function = {"add_float": ADD_UP, "doubled": DOUBLED}.get(kind)
     return StateMerge(
@@ -215,7 +219,7 @@ def saved(rows: Batch, node: FinalState) -> pa.Table:
 
 
 def cells(table: pa.Table, node: FinalState, time: int) -> dict[Any, str]:
-    functions = {"doubled:2": DOUBLED.function, "add_up:1": ADD_UP.function}
+    functions = {"call doubled": DOUBLED.function, "call add_up": ADD_UP.function}
     found = cells_as_of(table, node.state, time, functions)
     names = key_names(node.state)
     return {

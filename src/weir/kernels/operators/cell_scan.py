@@ -29,7 +29,7 @@ from weir.kernels.structures.requests import (
     ordered_visits,
     request_programs,
 )
-from weir.plan.saved_states import saved_calls, state_schema
+from weir.plan.saved_states import argument_type, saved_calls, state_schema
 from weir.plan.schema import Schema
 from weir.plan.states import Cell, StateMerge, StateRead
 
@@ -79,7 +79,7 @@ class CellScan:
         mine = [(p, m) for p, m in self._merges if m.state == state]
         return fast_kind(
             self._states[state],
-            [(m, [self._inputs[p].type_of(name) for name in m.args]) for p, m in mine],
+            [(m, [argument_type(arg, self._inputs[p]) for arg in m.args]) for p, m in mine],
         )
 
     @property
@@ -122,9 +122,13 @@ class CellScan:
                 rows = self._inputs[port]
                 condition = None if m.condition is None else rows.index(m.condition)
                 state = self._fast_number[m.state]
-                requests[i] = FastMerge(
-                    state, merge_step(m), port, rows.index(m.args[0]), condition
-                )
+                (arg,) = m.args
+                column = constant = None
+                if isinstance(arg, str):
+                    column = rows.index(arg)
+                else:
+                    constant = pa.array([arg.value], arg.type)
+                requests[i] = FastMerge(state, merge_step(m), port, column, condition, constant)
         for i, read in enumerate(self._reads):
             if read.state in self._fast_number:
                 requests[first + i] = FastRead(self._fast_number[read.state])

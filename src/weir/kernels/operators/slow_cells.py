@@ -94,7 +94,11 @@ class SlowCells:
 
     def _taken(self, batch: Batch, port: int, merge: StateMerge) -> _Taken:
         rows = self._inputs[port]
-        columns = [_python(batch.columns[rows.index(name)]) for name in merge.args]
+        columns = [
+            _python(batch.columns[rows.index(arg)]) if isinstance(arg, str)
+            else _python(pa.array([arg.value], arg.type)) * len(batch)
+            for arg in merge.args
+        ]  # fmt: skip
         if merge.kind == "top_k":
             columns.append([merge.k] * len(batch))
         args: list[tuple[object, ...]] = [()] * len(batch)

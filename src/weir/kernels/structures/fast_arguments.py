@@ -1,7 +1,8 @@
 """What the requests of a slice take is laid end to end, for the compiled loop.
 
-A row of the table of requests says where the values of a request begin, and where its masks do: of
-a condition, and of values that are NULL (−1: there is none).
+A row of the table of requests says where the values of a request begin, how far it is from that of
+one row to that of the next (a constant is there once), and where its masks begin: of a condition,
+and of values that are NULL (−1: there is none).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Int64s
-from weir.kernels.structures.fast_cells_loops import ARGUMENTS, CONDITIONS, NULLS
+from weir.kernels.structures.fast_cells_loops import ARGUMENTS, CONDITIONS, NULLS, STEP
 from weir.kernels.structures.rows import valid_mask
 
 Marks = npt.NDArray[np.bool_]
@@ -25,9 +26,10 @@ class FastArguments:
         self._masks: list[Marks] = []
         self._value_count = self._mask_count = 0
 
-    def add(self, request: Int64s, values: Int64s) -> None:
-        """Add the values that a request takes, one for each row of its port."""
-        request[ARGUMENTS] = self._value_count
+    def add(self, request: Int64s, values: Int64s, step: int) -> None:
+        """Add the values that a request takes, one for each row of its port, or (`step` 0) one for
+        all."""
+        request[ARGUMENTS], request[STEP] = self._value_count, step
         self._values.append(values)
         self._value_count += len(values)
 
@@ -38,11 +40,12 @@ class FastArguments:
         holds = condition.fill_null(False).to_numpy(zero_copy_only=False)
         return self._add_mask(request, CONDITIONS, np.asarray(holds, dtype=np.bool_))
 
-    def add_nulls(self, request: Int64s, column: pa.Array) -> Marks | None:
-        """Add which of the values are NULL; return it as a mask."""
+    def add_nulls(self, request: Int64s, column: pa.Array, rows: int) -> Marks | None:
+        """Add for which rows the value is NULL; return it as a mask."""
         if not column.null_count:
             return None
-        return self._add_mask(request, NULLS, ~valid_mask(column))
+        null = ~valid_mask(column) if len(column) == rows else np.ones(rows, dtype=np.bool_)
+        return self._add_mask(request, NULLS, null)
 
     def _add_mask(self, request: Int64s, at: int, mask: Marks) -> Marks:
         request[at] = self._mask_count

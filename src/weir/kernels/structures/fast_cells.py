@@ -80,7 +80,7 @@ class FastCells:
                 self.sums.fit_values(state, default, np.ones(1, dtype=np.bool_), self.table)
         self._requests: list[tuple[int, FastMerge | FastRead]] = []
         """The requests of all programs, one program after the other, with their numbers."""
-        self._plan = np.zeros((0, 6), dtype=np.int64)
+        self._plan = np.zeros((0, 7), dtype=np.int64)
         self._programs = np.zeros((0, 3), dtype=np.int64)
         self._ports: list[int] = []
 
@@ -95,7 +95,7 @@ class FastCells:
             start = len(self._requests)
             self._programs[number, :2] = start, start + len(mine)
             self._requests += mine
-        self._plan = np.full((len(self._requests), 6), -1, dtype=np.int64)
+        self._plan = np.full((len(self._requests), 7), -1, dtype=np.int64)
         for row, (_, request) in zip(self._plan, self._requests, strict=True):
             row[:2] = self._op(request), request.state
 
@@ -189,23 +189,27 @@ class FastCells:
         for row, (_, request) in zip(table, self._requests, strict=True):
             if not isinstance(request, FastMerge) or not len(slices[request.port]):
                 continue
-            column = slices[request.port].columns[request.argument]
-            condition = None
-            if request.condition is not None:
-                condition = slices[request.port].columns[request.condition]
+            columns, step = slices[request.port].columns, 1
+            if request.argument is None:
+                assert request.constant is not None
+                column, step = request.constant, 0
+            else:
+                column = columns[request.argument]
+            condition = None if request.condition is None else columns[request.condition]
             counted = arguments.add_condition(row, condition)
             if request.state in self.values:
-                arguments.add(row, self.values[request.state].bring(column))
+                arguments.add(row, self.values[request.state].bring(column), step)
                 continue
             bits = to_bits(column)
-            arguments.add(row, bits)
-            null = arguments.add_nulls(row, column)
+            arguments.add(row, bits, step)
+            null = arguments.add_nulls(row, column, len(slices[request.port]))
             if self.kinds[request.state] == "sum":
-                mask = np.ones(len(bits), dtype=np.bool_) if counted is None else counted
-                mask = mask if null is None else mask & ~null
+                mask = np.ones(len(bits), dtype=np.bool_)
+                mask = mask if counted is None or not step else counted
+                mask = mask if null is None else mask & ~null[: len(bits)]
                 self.sums.fit_values(request.state, bits, mask, self.table)
             elif self.kinds[request.state] == "window":
-                pushes += len(bits)
+                pushes += len(slices[request.port])
         self.windows.make_room(pushes)
         return arguments.flat()
 

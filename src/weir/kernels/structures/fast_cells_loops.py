@@ -23,7 +23,7 @@ NULL, NAN, PLUS, MINUS, SUMMED = 1, 2, 4, 8, 16
 """Flags of a cell: it is NULL; these were added to its sum; its value is the sum in its limbs."""
 
 # Columns of the tables that describe requests and states.
-OP, STATE, ARGUMENTS, CONDITIONS, NULLS, ANSWERS = range(6)
+OP, STATE, ARGUMENTS, CONDITIONS, NULLS, ANSWERS, STEP = range(7)
 DEFAULT, DEFAULT_FLAGS, EXPIRES, LOWEST, HIGHEST, LAST, LIMBS, LOW, WIDTH, WINDOW = range(10)
 HEAD, TAIL, HIGH_SUM, LOW_SUM = range(4)
 
@@ -96,7 +96,7 @@ def run_requests(
                 continue
             if requests[r, CONDITIONS] >= 0 and not masks[requests[r, CONDITIONS] + row]:
                 continue
-            argument = requests[r, ARGUMENTS] + row
+            argument = requests[r, ARGUMENTS] + row * requests[r, STEP]
             if requests[r, NULLS] >= 0 and masks[requests[r, NULLS] + row]:
                 if op != SET:
                     failed[0], failed[1] = r, row

@@ -54,15 +54,16 @@ _READS: dict[FastKind, int] = {
 class FastMerge:
     """A `FastMerge` is a merge into a fast state.
 
-    `state` is the number of the state among the fast ones; `argument` and `condition` are columns
-    of the port.
+    `state` is the number of the state among the fast ones; `argument` (unless it is a `constant`)
+    and `condition` are columns of the port.
     """
 
     state: int
     step: str
     port: int
-    argument: int
+    argument: int | None
     condition: int | None
+    constant: pa.Array | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def _past(
 ) -> PastMerge:
     name = row["merge"]
     prefix = f"{name}."
-    if ":" in name:
+    if name.startswith("call "):
         if name not in functions:
             raise SnapshotCorrupt(f"a merge of {cell.state} calls {name}, which is not there now")
         args = tuple(value for column, value in row.items() if column.startswith(prefix))

@@ -53,7 +53,7 @@ class Scanning(Operator):
 
 def merge_columns(keys: Sequence[str], merges: Sequence[StateMerge]) -> Names:
     """Return the columns that a port's requests are made of."""
-    args = {column for merge in merges for column in merge.args}
+    args = {arg for merge in merges for arg in merge.args if isinstance(arg, str)}
     conditions = {merge.condition for merge in merges if merge.condition is not None}
     return frozenset({*keys, *args, *conditions})
 
