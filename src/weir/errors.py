@@ -68,17 +68,25 @@ class ScriptError(WeirError):
     """
 
     def __init__(
-        self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
+        self,
+        message: str,
+        *,
+        line: int = 1,
+        column: int = 1,
+        source: str = "",
+        hint: str = "",
+        file: str = "",
     ) -> None:
         self.message, self.hint = _shortened(message), _shortened(hint)
-        self.line, self.column = line, column
+        self.line, self.column, self.file = line, column, file
         lines = source.split("\n")  # as lines are counted: other ends of lines are none here
         shown = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
         self.source_line = _SECRET.sub(lambda found: "*" * len(found[0]), shown)
         super().__init__(self._render())
 
     def _render(self) -> str:
-        text = f"line {self.line}, column {self.column}: {visible(self.message)}"
+        where = f"{visible(self.file)}, " if self.file else ""
+        text = f"{where}line {self.line}, column {self.column}: {visible(self.message)}"
         if self.source_line:
             # Of a very long line, what stands around the position.
             start = max(0, self.column - 1 - SHOWN_BEFORE)

@@ -163,6 +163,23 @@ def operator(
 # --- types from annotations ----------------------------------------------------------------
 
 
+def result_type(function: object) -> pa.DataType | None:
+    """Return the type that a function's annotation says of its result, if it says one.
+
+    >>> def longest(texts: list[str]) -> int | None: ...
+    >>> result_type(longest) == BIGINT, result_type(len)
+    (True, None)
+    """
+    if isinstance(function, ScalarFunction):
+        return function.result
+    if not isinstance(function, types.FunctionType):
+        return None
+    try:
+        return _known(typing.get_type_hints(function).get("return"))
+    except Exception:  # an annotation may be any expression, and need not be one that works
+        return None
+
+
 def _type(written: TypeText) -> pa.DataType:
     if isinstance(written, str):
         return parse_type(written)

@@ -16,6 +16,7 @@ Rules
 from __future__ import annotations
 
 import builtins
+import marshal
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +26,14 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location, spec_from_loader
 from itertools import count
 from pathlib import Path
-from types import ModuleType
+from types import CellType, FunctionType, ModuleType
+from typing import TypeVar
 
 from weir.errors import RunError
 from weir.plan.module_search import ModuleText
 from weir.plan.user_code import UserFunctions, describe
+
+Thing = TypeVar("Thing")
 
 IMPORTED = "weir_import_"
 """What the names of imported files' modules begin with."""
@@ -88,6 +92,29 @@ class ImportedFiles:
         """Return what running a file made, by the file's number."""
         return self._ran[at]
 
+    def home_of(self, function: FunctionType) -> int | str | None:
+        """Return the number of the file or the name of the module that a function is from."""
+        names = function.__globals__
+        for number, module in enumerate(self._ran):
+            if vars(module) is names:
+                return number
+        name = str(names.get("__name__")).removeprefix(f"{self._space.prefix}.")
+        return name if self._space.holds(name) and vars(self.named(name)) is names else None
+
+    def named(self, home: int | str) -> ModuleType:
+        """Return a file's module by its number, or one of the folder by its name."""
+        if isinstance(home, int):
+            return self._ran[home]
+        return self._space.load(home)
+
+    def text(self, path: str) -> bytes | None:
+        """Return the text that was run from a path, if it is one of the program's."""
+        for file in self._files:
+            texts = {file.path: file.source, **{m.path: m.source for m in file.modules}}
+            if path in texts:
+                return texts[path]
+        return None
+
     def __reduce__(self) -> tuple[object, ...]:
         files = tuple(self._files)
         _arrived_here.setdefault(files, self)
@@ -112,6 +139,55 @@ class ImportedFrom:
     def things(self) -> tuple[object, ...]:
         """Return everything that the file gave a name, as it is in this process."""
         return tuple(vars(self.files.module(self.number)).values())
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedFunction:
+    """A `CarriedFunction` is a function of a program's file that has no name there, or none that
+    pickle could find: it travels as its code, and runs among the names of that file."""
+
+    function: FunctionType
+    imported: ImportedFrom
+
+    def __call__(self, *args: object, **keywords: object) -> object:
+        return self.function(*args, **keywords)
+
+    @property
+    def __name__(self) -> str:
+        return self.function.__name__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        f = self.function
+        home = self.imported.files.home_of(f)
+        closure = tuple(
+            carried(c.cell_contents, self.imported) if f.__closure__ else None
+            for c in f.__closure__ or ()
+        )
+        held = (f.__name__, f.__defaults__, f.__kwdefaults__, closure)
+        return _carried_here, (self.imported, home, marshal.dumps(f.__code__), *held)
+
+
+def carried(thing: Thing, imported: ImportedFrom | None) -> Thing | CarriedFunction:
+    """Return a function of a program's file in a form that travels; anything else as it is."""
+    if imported is None or not isinstance(thing, FunctionType):
+        return thing
+    return CarriedFunction(thing, imported) if imported.files.home_of(thing) is not None else thing
+
+
+def _carried_here(
+    imported: ImportedFrom,
+    home: int | str,
+    code: bytes,
+    name: str,
+    defaults: tuple[object, ...] | None,
+    keyword_defaults: dict[str, object] | None,
+    closure: tuple[object, ...],
+) -> CarriedFunction:
+    module = imported.files.named(home)
+    cells = tuple(CellType(held) for held in closure)
+    function = FunctionType(marshal.loads(code), vars(module), name, defaults, cells)
+    function.__kwdefaults__ = keyword_defaults
+    return CarriedFunction(function, imported)
 
 
 _numbers = count()
@@ -180,6 +256,9 @@ class _Space:
             return self._plain_import(name, globals, locals, fromlist or (), level)
         found = self._plain_import(f"{self.prefix}.{name}", globals, locals, fromlist or (), 0)
         return found if fromlist else sys.modules[f"{self.prefix}.{top}"]
+
+    def load(self, name: str) -> ModuleType:
+        return self._import(name, fromlist=("",))
 
     def holds(self, name: str) -> bool:
         """Tell whether a module is here, or a package that has no text of its own."""

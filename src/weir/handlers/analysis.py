@@ -1,0 +1,163 @@
+"""Handlers' source is turned into accesses: `analyse_app` for an app, `analyse` for one handler.
+
+Contract
+1. What no handler may do raises ScriptError: file, line, reason, way out (`reach.py`).
+2. A handler that has no form as accesses has `Analysed.refused`: why, where, and that
+   `app.serial()` runs it row by row. What it may read, write and emit is then that of its text.
+3. Otherwise the accesses are those of the handler on all its branches, helpers included, in the
+   order in which Python would do them; reads, writes and emits are theirs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import FunctionType
+
+from weir.errors import PlanError
+from weir.handlers import calling, evaluating, executing
+from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.app import App
+from weir.handlers.bindings import argument_names, bound_names
+from weir.handlers.declarations import EventHandler, EventType
+from weir.handlers.execution import Execution, FailingCheck, NotAccesses
+from weir.handlers.frames import Exits, Frame, Path
+from weir.handlers.reach import Reach, resolver
+from weir.handlers.symbols import Symbol, TheEvent, known
+from weir.handlers.values import Op, ReadValue, Tree, children
+
+
+class _Steps:
+    """The modules that run the parts of a handler."""
+
+    evaluate = staticmethod(evaluating.evaluate)
+    call = staticmethod(calling.call)
+    apply = staticmethod(calling.apply)
+    execute = staticmethod(executing.execute)
+
+
+def analyse_app(app: App, params: Mapping[str, object] | None = None) -> tuple[Analysed, ...]:
+    """Analyse all handlers of an app, each for all its event types; check that keys agree."""
+    reach = Reach(app)
+    values = app.param_values(params)
+    found = [
+        _analysed(app, handler, event, values, reach)
+        for handler in app.handlers.values()
+        for event in handler.events
+    ]
+    check_keys(app, found)
+    return tuple(found)
+
+
+def analyse(
+    app: App,
+    handler: EventHandler | str,
+    event: EventType | str,
+    params: Mapping[str, object] | None = None,
+) -> Analysed:
+    """Analyse one handler for one of its event types, with these values of parameters."""
+    one = app.handlers[handler] if isinstance(handler, str) else handler
+    of = app.event_types[event] if isinstance(event, str) else event
+    return _analysed(app, one, of, app.param_values(params), Reach(app))
+
+
+def _analysed(
+    app: App, handler: EventHandler, event: EventType, params: Mapping[str, object], reach: Reach
+) -> Analysed:
+    function = handler.function
+    assert isinstance(function, FunctionType)
+    touched = reach.of_function(function, handler=True)
+    run = Execution(app, event, handler.name, params, reach, _Steps())
+    try:
+        _run(run, function)
+        accesses = _with_checks(run)
+    except NotAccesses as refused:
+        error = refused.error(handler.name)
+        return Analysed(
+            handler.name, event.name, (), frozenset(touched.reads), frozenset(touched.writes),
+            frozenset(touched.emits), str(error), error.line,
+        )  # fmt: skip
+    except RecursionError as error:
+        raise PlanError(f"the handler `{handler.name}` is nested too deeply") from error
+    return Analysed(
+        handler.name,
+        event.name,
+        tuple(accesses),
+        frozenset(a.state for a in accesses if isinstance(a, GetAccess)),
+        frozenset(a.state for a in accesses if isinstance(a, MergeAccess)),
+        frozenset(a.name for a in accesses if isinstance(a, EmitAccess)),
+    )
+
+
+def _run(run: Execution, function: FunctionType) -> None:
+    source = run.reach.source(function)
+    node = source.node
+    assert isinstance(node, ast.FunctionDef)
+    frame = Frame(
+        function.__name__, source.file, bound_names(node), resolver(function),
+        function.__globals__,
+    )  # fmt: skip
+    first, *others = argument_names(node.args)
+    variables: dict[str, Symbol] = {first: TheEvent(run.event)}
+    defaults = dict(zip(others, function.__defaults__ or (), strict=False))
+    defaults |= function.__kwdefaults__ or {}
+    variables |= {name: known(value, 0, run.params) for name, value in defaults.items()}
+    run.stack.append(node)
+    exits: Exits = run.steps.execute(run, frame, node.body, Path((), variables))
+    run.stack.pop()
+    assert not exits.breaks
+
+
+def _with_checks(run: Execution) -> list[GetAccess | MergeAccess | EmitAccess]:
+    """Put what fails on purpose in front of the guard of an access, where it is evaluated."""
+    accesses = list(run.accesses)
+    for check in run.checks:
+        at = _place(check, accesses)
+        if at is None:
+            raise NotAccesses(
+                "nothing comes behind that the failure could stop", check.node, check.frame
+            )
+        guard = accesses[at].guard
+        parts = (check.tree,) if guard is None else (check.tree, guard)
+        whole: Tree = parts[0] if len(parts) == 1 else Op("and", parts, line=check.tree.line)
+        accesses[at] = replace(accesses[at], guard=whole)
+    return accesses
+
+
+def _place(check: FailingCheck, accesses: list[GetAccess | MergeAccess | EmitAccess]) -> int | None:
+    """Return the number of an access whose guard a check may stand in."""
+    plain = [n for n, a in enumerate(accesses) if a.block is None and not isinstance(a, GetAccess)]
+    behind = [n for n in plain if n >= check.at]
+    needed = max(_orders(check.tree), default=-1)
+    before = [n for n in plain if n > needed]
+    return behind[0] if behind else next(iter(before), None)
+
+
+def _orders(tree: Tree) -> Iterable[int]:
+    seen: set[int] = set()
+    waiting = [tree]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ReadValue):
+            yield one.order
+        new = [child for child in children(one) if id(child) not in seen]
+        seen.update(map(id, new))
+        waiting += new
+
+
+def check_keys(app: App, analysed: Iterable[Analysed]) -> None:
+    """Raise PlanError if a state is used with keys of different lengths."""
+    first: dict[str, tuple[int, str, int]] = {}
+    for one in analysed:
+        for access in one.accesses:
+            if isinstance(access, EmitAccess):
+                continue
+            here = (len(access.key), access.handler, access.line)
+            there = first.setdefault(access.state, here)
+            if there[0] != here[0]:
+                raise PlanError(
+                    f"the key of the state `{access.state}` has {there[0]} parts in `{there[1]}` "
+                    f"(line {there[2]}) and {here[0]} in `{here[1]}` (line {here[2]})",
+                    hint="a state has one kind of key; use two states",
+                )

@@ -1,0 +1,115 @@
+"""The arguments of a call, and which names of a function they are given to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from weir.handlers.execution import Execution, NotAccesses
+from weir.handlers.frames import Frame
+from weir.handlers.symbols import Symbol, WrittenOut, as_tree
+from weir.handlers.targets import spread_out
+from weir.handlers.values import Const, Op, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """`CallArguments` are what a call gives: by position, then by name."""
+
+    plain: tuple[Symbol, ...]
+    keywords: Mapping[str, Symbol] = field(default_factory=dict)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether all of them depend on nothing but values."""
+        return all(as_tree(a) is not None for a in (*self.plain, *self.keywords.values()))
+
+    def after(self, *first: Symbol, keywords: Mapping[str, Symbol] | None = None) -> CallArguments:
+        """Return these arguments behind others."""
+        return replace(
+            self, plain=(*first, *self.plain), keywords={**(keywords or {}), **self.keywords}
+        )
+
+    def data(
+        self, run: Execution, frame: Frame, node: ast.AST
+    ) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
+        """Return the arguments as trees."""
+        plain = tuple(run.data(frame, a, node) for a in self.plain)
+        named = tuple((name, run.data(frame, a, node)) for name, a in self.keywords.items())
+        return plain, named
+
+
+def called_with(run: Execution, frame: Frame, node: ast.Call) -> CallArguments:
+    """Evaluate the arguments of a call, from left to right."""
+    plain: list[Symbol] = []
+    for arg in node.args:
+        if isinstance(arg, ast.Starred):
+            spread = spread_out(run, run.value(frame, arg.value), arg.lineno)
+            if spread is None:
+                why = "how many arguments `*` gives depends on the event"
+                raise NotAccesses(why, arg, frame, "write them out")
+            plain += spread
+        else:
+            plain.append(run.value(frame, arg))
+    keywords: dict[str, Symbol] = {}
+    for keyword in node.keywords:
+        if keyword.arg is not None:
+            keywords[keyword.arg] = run.value(frame, keyword.value)
+        else:
+            keywords |= _spread_names(run, frame, keyword.value)
+    return CallArguments(tuple(plain), keywords)
+
+
+def _spread_names(run: Execution, frame: Frame, node: ast.expr) -> dict[str, Symbol]:
+    """Return the arguments that `**` gives."""
+    match run.value(frame, node):
+        case Op(name="dict", args=args):
+            names = [a.value if isinstance(a, Const) else None for a in args[::2]]
+            if all(isinstance(name, str) for name in names):
+                return dict(zip(map(str, names), args[1::2], strict=True))
+        case Const(value=dict() as given) if all(isinstance(name, str) for name in given):
+            return {name: Const(value, line=node.lineno) for name, value in given.items()}
+    raise NotAccesses(
+        "which arguments `**` gives depends on the event", node, frame, "write them out"
+    )
+
+
+def bound_arguments(
+    definition: ast.FunctionDef | ast.Lambda,
+    given: CallArguments,
+    defaults: Mapping[str, Symbol],
+    name: str,
+    frame: Frame,
+    node: ast.AST,
+) -> dict[str, Symbol]:
+    """Give the arguments of a call to the names of a function; an error where they do not fit."""
+    arguments = definition.args
+    plain = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    known = {*plain[len(arguments.posonlyargs) :], *(a.arg for a in arguments.kwonlyargs)}
+    found: dict[str, Symbol] = dict(zip(plain, given.plain, strict=False))
+    behind = given.plain[len(plain) :]
+    if arguments.vararg is not None:
+        found[arguments.vararg.arg] = WrittenOut("tuple", behind)
+    elif behind:
+        message = f"{name}() takes {len(plain)} arguments, {len(given.plain)} are given"
+        raise frame.file.error(message, node)
+    others: list[Tree] = []
+    for keyword, symbol in given.keywords.items():
+        if keyword in known and keyword not in found:
+            found[keyword] = symbol
+        elif keyword in found or arguments.kwarg is None:
+            what = "twice" if keyword in found else "that it does not take"
+            raise frame.file.error(f"{name}() is given `{keyword}` {what}", node)
+        else:
+            tree = as_tree(symbol)
+            if tree is None:
+                raise NotAccesses(f"`{keyword}` goes to `**{arguments.kwarg.arg}`", node, frame)
+            others += (Const(keyword), tree)
+    if arguments.kwarg is not None:
+        found[arguments.kwarg.arg] = Op("dict", tuple(others))
+    for missing in (n for n in (*plain, *known) if n not in found):
+        if missing not in defaults:
+            raise frame.file.error(f"{name}() is not given `{missing}`", node)
+        found[missing] = defaults[missing]
+    return found

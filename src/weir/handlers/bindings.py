@@ -1,0 +1,146 @@
+"""Which names a function binds, and which names of others some code mentions.
+
+These follow Python's scopes: a lambda, a nested function and a comprehension have their own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Scoped: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda"
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+NONE: frozenset[str] = frozenset()
+
+
+def argument_names(arguments: ast.arguments) -> list[str]:
+    """Return the names of all parameters."""
+    plain = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    stars = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
+    return [a.arg for a in (*plain, *stars)]
+
+
+def body_of(node: Scoped) -> list[ast.stmt] | list[ast.expr]:
+    return [node.body] if isinstance(node, ast.Lambda) else node.body
+
+
+def bound_names(node: Scoped) -> frozenset[str]:
+    """Return the names that are local to a function."""
+    return frozenset(argument_names(node.args)) | assigned_names(body_of(node))
+
+
+def assigned_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """Return the names that some statements bind in the function that they stand in."""
+    found: set[str] = set()
+    given_away: set[str] = set()
+    for node in nodes:
+        for inner in _same_scope(node):
+            match inner:
+                case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                    found.add(name)
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    found.add(name)
+                case ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)):
+                    found.add(name)
+                case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                    found.add(name)
+                case ast.MatchMapping(rest=str(name)):
+                    found.add(name)
+                case ast.alias(name=full, asname=None):
+                    found.add(full.partition(".")[0])
+                case ast.alias(asname=str(name)):
+                    found.add(name)
+                case ast.Global(names=names) | ast.Nonlocal(names=names):
+                    given_away.update(names)
+    return frozenset(found - given_away)
+
+
+def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """Return the nodes that bind names in one scope; of comprehensions those behind `:=`."""
+    yield node
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        return
+    for child in ast.iter_child_nodes(node):
+        if isinstance(node, _COMPREHENSIONS):
+            walruses = (n for n in ast.walk(child) if isinstance(n, ast.NamedExpr))
+            yield from (n.target for n in walruses)
+        else:
+            yield from _same_scope(child)
+
+
+# --- mentions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mention:
+    """A `Mention` is `name.attribute. …` in some code; the name is bound by somebody else."""
+
+    name: str
+    attributes: tuple[str, ...]
+    node: ast.expr
+    stored: bool = False
+    """Whether something is assigned to it, or to an item of it."""
+    call: ast.Call | None = None
+    """The call, if it is called."""
+
+
+def mentions(nodes: Iterable[ast.AST], bound: frozenset[str] = NONE) -> Iterator[Mention]:
+    """Return the mentions of names in some code but those that `bound` has."""
+    for node in nodes:
+        yield from _mentions(node, bound)
+
+
+def _mentions(node: ast.AST, bound: frozenset[str]) -> Iterator[Mention]:
+    match node:
+        case ast.Name() | ast.Attribute():
+            yield from _chain(node, bound, None)
+        case ast.Call(func=ast.Name() | ast.Attribute() as called):
+            yield from _chain(called, bound, node)
+            yield from mentions((*node.args, *node.keywords), bound)
+        case ast.Subscript(value=ast.Name() | ast.Attribute() as of, ctx=ast.Store() | ast.Del()):
+            for mention in _chain(of, bound, None):
+                yield Mention(mention.name, mention.attributes, node, stored=True)
+            yield from _mentions(node.slice, bound)
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+            yield from mentions((*node.args.defaults, *filter(None, node.args.kw_defaults)), bound)
+            if not isinstance(node, ast.Lambda):
+                yield from mentions(node.decorator_list, bound)
+            yield from mentions(body_of(node), bound | bound_names(node))
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            yield from _comprehension(node, bound)
+        case ast.arg() | ast.AnnAssign(value=None):
+            return
+        case ast.AnnAssign(value=ast.expr() as value, target=target):
+            yield from mentions((value, target), bound)
+        case _:
+            yield from mentions(ast.iter_child_nodes(node), bound)
+
+
+def _chain(
+    node: ast.Name | ast.Attribute, bound: frozenset[str], call: ast.Call | None
+) -> Iterator[Mention]:
+    attributes: list[str] = []
+    inner: ast.expr = node
+    while isinstance(inner, ast.Attribute):
+        attributes.append(inner.attr)
+        inner = inner.value
+    if not isinstance(inner, ast.Name):
+        yield from _mentions(inner, bound)
+    elif inner.id not in bound:
+        stored = not isinstance(node.ctx, ast.Load)
+        yield Mention(inner.id, tuple(reversed(attributes)), node, stored, call)
+
+
+def _comprehension(
+    node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, bound: frozenset[str]
+) -> Iterator[Mention]:
+    inner = bound
+    for number, generator in enumerate(node.generators):
+        yield from _mentions(generator.iter, bound if number == 0 else inner)
+        inner = inner | assigned_names([generator.target])
+        yield from mentions(generator.ifs, inner)
+    results = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+    yield from mentions(results, inner)

@@ -1,0 +1,270 @@
+"""Calls: a state's methods and `app.emit` become accesses, helpers are run in their place, other
+functions are called as they are.
+
+A helper of the user's is *inlined* if it touches states, emits or parameters (or what it calls
+does), if it takes something that is no data (the event, a state, a function), or if it is made of
+assignments, `if` and `return` only. Else it is a function that the run calls.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Sequence
+from types import FunctionType, MethodType
+
+from weir.handlers import outlining, state_calls
+from weir.handlers.app import App
+from weir.handlers.arguments import CallArguments, bound_arguments, called_with
+from weir.handlers.bindings import bound_names
+from weir.handlers.built_in import call_built_in
+from weir.handlers.changes import MUTATORS
+from weir.handlers.declarations import State
+from weir.handlers.evaluating import column
+from weir.handlers.execution import Execution, NotAccesses
+from weir.handlers.frames import RETURNED, Frame, Path, join_all
+from weir.handlers.reach import DYNAMIC, attribute, is_users, resolver
+from weir.handlers.symbols import (
+    BoundMethod,
+    Known,
+    LocalFunction,
+    Symbol,
+    TheEvent,
+    as_tree,
+    known,
+)
+from weir.handlers.values import Const, Method, Python, Tree
+from weir.plan.decorators import result_type
+from weir.plan.imported_files import carried
+from weir.plan.user_code import ScalarFunction
+
+_DEEPEST = 60
+_SIMPLE = (ast.Return, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.Pass)
+_NOT_SIMPLE = (
+    ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.Yield,
+    ast.YieldFrom, ast.Await, ast.Starred, ast.NamedExpr,
+)  # fmt: skip
+_DATA_MODULES = ("builtins", "re", "datetime", "decimal")
+
+
+def call(run: Execution, frame: Frame, node: ast.Call) -> Symbol:
+    """Return what a call gives; note the accesses that it makes."""
+    if isinstance(node.func, ast.Attribute):
+        base = run.value(frame, node.func.value)
+        name = node.func.attr
+        match base:
+            case Known(thing=State() as state):
+                return state_calls.call_state(run, frame, state, name, node)
+            case Known(thing=App()):
+                return state_calls.call_app(run, frame, name, node)
+            case TheEvent():
+                column(run, frame, name, node.func)
+                raise NotAccesses(
+                    f"`{ast.unparse(node.func)}` is a value, no function", node, frame
+                )
+            case Known(thing=thing):
+                return _call_attribute(run, frame, thing, name, node)
+            case Const(value=value) if type(value).__module__ not in _DATA_MODULES:
+                return _call_attribute(run, frame, value, name, node)
+        return _method(run, frame, run.data(frame, base, node.func.value), name, node)
+    callee = run.value(frame, node.func)
+    return _call(run, frame, callee, node)
+
+
+def _call_attribute(
+    run: Execution, frame: Frame, thing: object, name: str, node: ast.Call
+) -> Symbol:
+    found = attribute(thing, name)
+    if found is DYNAMIC:
+        return _method(run, frame, Const(thing), name, node)
+    return _call(run, frame, known(found, node.lineno, run.params), node)
+
+
+def _call(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbol:
+    if isinstance(callee, LocalFunction) and callee.frame is frame and not _is_simple(callee.node):
+        try:
+            if not run.touches(frame, [node]):
+                return outlining.expression(run, frame, node)
+        except NotAccesses:  # it may still have a form where it is called
+            pass
+    if _needs_outline(callee, node) and not run.touches(frame, [node]).accesses:
+        unrolled = call_built_in(run, frame, callee, node)
+        return outlining.expression(run, frame, node) if unrolled is None else unrolled
+    found = call_built_in(run, frame, callee, node)
+    if found is not None:
+        return found
+    return _apply(run, frame, callee, called_with(run, frame, node), node)
+
+
+def _needs_outline(callee: Symbol, node: ast.Call) -> bool:
+    """Tell whether functions or generators are written in the arguments of a foreign function."""
+    if isinstance(callee, LocalFunction) or (
+        isinstance(callee, Known)
+        and isinstance(callee.thing, FunctionType)
+        and is_users(callee.thing)
+    ):
+        return False
+    args = [*node.args, *(k.value for k in node.keywords)]
+    return any(isinstance(a, ast.Lambda | ast.GeneratorExp) for a in args)
+
+
+def apply(
+    run: Execution, frame: Frame, callee: Symbol, args: Sequence[Symbol], node: ast.AST
+) -> Symbol:
+    """Call a function that was passed to something, with these arguments."""
+    return _apply(run, frame, callee, CallArguments(tuple(args)), node)
+
+
+def _apply(
+    run: Execution, frame: Frame, callee: Symbol, args: CallArguments, node: ast.AST
+) -> Symbol:
+    match callee:
+        case LocalFunction():
+            given = bound_arguments(callee.node, args, callee.defaults, callee.name, frame, node)
+            return _inline(run, callee.node, callee.frame, given, node, frame)
+        case Known(thing=FunctionType() as function) if is_users(function):
+            return _users(run, frame, function, args, node)
+        case Known(thing=MethodType() as method) if isinstance(method.__func__, FunctionType):
+            if is_users(method.__func__):
+                with_self = args.after(known(method.__self__, 0, run.params))
+                return _users(run, frame, method.__func__, with_self, node)
+        case Known(thing=functools.partial() as partial):
+            before = [known(a, 0, run.params) for a in partial.args]
+            named = {n: known(v, 0, run.params) for n, v in partial.keywords.items()}
+            inner = args.after(*before, keywords=named)
+            return _apply(run, frame, known(partial.func, 0, run.params), inner, node)
+        case Known(thing=ScalarFunction() as udf):
+            return _as_it_is(run, frame, udf, args, node)
+        case Known(thing=thing) if callable(thing):
+            if run.touches_thing(thing):
+                why = f"`{getattr(thing, '__name__', thing)}` touches states, and is no function"
+                raise NotAccesses(why, node, frame, "write it as a function")
+            return _as_it_is(run, frame, thing, args, node)
+        case BoundMethod(of=of, name=name):
+            trees, keywords = args.data(run, frame, node)
+            line = getattr(node, "lineno", 0)
+            return Method(run.data(frame, of, node), name, trees, keywords, line=line)
+    raise NotAccesses("which function is called depends on the event", node, frame)
+
+
+def _method(run: Execution, frame: Frame, of: Tree, name: str, node: ast.Call) -> Symbol:
+    """Return a call of a method of a value."""
+    if name in MUTATORS and not isinstance(of, Const):
+        shown = ast.unparse(node.func)[:40]
+        raise NotAccesses(f"`{shown}()` changes a value in place", node, frame, "make a new value")
+    if any(isinstance(a, ast.Lambda | ast.GeneratorExp) for a in node.args):
+        unrolled = _joined(run, frame, of, name, node)
+        return outlining.expression(run, frame, node) if unrolled is None else unrolled
+    trees, keywords = called_with(run, frame, node).data(run, frame, node)
+    return Method(of, name, trees, keywords, line=node.lineno)
+
+
+def _joined(run: Execution, frame: Frame, of: Tree, name: str, node: ast.Call) -> Symbol | None:
+    """Return `", ".join(f(x) for x in CONSTANTS)`; None if it cannot be written out."""
+    from weir.handlers.comprehensions import unrolled
+
+    if name != "join" or len(node.args) != 1 or not isinstance(node.args[0], ast.GeneratorExp):
+        return None
+    items = unrolled(run, frame, node.args[0])
+    tree = None if items is None else as_tree(items, node.lineno)
+    return None if tree is None else Method(of, name, (tree,), line=node.lineno)
+
+
+# --- functions of the user's ------------------------------------------------------------------
+
+
+def _users(
+    run: Execution, frame: Frame, function: FunctionType, args: CallArguments, node: ast.AST
+) -> Symbol:
+    source = run.reach.source(function)
+    touches = bool(run.reach.of_function(function))
+    if not touches and args.is_data and not _is_simple(source.node):
+        return _as_it_is(run, frame, function, args, node)
+    defaults = {n: known(v, 0, run.params) for n, v in _default_values(function).items()}
+    given = bound_arguments(source.node, args, defaults, function.__name__, frame, node)
+    home = Frame(
+        function.__name__, source.file, bound_names(source.node), resolver(function),
+        function.__globals__,
+    )  # fmt: skip
+    try:
+        return _inline(run, source.node, home, given, node, frame, function)
+    except NotAccesses:
+        if touches or not args.is_data:
+            raise
+        return _as_it_is(run, frame, function, args, node)
+
+
+def _default_values(function: FunctionType) -> dict[str, object]:
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    given = function.__defaults__ or ()
+    plain = dict(zip(names[len(names) - len(given) :], given, strict=True))
+    return plain | (function.__kwdefaults__ or {})
+
+
+def _is_simple(node: ast.FunctionDef | ast.Lambda) -> bool:
+    """Tell whether a function is made of assignments, `if` and `return` only."""
+    if isinstance(node, ast.Lambda):
+        return not any(isinstance(n, _NOT_SIMPLE) for n in ast.walk(node.body))
+    for inner in (n for statement in node.body for n in ast.walk(statement)):
+        if isinstance(inner, _NOT_SIMPLE):
+            return False
+        docstring = isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant)
+        if isinstance(inner, ast.stmt) and not isinstance(inner, _SIMPLE) and not docstring:
+            return False
+    return True
+
+
+def _inline(
+    run: Execution,
+    definition: ast.FunctionDef | ast.Lambda,
+    where: Frame,
+    given: dict[str, Symbol],
+    node: ast.AST,
+    frame: Frame,
+    function: FunctionType | None = None,
+) -> Symbol:
+    """Run a function in the place of its call; `where` is its frame, or that which it stands in."""
+    name = definition.name if isinstance(definition, ast.FunctionDef) else "lambda"
+    if definition in run.stack:
+        raise NotAccesses(f"`{name}` calls itself", node, frame, "write it as a loop")
+    if len(run.stack) > _DEEPEST:
+        raise NotAccesses(f"more than {_DEEPEST} functions call each other", node, frame)
+    home = where
+    if function is None:
+        names = bound_names(definition)
+        home = Frame(name, where.file, names, where.resolve, where.globals, where)
+    home.variables = dict(given)
+    conditions = run.conditions
+    run.stack.append(definition)
+    if isinstance(definition, ast.Lambda):
+        result = run.value(home, definition.body)
+    else:
+        result = _returned(run, home, definition)
+    run.stack.pop()
+    run.conditions = conditions
+    return result
+
+
+def _returned(run: Execution, home: Frame, definition: ast.FunctionDef) -> Symbol:
+    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(definition)):
+        raise NotAccesses(f"`{definition.name}` is a generator", definition, home, "return a list")
+    path = Path(run.conditions, home.variables)
+    exits = run.steps.execute(run, home, definition.body, path)
+    ends = exits.returns
+    if exits.falls is not None:
+        nothing = Const(None, line=definition.lineno)
+        ends += (Path(exits.falls.conditions, {RETURNED: nothing}),)
+    joined = join_all(ends)
+    return Const(None) if joined is None else joined.variables[RETURNED]
+
+
+def _as_it_is(
+    run: Execution, frame: Frame, function: object, args: CallArguments, node: ast.AST
+) -> Symbol:
+    """Return a call of a function that analysis does not look into."""
+    assert callable(function)
+    trees, keywords = args.data(run, frame, node)
+    given = carried(function, run.app.imported)
+    line = getattr(node, "lineno", 0)
+    return Python(given, trees, keywords, result_type(function), line=line)

@@ -1,0 +1,345 @@
+"""Expressions of a handler are evaluated to symbols.
+
+Contract
+1. What Python evaluates only under a condition (the right side of `and`, a branch of `if else`) is
+   evaluated under that condition: reads in it are guarded by it.
+2. What depends on no event is worked out at once, by Python itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable
+from types import ModuleType
+
+from weir.handlers import comprehensions
+from weir.handlers.app import App
+from weir.handlers.declarations import State
+from weir.handlers.execution import Execution, NotAccesses
+from weir.handlers.frames import Frame, choice, chosen_variables, unbound
+from weir.handlers.parameters import AppParam, param_name
+from weir.handlers.reach import DYNAMIC, attribute
+from weir.handlers.symbols import (
+    BoundMethod,
+    Known,
+    LocalFunction,
+    Symbol,
+    TheEvent,
+    Unusable,
+    WrittenOut,
+    known,
+    negated,
+    op,
+    truth,
+)
+from weir.handlers.targets import spread_out
+from weir.handlers.values import Attribute, Const, Field, Instant, Op, Python, Tree
+
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",
+    ast.Mod: "mod", ast.Pow: "pow", ast.BitAnd: "bitand", ast.BitOr: "bitor",
+    ast.BitXor: "bitxor", ast.LShift: "lshift", ast.RShift: "rshift",
+}  # fmt: skip
+_UNARY: dict[type[ast.unaryop], str] = {
+    ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert", ast.Not: "not",
+}  # fmt: skip
+_COMPARED: dict[type[ast.cmpop], str] = {
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+    ast.Is: "is", ast.IsNot: "isnot", ast.In: "in", ast.NotIn: "notin",
+}  # fmt: skip
+_DATA_MODULES = ("builtins", "re", "datetime", "decimal")
+
+
+def evaluate(run: Execution, frame: Frame, node: ast.expr) -> Symbol:
+    """Return what an expression stands for."""
+    line = node.lineno
+    match node:
+        case ast.Constant(value=value):
+            return Const(value, line=line)
+        case ast.Name(id=name):
+            return _name(run, frame, name, node)
+        case ast.Attribute(value=of, attr=name):
+            return _attribute(run, frame, node, of, name)
+        case ast.BinOp(left=left, op=operation, right=right):
+            return _binary(run, frame, node, left, BINARY[type(operation)], right)
+        case ast.UnaryOp(op=operation, operand=operand):
+            return op(_UNARY[type(operation)], run.tree(frame, operand), line=line)
+        case ast.BoolOp(op=operation, values=values):
+            return _logic(run, frame, isinstance(operation, ast.And), values)
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            return _compare(run, frame, left, [_COMPARED[type(o)] for o in ops], comparators)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return _if(run, frame, test, body, orelse)
+        case ast.Tuple(elts=elts) | ast.List(elts=elts):
+            return _items(run, frame, "tuple" if isinstance(node, ast.Tuple) else "list", elts)
+        case ast.Set(elts=elts):
+            return Op("set", tuple(run.tree(frame, e) for e in elts), line=line)
+        case ast.Dict(keys=keys, values=values):
+            return _dict(run, frame, node, keys, values)
+        case ast.Subscript(value=of, slice=index):
+            return _subscript(run, frame, of, index, line)
+        case ast.JoinedStr(values=values):
+            return Op("join", tuple(_part(run, frame, v) for v in values), line=line)
+        case ast.Call():
+            return run.steps.call(run, frame, node)
+        case ast.Lambda(args=arguments):
+            return LocalFunction(node, frame, _defaults(run, frame, arguments))
+        case ast.NamedExpr(target=ast.Name(id=name), value=value):
+            frame.variables[name] = run.value(frame, value)
+            return frame.variables[name]
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return comprehensions.evaluate(run, frame, node)
+    raise NotAccesses(f"`{ast.unparse(node)[:40]}` has no form as columns", node, frame)
+
+
+def under(run: Execution, frame: Frame, condition: Tree, make: Callable[[], Symbol]) -> Symbol:
+    """Evaluate something only where a condition holds."""
+    conditions, before = run.conditions, frame.variables
+    run.conditions = (*conditions, condition)
+    frame.variables = dict(before)
+    made = make()
+    after, run.conditions = frame.variables, conditions
+    changed = any(before.get(name) is not symbol for name, symbol in after.items())
+    frame.variables = chosen_variables(condition, after, before) if changed else before
+    return made
+
+
+# --- names ----------------------------------------------------------------------------------
+
+
+def _name(run: Execution, frame: Frame, name: str, node: ast.expr) -> Symbol:
+    home = frame.binds(name)
+    if home is not None:
+        found = home.variables.get(name)
+        return Python(unbound, (Const(name),), line=node.lineno) if found is None else found
+    thing = frame.resolve(name)
+    if thing is DYNAMIC:
+        raise frame.file.error(f"no `{name}` is known here", node)
+    return known(thing, node.lineno, run.params)
+
+
+def _defaults(run: Execution, frame: Frame, arguments: ast.arguments) -> dict[str, Symbol]:
+    """Evaluate the defaults of a function's arguments, where it is defined."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    behind = plain[len(plain) - len(arguments.defaults) :]
+    found = {a.arg: run.value(frame, d) for a, d in zip(behind, arguments.defaults, strict=True)}
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return found | {a.arg: run.value(frame, d) for a, d in pairs if d is not None}
+
+
+def local_function(run: Execution, frame: Frame, node: ast.FunctionDef) -> LocalFunction:
+    """Return a function that is defined inside of another."""
+    return LocalFunction(node, frame, _defaults(run, frame, node.args))
+
+
+def _attribute(
+    run: Execution, frame: Frame, node: ast.Attribute, of: ast.expr, name: str
+) -> Symbol:
+    if name == "value" and isinstance(of, ast.Name) and frame.binds(of.id) is None:
+        thing = frame.resolve(of.id)
+        if isinstance(thing, AppParam):
+            return Const(run.params[param_name(thing)], line=node.lineno)
+    base = run.value(frame, of)
+    match base:
+        case TheEvent():
+            return column(run, frame, name, node)
+        case Known(thing=App() | State()) | WrittenOut() | LocalFunction() | BoundMethod():
+            return BoundMethod(base, name)
+        case Known(thing=thing):
+            found = attribute(thing, name)
+            if found is not DYNAMIC:
+                return known(found, node.lineno, run.params)
+            if isinstance(thing, ModuleType):
+                message = f"the module `{thing.__name__}` has no `{name}`"
+                raise frame.file.error(message, node)
+            return Attribute(Const(thing), name, line=node.lineno)
+        case Const(value=value) if type(value).__module__ not in _DATA_MODULES:
+            found = attribute(value, name)
+            if found is not DYNAMIC:
+                return known(found, node.lineno, run.params)
+            return Attribute(base, name, line=node.lineno)
+    return Attribute(run.data(frame, base, of), name, line=node.lineno)
+
+
+def column(run: Execution, frame: Frame, name: str, node: ast.AST) -> Symbol:
+    """Return `e.name`; an unknown column is an error at once."""
+    line = getattr(node, "lineno", 0)
+    if name in ("vs", "ve"):
+        return Instant(name, line=line)
+    names = [n for n, _ in run.event.columns]
+    if name in names:
+        return Field(name, line=line)
+    close = difflib.get_close_matches(name, [*names, "vs", "ve"], n=1)
+    hint = f"did you mean `{close[0]}`?" if close else f"its columns are {', '.join(names)}"
+    message = f"events of `{run.event.name}` have no column `{name}`"
+    raise frame.file.error(message, node, hint)
+
+
+# --- operators --------------------------------------------------------------------------------
+
+
+def _binary(
+    run: Execution, frame: Frame, node: ast.expr, left: ast.expr, name: str, right: ast.expr
+) -> Symbol:
+    a, b = run.value(frame, left), run.value(frame, right)
+    if (
+        name == "add"
+        and isinstance(a, WrittenOut)
+        and isinstance(b, WrittenOut)
+        and a.kind == b.kind
+    ):
+        return WrittenOut(a.kind, (*a.parts, *b.parts))
+    return op(name, run.data(frame, a, left), run.data(frame, b, right), line=node.lineno)
+
+
+def _logic(run: Execution, frame: Frame, is_and: bool, values: list[ast.expr]) -> Symbol:
+    """Evaluate `and` and `or`: the value of an operand, and no more operands than Python does."""
+    first, *others = values
+    tree = run.tree(frame, first)
+    if not others:
+        return tree
+    decided = truth(tree)
+    if decided is not None:
+        return _logic(run, frame, is_and, others) if decided == is_and else tree
+    condition = tree if is_and else negated(tree)
+    rest = under(run, frame, condition, lambda: _logic(run, frame, is_and, others))
+    inner = run.data(frame, rest, others[0])
+    name = "and" if is_and else "or"
+    parts = inner.args if isinstance(inner, Op) and inner.name == name else (inner,)
+    return Op(name, (tree, *parts), line=first.lineno)
+
+
+def _compare(
+    run: Execution, frame: Frame, left: ast.expr, names: list[str], others: list[ast.expr]
+) -> Symbol:
+    """Evaluate a chain of comparisons, each operand once."""
+
+    def further(a: Tree, number: int) -> Tree:
+        b = run.tree(frame, others[number])
+        first = op(names[number], a, b, line=left.lineno)
+        if number + 1 == len(others):
+            return first
+        decided = truth(first)
+        if decided is not None:
+            return further(b, number + 1) if decided else first
+        rest = under(run, frame, first, lambda: further(b, number + 1))
+        assert isinstance(rest, Tree)
+        parts = rest.args if isinstance(rest, Op) and rest.name == "and" else (rest,)
+        return Op("and", (first, *parts), line=left.lineno)
+
+    return further(run.tree(frame, left), 0)
+
+
+def _if(run: Execution, frame: Frame, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Symbol:
+    condition = run.tree(frame, test)
+    decided = truth(condition)
+    if decided is not None:
+        return run.value(frame, body if decided else orelse)
+    then = under(run, frame, condition, lambda: run.value(frame, body))
+    otherwise = under(run, frame, negated(condition), lambda: run.value(frame, orelse))
+    found = choice(condition, then, otherwise)
+    if isinstance(found, Unusable):
+        raise NotAccesses(f"`{ast.unparse(body)[:40]}`: {found.why}", body, frame)
+    return found
+
+
+# --- displays -----------------------------------------------------------------------------
+
+
+def _items(run: Execution, frame: Frame, kind: str, elts: list[ast.expr]) -> Symbol:
+    parts: list[Symbol] = []
+    for elt in elts:
+        if isinstance(elt, ast.Starred):
+            spread = spread_out(run, run.value(frame, elt.value), elt.lineno)
+            if spread is None:
+                why = "how many elements `*` gives depends on the event"
+                raise NotAccesses(why, elt, frame, "write `a + b`")
+            parts += spread
+        else:
+            parts.append(run.value(frame, elt))
+    return WrittenOut(kind, tuple(parts))
+
+
+def _dict(
+    run: Execution,
+    frame: Frame,
+    node: ast.Dict,
+    keys: list[ast.expr | None],
+    values: list[ast.expr],
+) -> Symbol:
+    parts: list[Tree] = []
+    for key, value in zip(keys, values, strict=True):
+        if key is None:
+            inner = run.tree(frame, value)
+            if not (isinstance(inner, Op) and inner.name == "dict"):
+                raise NotAccesses("`**` of a dict that depends on the event", node, frame)
+            parts += inner.args
+        else:
+            parts += (run.tree(frame, key), run.tree(frame, value))
+    return Op("dict", tuple(parts), line=node.lineno)
+
+
+def _subscript(run: Execution, frame: Frame, of: ast.expr, index: ast.expr, line: int) -> Symbol:
+    base = run.value(frame, of)
+    if isinstance(index, ast.Slice):
+        ends = [Const(None) if e is None else run.tree(frame, e) for e in _ends(index)]
+        return Op("slice", (run.data(frame, base, of), *ends), line=line)
+    at = run.value(frame, index)
+    if isinstance(at, Const):
+        parts = spread_out(run, base, line) if isinstance(base, WrittenOut | Op) else None
+        if parts is not None and type(at.value) is int and -len(parts) <= at.value < len(parts):
+            return parts[at.value]
+    if isinstance(base, Const) and isinstance(base.value, tuple | list | dict):
+        return _known_item(run, frame, base, run.data(frame, at, index), of, line)
+    return op("item", run.data(frame, base, of), run.data(frame, at, index), line=line)
+
+
+def _known_item(
+    run: Execution, frame: Frame, base: Const, at: Tree, of: ast.expr, line: int
+) -> Symbol:
+    """Return an item of a global list or dict, which may hold states and functions too."""
+    if isinstance(at, Const):
+        container = base.value
+        assert isinstance(container, tuple | list | dict)
+        try:
+            item: object = container[at.value]  # type: ignore[call-overload]
+        except (LookupError, TypeError):  # it fails when it is run, if it ever is
+            return Op("item", (base, at), line=line)
+        return known(item, line, run.params)
+    if run.touches_thing(base.value):
+        raise NotAccesses("which state it is depends on the event", of, frame)
+    return Op("item", (base, at), line=line)
+
+
+def _ends(node: ast.Slice) -> tuple[ast.expr | None, ...]:
+    return node.lower, node.upper, node.step
+
+
+def _formatted(shown: Tree, how: Const, form: Tree, line: int) -> Tree:
+    """Return a part of an f-string; that of a constant is written at once."""
+    plain = isinstance(shown, Const) and type(shown.value) in (str, int, float, bool)
+    if plain and isinstance(shown, Const) and isinstance(form, Const) and not how.value:
+        try:
+            return Const(format(shown.value, str(form.value)), line=line)
+        except ValueError:  # it fails when it is run, if it ever is
+            pass
+    return Op("format", (shown, how, form), line=line)
+
+
+def _part(run: Execution, frame: Frame, node: ast.expr) -> Tree:
+    """Return a part of an f-string."""
+    match node:
+        case ast.Constant(value=value):
+            return Const(value, line=node.lineno)
+        case ast.FormattedValue(value=value, conversion=conversion, format_spec=spec):
+            shown = run.tree(frame, value)
+            how = Const("" if conversion < 0 else chr(conversion))
+            form: Tree = Const("")
+            if isinstance(spec, ast.JoinedStr):
+                parts = tuple(_part(run, frame, v) for v in spec.values)
+                texts = [p.value for p in parts if isinstance(p, Const)]
+                plain = len(texts) == len(parts)
+                form = Const("".join(map(str, texts))) if plain else Op("join", parts)
+            return _formatted(shown, how, form, node.lineno)
+    raise AssertionError(f"a part of an f-string is a {type(node).__name__}")

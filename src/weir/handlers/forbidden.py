@@ -1,0 +1,102 @@
+"""What no handler may call, however it is run: its result differs from run to run, or it acts on
+the world outside.
+
+A rule is the full name of a function, or a prefix of such names; the first that fits counts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from types import ModuleType
+
+
+@dataclass(frozen=True, slots=True)
+class Ban:
+    """A `Ban` says why something is refused, and what to do."""
+
+    why: str
+    hint: str
+
+
+_CLOCK = Ban("reads the clock: a replay would have another answer", "e.vs is the event's time")
+_CHANCE = Ban("draws at random: a replay would have another answer", "hash a column of the event")
+_OUTSIDE = Ban("acts outside of the app, at every replay again", "app.emit(…) gives rows out")
+_READS = Ban("reads what may change between runs", "read it before the app, as a global")
+_CODE = Ban("runs code that analysis cannot see", "write the code itself")
+_ADDRESS = Ban("differs between processes", "use a key of the event, or hashlib")
+_LATER = Ban("runs code at a time that no replay repeats", "write it in one thread")
+
+_ALLOWED = ("random.Random", "uuid.uuid3", "uuid.uuid5", "uuid.UUID", "os.path.", "logging.INFO")
+_BANS: tuple[tuple[str, Ban], ...] = (
+    *((f"time.{n}", _CLOCK) for n in ("time", "time_ns", "monotonic", "perf_counter",
+      "process_time", "thread_time", "localtime", "gmtime", "ctime", "sleep", "clock_gettime")),
+    *((f"datetime.{n}", _CLOCK) for n in ("datetime.now", "datetime.utcnow", "datetime.today",
+      "date.today")),
+    ("random.", _CHANCE), ("secrets.", _CHANCE), ("uuid.", _CHANCE), ("os.urandom", _CHANCE),
+    ("posix.urandom", _CHANCE), ("posix.getrandom", _CHANCE), ("numpy.random", _CHANCE),
+    ("builtins.id", _ADDRESS), ("builtins.hash", _ADDRESS), ("posix.getpid", _ADDRESS),
+    ("builtins.print", _OUTSIDE), ("builtins.open", _OUTSIDE), ("io.open", _OUTSIDE),
+    ("builtins.input", _READS), ("builtins.breakpoint", _OUTSIDE),
+    ("builtins.exec", _CODE), ("builtins.eval", _CODE), ("builtins.compile", _CODE),
+    ("builtins.globals", _CODE), ("builtins.locals", _CODE), ("builtins.vars", _CODE),
+    ("builtins.__import__", _CODE), ("importlib.", _CODE), ("ctypes.", _CODE),
+    ("os.environ", _READS), ("os._Environ.", _READS), ("os.getenv", _READS),
+    ("os.", _OUTSIDE), ("posix.", _OUTSIDE),
+    ("pathlib.", _OUTSIDE), ("subprocess.", _OUTSIDE), ("socket.", _OUTSIDE),
+    ("logging.", _OUTSIDE), ("shutil.", _OUTSIDE), ("tempfile.", _OUTSIDE), ("sys.", _OUTSIDE),
+    ("urllib.request", _OUTSIDE), ("http.", _OUTSIDE), ("requests.", _OUTSIDE),
+    ("threading.", _LATER), ("_thread.", _LATER), ("asyncio.", _LATER),
+    ("multiprocessing.", _LATER), ("concurrent.", _LATER),
+)  # fmt: skip
+
+
+def ban_of(thing: object, written: str) -> tuple[str, Ban] | None:
+    """Return the name of a thing and why it is refused, or None; `written` is how the source calls
+    it."""
+    name = full_name(thing)
+    if name is None or _is_one(name, _ALLOWED):
+        return None
+    for rule, ban in _BANS:
+        if name == rule or (rule.endswith(".") and name.startswith(rule)):
+            return written, ban
+        if name.startswith(f"{rule}."):
+            return written, ban
+    return None
+
+
+def _is_one(name: str, rules: tuple[str, ...]) -> bool:
+    return any(name == r or (r.endswith(".") and name.startswith(r)) for r in rules)
+
+
+def full_name(thing: object) -> str | None:
+    """Return where a function or a class is from, as in `datetime.datetime.now`.
+
+    >>> import datetime, random
+    >>> full_name(datetime.datetime.now), full_name(random.random), full_name(3)
+    ('datetime.datetime.now', 'random.Random.random', None)
+    """
+    if isinstance(thing, ModuleType):
+        return None  # to name a module is no harm
+    name = getattr(thing, "__qualname__", None) if callable(thing) else None
+    if not isinstance(name, str):
+        return _odd_name(thing)
+    owner = getattr(thing, "__self__", None)
+    if inspect.isbuiltin(thing) or inspect.ismethod(thing):
+        if isinstance(owner, type):
+            return f"{owner.__module__}.{owner.__qualname__}.{thing.__name__}"
+        if owner is not None and not isinstance(owner, ModuleType):
+            return f"{type(owner).__module__}.{type(owner).__qualname__}.{thing.__name__}"
+    module = getattr(thing, "__module__", None) or getattr(owner, "__name__", None)
+    return f"{module}.{name}" if isinstance(module, str) else None
+
+
+def _odd_name(thing: object) -> str | None:
+    """Return the name of objects that are no functions and yet act: `os.environ`, a generator of
+    numpy."""
+    kind = type(thing)
+    if kind.__module__ == "os" and kind.__qualname__ == "_Environ":
+        return "os.environ"
+    if kind.__module__.startswith("numpy.random"):
+        return "numpy.random.Generator"
+    return None

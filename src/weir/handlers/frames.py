@@ -1,0 +1,190 @@
+"""Functions while they are run symbolically: their variables on each path, and how paths join.
+
+Contract
+1. A path is the conditions under which it is taken, from the handler's first statement on, and the
+   variables as they are there. A condition may only be evaluated where those before it hold.
+2. Two paths that join came from one branch. A variable that differs is `if` of the condition that
+   tells the paths apart; where it is missing on one, using it there fails as in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from weir.handlers.reach import DYNAMIC, Resolve
+from weir.handlers.sources import SourceFile
+from weir.handlers.symbols import Known, Symbol, Unusable, WrittenOut, as_tree, op
+from weir.handlers.values import Const, Op, Python, Tree
+
+Conditions: TypeAlias = tuple[Tree, ...]
+Variables: TypeAlias = dict[str, Symbol]
+RETURNED = "return"
+"""The variable that holds what a function returns: a name that no variable can have."""
+TRUE = Const(True)
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """A `Frame` is a call of a function."""
+
+    name: str
+    file: SourceFile
+    local_names: frozenset[str]
+    resolve: Resolve
+    """Finds names that no function binds that this one stands in."""
+    globals: dict[str, object]
+    parent: Frame | None = None
+    """The function that this one stands in."""
+    variables: Variables = field(default_factory=dict)
+    """Those of the path that is being run."""
+
+    def binds(self, name: str) -> Frame | None:
+        """Return the frame whose variable a name is."""
+        if name in self.local_names:
+            return self
+        return self.parent.binds(name) if self.parent is not None else None
+
+    def thing(self, name: str) -> object:
+        """Return the object that a name stands for, if that is known; else DYNAMIC."""
+        frame = self.binds(name)
+        if frame is None:
+            return self.resolve(name)
+        found = frame.variables.get(name)
+        return found.thing if isinstance(found, Known) else DYNAMIC
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A `Path` is one way through a handler, as far as it has come."""
+
+    conditions: Conditions
+    variables: Variables
+
+    def when(self, condition: Tree) -> Path:
+        return Path((*self.conditions, condition), dict(self.variables))
+
+    def having(self, name: str, symbol: Symbol) -> Path:
+        return Path(self.conditions, {**self.variables, name: symbol})
+
+
+@dataclass(slots=True)
+class Exits:
+    """`Exits` are the paths that leave some statements: at their end, or by a jump."""
+
+    falls: Path | None = None
+    returns: tuple[Path, ...] = ()
+    continues: tuple[Path, ...] = ()
+    breaks: tuple[Path, ...] = ()
+
+    def jumped(self, other: Exits) -> None:
+        """Take the jumps of other statements."""
+        self.returns += other.returns
+        self.continues += other.continues
+        self.breaks += other.breaks
+
+
+def all_of(conditions: Conditions) -> Tree | None:
+    """Return the conjunction of some conditions, which are evaluated in order; None for none."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return Op("and", conditions, line=conditions[0].line)
+
+
+def join(a: Path | None, b: Path | None) -> Path | None:
+    """Join two paths that exclude each other."""
+    if a is None or b is None:
+        return a if b is None else b
+    shared = _shared((a, b))
+    before, left, right = a.conditions[:shared], a.conditions[shared:], b.conditions[shared:]
+    if left and right and _is_not(left[0], right[0]):
+        return join(b, a)
+    if left and right and _is_not(right[0], left[0]):
+        chosen = left[0]
+        behind = _either(chosen, all_of(left[1:]), right[0], all_of(right[1:]))
+    else:
+        chosen = all_of(left) or TRUE
+        behind = (op("or", chosen, all_of(right) or TRUE, line=chosen.line),)
+    return Path((*before, *behind), chosen_variables(chosen, a.variables, b.variables))
+
+
+def join_all(paths: Sequence[Path]) -> Path | None:
+    """Join paths that exclude each other: by the branch that parted them first, then each side."""
+    if len(paths) < 2:
+        return paths[0] if paths else None
+    shared = _shared(paths)
+    heads = [p.conditions[shared] if len(p.conditions) > shared else TRUE for p in paths]
+    first = heads[0]
+    same = [p for p, head in zip(paths, heads, strict=True) if head is first]
+    other = [
+        p
+        for p, head in zip(paths, heads, strict=True)
+        if _is_not(head, first) or _is_not(first, head)
+    ]
+    if other and len(same) + len(other) == len(paths):
+        return join(join_all(same), join_all(other))
+    return join(paths[0], join_all(paths[1:]))
+
+
+def _shared(paths: Sequence[Path]) -> int:
+    """Return how many conditions some paths have in common."""
+    count = 0
+    for conditions in zip(*(p.conditions for p in paths), strict=False):
+        if any(c is not conditions[0] for c in conditions):
+            break
+        count += 1
+    return count
+
+
+def _either(chosen: Tree, left: Tree | None, otherwise: Tree, right: Tree | None) -> Conditions:
+    """Return the condition of two paths together, of which `chosen` takes the left one."""
+    if left is None and right is None:
+        return ()
+    if left is None or right is None:
+        parts = (chosen, right) if left is None else (otherwise, left)
+        assert parts[1] is not None
+        return (op("or", parts[0], parts[1], line=chosen.line),)
+    return (op("if", chosen, left, right, line=chosen.line),)
+
+
+def _is_not(a: Tree, b: Tree) -> bool:
+    """Tell whether `a` is `not b`, made by the same branch."""
+    return isinstance(a, Op) and a.name == "not" and a.args[0] is b
+
+
+def chosen_variables(
+    condition: Tree, a: Mapping[str, Symbol], b: Mapping[str, Symbol]
+) -> Variables:
+    """Return the variables of `a` where the condition holds, else those of `b`."""
+    names = [*a, *(name for name in b if name not in a)]
+    return {
+        name: choice(condition, a.get(name, _unbound(name)), b.get(name, _unbound(name)))
+        for name in names
+    }
+
+
+def choice(condition: Tree, a: Symbol, b: Symbol) -> Symbol:
+    """Return the symbol that is `a` where the condition holds, else `b`."""
+    if a is b or (isinstance(a, Known) and isinstance(b, Known) and a.thing is b.thing):
+        return a
+    if isinstance(a, WrittenOut) and isinstance(b, WrittenOut) and _are_alike(a, b):
+        pairs = zip(a.parts, b.parts, strict=True)
+        return WrittenOut(a.kind, tuple(choice(condition, x, y) for x, y in pairs))
+    first, second = as_tree(a, condition.line), as_tree(b, condition.line)
+    if first is None or second is None:
+        return Unusable("what it stands for depends on the event")
+    return op("if", condition, first, second, line=condition.line)
+
+
+def _are_alike(a: WrittenOut, b: WrittenOut) -> bool:
+    return a.kind == b.kind and len(a.parts) == len(b.parts)
+
+
+def _unbound(name: str) -> Tree:
+    return Python(unbound, (Const(name),))
+
+
+def unbound(name: str) -> object:
+    """Fail as Python does where a variable is used that has no value on this path."""
+    raise UnboundLocalError(f"cannot access local variable '{name}'")

@@ -1,0 +1,335 @@
+"""What some code of the user's may touch, found without running it: all branches, and all functions
+of the user's that it mentions, directly or not.
+
+Contract
+1. States, emits and parameters that are mentioned anywhere count, so the answer may be too large,
+   never too small. A state that is mentioned otherwise than by `get` or a merge may be read and
+   written.
+2. What no handler may do is refused here, by name: the clock, chance, output, code that is hidden,
+   changes of what lives outside of the handler (`forbidden.py`, `changes.py`).
+3. Functions of libraries are not looked into.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FunctionType, MethodType, ModuleType
+from typing import TypeAlias
+
+import weir
+from weir.errors import PlanError, ScriptError
+from weir.handlers.app import App
+from weir.handlers.bindings import Mention, body_of, bound_names, mentions
+from weir.handlers.changes import MUTATORS, check_changes
+from weir.handlers.declarations import MERGES, EventType, State
+from weir.handlers.forbidden import ban_of
+from weir.handlers.parameters import AppParam, param_app
+from weir.handlers.sources import FunctionSource, SourceFile, source_of
+from weir.plan.user_code import ScalarFunction
+
+DYNAMIC = object()
+"""What a name stands for that analysis does not know: a local variable."""
+Resolve: TypeAlias = Callable[[str], object]
+
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
+_OWN = (sysconfig.get_path("stdlib"), str(Path(weir.__file__).parent))
+_DEEPEST = 4
+_CHANGED_KINDS = (list, dict, set, bytearray)
+_DECLARES = frozenset((
+    "state", "events", "on", "param", "emits", "serial", "replay", "emitted", "program",
+))  # fmt: skip
+
+
+@dataclass(slots=True)
+class Touched:
+    """`Touched` is what some code may touch."""
+
+    reads: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
+    emits: set[str] = field(default_factory=set)
+    params: set[str] = field(default_factory=set)
+    calls: dict[FunctionType, ast.AST] = field(default_factory=dict)
+    """The user's functions that are mentioned, each with the node that does."""
+
+    def __bool__(self) -> bool:
+        return bool(self.reads or self.writes or self.emits or self.params)
+
+    @property
+    def accesses(self) -> bool:
+        """Whether there is more than parameters."""
+        return bool(self.reads or self.writes or self.emits)
+
+    def include(self, other: Touched) -> None:
+        self.reads |= other.reads
+        self.writes |= other.writes
+        self.emits |= other.emits
+        self.params |= other.params
+
+
+class Reach:
+    """A `Reach` answers for one app; what it has found of a function it keeps."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self._own: dict[FunctionType, Touched] = {}
+        self._sources: dict[FunctionType, FunctionSource] = {}
+
+    def source(self, function: FunctionType) -> FunctionSource:
+        if function not in self._sources:
+            self._sources[function] = source_of(function, self.app.imported)
+        return self._sources[function]
+
+    def of_function(self, function: FunctionType, *, handler: bool = False) -> Touched:
+        """Return what a function may touch, together with all that it may call."""
+        found = Touched()
+        waiting, seen = [function], {function}
+        while waiting:
+            one = waiting.pop()
+            own = self._of_one(one, handler and one is function)
+            found.include(own)
+            new = [f for f in own.calls if f not in seen]
+            waiting += new
+            seen.update(new)
+        return found
+
+    def of_thing(self, thing: object) -> Touched:
+        """Return what an object's functions may touch, and the states that lie in it."""
+        found = Touched()
+        for inner in _inside(thing):
+            if isinstance(inner, FunctionType) and is_users(inner):
+                found.include(self.of_function(inner))
+            elif isinstance(inner, State):
+                found.reads.add(inner.name)
+                found.writes.add(inner.name)
+            elif isinstance(inner, AppParam):
+                found.params.add(inner._weir_name)
+        return found
+
+    def of_nodes(self, nodes: Iterable[ast.AST], resolve: Resolve, file: SourceFile) -> Touched:
+        """Return what a part of a function may touch."""
+        own = _Mentioned(self.app, resolve, file).touched(nodes, frozenset())
+        for function in own.calls:
+            own.include(self.of_function(function))
+        return own
+
+    def _of_one(self, function: FunctionType, handler: bool) -> Touched:
+        if function not in self._own:
+            source = self.source(function)
+            resolve = resolver(function)
+            walk = _Mentioned(self.app, resolve, source.file)
+            bound = bound_names(source.node)
+            self._own[function] = Touched()  # for functions that call each other
+            self._own[function] = walk.touched(body_of(source.node), bound)
+            check_changes(source, resolve, self._is_state, event=handler)
+        return self._own[function]
+
+    def _is_state(self, thing: object) -> bool:
+        return isinstance(thing, State)
+
+
+def resolver(function: FunctionType) -> Resolve:
+    """Return what finds the names that a function does not bind itself."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    closure = dict(cells)
+    built_in = function.__globals__.get("__builtins__", {})
+    names = vars(built_in) if isinstance(built_in, ModuleType) else built_in
+
+    def resolve(name: str) -> object:
+        if name in closure:
+            try:
+                found: object = closure[name].cell_contents
+            except ValueError:  # nothing was assigned yet
+                return DYNAMIC
+            return found
+        return function.__globals__.get(name, names.get(name, DYNAMIC))
+
+    return resolve
+
+
+def is_users(function: FunctionType) -> bool:
+    """Tell whether a function is the user's own, and no library's."""
+    path = function.__code__.co_filename
+    if _INSTALLED & set(Path(path).parts):
+        return False
+    return not any(path.startswith(f"{own}/") for own in _OWN) and not path.startswith("<frozen")
+
+
+def attribute(thing: object, name: str) -> object:
+    """Return `thing.name` if it can be told without running code of the user's; else DYNAMIC."""
+    if isinstance(thing, ModuleType | type):
+        return getattr(thing, name, DYNAMIC)
+    if type(thing).__module__ == "builtins":
+        return DYNAMIC
+    found = inspect.getattr_static(thing, name, DYNAMIC)
+    if isinstance(found, property | functools.cached_property):
+        return DYNAMIC
+    return getattr(thing, name, DYNAMIC)
+
+
+class _Mentioned:
+    """A `_Mentioned` goes through the code of one function."""
+
+    def __init__(self, app: App, resolve: Resolve, file: SourceFile) -> None:
+        self._app, self._resolve, self._file = app, resolve, file
+        self._found = Touched()
+
+    def touched(self, nodes: Iterable[ast.AST], bound: frozenset[str]) -> Touched:
+        for node in nodes:
+            self._refuse_statements(node)
+            for mention in mentions([node], bound):
+                self._mention(mention)
+        return self._found
+
+    def _error(self, message: str, node: ast.AST, hint: str = "") -> ScriptError:
+        return self._file.error(message, node, hint)
+
+    def _refuse_statements(self, root: ast.AST) -> None:
+        for node in ast.walk(root):
+            match node:
+                case ast.Global(names=names) | ast.Nonlocal(names=names):
+                    word = "global" if isinstance(node, ast.Global) else "nonlocal"
+                    message = (
+                        f"`{word} {', '.join(names)}` changes what lives outside of the handler"
+                    )
+                    hint = "what a handler remembers lies in states: app.state(…)"
+                    raise self._error(message, node, hint)
+                case ast.Await() | ast.AsyncFor() | ast.AsyncWith() | ast.AsyncFunctionDef():
+                    raise self._error("handlers are not asynchronous", node, "leave out async")
+
+    def _mention(self, mention: Mention) -> None:
+        thing = self._resolve(mention.name)
+        rest = mention.attributes
+        written = mention.name
+        while rest and not isinstance(thing, App | State | AppParam) and thing is not DYNAMIC:
+            self._check_ban(thing, written, mention)
+            inner = attribute(thing, rest[0])
+            if inner is DYNAMIC:
+                if isinstance(thing, ModuleType):
+                    message = f"the module `{thing.__name__}` has no `{rest[0]}`"
+                    raise self._error(message, mention.node)
+                break
+            thing, written, rest = inner, f"{written}.{rest[0]}", rest[1:]
+        if thing is not DYNAMIC:
+            self._check_ban(thing, written, mention)
+            self._check_change(thing, rest, mention)
+            self._touch(thing, rest, mention)
+
+    def _check_ban(self, thing: object, written: str, mention: Mention) -> None:
+        banned = ban_of(thing, written)
+        if banned is not None:
+            name, ban = banned
+            shown = f"{name}()" if mention.call is not None else name
+            raise self._error(f"`{shown}` {ban.why}", mention.node, ban.hint)
+
+    def _check_change(self, thing: object, rest: tuple[str, ...], mention: Mention) -> None:
+        """Refuse a change of what is no variable of the function."""
+        by_method = (
+            mention.call is not None and len(rest) == 1 and rest[0] in MUTATORS
+            and isinstance(thing, _CHANGED_KINDS)
+        )  # fmt: skip
+        if mention.stored or by_method:
+            what = ".".join((mention.name, *mention.attributes[: -1 if by_method else None]))
+            raise self._error(
+                f"`{what}` is changed, and lives outside of the handler",
+                mention.node,
+                "what a handler remembers lies in states: app.state(…)",
+            )
+
+    # --- what is touched ------------------------------------------------------------------
+
+    def _touch(self, thing: object, rest: tuple[str, ...], mention: Mention) -> None:
+        match thing:
+            case State():
+                self._state(thing, rest, mention)
+            case App():
+                self._of_app(thing, rest, mention)
+            case AppParam():
+                self._check_app(param_app(thing), f"the parameter `{mention.name}`", mention)
+                self._found.params.add(thing._weir_name)
+            case _:
+                for inner in _inside(thing):
+                    self._inner(inner, mention)
+
+    def _inner(self, thing: object, mention: Mention) -> None:
+        """Note what lies in a function, a class, a tuple or an object that is mentioned."""
+        if isinstance(thing, State):
+            self._state(thing, (), mention)
+        elif isinstance(thing, AppParam):
+            self._found.params.add(thing._weir_name)
+        elif isinstance(thing, FunctionType) and is_users(thing):
+            self._found.calls.setdefault(thing, mention.node)
+
+    def _state(self, state: State, rest: tuple[str, ...], mention: Mention) -> None:
+        self._check_app(state.app, f"the state `{state.name}`", mention)
+        method = rest[0] if rest and mention.call is not None else ""
+        if method not in MERGES:
+            self._found.reads.add(state.name)
+        if method != "get":
+            self._found.writes.add(state.name)
+
+    def _of_app(self, app: App, rest: tuple[str, ...], mention: Mention) -> None:
+        self._check_app(app, f"the app `{mention.name}`", mention)
+        if rest and rest[0] in _DECLARES:
+            message = f"app.{rest[0]}() inside of a handler"
+            raise self._error(message, mention.node, "declare it outside, once")
+        if rest and rest[0] == "emit":
+            self._found.emits.add(self._emitted(mention))
+
+    def _emitted(self, mention: Mention) -> str:
+        match mention.call:
+            case ast.Call(args=[ast.Constant(value=str(name)), *_]):
+                return name
+        hint = 'app.emit("spam", message=e.id)'
+        raise self._error("app.emit() takes the name of its stream as a text", mention.node, hint)
+
+    def _check_app(self, app: App, what: str, mention: Mention) -> None:
+        if app is not self._app:
+            message = f"{what} belongs to the app `{app.name}`, the handler to `{self._app.name}`"
+            raise self._error(message, mention.node, "app.emitted(…) may be events of another")
+
+
+def _inside(thing: object, depth: int = 0) -> Iterator[object]:
+    """Return a thing, and what lies in it as far as handlers may reach it."""
+    yield thing
+    if depth == _DEEPEST:
+        return
+    inner: Iterable[object] = ()
+    if isinstance(thing, ModuleType | EventType | str | bytes | int | float):
+        return
+    if isinstance(thing, MethodType):
+        inner = (thing.__func__, thing.__self__)
+    elif isinstance(thing, functools.partial):
+        inner = (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, ScalarFunction):
+        inner = (thing.function,)
+    elif type(thing) in (tuple, list, set, frozenset):
+        assert isinstance(thing, tuple | list | set | frozenset)
+        inner = thing
+    elif type(thing) is dict:
+        inner = thing.values()
+    elif isinstance(thing, type):
+        inner = _methods(thing)
+    elif hasattr(thing, "__wrapped__"):
+        inner = (thing.__wrapped__,)
+    elif hasattr(thing, "__dict__") and not isinstance(thing, FunctionType):
+        inner = (*vars(thing).values(), *_methods(type(thing)))
+    for part in inner:
+        yield from _inside(part, depth + 1)
+
+
+def _methods(kind: type) -> Iterator[object]:
+    """Return the functions of a class of the user's that have a source."""
+    for part in vars(kind).values():
+        function = part.__func__ if isinstance(part, staticmethod | classmethod) else part
+        if isinstance(function, FunctionType) and is_users(function):
+            try:
+                source_of(function)
+            except PlanError:  # made by a decorator, as those of a dataclass
+                continue
+            yield function

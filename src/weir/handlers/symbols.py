@@ -1,0 +1,174 @@
+"""What a name can stand for while a handler is run symbolically.
+
+A `Symbol` is a tree (a value that depends on the event), or something that analysis knows itself:
+the event, a state, a function, a module, a tuple of symbols. Only trees reach accesses; `as_tree`
+turns what can be data into one.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from weir.handlers.declarations import EventType, State
+from weir.handlers.parameters import AppParam
+from weir.handlers.values import Const, Op, Tree
+from weir.plan.user_code import ScalarFunction
+
+if TYPE_CHECKING:
+    from weir.handlers.frames import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class TheEvent:
+    """`TheEvent` is the handler's argument."""
+
+    event: EventType
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A `Known` is an object of the user's program: a state, the app, a function, a module …"""
+
+    thing: object
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenOut:
+    """A `WrittenOut` is a tuple (or a list) that is written out: its parts may be anything."""
+
+    kind: str
+    """`tuple` or `list`."""
+    parts: tuple[Symbol, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalFunction:
+    """A `LocalFunction` is a lambda, or a def inside of a function, where it stands."""
+
+    node: ast.FunctionDef | ast.Lambda
+    frame: Frame = field(repr=False)
+    """The function that it stands in, whose variables it sees as they are when it is called."""
+    defaults: Mapping[str, Symbol]
+
+    @property
+    def name(self) -> str:
+        return self.node.name if isinstance(self.node, ast.FunctionDef) else "lambda"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMethod:
+    """A `BoundMethod` is `a.name` before it is called."""
+
+    of: Symbol
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """An `Unusable` is what a name stands for in one case of several; to use it is refused."""
+
+    why: str
+
+
+Symbol: TypeAlias = "Tree | TheEvent | Known | WrittenOut | LocalFunction | BoundMethod | Unusable"
+
+_CALLED = (
+    State, EventType, ModuleType, FunctionType, BuiltinFunctionType, MethodType, type,
+    ScalarFunction,
+)  # fmt: skip
+
+
+def known(thing: object, line: int, params: Mapping[str, object]) -> Symbol:
+    """Return the symbol of an object that a name of the program stands for."""
+    from weir.handlers.app import App  # which knows nothing of analysis
+
+    if isinstance(thing, AppParam):
+        return Const(params[thing._weir_name], line=line)
+    if isinstance(thing, (*_CALLED, App)) or (callable(thing) and not _is_data(thing)):
+        return Known(thing)
+    return Const(thing, line=line)
+
+
+def _is_data(thing: object) -> bool:
+    return type(thing).__module__ in ("builtins", "re", "datetime", "decimal", "enum")
+
+
+# --- operations, with those on constants done at once ----------------------------------------
+
+_FOLDED: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
+    "floordiv": operator.floordiv, "mod": operator.mod, "neg": operator.neg, "pos": operator.pos,
+    "invert": operator.invert, "not": operator.not_, "eq": operator.eq, "ne": operator.ne,
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "is": operator.is_, "isnot": operator.is_not, "in": lambda a, b: a in b,
+    "notin": lambda a, b: a not in b, "item": operator.getitem, "bitand": operator.and_,
+    "bitor": operator.or_, "bitxor": operator.xor,
+}  # fmt: skip
+_PLAIN = (bool, int, float, str, bytes, type(None))
+_LARGEST = 1 << 128
+"""Numbers below this are multiplied by analysis; others are left to the run."""
+
+
+def op(name: str, *args: Tree, line: int = 0) -> Tree:
+    """Make an operation; one on plain constants is done here, by Python itself."""
+    if name in _FOLDED and all(isinstance(a, Const) and _folds(name, a.value) for a in args):
+        try:
+            result = _FOLDED[name](*(a.value for a in args if isinstance(a, Const)))
+        except Exception:  # it fails when it is run, if it ever is
+            return Op(name, args, line=line)
+        if type(result) in _PLAIN or name == "item":
+            return Const(result, line=line)
+    match name, args:
+        case "if", (Const(value=value), then, otherwise):
+            return then if value else otherwise
+        case "if", (_, then, otherwise) if then is otherwise:
+            return then
+    return Op(name, args, line=line)
+
+
+def _folds(name: str, value: object) -> bool:
+    if name in ("mul", "mod"):  # texts and lists would grow
+        return isinstance(value, int | float) and abs(value) < _LARGEST
+    if type(value) in (tuple, list, dict, frozenset, range):
+        return name in ("item", "in", "notin", "not", "eq", "ne")
+    return type(value) in _PLAIN
+
+
+def truth(tree: Tree) -> bool | None:
+    """Return whether a tree is true, if that is known without an event."""
+    if isinstance(tree, Const):
+        try:
+            return bool(tree.value)
+        except Exception:  # it fails when it is run, if it ever is
+            return None
+    match tree:
+        case Op(name="not", args=(inner,)):
+            found = truth(inner)
+            return None if found is None else not found
+        case Op(name="tuple" | "list", args=args):
+            return bool(args)
+    return None
+
+
+def negated(tree: Tree, line: int = 0) -> Tree:
+    """Return what is true where the tree is not."""
+    match tree:
+        case Op(name="not", args=(inner,)):
+            return inner
+    return op("not", tree, line=line or tree.line)
+
+
+def as_tree(symbol: Symbol, line: int = 0) -> Tree | None:
+    """Return a symbol as data, or None if it is none."""
+    if isinstance(symbol, Tree):
+        return symbol
+    if isinstance(symbol, WrittenOut):
+        parts = [as_tree(part, line) for part in symbol.parts]
+        if all(part is not None for part in parts):
+            return Op(symbol.kind, tuple(p for p in parts if p is not None), line=line)
+    return None

@@ -1,0 +1,64 @@
+"""Binds names to symbols, as assignments and loops do, and goes through what is written out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from weir.handlers.execution import Execution, NotAccesses
+from weir.handlers.frames import Frame
+from weir.handlers.symbols import Symbol, WrittenOut, known, op
+from weir.handlers.values import Const, Op, Python
+
+
+def bind(run: Execution, frame: Frame, target: ast.expr, symbol: Symbol, node: ast.AST) -> None:
+    """Bind the names of a target: a name, or a tuple of targets."""
+    match target:
+        case ast.Name(id=name):
+            frame.variables[name] = symbol
+        case ast.Tuple(elts=elts) | ast.List(elts=elts):
+            if any(isinstance(e, ast.Starred) for e in elts):
+                raise NotAccesses("`*` among the targets of an assignment", target, frame)
+            for inner, part in zip(elts, _parts(run, frame, symbol, len(elts), node), strict=True):
+                bind(run, frame, inner, part, node)
+        case _:
+            raise NotAccesses(f"`{ast.unparse(target)[:40]}` is changed in place", target, frame)
+
+
+def _parts(run: Execution, frame: Frame, symbol: Symbol, count: int, node: ast.AST) -> list[Symbol]:
+    line = getattr(node, "lineno", 0)
+    parts = spread_out(run, symbol, line)
+    if parts is not None and len(parts) == count:
+        return parts
+    if parts is not None:
+        raise frame.file.error(f"{len(parts)} values are unpacked to {count} names", node)
+    tree = Python(unpacked, (run.data(frame, symbol, node), Const(count)), line=line)
+    return [op("item", tree, Const(number), line=line) for number in range(count)]
+
+
+def unpacked(values: Iterable[object], count: int) -> tuple[object, ...]:
+    """Return the values that are unpacked to names; fail as Python does if they are not as many.
+
+    >>> unpacked("ab", 2)
+    ('a', 'b')
+    """
+    found = tuple(values)
+    if len(found) > count:
+        raise ValueError(f"too many values to unpack (expected {count})")
+    if len(found) < count:
+        raise ValueError(f"not enough values to unpack (expected {count}, got {len(found)})")
+    return found
+
+
+def spread_out(run: Execution, symbol: Symbol, line: int) -> list[Symbol] | None:
+    """Return the elements of what can be gone through without an event, or None."""
+    match symbol:
+        case WrittenOut(parts=parts):
+            return list(parts)
+        case Op(name="tuple" | "list", args=args):
+            return list(args)
+        case Const(value=tuple() | list() | range() | str() | dict() as value):
+            return [known(v, line, run.params) for v in value]
+        case Const(value=frozenset() | set()):
+            return None
+    return None

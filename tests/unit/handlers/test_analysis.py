@@ -1,0 +1,321 @@
+"""What analysis finds in handlers: accesses as text, and that they do what the handler does."""
+
+from __future__ import annotations
+
+import random
+import re
+from textwrap import dedent
+
+import pytest
+
+import weir
+from handler_apps import AccessLoop, SerialLoop, app_of, handler_of
+from weir.handlers.accesses import Analysed
+from weir.handlers.analysis import analyse_app
+from weir.handlers.printing import printed_access
+
+
+def written(analysed: Analysed) -> list[str]:
+    assert analysed.refused == ""
+    texts = [printed_access(access) for access in analysed.accesses]
+    return [re.sub(r"(h_[a-z]+)_[0-9]+\(", r"\1(", text) for text in texts]  # without lines
+
+
+SPAM = """
+friendship = app.events("friendship", "a BIGINT, b BIGINT, ts BIGINT", vs="ts")
+message = app.events("message", "id BIGINT, sender BIGINT, recipient BIGINT, ip STRING, "
+                     "content STRING, ts BIGINT", vs="ts")
+friendships = app.state("friendships", default=False)
+friend_msgs = app.state("friend_msgs", default=0)
+nonfriend_msgs = app.state("nonfriend_msgs", default=0)
+ip_msgs = app.state("ip_msgs", default=0)
+ip_email_msgs = app.state("ip_email_msgs", default=0)
+
+def has_email(text):
+    return re.search("[a-z]+@[a-z]+", text) is not None
+
+@app.on(friendship)
+def befriend(e):
+    friendships.merge((e.a, e.b), lambda _: True)
+
+@app.on(message)
+def count(e):
+    if friendships.get((e.sender, e.recipient)):
+        friend_msgs.merge(e.sender, lambda n: n + 1)
+    else:
+        nonfriend_msgs.merge(e.sender, lambda n: n + 1)
+
+@app.on(message)
+def by_ip(e):
+    ip_msgs.merge(e.ip, lambda n: n + 1)
+    if has_email(e.content):
+        ip_email_msgs.merge(e.ip, lambda n: n + 1)
+
+@app.on(message)
+def judge(e):
+    if (nonfriend_msgs.get(e.sender) > 2 * friend_msgs.get(e.sender)
+            and ip_email_msgs.get(e.ip) > 0.2 * ip_msgs.get(e.ip)):
+        app.emit("spam", message=e.id, sender=e.sender)
+"""
+
+
+def test_the_spam_example() -> None:
+    found = {a.handler: written(a) for a in analyse_app(app_of(SPAM))}
+    assert found == {
+        "befriend": ["0: friendships.merge((e.a, e.b), True)"],
+        "count": [
+            "0: friendships.get((e.sender, e.recipient))",
+            "1: if #0: friend_msgs.merge(e.sender, old + 1)",
+            "2: if not #0: nonfriend_msgs.merge(e.sender, old + 1)",
+        ],
+        "by_ip": [
+            "0: ip_msgs.merge(e.ip, old + 1)",
+            "1: if re.search('[a-z]+@[a-z]+', e.content) is not None: "
+            "ip_email_msgs.merge(e.ip, old + 1)",
+        ],
+        "judge": [
+            "0: nonfriend_msgs.get(e.sender)",
+            "1: friend_msgs.get(e.sender)",
+            "2: if #0 > 2 * #1: ip_email_msgs.get(e.ip)",
+            "3: if #0 > 2 * #1: ip_msgs.get(e.ip)",
+            "4: if #0 > 2 * #1 and #2 > 0.2 * #3: emit('spam', message=e.id, sender=e.sender)",
+        ],
+    }
+
+
+def events(count: int) -> list[dict[str, object]]:
+    draw = random.Random(7)
+    return [
+        {
+            "a": draw.randint(-2, 3),
+            "b": draw.randint(0, 3),
+            "f": draw.choice([0.5, -1.0, 2.0]),
+            "s": draw.choice(["ab", "x", "b@c", " d"]),
+            "t": draw.choice(["", "abc", "1"]),
+            "xs": [draw.randint(0, 3) for _ in range(draw.randint(0, 3))],
+            "ys": [draw.choice("abc") for _ in range(draw.randint(0, 3))],
+            "ok": draw.choice([True, False]),
+            "ts": at,
+        }
+        for at in range(count)
+    ]
+
+
+def check_same(app: weir.App, analysed: Analysed) -> None:
+    """The accesses do what the handler does."""
+    serial, followed = SerialLoop(app), AccessLoop(app)
+    for event in events(100):
+        serial.run("h", "m", event)
+        followed.follow(analysed, event)
+    assert followed.emitted == serial.emitted
+    assert followed.cells == serial.cells
+    assert serial.emitted or serial.cells
+
+
+HELPERS = """
+def bump(state, k, by=1):
+    state.add(k, by)
+    return state.get(k)
+
+def clamp(x, lo=0, hi=5):
+    if x < lo:
+        return lo
+    if x > hi:
+        return hi
+    return x
+
+def longest(texts) -> str:
+    best = ""
+    for text in texts:
+        if len(text) > len(best):
+            best = text
+    return best
+
+def both(e, k):
+    sums.add(e.a, k)
+    sums.add(e.b, k)
+
+def over(x):
+    return x > limit
+
+inc, dec = lambda n: n + 1, lambda n: n - 1
+KEYS = {"small": sums, "many": many}
+WORDS = ("ab", "x")
+add_two = functools.partial(clamp, hi=2)
+
+class Rule:
+    def __init__(self, least):
+        self.least = least
+    def fits(self, x):
+        return x >= self.least
+    def count(self, k):
+        sums.add(k, self.least)
+
+rule = Rule(1)
+
+class Kind(enum.Enum):
+    A = 1
+"""
+
+TABLE: list[tuple[str, list[str]]] = [
+    ("sums.add(e.a, 1)", ["0: sums.add(e.a, 1)"]),
+    ("sums.add(key=e.a, x=1)", ["0: sums.add(e.a, 1)"]),
+    ("'''Text.'''\npass\nsums.set((e.a, 2), e.vs)", ["0: sums.set((e.a, 2), e.vs)"]),
+    ("k = (e.a, e.b)\nsums.add(k, 1)", ["0: sums.add((e.a, e.b), 1)"]),
+    ("x = y = e.a\nx += 1\nsums.add(x, y)", ["0: sums.add(e.a + 1, e.a)"]),
+    ("a, (b, c) = e.a, (e.b, 1)\nsums.add((a, c), b)", ["0: sums.add((e.a, 1), e.b)"]),
+    ("a: int = e.a\nb: int\nsums.add(a, 1)", ["0: sums.add(e.a, 1)"]),
+    (
+        "if e.ok:\n    return\nsums.add(e.a, 1)",
+        ["0: if not e.ok: sums.add(e.a, 1)"],
+    ),
+    (
+        "if e.a > 0:\n    k = 1\nelif e.b:\n    k = 2\nelse:\n    return\nsums.add(k, 1)",
+        ["0: if e.a > 0 or e.b: sums.add(1 if e.a > 0 else 2, 1)"],
+    ),
+    (
+        "if e.a > 0 and e.b > 0:\n    k = 1\nelse:\n    k = 2\nsums.add(k, 1)",
+        ["0: sums.add(1 if e.a > 0 and e.b > 0 else 2, 1)"],
+    ),
+    ("sums.add(e.a if e.ok else e.b, 1)", ["0: sums.add(e.a if e.ok else e.b, 1)"]),
+    ("if 0 < e.a <= e.b:\n    sums.add(1, 1)", ["0: if 0 < e.a and e.a <= e.b: sums.add(1, 1)"]),
+    (
+        "if e.ok and seen.get(e.a):\n    sums.add(1, 1)\nseen.set(e.a, True)",
+        ["0: if e.ok: seen.get(e.a)", "1: if e.ok and #0: sums.add(1, 1)",
+         "2: seen.set(e.a, True)"],
+    ),
+    (
+        "v = seen.get(e.a) or seen.get(e.b)\nseen.set(e.b, not v)",
+        ["0: seen.get(e.a)", "1: if not #0: seen.get(e.b)", "2: seen.set(e.b, not (#0 or #1))"],
+    ),
+    (
+        "if (n := sums.get(e.a)) > 2:\n    app.emit('x', n=n)\nsums.add(e.a, 1)",
+        ["0: sums.get(e.a)", "1: if #0 > 2: emit('x', n=#0)", "2: sums.add(e.a, 1)"],
+    ),
+    ("app.emit('x', t=f'{e.s!r:>4}-{e.f:.{limit}f}')",
+     ["0: emit('x', t=f'{e.s!r:>4}-{e.f:.3f}')"]),
+    ("app.emit('x', v=e.s.upper()[1:], w=e.xs[-1:], n=len(e.xs))",
+     ["0: emit('x', v=e.s.upper()[1:], w=e.xs[-1:], n=len(e.xs))"]),
+    ("app.emit('x', v=2 * 3 + limit, w=word.upper(), u=WORDS[1], z=limit.value)",
+     ["0: emit('x', v=9, w='ab'.upper(), u='x', z=3)"]),
+    ("if limit > 5:\n    sums.add(1, 1)\nelse:\n    sums.add(2, 1)", ["0: sums.add(2, 1)"]),
+    # loops
+    ("for i in range(2):\n    sums.add(e.a, i)", ["0: sums.add(e.a, 0)", "1: sums.add(e.a, 1)"]),
+    (
+        "for i, w in enumerate(WORDS):\n    if w == e.s:\n        break\n    sums.add(i, 1)",
+        ["0: if not 'ab' == e.s: sums.add(0, 1)",
+         "1: if not 'ab' == e.s and not 'x' == e.s: sums.add(1, 1)"],
+    ),
+    ("for s, k in ((sums, e.a), (sums, e.b)):\n    s.add(k, 1)",
+     ["0: sums.add(e.a, 1)", "1: sums.add(e.b, 1)"]),
+    (
+        "for x in e.xs:\n    if x > 2:\n        continue\n    sums.add(x, e.a)",
+        ["0: for x in e.xs: if not x > 2: sums.add(x, e.a)"],
+    ),
+    (
+        "if e.ok:\n    for x in e.xs:\n        sums.add(x, 1)\nfor y in e.ys:\n    seen.set(y, 1)",
+        ["0: for x in e.xs: if e.ok: sums.add(x, 1)", "1: for x1 in e.ys: seen.set(x1, 1)"],
+    ),
+    ("n = 0\nfor x in e.xs:\n    n += x\nsums.add(e.a, n)", ["0: sums.add(e.a, h_n(e.xs, 0))"]),
+    ("n = e.b\nwhile n > 1:\n    n -= 2\nsums.add(n, 1)", ["0: sums.add(h_n(e.b), 1)"]),
+    (
+        "try:\n    v = 6 // e.b\nexcept ZeroDivisionError:\n    v = -1\nsums.add(v, 1)",
+        ["0: sums.add(h_v(e.b), 1)"],
+    ),
+    (
+        "for y in e.ys:\n    if y == e.s[:1]:\n        return\nsums.add(1, 1)",
+        ["0: if h_value(e.ys, e.s) == 0: sums.add(1, 1)"],
+    ),
+    (
+        "for x in many.get(e.b):\n    if x > 5:\n        return\nmany.append(e.b, e.a)",
+        ["0: many.get(e.b)", "1: if h_value(#0) == 0: many.append(e.b, e.a)"],
+    ),
+    # comprehensions, lists of the handler's own
+    ("app.emit('x', v=[x + 1 for x in e.xs if x])", ["0: emit('x', v=h_value(e.xs))"]),
+    ("app.emit('x', v=sum(x * e.a for x in e.xs))", ["0: emit('x', v=h_value(e.xs, e.a))"]),
+    ("app.emit('x', v=sorted(e.xs, key=lambda x: -x))", ["0: emit('x', v=h_value(e.xs))"]),
+    ("if any(w in e.s for w in WORDS):\n    sums.add(1, 1)",
+     ["0: if not not ('ab' in e.s or 'x' in e.s): sums.add(1, 1)"]),
+    ("app.emit('x', v=sum(sums.get(k) for k in (1, 2)))\nsums.add(1, 1)",
+     ["0: sums.get(1)", "1: sums.get(2)", "2: emit('x', v=sum([#0, #1]))", "3: sums.add(1, 1)"]),
+    ("xs = [e.a]\nif e.ok:\n    xs.append(e.b)\napp.emit('x', v=xs)",
+     ["0: emit('x', v=h_xs([e.a], e.b) if e.ok else [e.a])"]),
+    ("d = {}\nd['k'] = e.a\napp.emit('x', v=d['k'])", ["0: emit('x', v=h_d({}, e.a)['k'])"]),
+    # helpers
+    ("if bump(sums, e.a, by=2) > 4:\n    app.emit('x', a=e.a)",
+     ["0: sums.add(e.a, 2)", "1: sums.get(e.a)", "2: if #1 > 4: emit('x', a=e.a)"]),
+    ("sums.add(clamp(e.a, hi=2), 1)", ["0: sums.add(0 if e.a < 0 else 2 if e.a > 2 else e.a, 1)"]),
+    ("sums.add(add_two(e.a), 1)", ["0: sums.add(0 if e.a < 0 else 2 if e.a > 2 else e.a, 1)"]),
+    ("app.emit('x', v=longest(e.ys))", ["0: emit('x', v=longest(e.ys))"]),
+    ("both(e, 2)", ["0: sums.add(e.a, 2)", "1: sums.add(e.b, 2)"]),
+    ("if over(e.a + e.b):\n    sums.add(1, 1)", ["0: if e.a + e.b > 3: sums.add(1, 1)"]),
+    ("if rule.fits(e.a):\n    rule.count(e.b)", ["0: if e.a >= 1: sums.add(e.b, 1)"]),
+    ("KEYS['small'].add(e.a, Kind.A.value)", ["0: sums.add(e.a, 1)"]),
+    ("def add(k):\n    sums.add(k, e.b)\nadd(e.a)\nadd(3)",
+     ["0: sums.add(e.a, e.b)", "1: sums.add(3, e.b)"]),
+    ("f = lambda k, *rest: sums.add(k, len(rest))\nf(e.a, 1, 2)\nargs = (e.b, 1)\nf(*args)",
+     ["0: sums.add(e.a, 2)", "1: sums.add(e.b, 1)"]),
+    ("def has(v):\n    for x in e.xs:\n        if x == v:\n            return 1\n    return 0\n"
+     "if has(e.a):\n    sums.add(1, 1)",
+     ["0: if h_value(e.xs, e.a): sums.add(1, 1)"]),
+    # merges
+    ("sums.merge(e.a, inc)\nsums.merge(e.a, dec)\nsums.merge(e.b, lambda n: n + e.a)",
+     ["0: sums.merge(e.a, old + 1)", "1: sums.merge(e.a, old - 1)",
+      "2: sums.merge(e.b, old + e.a)"]),
+    ("def step(n):\n    if n > 5:\n        return 0\n    return n + 1\nsums.merge(e.a, step)",
+     ["0: sums.merge(e.a, 0 if old > 5 else old + 1)"]),
+    ("sums.merge(e.a, lambda n: n + sums.get(e.b))",
+     ["0: sums.get(e.b)", "1: sums.merge(e.a, old + #0)"]),
+    ("total.merge(e.a, lambda v: max(v, e.f))\nsums.merge(e.b, abs)",
+     ["0: total.merge(e.a, max(old, e.f))", "1: sums.merge(e.b, abs(old))"]),
+    ("for d in (1, 2):\n    sums.merge(e.a, lambda n: n * d + 1)",
+     ["0: sums.merge(e.a, old * 1 + 1)", "1: sums.merge(e.a, old * 2 + 1)"]),
+    ("many.top_k(e.b, e.a, 2)\nmany.add_to_set(9, e.a)",
+     ["0: many.top_k(e.b, e.a, 2)", "1: many.add_to_set(9, e.a)"]),
+    # match, fail
+    (
+        "match e.s:\n    case 'ab' | 'x':\n        k = 1\n    case w if e.ok:\n        k = len(w)\n"
+        "    case _:\n        return\nsums.add(k, 1)",
+        ["0: if e.s == 'ab' or e.s == 'x' or e.ok: "
+         "sums.add(1 if e.s == 'ab' or e.s == 'x' else len(e.s), 1)"],
+    ),
+    ("assert e.a < 9, 'big'\nsums.add(1, 1)",
+     ["0: if (raised(AssertionError, 'big') if not e.a < 9 else True) and e.a < 9: "
+      "sums.add(1, 1)"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "expected"), TABLE, ids=[body[:60] for body, _ in TABLE])
+def test_accesses(body: str, expected: list[str]) -> None:
+    app = handler_of(body, before=HELPERS)
+    (analysed,) = analyse_app(app)
+    assert written(analysed) == expected
+    check_same(app, analysed)
+
+
+def test_many_rules_stay_small() -> None:
+    rules = "\n".join(f"if e.a > {n}:\n    score += {n}" for n in range(60))
+    app = handler_of(f"score = 0\n{rules}\nif score > 9:\n    app.emit('x', score=score)\n")
+    (analysed,) = analyse_app(app)
+    (text,) = written(analysed)
+    assert "…" in text and len(text) < 1000
+    loop = AccessLoop(app)
+    for event in events(20):
+        loop.follow(analysed, event)
+
+
+def test_handlers_on_several_event_types() -> None:
+    app = app_of(
+        dedent("""
+        @app.on(m, n)
+        def h(e):
+            sums.add(e.a, e.vs)
+    """)
+    )
+    assert [a.event for a in analyse_app(app)] == ["m", "n"]
+
+
+def test_parameters_of_a_run() -> None:
+    app = handler_of("if e.a > limit:\n    sums.add(word, 1)")
+    (analysed,) = analyse_app(app, {"limit": "7", "word": "z"})
+    assert written(analysed) == ["0: if e.a > 7: sums.add('z', 1)"]
