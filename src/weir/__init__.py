@@ -109,7 +109,14 @@ def _to_spark(stream: Stream, *args: Any, **options: Any) -> object:
     return to_spark(stream, *args, **options)
 
 
+def _app_emitted(app: App, name: str, **options: Any) -> object:
+    from weir.handlers.compiling import app_emitted
+
+    return app_emitted(app, name, **options)
+
+
 provide("to_spark", _to_spark)
+provide("app_emitted", _app_emitted)
 
 
 def __getattr__(name: str) -> object:

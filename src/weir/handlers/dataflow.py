@@ -15,6 +15,7 @@ Rules
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -68,6 +69,19 @@ class Flow:
             for access in flow.accesses
             if isinstance(access, MergeAccess) and access.state == state
         ]
+
+    def merge_names(self) -> dict[Request, str]:
+        """Return a name for each merge: its handler's, told apart among those into one state."""
+        names: dict[Request, str] = {}
+        counts: Counter[tuple[str, str]] = Counter()
+        for flow in self.events:
+            for access in flow.accesses:
+                if isinstance(access, MergeAccess):
+                    counts[access.state, access.handler] += 1
+                    count = counts[access.state, access.handler]
+                    name = access.handler if count == 1 else f"{access.handler}.{count}"
+                    names[flow.event, access.order] = name
+        return names
 
     def groups(self) -> dict[int, list[tuple[str, WholeHandler]]]:
         """Return the serial groups, each with its handlers by event type, in order."""

@@ -29,6 +29,9 @@ class WholeHandler:
     order: int
     reads: frozenset[str]
     writes: frozenset[str]
+    emits: frozenset[str] = frozenset()
+    accesses: tuple[GetAccess | MergeAccess | EmitAccess, ...] = ()
+    """What analysis found in it, if it did, with numbers of its own: types follow from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,11 @@ def event_flow(
     for name in names:
         found, group = by_name[name], groups.get(name)
         if group is not None:
-            whole.append(WholeHandler(name, group, following, found.reads, found.writes))
+            whole.append(
+                WholeHandler(
+                    name, group, following, found.reads, found.writes, found.emits, found.accesses
+                )
+            )
             following += 1
             continue
         blocks = {b: first + following for b, first in _blocks(found.accesses).items()}

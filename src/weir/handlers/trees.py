@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from weir.handlers.accesses import Access, EmitAccess, GetAccess, MergeAccess
@@ -80,6 +80,25 @@ def trees_of(access: Access) -> tuple[Tree, ...]:
             own = tuple(value for _, value in access.fields)
     around = (tree for tree in (access.guard, access.over) if tree is not None)
     return (*own, *around)
+
+
+def conjuncts_of(guard: Tree) -> tuple[Tree, ...]:
+    """Return the parts of a condition that are tried one after the other.
+
+    >>> from weir.handlers.values import Field
+    >>> conjuncts_of(Op("and", (Op("and", (Field("a"), Field("b"))), Field("c"))))
+    (Field(name='a'), Field(name='b'), Field(name='c'))
+    """
+    if not isinstance(guard, Op) or guard.name != "and":
+        return (guard,)
+    return tuple(part for arg in guard.args for part in conjuncts_of(arg))
+
+
+def conjunction(parts: Sequence[Tree]) -> Tree | None:
+    """Return the condition that all of these hold, tried in order; None if there are none."""
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else Op("and", tuple(parts))
 
 
 def reads_in(trees: Iterable[Tree]) -> frozenset[int]:

@@ -1,0 +1,162 @@
+"""What handlers emit becomes streams: a filter and a projection for each emit, put together.
+
+The columns of a stream are those of its emits, in the order in which they occur first; a field
+that an emit lacks is NULL there. The types are declared (`app.emits`), or follow from the values:
+INT widens to BIGINT and to DOUBLE, an integer constant to DOUBLE where it is the same number.
+Others that differ are refused: the serial loop would give an int here and a float there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.types import BIGINT, DOUBLE, INT, NULL, type_name
+from weir.handlers.accesses import EmitAccess
+from weir.handlers.chains import EventChains
+from weir.handlers.columns import Scope, column_of, type_of
+from weir.handlers.declarations import EmitDeclaration
+from weir.handlers.scope import at
+from weir.handlers.values import Const, Tree
+from weir.plan.binding.projection import check_name
+from weir.plan.expressions import Expr, Literal
+from weir.plan.operators import Filter, Node, Project, Union
+from weir.plan.stream import Stream
+
+EmitTypes = tuple[tuple[str, pa.DataType], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EmitBranch:
+    """An `EmitBranch` makes the rows of one emit, or of all of a handler that runs whole.
+
+    `found` are the emits that types follow from, with their scopes.
+    """
+
+    name: str
+    place: tuple[int, int]
+    """The event type's number and the order."""
+    found: tuple[tuple[EmitAccess, Scope], ...]
+    where: str
+    rows: Callable[[EmitTypes], Node]
+
+
+def chain_branches(number: int, chains: EventChains) -> list[EmitBranch]:
+    """Return the emits of the compiled handlers of an event type."""
+    return [
+        EmitBranch(
+            access.name, (number, access.order), ((access, chains.scope(access)),),
+            at(chains.scope(access), access.line), _rows_of(chains, access),
+        )
+        for access in chains.flow.accesses
+        if isinstance(access, EmitAccess)
+    ]  # fmt: skip
+
+
+def emitted_streams(
+    branches: Sequence[EmitBranch], columns: Mapping[str, EmitTypes]
+) -> dict[str, Stream]:
+    """Return what is emitted, by name; names in order of their first emit."""
+    streams = {}
+    for name, found in by_name(branches).items():
+        nodes = [branch.rows(columns[name]) for branch in found]
+        streams[name] = Stream(nodes[0] if len(nodes) == 1 else Union(tuple(nodes)), name)
+    return streams
+
+
+def by_name(branches: Sequence[EmitBranch]) -> dict[str, list[EmitBranch]]:
+    """Return the branches of each emitted stream, in order."""
+    named: dict[str, list[EmitBranch]] = {}
+    for branch in sorted(branches, key=lambda b: b.place):
+        named.setdefault(branch.name, []).append(branch)
+    return named
+
+
+def emit_columns(
+    name: str, branches: Sequence[EmitBranch], declared: EmitDeclaration | None
+) -> EmitTypes:
+    """Return the columns of an emitted stream; PlanError where emits do not fit together."""
+    emits = [pair for branch in branches for pair in branch.found]
+    if declared is not None:
+        known = [column for column, _ in declared.columns]
+        for emit, scope in emits:
+            for column, _ in emit.fields:
+                if column not in known:
+                    raise PlanError(
+                        f"{at(scope, emit.line)}: `{name}` has no column `{column}`",
+                        hint=f"app.emits declares {', '.join(known)}",
+                    )
+        return declared.columns
+    unknown = next((branch for branch in branches if not branch.found), None)
+    if unknown is not None:
+        raise PlanError(
+            f"{unknown.where}: the columns of `{name}` are not known, as the handler runs whole",
+            hint=f"declare them: app.emits('{name}', 'id BIGINT, …')",
+        )
+    types: dict[str, _Typed] = {}
+    for emit, scope in emits:
+        for column, value in emit.fields:
+            check_name(column)
+            dtype = type_of(value, scope)
+            where = at(scope, emit.line)
+            if dtype is None:
+                raise PlanError(
+                    f"{where}: the type of `{column}` of `{name}` is not known",
+                    hint=f"declare it: app.emits('{name}', '{column} BIGINT, …')",
+                )
+            new = _Typed(dtype, where, value)
+            types[column] = _common(name, column, types[column], new) if column in types else new
+    return tuple((column, typed.type) for column, typed in types.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    type: pa.DataType
+    where: str
+    value: Tree
+
+
+def _common(name: str, column: str, first: _Typed, second: _Typed) -> _Typed:
+    if first.type == second.type or second.type == NULL:
+        return first
+    if first.type == NULL:
+        return second
+    if {first.type, second.type} == {INT, BIGINT}:
+        return first if first.type == BIGINT else second
+    if DOUBLE in (first.type, second.type):
+        wide, narrow = (first, second) if first.type == DOUBLE else (second, first)
+        if narrow.type == INT or (narrow.type == BIGINT and _same_as_double(narrow.value)):
+            return wide
+    raise PlanError(
+        f"`{column}` of `{name}` is {type_name(first.type)} in {first.where}, and "
+        f"{type_name(second.type)} in {second.where}",
+        hint=f"declare which it is: app.emits('{name}', '{column} {type_name(first.type)}, …')",
+    )
+
+
+def _same_as_double(value: Tree) -> bool:
+    if not isinstance(value, Const) or not isinstance(value.value, int):
+        return False
+    return abs(value.value) <= 2**53
+
+
+def _rows_of(chains: EventChains, emit: EmitAccess) -> Callable[[EmitTypes], Node]:
+    def rows(columns: EmitTypes) -> Node:
+        point = chains.point(emit)
+        assert point is not None, "an emit waits for a read that was never answered"
+        condition = chains.condition(emit)
+        kept = point.node if condition is None else Filter(point.node, condition)
+        scope, fields = chains.scope(emit), dict(emit.fields)
+
+        def value(column: str, dtype: pa.DataType) -> Expr:
+            if column not in fields:
+                return Literal(None, type=dtype)
+            what = f"the field `{column}` of {emit.name}"
+            return column_of(fields[column], scope, wanted=dtype, name=what)
+
+        return Project(kept, tuple((column, value(column, dtype)) for column, dtype in columns))
+
+    return rows

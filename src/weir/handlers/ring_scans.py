@@ -1,0 +1,174 @@
+"""A ring becomes a row scan: its reads and merges run together, row by row, with the cells at hand.
+
+The reader's rows pass with the answers of the ring's reads as new columns, as those of a state
+scan do. So what only uses the answers (emits, merges into other states) goes on behind it as behind
+any scan. Other event types of the ring, and merges into its states with other keys, are ports of
+their own; each has its place in the order within an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from weir.handlers.accesses import GetAccess, MergeAccess
+from weir.handlers.chains import ChainPoint, EventChains
+from weir.handlers.columns import column_of
+from weir.handlers.dataflow import Ring, RingPlace, is_plain
+from weir.handlers.merging import merge_form
+from weir.handlers.row_code import RingCode, RingPort, RingStep
+from weir.handlers.scan_ports import PortColumns, ScanPort, writer_ports
+from weir.handlers.scope import leaf_column, leaves
+from weir.handlers.trees import conjunction, conjuncts_of, reads_in, trees_of
+from weir.handlers.values import Const, Field, Instant, Old, Op, Python, ReadValue, Tree
+from weir.plan.binding.projection import project, with_columns
+from weir.plan.states import Cell, RowCode
+
+
+@dataclass(frozen=True, slots=True)
+class RowPort:
+    """A `RowPort` is one input of a row scan: its rows, what the code gets of them, its steps."""
+
+    port: ScanPort
+    columns: tuple[str, ...]
+    """The keys, then the leaves of the steps."""
+    place: tuple[int, int]
+    code: RingPort
+
+
+def outside_reads(place: RingPlace) -> frozenset[int]:
+    """Return the reads that a ring's steps wait for and that are not its own."""
+    own = {step.order for step in place.steps if isinstance(step, GetAccess)}
+    return frozenset(reads_in(tree for step in place.steps for tree in trees_of(step)) - own)
+
+
+def ring_code(ring: Ring, ports: Sequence[RowPort]) -> RowCode:
+    """Return the code of a ring's row scan."""
+    handlers = dict.fromkeys(step.handler for place in ring.places for step in place.steps)
+    return RowCode(", ".join(handlers), RingCode(tuple(port.code for port in ports)))
+
+
+def place_port(
+    chains: EventChains, at: ChainPoint, place: RingPlace, cells: Sequence[Cell], *, reader: bool
+) -> RowPort:
+    """Make the port of a ring's own rows; those of the reader keep all their columns."""
+    columns = PortColumns(at.node)
+    if not reader:
+        columns.own.clear()
+    first = place.steps[0]
+    keys = _key(chains, columns, place, cells)
+    own = tuple(ReadValue(s.order) for s in place.steps if isinstance(s, GetAccess))
+    steps = tuple(_step(chains, step, cells) for step in place.steps)
+    used = leaves(tuple(tree for step in steps for tree in _trees(step)))
+    needed = tuple(leaf for leaf in used if leaf not in own and not isinstance(leaf, Instant))
+    scope = chains.scope(first)
+    names = [
+        columns.name(f"$l{first.order}.{i}", leaf_column(leaf, scope))
+        for i, leaf in enumerate(needed)
+    ]
+    added = tuple(columns.added.items())
+    rows = with_columns(at.node, added) if reader else project(at.node, added)
+    block = first.order if place.block is None else place.block
+    return RowPort(
+        ScanPort(rows, keys),
+        (*keys, *names),
+        (block, first.order),
+        RingPort(len(keys), needed, steps),
+    )
+
+
+def other_ports(
+    merges: Sequence[tuple[EventChains, MergeAccess]], cells: Sequence[Cell]
+) -> list[RowPort]:
+    """Make the ports of merges into a row scan's states that are none of its own steps."""
+    ports = []
+    for chains, merge in merges:
+        (port,) = writer_ports([(chains, merge)], cells)
+        ports.append(as_row_port(port, merge.handler, chains.scope(merge).where))
+    return ports
+
+
+def as_row_port(port: ScanPort, handler: str, file: str) -> RowPort:
+    """Return a port of merges, all at one place, as one of a row scan."""
+    merges = port.merges
+    given = (a for merge in merges for a in (*merge.args, merge.condition))
+    names = dict.fromkeys(name for name in given if isinstance(name, str))
+    steps = []
+    for merge in merges:
+        args = tuple(Field(a) if isinstance(a, str) else Const(a.value) for a in merge.args)
+        guard = None if merge.condition is None else Field(merge.condition)
+        if merge.function is None:
+            step = RingStep(handler, file, merge.state, guard, merge.kind, args, merge.k)
+        else:
+            new = Python(merge.function.function, (Old(), *args), line=merge.function.line)
+            step = RingStep(handler, file, merge.state, guard, "call", new=new)
+        steps.append(step)
+    return RowPort(
+        port,
+        (*port.keys, *names),
+        (merges[0].block, merges[0].order),
+        RingPort(len(port.keys), tuple(map(Field, names)), tuple(steps)),
+    )
+
+
+def _step(chains: EventChains, access: GetAccess | MergeAccess, cells: Sequence[Cell]) -> RingStep:
+    state = next(n for n, cell in enumerate(cells) if cell.state == access.state)
+    scope = chains.scope(access)
+    if isinstance(access, GetAccess):
+        answer = ReadValue(access.order)
+        return RingStep(access.handler, scope.where, state, access.guard, answer=answer)
+    form = merge_form(access, cells[state], scope)
+    if form.kind == "call":
+        return RingStep(
+            access.handler, scope.where, state, access.guard, kind="call", new=access.new
+        )
+    args = tuple(tree for tree, _ in form.args)
+    return RingStep(
+        access.handler, scope.where, state, access.guard, kind=form.kind, args=args, k=form.k
+    )
+
+
+def _trees(step: RingStep) -> tuple[Tree, ...]:
+    around = (tree for tree in (step.guard, step.new) if tree is not None)
+    return (*step.args, *around)
+
+
+def _key(
+    chains: EventChains, columns: PortColumns, place: RingPlace, cells: Sequence[Cell]
+) -> tuple[str, ...]:
+    """Make the key columns; a key that can fail is computed where some step may need it.
+
+    A step's condition may read what the ring reads. What it says before that is known.
+    """
+    first = place.steps[0]
+    own = frozenset(step.order for step in place.steps)
+    known = [_known_part(step.guard, own) for step in place.steps]
+    guard = None
+    if not is_plain(place.key) and None not in known:
+        told = tuple(dict.fromkeys(part for part in known if part is not None))
+        guard = told[0] if len(told) == 1 else Op("or", told)
+    scope = chains.scope(first)
+    return tuple(
+        columns.name(f"$k{first.order}.{i}", column_of(part, scope, wanted=dtype, guard=guard))
+        for i, (part, dtype) in enumerate(zip(place.key, cells[0].keys, strict=True))
+    )
+
+
+def _known_part(guard: Tree | None, own: frozenset[int]) -> Tree | None:
+    """Return the conjuncts of a condition that stand before the first one that uses these reads."""
+    if guard is None:
+        return None
+    free = list(takewhile(lambda part: not reads_in((part,)) & own, conjuncts_of(guard)))
+    return conjunction(free)
+
+
+def ring_places(rings: Sequence[Ring]) -> Mapping[tuple[str, int], tuple[Ring, RingPlace]]:
+    """Return the ring and the place of each read of a ring."""
+    return {
+        (place.event, step.order): (ring, place)
+        for ring in rings
+        for place in ring.places
+        for step in place.steps
+        if isinstance(step, GetAccess)
+    }

@@ -1,0 +1,406 @@
+"""The scans of an app are planned here, one after the other, until every read is answered.
+
+Rules
+1. A scan can be made when the reads of its key are known, and all merges into its states have
+   their place on some chain (a serial group's: when it runs).
+2. Reads with one key on one chain that can be answered at the same time share a scan. A scan is
+   put off as long as more reads of its key wait for other scans.
+3. Merges into a scan's states that lie on the reader's rows stay there; others are ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from weir.handlers.accesses import Access, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.app import App
+from weir.handlers.chains import EventChains, RowChain
+from weir.handlers.dataflow import Flow, Request, Ring, RingPlace, waits_for
+from weir.handlers.emitting import EmitTypes
+from weir.handlers.handler_order import WholeHandler
+from weir.handlers.ring_scans import (
+    RowPort,
+    as_row_port,
+    other_ports,
+    outside_reads,
+    place_port,
+    ring_code,
+    ring_places,
+)
+from weir.handlers.scan_ports import ScanPort, reader_port, state_cells, writer_ports
+from weir.handlers.serial_code import EffectForm
+from weir.handlers.serial_scans import (
+    SerialGroup,
+    effect_columns,
+    effect_form,
+    group_scan,
+    merge_port,
+)
+from weir.handlers.values import Tree
+from weir.plan.operators import FinalState, Node, RowScan, StateScan
+from weir.plan.saved_states import key_names
+from weir.plan.states import Cell, StateRead
+from weir.plan.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class ScanNote:
+    """A `ScanNote` says what one scan answers, and which merges reach it, for `explain`."""
+
+    event: str
+    reads: tuple[GetAccess, ...]
+    own: tuple[MergeAccess, ...]
+    others: tuple[tuple[str, MergeAccess], ...]
+    is_ring: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInputs:
+    """`PlanInputs` are what the scans of an app are planned from."""
+
+    app: App
+    params: Mapping[str, object]
+    flow: Flow
+    chains: Sequence[EventChains]
+    cells: Mapping[str, Cell]
+    emitted: Mapping[str, EmitTypes]
+    depth: int
+    restored: Mapping[str, Stream]
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A `_Waiting` is a read that a chain's rows still need an answer to."""
+
+    chains: EventChains
+    chain: RowChain
+    read: GetAccess
+
+
+class ScanPlanner:
+    """The `ScanPlanner` lets chains grow, scan by scan, until all needed reads are answered."""
+
+    def __init__(self, given: PlanInputs) -> None:
+        self._given = given
+        self._flow, self._cells = given.flow, given.cells
+        self._by_event = {of.flow.event: of for of in given.chains}
+        self._rings = ring_places(given.flow.rings)
+        self._groups = {n: SerialGroup(n, tuple(m)) for n, m in given.flow.groups().items()}
+        self._serial: dict[tuple[int, str], Node] = {}
+        self._needed: dict[str, list[Access]] = {}
+        self.notes: list[ScanNote] = []
+
+    def plan(self) -> None:
+        """Make all scans."""
+        needed = self._all_needed()
+        for of_event in self._given.chains:
+            name = of_event.flow.event
+            self._needed[name] = [a for a in of_event.flow.accesses if (name, a.order) in needed]
+            of_event.begin(self._needed[name])
+        while True:
+            self._run_groups()
+            waiting = self._waiting()
+            if not waiting:
+                break
+            self._answer(waiting)
+        assert len(self._serial) == sum(len(g.events) for g in self._groups.values())
+
+    def serial_rows(self, group: int, event: str) -> Node:
+        """Return the rows of a serial group's scan."""
+        return self._serial[group, event]
+
+    # --- what is needed ----------------------------------------------------------------------
+
+    def _all_needed(self) -> set[Request]:
+        """Return all emits, and the reads and merges that they come from (where final states are
+        asked for, all merges)."""
+        found: set[Request] = set()
+        stack: list[tuple[str, Access]] = [
+            (of.event, access)
+            for of in self._flow.events
+            for access in of.accesses
+            if isinstance(access, EmitAccess)
+            or (self._given.final and isinstance(access, MergeAccess))
+        ]
+        for group in self._groups.values():
+            for state in group.touched:
+                stack += self._flow.merges_into(state)
+        while stack:
+            event, access = stack.pop()
+            if (event, access.order) in found:
+                continue
+            found.add((event, access.order))
+            stack += [(event, self._flow.of(event).access(order)) for order in waits_for(access)]
+            if isinstance(access, GetAccess):
+                stack += self._flow.merges_into(access.state)
+            if (event, access.order) in self._rings:
+                ring, _ = self._rings[event, access.order]
+                stack += [(place.event, step) for place in ring.places for step in place.steps]
+        return found
+
+    def _waiting(self) -> list[_Waiting]:
+        found: dict[tuple[str, int, int], _Waiting] = {}
+        for of_event in self._given.chains:
+            name = of_event.flow.event
+            for access in self._needed[name]:
+                pending = of_event.pending(access)
+                if isinstance(access, GetAccess):
+                    if access.block is not None:
+                        continue  # whoever uses it says on which rows
+                    if access.order not in of_event.main.points[-1].answered:
+                        pending.append(access)
+                chain = of_event.home(access)
+                for read in pending:
+                    assert chain is not None
+                    found[name, id(chain), read.order] = _Waiting(of_event, chain, read)
+        return list(found.values())
+
+    # --- which scan is next --------------------------------------------------------------------
+
+    def _answer(self, waiting: list[_Waiting]) -> None:
+        """Add the next scan."""
+        groups: dict[object, list[_Waiting]] = {}
+        for one in waiting:
+            types = self._cells[one.read.state].keys
+            ring, _ = self._rings.get((one.chains.flow.event, one.read.order), (None, None))
+            key = (id(one.chain), one.read.key, types, ring)
+            groups.setdefault(key, []).append(one)
+        ready = {group: [w for w in ws if self._is_ready(w)] for group, ws in groups.items()}
+        able = [group for group, found in ready.items() if found]
+        assert able, "reads wait for each other, and no ring was found"
+        whole = [group for group in able if len(ready[group]) == len(groups[group])]
+        chosen = ready[(whole or able)[0]]
+        chains, chain = chosen[0].chains, chosen[0].chain
+        reads = tuple(sorted((w.read for w in chosen), key=lambda r: r.order))
+        found = self._rings.get((chains.flow.event, reads[0].order))
+        if found is None:
+            self._scan(chains, chain, reads)
+        else:
+            self._ring_scan(chains, chain, *found)
+
+    def _is_ready(self, one: _Waiting) -> bool:
+        found = self._rings.get((one.chains.flow.event, one.read.order))
+        answered = one.chain.points[-1].answered
+        if found is None:
+            return waits_for(one.read) <= answered and self._all_merged([one.read.state])
+        ring, place = found
+        for other in ring.places:
+            chains = self._by_event[other.event]
+            if other is not place and chains.point(*_begin(other)) is None:
+                return False
+        return outside_reads(place) <= answered and self._all_merged(ring.states, ring_steps(ring))
+
+    def _all_merged(self, states: Iterable[str], without: frozenset[Request] = frozenset()) -> bool:
+        """Tell whether all merges into these states have their place."""
+        return all(
+            self._by_event[event].point(merge) is not None
+            for state in states
+            for event, merge in self._flow.merges_into(state)
+            if (event, merge.order) not in without
+        ) and all((group.number, e) in self._serial for group, e, _, _ in self._by_groups(states))
+
+    # --- scans ---------------------------------------------------------------------------------
+
+    def _scan(self, chains: EventChains, chain: RowChain, reads: tuple[GetAccess, ...]) -> None:
+        at = chain.points[-1]
+        cells = state_cells(self._cells, (read.state for read in reads))
+        own, others = self._merges(cells, chains, chain, reads[0].key)
+        ports = [reader_port(chains, at, reads, own, cells), *self._writers(others, cells)]
+        restored = self._restore(cells, ports)
+        states = {cell.state: n for n, cell in enumerate(cells)}
+        answers = tuple(
+            StateRead(
+                states[read.state], chains.answer(read.order), read.order,
+                read.order if read.block is None else read.block,
+            )
+            for read in reads
+        )  # fmt: skip
+        scan = StateScan(
+            tuple(port.node for port in ports), tuple(port.keys for port in ports), cells,
+            tuple(port.merges for port in ports), answers, self._given.depth, restored,
+        )  # fmt: skip
+        chains.add_point(chain, scan, at.answered | {read.order for read in reads})
+        self.notes.append(ScanNote(chains.flow.event, reads, tuple(own), tuple(others)))
+
+    def _ring_scan(
+        self, chains: EventChains, chain: RowChain, ring: Ring, place: RingPlace
+    ) -> None:
+        at = chain.points[-1]
+        cells = state_cells(self._cells, ring.states)
+        rows = [place_port(chains, at, place, cells, reader=True)]
+        for other in ring.places:
+            if other is not place:
+                of_event = self._by_event[other.event]
+                point = of_event.point(*_begin(other))
+                assert point is not None
+                rows.append(place_port(of_event, point, other, cells, reader=False))
+        others, more = self._other_rows(cells, ring_steps(ring))
+        rows += more
+        ports = [row.port for row in rows]
+        restored = self._restore(cells, ports)
+        saved = len(ports) - len(rows)
+        reads = tuple(step for step in place.steps if isinstance(step, GetAccess))
+        scan = RowScan(
+            tuple(port.node for port in ports),
+            tuple(port.keys for port in ports),
+            cells,
+            ring_code(ring, rows),
+            (*(row.columns for row in rows), *((),) * saved),
+            (*(row.place for row in rows), *((0, 0),) * saved),
+            tuple((chains.answer(r.order), self._cells[r.state].type) for r in reads),
+            self._given.depth,
+            restored,
+        )
+        chains.add_point(chain, scan, at.answered | {read.order for read in reads})
+        own = tuple(step for step in place.steps if isinstance(step, MergeAccess))
+        self.notes.append(ScanNote(chains.flow.event, reads, own, tuple(others), is_ring=True))
+
+    def final_state(self, cell: Cell) -> Stream | None:
+        """Return the cells of a state at the end, if anything can be in them."""
+        ports = self._writers(self._flow.merges_into(cell.state), (cell,))
+        restored = self._restore((cell,), ports)
+        if not ports:
+            return None
+        node = FinalState(
+            tuple(port.node for port in ports), tuple(port.keys for port in ports), cell,
+            tuple(port.merges for port in ports), self._given.depth,
+            restored[0] if restored else None,
+        )  # fmt: skip
+        return Stream(node, cell.state)
+
+    # --- merges --------------------------------------------------------------------------------
+
+    def _merges(
+        self, cells: tuple[Cell, ...], chains: EventChains, chain: RowChain, key: tuple[Tree, ...]
+    ) -> tuple[list[MergeAccess], list[tuple[str, MergeAccess]]]:
+        """Return the merges into these states: those on the reader's rows, and the others."""
+        own, others = [], []
+        for cell in cells:
+            for event, merge in self._flow.merges_into(cell.state):
+                of_event = self._by_event[event]
+                if of_event is chains and merge.key == key and of_event.home(merge) is chain:
+                    own.append(merge)
+                else:
+                    others.append((event, merge))
+        return sorted(own, key=lambda m: m.order), others
+
+    def _writers(
+        self, merges: Iterable[tuple[str, MergeAccess]], cells: tuple[Cell, ...]
+    ) -> list[ScanPort]:
+        """Return the ports of merges, and those of serial groups' merges into these states."""
+        ports = writer_ports(((self._by_event[e], m) for e, m in merges), cells)
+        return ports + [port for _, port in self._serial_ports(cells)]
+
+    def _other_rows(
+        self, cells: tuple[Cell, ...], without: frozenset[Request], group: int | None = None
+    ) -> tuple[list[tuple[str, MergeAccess]], list[RowPort]]:
+        """Return the merges into a row scan's states that are not its own, and their ports."""
+        merges = [
+            (event, merge)
+            for cell in cells
+            for event, merge in self._flow.merges_into(cell.state)
+            if (event, merge.order) not in without
+        ]
+        rows = other_ports([(self._by_event[e], m) for e, m in merges], cells)
+        for whole, port in self._serial_ports(cells, group):
+            rows.append(as_row_port(port, whole.handler, ""))
+        return merges, rows
+
+    def _restore(self, cells: tuple[Cell, ...], ports: list[ScanPort]) -> tuple[int, ...]:
+        """Add the ports with saved cells; return which one each state has."""
+        if not any(cell.state in self._given.restored for cell in cells):
+            return ()
+        found = []
+        for cell in cells:
+            saved = self._given.restored.get(cell.state)
+            found.append(-1 if saved is None else len(ports))
+            if saved is not None:
+                ports.append(ScanPort(saved.node, key_names(cell)))
+        return tuple(found)
+
+    # --- serial groups -------------------------------------------------------------------------
+
+    def _by_groups(
+        self, states: Iterable[str], without: int | None = None
+    ) -> list[tuple[SerialGroup, str, WholeHandler, str]]:
+        """Return the handlers of serial groups that write these states."""
+        return [
+            (group, event, whole, state)
+            for state in states
+            for group in self._groups.values()
+            if group.number != without
+            for event, whole in group.writers(state)
+        ]
+
+    def _serial_ports(
+        self, cells: tuple[Cell, ...], without: int | None = None
+    ) -> list[tuple[WholeHandler, ScanPort]]:
+        numbers = {cell.state: n for n, cell in enumerate(cells)}
+        ports = []
+        for group, event, whole, state in self._by_groups(numbers, without):
+            rows = self._serial[group.number, event]
+            form = self._forms(group)[state]
+            port = merge_port(rows, whole, self._cells[state], numbers[state], form)
+            ports.append((whole, port))
+        return ports
+
+    def _forms(self, group: SerialGroup) -> dict[str, EffectForm]:
+        """Return what others must know of a group's merges into states that they touch."""
+        found: dict[str, EffectForm] = {}
+        for state in sorted(group.touched & self._cells.keys()):
+            if not group.writers(state):
+                continue
+            merged = bool(self._flow.merges_into(state)) or len(self._by_groups([state])) > len(
+                group.writers(state)
+            )
+            if self._given.final or merged or self._is_read(state, group.number):
+                found[state] = effect_form(self._cells[state], merged)
+        return found
+
+    def _is_read(self, state: str, without: int) -> bool:
+        compiled = any(
+            isinstance(access, GetAccess) and access.state == state
+            for of in self._flow.events
+            for access in of.accesses
+        )
+        groups = (g for g in self._groups.values() if g.number != without)
+        return compiled or any(state in group.touched for group in groups)
+
+    def _run_groups(self) -> None:
+        """Make the scans of all serial groups that can be made now."""
+        for group in self._groups.values():
+            states = sorted(group.touched)
+            others = [g for g, _, _, _ in self._by_groups(states, group.number)]
+            known = all((g.number, e) in self._serial for g in others for e in g.events)
+            done = all((group.number, event) in self._serial for event in group.events)
+            if done or not known or not self._all_merged_by_handlers(states):
+                continue
+            cells = state_cells(self._cells, states)
+            _, rows = self._other_rows(cells, frozenset(), group.number)
+            for event in group.events:
+                effects = effect_columns(
+                    group.of(event), self._given.emitted, self._forms(group), self._cells
+                )
+                self._serial[group.number, event] = group_scan(
+                    self._given.app, self._given.params, group, event, cells, self._by_event,
+                    rows, effects, self._given.depth, self._restore,
+                )  # fmt: skip
+
+    def _all_merged_by_handlers(self, states: Iterable[str]) -> bool:
+        return all(
+            self._by_event[event].point(merge) is not None
+            for state in states
+            for event, merge in self._flow.merges_into(state)
+        )
+
+
+def ring_steps(ring: Ring) -> frozenset[Request]:
+    """Return the accesses that a ring runs."""
+    return frozenset((place.event, step.order) for place in ring.places for step in place.steps)
+
+
+def _begin(place: RingPlace) -> tuple[Access, frozenset[int]]:
+    """Return where a ring's rows come from: an access on them, and the reads that they need."""
+    return place.steps[0], outside_reads(place)
