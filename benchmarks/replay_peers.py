@@ -3,9 +3,9 @@
     python benchmarks/replay_peers.py python|polars|spark heavy|light DATA OUT ROUNDS
 
 Each reads the same Parquet files and writes the spam found as Parquet (`vs`, `ve`, `message`,
-`sender`); prints a JSON object: the seconds of each round, from opening the files to the written
-result. `heavy` looks for e-mail addresses in the content; `light` reads no content, a test of a
-number takes the place of the search: what is left is the work on state.
+`sender`); prints a JSON object: what each round took (`replay_measure.py`), from opening the files
+to the written result. `heavy` looks for e-mail addresses in the content; `light` reads no content,
+a test of a number takes the place of the search: what is left is the work on state.
 
 Equal instants: friendships come before messages, messages in the order of their ids. So a message
 sees the friendships of its own instant.
@@ -17,14 +17,14 @@ import json
 import os
 import re
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from replay_measure import Usage, measured
 
 EMAIL = r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9-]+\.[a-zA-Z]+"
 SPAM = pa.schema([(name, pa.int64()) for name in ("vs", "ve", "message", "sender")])
@@ -167,7 +167,7 @@ FROM by_ip WHERE strangers > 2 * friends AND emails > 0.2D * sent
 """
 
 
-def spark_rounds(data: Path, variant: str, out: Path, rounds: int) -> list[float]:
+def spark_rounds(data: Path, variant: str, out: Path, rounds: int) -> Usage:
     """The same session as in `offline_peers.py`: Spark's defaults, two cores, 4 GB."""
     from pyspark.sql import SparkSession
 
@@ -187,34 +187,24 @@ def spark_rounds(data: Path, variant: str, out: Path, rounds: int) -> list[float
     def run() -> None:
         found.write.mode("overwrite").parquet(str(out))
 
-    seconds = timed(run, rounds)
+    run()  # starts Spark's workers and compiles the query: not counted, as in other benchmarks
+    usage = measured(run, rounds)
     spark.stop()
-    return seconds
+    return usage
 
 
 # --- all -----------------------------------------------------------------------------------
-
-
-def timed(run: Callable[[], object], rounds: int) -> list[float]:
-    seconds = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return seconds
 
 
 def main() -> None:
     peer, variant, folder, target, count = sys.argv[1:]
     data, out, rounds = Path(folder), Path(target), int(count)
     if peer == "spark":
-        # A first round starts Spark's workers and compiles the query: as in the other benchmarks
-        # it is not counted.
-        seconds = spark_rounds(data, variant, out, rounds + 1)[1:]
+        usage = spark_rounds(data, variant, out, rounds)
     else:
         run = {"python": python_loop, "polars": polars_query}[peer]
-        seconds = timed(lambda: run(data, variant, out), rounds)
-    print(json.dumps({"seconds": seconds}))
+        usage = measured(lambda: run(data, variant, out), rounds)
+    print(json.dumps(asdict(usage)))
 
 
 if __name__ == "__main__":
