@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from weir.events.batch import START, Batch, Int64s
 from weir.events.hashing import decimal_words
 from weir.events.order_bytes import as_binary, is_plain, order_bytes, plain_codes
-from weir.events.order_loops import sort_within, still_tied
+from weir.events.order_loops import sort_within, still_tied, tell_apart
 
 RowIndices = npt.NDArray[np.intp]
 KeyOf = Callable[[RowIndices | None], Int64s]
@@ -62,6 +62,8 @@ def sort_rows(keys: Sequence[Int64s]) -> RowIndices:
 def sort_batch(batch: Batch, by_origin: bool, *, exact: bool = False) -> RowIndices:
     """Return the positions of the rows in the order of events, without the origin unless
     `by_origin`."""
+    if by_origin and _strictly_ordered((batch.vs, *batch.origin)):
+        return np.arange(len(batch), dtype=np.intp)
     keys = [_key(batch.vs)]
     if by_origin:
         keys += [_key(origin) for origin in batch.origin]
@@ -138,6 +140,16 @@ def _sort(count: int, keys: Sequence[KeyOf]) -> RowIndices:
         order[positions] = rows[inner]
         positions, groups = still_tied(groups, values[inner], positions)
     return order
+
+
+def _strictly_ordered(keys: Sequence[Int64s]) -> bool:
+    """Tell whether each row comes before the next by these keys alone."""
+    tied = np.ones(max(len(keys[0]) - 1, 0), dtype=bool)
+    for key in keys:
+        left = tell_apart(key, tied)
+        if left <= 0:
+            return bool(left == 0)
+    return False
 
 
 def _is_identity(rows: RowIndices) -> bool:

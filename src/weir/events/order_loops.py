@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled
+from weir.events.compiled import compiled, in_place
 
 _DIGIT = 11  # bits: the counts of a digit stay in the nearest cache
 _FEW_DIGITS = 3
@@ -90,3 +90,21 @@ def still_tied(groups, ordered, places):
                 count += 1
         start = at
     return kept[:count], ties[:count]
+
+
+@in_place
+def tell_apart(values, tied):
+    """Clear `tied[i]` where row i + 1 is larger than row i, of the rows that are tied so far.
+
+    Return how many ties are left; −1 at the first that is smaller.
+    """
+    left = 0
+    for i in range(len(tied)):
+        if tied[i]:
+            if values[i + 1] < values[i]:
+                return -1
+            if values[i + 1] > values[i]:
+                tied[i] = False
+            else:
+                left += 1
+    return left

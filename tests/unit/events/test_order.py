@@ -150,6 +150,24 @@ def test_sort_batch_is_vs_origin_ve_payload(rows, by_origin):
     assert sort_batch(batch_of(rows), by_origin).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("times", "origins"),
+    [
+        ([1, 1, 2], [0, 1, 0]),
+        ([1, 1, 2], [0, 0, 0]),
+        ([1, 1, 2], [1, 0, 0]),
+        ([2, 1, 1], [0, 0, 1]),
+    ],
+)
+def test_rows_that_may_be_in_order_already(times, origins):
+    rows = [
+        (vs, origin, 9 - i, None, None)
+        for i, (vs, origin) in enumerate(zip(times, origins, strict=True))
+    ]
+    expected = sorted(range(len(rows)), key=lambda i: rows[i][:3])
+    assert sort_batch(batch_of(rows), by_origin=True).tolist() == expected
+
+
 def test_exact_order_does_not_depend_on_arrival():
     rows = [(1, 0, 5, -0.0, "b"), (1, 1, 5, 0.0, "b"), (1, 2, 5, 0.0, "a")]
     for arrival in ([0, 1, 2], [1, 0, 2], [2, 1, 0]):
