@@ -31,13 +31,13 @@ from weir.handlers.scope import (
     leaf_column,
     leaf_type,
     leaves,
+    remembered,
 )
 from weir.handlers.static_types import as_number, static_type, type_of
 from weir.handlers.values import Attribute, Const, Method, Op, Python, Tree
-from weir.handlers.vector_parts import chosen, literal, negated, words
+from weir.handlers.vector_parts import chosen, is_small, literal, negated, words
 from weir.handlers.vectors import Vectors
-from weir.plan.expressions import Call, Cast, Column, Expr, Literal, UserCall, depth_of
-from weir.plan.limits import MOST_PARTS
+from weir.plan.expressions import Call, Cast, Column, Expr, Literal, UserCall
 from weir.plan.user_code import ScalarFunction
 
 __all__ = ["Scope", "column_of", "row_function", "truth_of", "type_of", "why_row_by_row"]
@@ -122,6 +122,9 @@ def lowered(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> Tree:
     with what is made of constants alone as a constant."""
 
     def again(part: Tree) -> Tree:
+        return remembered(scope, ("lowered", old), part, lambda: fresh(part))
+
+    def fresh(part: Tree) -> Tree:
         match part:
             case Op():
                 return folded(replace(part, args=tuple(map(again, part.args))))
@@ -296,7 +299,7 @@ def _or_rows(found: Expr, rows: Expr) -> Expr:
         return found
     if isinstance(found, Cast) and isinstance(found.arg, Column) and found.type == BIGINT:
         return found  # INT, BOOLEAN and times always fit
-    if depth_of(found) > MOST_PARTS:
+    if not is_small(found):
         return rows
     return Call("py_rows", (found, rows), type=found.type)
 

@@ -6,14 +6,16 @@ whose keys can be read as attributes too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from weir.errors import PlanError
 from weir.events.types import BIGINT
-from weir.handlers.values import Element, Field, Instant, Old, ReadValue, Tree, children
+from weir.handlers.trees import walk_tree
+from weir.handlers.values import Element, Field, Instant, Old, ReadValue, Tree
 from weir.plan.expressions import Cast, Column, Expr
 
 
@@ -34,6 +36,21 @@ class Scope:
     handler: str = ""
     vectorise: bool = True
     """Where it is False, everything but bare columns and constants runs row by row."""
+    known: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What was worked out of values of this scope, by what it is and the value's id; the values are
+    kept with it, so that no other one gets the id."""
+
+
+_Found = TypeVar("_Found")
+
+
+def remembered(scope: Scope, what: object, tree: Tree, work: Callable[[], _Found]) -> _Found:
+    """Work something out of a value once: a part of many values is not visited for each."""
+    key = what, id(tree)
+    if key not in scope.known:
+        scope.known[key] = tree, work()
+    found: _Found = scope.known[key][1]
+    return found
 
 
 class NotAColumn(Exception):
@@ -81,13 +98,6 @@ def _found(tree: Tree, scope: Scope) -> tuple[str, pa.DataType]:
 def at(scope: Scope, line: int) -> str:
     """Write where a handler's line is, as messages begin."""
     return f"{scope.handler} ({scope.where}:{line})"
-
-
-def walk_tree(tree: Tree) -> Iterator[Tree]:
-    """Yield the value and all below it, parents first."""
-    yield tree
-    for child in children(tree):
-        yield from walk_tree(child)
 
 
 def leaves(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:

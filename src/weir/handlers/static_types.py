@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, NULL, STRING
-from weir.handlers.scope import Scope, is_leaf, leaf_type
+from weir.handlers.scope import Scope, is_leaf, leaf_type, remembered
 from weir.handlers.values import Attribute, Const, Method, Old, Op, Python, Tree
 from weir.plan.user_code import ScalarFunction
 
@@ -123,6 +123,9 @@ class _Typing:
         self._scope, self._old = scope, old
 
     def column(self, tree: Tree) -> pa.DataType | None:
+        return remembered(self._scope, ("column", self._old), tree, lambda: self._column(tree))
+
+    def _column(self, tree: Tree) -> pa.DataType | None:
         found = self.of(tree)
         if found is not None:
             return found
@@ -149,6 +152,9 @@ class _Typing:
     def of(self, tree: Tree) -> pa.DataType | None:
         if is_leaf(tree):
             return leaf_type(tree, self._scope)
+        return remembered(self._scope, ("type", self._old), tree, lambda: self._found(tree))
+
+    def _found(self, tree: Tree) -> pa.DataType | None:
         match tree:
             case Old():
                 return self._old

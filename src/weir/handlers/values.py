@@ -7,8 +7,10 @@ is called row by row; both have the meaning that CPython gives to the source.
 
 Contract
 1. Trees are immutable, hashable values; equality ignores `line`. Constants are equal only where
-   nothing tells them apart: 1, 1.0 and True are three, and so are 0.0 and -0.0. (A value that
-   cannot be hashed is compared by identity.)
+   nothing tells them apart: 1, 1.0 and True are three, 0.0 and -0.0 are two. (A value that cannot
+   be hashed is compared by identity.) Parts are shared, and a tree that is written out may be very
+   much larger than what it is made of: who walks one visits a shared part once. Hashes are kept,
+   and trees that were found equal are one for the next comparison.
 2. A tree has no effects. Evaluating it may raise; it is evaluated only where its guard holds.
 3. `Op.name` is one of the names below; the arguments are evaluated from left to right, those of
    `and`, `or`, `if` only as far as Python does.
@@ -30,47 +32,93 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import pyarrow as pa
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tree:
     """A `Tree` is a node of a tree; `line` is where it stands in the source."""
 
     line: int = field(default=0, compare=False, repr=False)
+    _hash: int | None = field(default=None, init=False, compare=False, repr=False)
+    _twin: Tree | None = field(default=None, init=False, compare=False, repr=False)
+    """An equal tree, which stands for this one in comparisons."""
+
+    def parts(self) -> tuple[object, ...]:
+        """Return what two trees of one class are compared by."""
+        return tuple(getattr(self, f.name) for f in fields(self) if f.compare)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash((type(self).__name__, *self.parts())))
+        assert self._hash is not None
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Tree):
+            return NotImplemented
+        if type(self) is not type(other) or hash(self) != hash(other):
+            return False
+        one, two = _standing_for(self), _standing_for(other)
+        if one is two:
+            return True
+        if one.parts() != two.parts():
+            return False
+        object.__setattr__(one, "_twin", two)
+        return True
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Hashes differ from process to process: they are not pickled.
+        return _remade, (
+            type(self),
+            {f.name: getattr(self, f.name) for f in fields(self) if f.init},
+        )
 
 
-@dataclass(frozen=True, slots=True)
+def _standing_for(tree: Tree) -> Tree:
+    while tree._twin is not None:
+        tree = tree._twin
+    return tree
+
+
+def _remade(kind: type[Tree], values: dict[str, Any]) -> Tree:
+    return kind(**values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Field(Tree):
     """A `Field` is `e.name`: a column of the event."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Instant(Tree):
     """An `Instant` is `e.vs` or `e.ve`, in ticks; `e.ve` of an open event is None."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ReadValue(Tree):
     """A `ReadValue` is what a read gives; `order` is the number of its `GetAccess`."""
 
     order: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Element(Tree):
     """An `Element` is the loop's variable in `for x in …`; `block` is the number of the loop."""
 
     block: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Old(Tree):
     """An `Old` is the argument of a merge's function: the cell's value before the merge."""
 
@@ -81,11 +129,8 @@ class Const(Tree):
 
     value: object
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Const) and _told(self.value) == _told(other.value)
-
-    def __hash__(self) -> int:
-        return hash(_told(self.value))
+    def parts(self) -> tuple[object, ...]:
+        return _told(self.value)
 
 
 def _told(value: object) -> tuple[object, ...]:
@@ -106,7 +151,7 @@ def _told(value: object) -> tuple[object, ...]:
     return type(value), value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Op(Tree):
     """An `Op` is one of Python's own operations (the names are at the head of this module)."""
 
@@ -114,7 +159,7 @@ class Op(Tree):
     args: tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attribute(Tree):
     """An `Attribute` is `a.name` of a value that is not the event: a struct's field, `x.real` …"""
 
@@ -122,7 +167,7 @@ class Attribute(Tree):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Method(Tree):
     """A `Method` is a call `a.name(…)` of a method of a str, list, dict, tuple, int … value."""
 
@@ -132,7 +177,7 @@ class Method(Tree):
     keywords: tuple[tuple[str, Tree], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Python(Tree):
     """A `Python` is a call of a function: a built-in (`len`), one of the library (`re.search`,
     `math.log`), a `@weir.udf`, or the user's own that analysis did not look into.
@@ -144,6 +189,9 @@ class Python(Tree):
     args: tuple[Tree, ...]
     keywords: tuple[tuple[str, Tree], ...] = ()
     result: pa.DataType | None = None
+
+    def parts(self) -> tuple[object, ...]:
+        return *_told(self.function), self.args, self.keywords, self.result
 
 
 def children(value: Tree) -> tuple[Tree, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weir.events.types import BIGINT, BOOLEAN, NULL
+from weir.events.types import BIGINT, BOOLEAN
 from weir.handlers.scope import NotAColumn
 from weir.handlers.static_types import const_type
 from weir.handlers.values import (
@@ -19,6 +19,7 @@ from weir.handlers.values import (
     Tree,
 )
 from weir.plan.expressions import Call, Case, Cast, Expr, Literal
+from weir.plan.limits import MOST_PARTS
 
 _SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
@@ -29,6 +30,8 @@ _SIGNS = {
     "join": "f'…'",
 }  # fmt: skip
 _INT64 = 1 << 63
+_MOST_NODES = 500
+"""Of a column expression; what is larger has parts that it needs often, and runs row by row."""
 _MAY_BE_NULL = frozenset(("py_field", "py_item"))
 
 
@@ -140,5 +143,16 @@ def _in_order(value: object) -> list[object]:
     return sorted(value, key=lambda v: (type(v).__name__, repr(v)))
 
 
-def null_of(dtype: object) -> Literal:
-    return Literal(None, type=NULL if dtype is None else dtype)
+def is_small(expr: Expr) -> bool:
+    """Tell whether an expression, written out, is small enough for a plan."""
+    known: dict[int, tuple[int, int]] = {}
+
+    def measured(part: Expr) -> tuple[int, int]:
+        if id(part) not in known:
+            below = [measured(child) for child in part.children]
+            size = 1 + sum(size for size, _ in below)
+            known[id(part)] = size, 1 + max((depth for _, depth in below), default=0)
+        return known[id(part)]
+
+    size, depth = measured(expr)
+    return size <= _MOST_NODES and depth <= MOST_PARTS // 2

@@ -11,11 +11,20 @@ Contract
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, type_name
-from weir.handlers.python_code import conversion_of
-from weir.handlers.scope import NotAColumn, Scope, first_line, is_leaf, leaf_column
+from weir.handlers.python_writer import conversion_of
+from weir.handlers.scope import (
+    NotAColumn,
+    Scope,
+    first_line,
+    is_leaf,
+    leaf_column,
+    remembered,
+)
 from weir.handlers.static_types import as_number, static_type
 from weir.handlers.values import Attribute, Const, Method, Op, Python, Tree
 from weir.handlers.vector_calls import called, match_test, method
@@ -54,6 +63,25 @@ class Vectors:
 
     def vector(self, tree: Tree) -> Expr:
         """Return the value as a column expression, of its static type (INT as BIGINT)."""
+        return self._once("vector", tree, self._vector)
+
+    def truth(self, tree: Tree) -> Expr:
+        """Return Python's truth of the value: BOOLEAN, never NULL."""
+        return self._once("truth", tree, self._truth)
+
+    def _once(self, what: str, tree: Tree, work: Callable[[Tree], Expr]) -> Expr:
+        def tried() -> Expr | NotAColumn:
+            try:
+                return work(tree)
+            except NotAColumn as reason:
+                return reason
+
+        found = remembered(self.scope, what, tree, tried)
+        if isinstance(found, NotAColumn):
+            raise NotAColumn(found.line, found.why)
+        return found
+
+    def _vector(self, tree: Tree) -> Expr:
         if is_leaf(tree):
             column = leaf_column(tree, self.scope)
             return Cast(column, type=BIGINT) if column.type == INT else column
@@ -70,8 +98,7 @@ class Vectors:
                 return called(tree, self)
         raise NotAColumn(first_line(tree), f"{words(tree)} has no column")
 
-    def truth(self, tree: Tree) -> Expr:
-        """Return Python's truth of the value: BOOLEAN, never NULL."""
+    def _truth(self, tree: Tree) -> Expr:
         match tree:
             case Op(name="not", args=(arg,)):
                 return negated(self.truth(arg))
