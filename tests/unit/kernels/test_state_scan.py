@@ -7,7 +7,9 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +40,7 @@ COLUMNS = (
     ("k", DOUBLE), ("j", STRING), ("c", BOOLEAN), ("i", BIGINT), ("n", INT), ("d", DOUBLE),
     ("s", STRING), ("b", BOOLEAN), ("t", TIMESTAMP), ("day", DATE),
 )  # fmt: skip
+EARLY = datetime(1950, 1, 1, tzinfo=ZoneInfo("UTC"))
 KEYS = (0.0, -0.0, math.nan, -math.nan, None, 1.5)
 
 
@@ -101,6 +104,7 @@ KINDS: list[tuple[pa.DataType, Any, list[tuple[str, str]]]] = [
     (STRING, "-", [("set", "s")]),
     (STRING, None, [("set", "s")]),
     (TIMESTAMP, None, [("set", "t")]),
+    (TIMESTAMP, EARLY, [("set", "t")]),
     (DATE, None, [("set", "day")]),
     (BIGINT, 1, [("doubled", "i"), ("set", "i")]),
     (pa.list_(BIGINT), (), [("append", "i"), ("top_k", "i")]),
@@ -113,9 +117,10 @@ def random_values(rng: random.Random) -> dict[str, Any]:
     return {
         "k": rng.choice(KEYS), "j": rng.choice(("a", "b")), "c": rng.choice((True, False, None)),
         "i": rng.randrange(-5, 6), "n": rng.randrange(-5, 6),
-        "d": rng.choice((1e16, 1.0, -1e16, 0.1, 5e-324, 0.0, -3.5, 1e300)),
+        "d": rng.choice((1e16, 1.0, -1e16, 0.1, 5e-324, 0.0, -3.5, 1e300, -1e300, math.inf)),
         "s": rng.choice(("x", "yy", "", None)), "b": rng.random() < 0.5,
-        "t": None, "day": None,
+        "t": rng.choice((None, datetime(2020, 1, 2, 3, tzinfo=ZoneInfo("UTC")), EARLY)),
+        "day": rng.choice((None, date(1960, 1, 2), date(2020, 1, 2))),
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from weir.kernels.expressions.user_values import typed_array
 from weir.kernels.structures.cells import CellFailure, CellTable
 from weir.kernels.structures.requests import RequestProgram, Visits
 from weir.kernels.structures.saved_cells import cell_rows, load_cells
+from weir.plan.made_functions import MadeFunction
 from weir.plan.saved_states import SavedCall, saved_name
 from weir.plan.schema import Schema
 from weir.plan.states import Cell, MergeFunction, StateMerge, StateRead
@@ -48,7 +49,7 @@ class SlowCells:
         self._inputs, self._keys = inputs, keys
         self._merges, self._reads = merges, reads
         self._functions = {
-            saved_name(m.function): m.function.function for _, m in merges if m.function
+            saved_name(m.function): _plain(m.function) for _, m in merges if m.function
         }
 
     def __bool__(self) -> bool:
@@ -114,7 +115,8 @@ class SlowCells:
         if taken.holds is not None and not taken.holds[row]:
             return
         merge, function = taken.merge, taken.merge.function
-        call, name = (function.function, saved_name(function)) if function else (None, "")
+        name = saved_name(function) if function else ""
+        call = self._functions[name] if function else None
         try:
             table = self._tables[merge.state]
             table.merge(group, time, merge.kind, taken.args[row], call, name)
@@ -172,6 +174,11 @@ class SlowCells:
 
     def load(self, state: int, groups: Int64s, rows: Batch, names: Sequence[str]) -> None:
         load_cells(self._tables[state], groups.tolist(), rows, names, self._functions)
+
+
+def _plain(function: MergeFunction) -> Callable[..., object]:
+    made = function.function
+    return made.make() if isinstance(made, MadeFunction) else made
 
 
 def _python(column: pa.Array) -> list[object]:

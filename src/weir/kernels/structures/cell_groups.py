@@ -47,8 +47,10 @@ class CellGroups:
     ) -> Int64s:
         """Return the groups of all rows, or of these; make those that are not there."""
         first, second = hashes if rows is None else (hashes[0][rows], hashes[1][rows])
+        known = len(self._index)
         groups = self._index.encode(first, second)
-        self._keep(keys, groups, rows)
+        if len(self._index) > known:
+            self._keep(keys, groups, rows)
         return groups
 
     def find(self, hashes: Hashes) -> Int64s:
@@ -58,8 +60,6 @@ class CellGroups:
     def _keep(self, keys: Sequence[pa.Array], groups: Int64s, rows: Int64s | None) -> None:
         self._slots = grown(self._slots, self.capacity, -1)
         fresh = first_of_new(groups, self._slots)
-        if not len(fresh):
-            return
         index = pa.array(fresh if rows is None else rows[fresh])
         zeros = np.zeros(len(fresh), dtype=np.int64)
         values = (make(key.take(index)) for make, key in zip(self._canonical, keys, strict=True))

@@ -62,8 +62,8 @@ class CellTable:
 
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
-        self.default = given_default(cell.default, cell.type)
         self._settle = settler(cell.type)
+        self.default = frozen(self._settle(given_default(cell.default, cell.type)))
         self._nested = pa.types.is_nested(cell.type)
         self._sums = cell.type == DOUBLE
         self._last, self._expires = cell.last, cell.expires

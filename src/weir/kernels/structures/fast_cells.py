@@ -17,15 +17,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import START, Batch, Int64s
+from weir.events.types import DOUBLE
 from weir.kernels.structures.fast_arguments import FastArguments
 from weir.kernels.structures.fast_cells_loops import (
     ANSWERS,
     DEFAULT,
     DEFAULT_FLAGS,
+    DOUBLES,
     FINE,
     HEAD,
     NULL,
     WINDOW,
+    drop_merges,
+    push_merges,
     reset_cells,
     run_requests,
 )
@@ -72,10 +76,10 @@ class FastCells:
             s: StoredValues(cell) for s, (cell, kind) in enumerate(states) if kind == "handle"
         }
         rows = [_state_row(cell, kind) for cell, kind in states]
-        self.table = np.array(rows, dtype=np.int64).reshape(len(states), 10)
+        self.table = np.array(rows, dtype=np.int64).reshape(len(states), 11)
         self.table[windows, WINDOW] = np.arange(len(windows))
         for state, kind in enumerate(self.kinds):
-            if kind == "sum":
+            if kind == "sum" or self.table[state, DOUBLES]:
                 default = self.table[state : state + 1, DEFAULT].copy()
                 self.sums.fit_values(state, default, np.ones(1, dtype=np.bool_), self.table)
         self._requests: list[tuple[int, FastMerge | FastRead]] = []
@@ -115,7 +119,7 @@ class FastCells:
         self.sums.grow(capacity)
         for values in self.values.values():
             values.grow(capacity)
-        reset_cells(groups, self.table, self.cells, self.flags, self.windows.heads)
+        reset_cells(groups, self.table, self.cells, self.flags, self.sums.limbs, self.windows.heads)
 
     @property
     def held_in_windows(self) -> int:
@@ -137,7 +141,10 @@ class FastCells:
         on."""
         for state, cell in enumerate(self.states):
             if cell.last is not None:
-                self.windows.drop(groups, self._window(state), time - cell.last)
+                drop_merges(
+                    groups, state, time - cell.last, self.table, self.sums.limbs,
+                    self.windows.heads, self.windows.pool, self.windows.free,
+                )  # fmt: skip
             elif cell.expires is not None:
                 times = self.cells[groups, 2 * state + 1]
                 gone = groups[(times != START) & (times <= time - cell.expires)]
@@ -146,6 +153,17 @@ class FastCells:
                 self.flags[gone, state] = self.table[state, DEFAULT_FLAGS]
                 if state in self.values:
                     self.values[state].forget(gone)
+
+    def push(self, state: int, groups: Int64s, times: Int64s, values: Int64s) -> None:
+        """Put merges, in order of time, into the windows of a state of their groups."""
+        if self.table[state, DOUBLES]:
+            everything = np.ones(len(values), dtype=np.bool_)
+            self.sums.fit_values(state, values, everything, self.table)
+        self.windows.make_room(len(groups))
+        push_merges(
+            groups, state, times, values, self.table, self.sums.limbs,
+            self.windows.heads, self.windows.pool, self.windows.free,
+        )  # fmt: skip
 
     # --- requests ----------------------------------------------------------------------------
 
@@ -203,13 +221,13 @@ class FastCells:
             bits = to_bits(column)
             arguments.add(row, bits, step)
             null = arguments.add_nulls(row, column, len(slices[request.port]))
-            if self.kinds[request.state] == "sum":
+            if self.kinds[request.state] == "window":
+                pushes += len(slices[request.port])
+            if self.kinds[request.state] == "sum" or self.table[request.state, DOUBLES]:
                 mask = np.ones(len(bits), dtype=np.bool_)
                 mask = mask if counted is None or not step else counted
                 mask = mask if null is None else mask & ~null[: len(bits)]
                 self.sums.fit_values(request.state, bits, mask, self.table)
-            elif self.kinds[request.state] == "window":
-                pushes += len(slices[request.port])
         self.windows.make_room(pushes)
         return arguments.flat()
 
@@ -238,7 +256,8 @@ def _state_row(cell: Cell, kind: FastKind) -> tuple[int, ...]:
         flags = NULL if default.null_count else 0
         bits = 0 if flags else int(to_bits(default)[0])
     expires = -1 if cell.expires is None else cell.expires
-    return bits, flags, expires, *value_range(cell), cell.last or 0, 0, 0, 0, -1
+    doubles = kind == "window" and cell.type == DOUBLE
+    return bits, flags, expires, *value_range(cell), cell.last or 0, 0, 0, 0, -1, int(doubles)
 
 
 def _joined(parts: Sequence[Int64s]) -> Int64s:

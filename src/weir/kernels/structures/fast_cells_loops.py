@@ -14,7 +14,7 @@ READ, READ_SUM, READ_WINDOW, SET, ADD, MAX, MIN, MAX_FLOAT, MIN_FLOAT, ADD_FLOAT
     range(12)
 )
 """What a request does. `READ_SUM` and `ADD_SUM` are of exact sums of doubles, `READ_WINDOW` and
-`PUSH` of sums of integers over a window."""
+`PUSH` of sums over a window."""
 
 FINE, OVERFLOW, NULL_ARGUMENT, NULL_CELL = range(4)
 """How a run of requests ended."""
@@ -24,14 +24,18 @@ NULL, NAN, PLUS, MINUS, SUMMED = 1, 2, 4, 8, 16
 
 # Columns of the tables that describe requests and states.
 OP, STATE, ARGUMENTS, CONDITIONS, NULLS, ANSWERS, STEP = range(7)
-DEFAULT, DEFAULT_FLAGS, EXPIRES, LOWEST, HIGHEST, LAST, LIMBS, LOW, WIDTH, WINDOW = range(10)
-HEAD, TAIL, HIGH_SUM, LOW_SUM = range(4)
+DEFAULT, DEFAULT_FLAGS, EXPIRES, LOWEST, HIGHEST, LAST, LIMBS, LOW, WIDTH, WINDOW, DOUBLES = range(
+    11
+)
+HEAD, TAIL, HIGH, LOWER = range(4)
+"""Of a window: its first and last merge, and the sum of integers in two parts; for doubles, whose
+sum is in limbs, how many NaN there are, and how many ∞ and −∞ (in 32 bits each)."""
 
 _LOW_HALF = (1 << 32) - 1
 
 
 @in_place
-def reset_cells(groups, states, cells, flags, windows):
+def reset_cells(groups, states, cells, flags, limbs, windows):
     """Give these groups cells that were never merged into."""
     for group in groups:
         for s in range(len(states)):
@@ -39,10 +43,13 @@ def reset_cells(groups, states, cells, flags, windows):
             cells[group, 2 * s + 1] = START
             flags[group, s] = states[s, DEFAULT_FLAGS]
             w = states[s, WINDOW]
-            if w >= 0:  # the default is a part of every sum
+            if w >= 0:
                 windows[group, w, HEAD] = windows[group, w, TAIL] = -1
-                windows[group, w, HIGH_SUM] = states[s, DEFAULT] >> 32
-                windows[group, w, LOW_SUM] = states[s, DEFAULT] & _LOW_HALF
+                windows[group, w, HIGH] = windows[group, w, LOWER] = 0
+                for i in range(states[s, WIDTH]):
+                    limbs[group, states[s, LIMBS] + i] = 0
+                # The default is a part of every sum.
+                _count_in(states, limbs, windows, group, s, states[s, DEFAULT], 1)
 
 
 @in_place
@@ -76,9 +83,13 @@ def run_requests(
                     if gone or time < right_from:
                         continue
                     w = states[s, WINDOW]
-                    _leave(windows, pool, free, group, w, time - states[s, LAST])
-                    low = windows[group, w, LOW_SUM]
-                    high = windows[group, w, HIGH_SUM] + (low >> 32)
+                    _leave(states, limbs, windows, pool, free, group, s, time - states[s, LAST])
+                    if states[s, DOUBLES]:
+                        special = _specials(windows[group, w, HIGH], windows[group, w, LOWER])
+                        float_answers[out] = _sum_of(states, limbs, digits, group, s, special)
+                        continue
+                    low = windows[group, w, LOWER]
+                    high = windows[group, w, HIGH] + (low >> 32)
                     if high < -(1 << 31) or high >= 1 << 31:
                         failed[0], failed[1] = r, row
                         return OVERFLOW
@@ -91,7 +102,7 @@ def run_requests(
                     answers[out] = cells[group, 2 * s]
                     answer_flags[out] = flags[group, s] & NULL
                 else:
-                    float_answers[out] = _sum_of(states, limbs, flags, digits, group, s)
+                    float_answers[out] = _sum_of(states, limbs, digits, group, s, flags[group, s])
                     answer_flags[out] = 0
                 continue
             if requests[r, CONDITIONS] >= 0 and not masks[requests[r, CONDITIONS] + row]:
@@ -116,9 +127,8 @@ def run_requests(
                     return OVERFLOW
                 continue
             if op == PUSH:
-                w = states[s, WINDOW]
-                _leave(windows, pool, free, group, w, time - states[s, LAST])
-                _push(windows, pool, free, group, w, time, args[argument])
+                _leave(states, limbs, windows, pool, free, group, s, time - states[s, LAST])
+                _push(states, limbs, windows, pool, free, group, s, time, args[argument])
                 continue
             if flags[group, s] & NULL:
                 failed[0], failed[1] = r, row
@@ -144,7 +154,7 @@ def run_requests(
             else:
                 old = floats[group, 2 * s]
                 if flags[group, s] & SUMMED:
-                    old = _sum_of(states, limbs, flags, digits, group, s)
+                    old = _sum_of(states, limbs, digits, group, s, flags[group, s])
                 new = float_args[argument]
                 if (op == MAX_FLOAT and new > old) or (op == MIN_FLOAT and new < old):
                     floats[group, 2 * s] = new
@@ -156,8 +166,35 @@ def run_requests(
 
 
 @in_place
-def _push(windows, pool, free, group, w, time, value):
+def _count_in(states, limbs, windows, group, s, value, sign):
+    """Add a value to what is known of a window as a whole, or (`sign` −1) take it away."""
+    w = states[s, WINDOW]
+    if not states[s, DOUBLES]:
+        windows[group, w, HIGH] += sign * (value >> 32)
+        windows[group, w, LOWER] += sign * (value & _LOW_HALF)
+    elif (value >> 52) & 0x7FF == 0x7FF:
+        if value & ((1 << 52) - 1):
+            windows[group, w, HIGH] += sign
+        else:
+            windows[group, w, LOWER] += sign if value > 0 else sign << 32
+    elif value << 1 != 0:
+        magnitude, position = split_double(value)
+        negative = (value < 0) != (sign < 0)
+        add_limbs(limbs, group, states[s, LIMBS], states[s, LOW], magnitude, negative, position)
+
+
+@in_place
+def _specials(nans, infinities):
+    """Return the flags of a window's sum."""
+    special = NAN if nans else 0
+    special |= PLUS if infinities & _LOW_HALF else 0
+    return special | (MINUS if infinities >> 32 else 0)
+
+
+@in_place
+def _push(states, limbs, windows, pool, free, group, s, time, value):
     """Put a merge at the end of a cell's window; the pool has room."""
+    w = states[s, WINDOW]
     slot = free[0]
     free[0] = pool[slot, 2]
     pool[slot, 0], pool[slot, 1], pool[slot, 2] = time, value, -1
@@ -166,19 +203,18 @@ def _push(windows, pool, free, group, w, time, value):
     else:
         pool[windows[group, w, TAIL], 2] = slot
     windows[group, w, TAIL] = slot
-    windows[group, w, HIGH_SUM] += value >> 32
-    windows[group, w, LOW_SUM] += value & _LOW_HALF
     free[1] += 1
+    _count_in(states, limbs, windows, group, s, value, 1)
 
 
 @in_place
-def _leave(windows, pool, free, group, w, until):
+def _leave(states, limbs, windows, pool, free, group, s, until):
     """Drop the merges of a cell that lie at `until` or before."""
+    w = states[s, WINDOW]
     slot = windows[group, w, HEAD]
     while slot >= 0 and pool[slot, 0] <= until:
         after = pool[slot, 2]
-        windows[group, w, HIGH_SUM] -= pool[slot, 1] >> 32
-        windows[group, w, LOW_SUM] -= pool[slot, 1] & _LOW_HALF
+        _count_in(states, limbs, windows, group, s, pool[slot, 1], -1)
         pool[slot, 2] = free[0]
         free[0] = slot
         free[1] -= 1
@@ -189,10 +225,10 @@ def _leave(windows, pool, free, group, w, until):
 
 
 @in_place
-def drop_merges(groups, window, until, windows, pool, free):
-    """Drop what lies at `until` or before in one window of these groups."""
+def drop_merges(groups, s, until, states, limbs, windows, pool, free):
+    """Drop what lies at `until` or before in the windows of a state of these groups."""
     for group in groups:
-        _leave(windows, pool, free, group, window, until)
+        _leave(states, limbs, windows, pool, free, group, s, until)
 
 
 @in_place
@@ -212,10 +248,10 @@ def list_merges(groups, window, windows, pool, of, number, times, values):
 
 
 @in_place
-def push_merges(groups, window, times, values, windows, pool, free):
-    """Put merges, in order of time, into one window of their groups."""
+def push_merges(groups, s, times, values, states, limbs, windows, pool, free):
+    """Put merges, in order of time, into the windows of a state of their groups."""
     for i in range(len(groups)):
-        _push(windows, pool, free, groups[i], window, times[i], values[i])
+        _push(states, limbs, windows, pool, free, groups[i], s, times[i], values[i])
 
 
 # --- exact sums ------------------------------------------------------------------------------
@@ -244,9 +280,8 @@ def _add_double(states, limbs, flags, group, s, bits):
 
 
 @in_place
-def _sum_of(states, limbs, flags, digits, group, s):
+def _sum_of(states, limbs, digits, group, s, special):
     """Round the exact sum of a cell to the nearest double, ties to even."""
-    special = flags[group, s]
     if special & NAN or (special & PLUS and special & MINUS):
         return math.nan
     if special & PLUS:
@@ -291,7 +326,7 @@ def read_sums(groups, s, states, limbs, flags, digits, floats, values):
     for i in range(len(groups)):
         values[i] = floats[groups[i], 2 * s]
         if flags[groups[i], s] & SUMMED:
-            values[i] = _sum_of(states, limbs, flags, digits, groups[i], s)
+            values[i] = _sum_of(states, limbs, digits, groups[i], s, flags[groups[i], s])
 
 
 @in_place

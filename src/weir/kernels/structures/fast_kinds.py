@@ -4,7 +4,8 @@ A state is fast if `fast_kind` has a kind for it:
 
     number   a value of fixed width; add (integers), set, max, min, IEEE addition
     sum      a DOUBLE with `add`: an exact sum in limbs (`exact_loops.py`), rounded at each read
-    window   an integer with `last` and nothing but `add`: its merges in a list, and their sum
+    window   an integer or DOUBLE with `last` and nothing but `add`: its merges in a list, and their
+             sum, which is exact
     handle   any other type with nothing but `set`: the cell is the number of a stored value
 """
 
@@ -84,7 +85,8 @@ def fast_kind(
     if not types <= ({*_INTEGERS} if integer else {cell.type}):
         return None
     if cell.last is not None:
-        return "window" if integer and steps <= {"add"} and cell.default is not None else None
+        summed = (integer or cell.type == DOUBLE) and steps <= {"add"}
+        return "window" if summed and cell.default is not None else None
     if cell.type not in _FIXED:
         return "handle" if steps <= {"set"} else None
     if cell.type == DOUBLE and "add" in steps:

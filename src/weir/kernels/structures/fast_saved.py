@@ -11,7 +11,7 @@ from weir.events.batch import Batch, Int64s
 from weir.events.memory import numbers_of
 from weir.events.types import DOUBLE
 from weir.kernels.structures.fast_cells import FastCells
-from weir.kernels.structures.fast_cells_loops import NULL, SUMMED, WINDOW, read_sums
+from weir.kernels.structures.fast_cells_loops import DOUBLES, NULL, SUMMED, WINDOW, read_sums
 from weir.kernels.structures.fast_kinds import to_bits
 from weir.kernels.structures.rows import valid_mask
 
@@ -50,7 +50,7 @@ def _merge_rows(cells: FastCells, state: int, groups: Int64s) -> tuple[Int64s, B
     columns = {
         "number": pa.array(number),
         "merge": pa.array(["add"] * len(of), pa.string()),
-        "arg": pa.array(values),
+        "arg": pa.array(values.view(np.float64) if cells.table[state, DOUBLES] else values),
     }
     return groups[of], Batch(times, times + 1, tuple(columns.values()))
 
@@ -62,10 +62,7 @@ def load_fast(
     columns = dict(zip(names, rows.columns, strict=True))
     if cells.kinds[state] == "window":
         order = np.lexsort((numbers_of(columns["number"]), rows.vs))
-        values = numbers_of(columns["arg"])
-        cells.windows.push(
-            groups[order], int(cells.table[state, WINDOW]), rows.vs[order], values[order]
-        )
+        cells.push(state, groups[order], rows.vs[order], to_bits(columns["arg"])[order])
         return
     value = columns["value"]
     cells.cells[groups, 2 * state + 1] = rows.vs

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import Int64s
-from weir.kernels.structures.fast_cells_loops import drop_merges, list_merges, push_merges
+from weir.kernels.structures.fast_cells_loops import list_merges
 from weir.kernels.structures.keys import grown
 
 
 class FastWindows:
-    """`FastWindows` has the merges that windows of integers hold, for `count` states.
+    """`FastWindows` has the merges that windows of numbers hold, for `count` states.
 
     `pool` has the time and the value of each, and the slot of the next one of its cell; `free` is
     the first slot that is not in use, and how many are.
@@ -41,18 +41,9 @@ class FastWindows:
         pool[-1, 2] = self.free[0]
         self.pool, self.free[0] = pool, old
 
-    def drop(self, groups: Int64s, window: int, until: int) -> None:
-        """Drop what lies at `until` or before in a window of these groups."""
-        drop_merges(groups, window, until, self.heads, self.pool, self.free)
-
     def listed(self, groups: Int64s, window: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
         """Return the merges in a window of these groups: the position of the group among them, the
         number of the merge within its cell, its time and its value."""
         of, number, times, values = np.empty((4, self.held), dtype=np.int64)
         found = list_merges(groups, window, self.heads, self.pool, of, number, times, values)
         return of[:found], number[:found], times[:found], values[:found]
-
-    def push(self, groups: Int64s, window: int, times: Int64s, values: Int64s) -> None:
-        """Put merges, in order of time, into a window of their groups."""
-        self.make_room(len(groups))
-        push_merges(groups, window, times, values, self.heads, self.pool, self.free)
