@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType, MethodType
 
 from weir.handlers import outlining, state_calls
@@ -18,27 +18,31 @@ from weir.handlers.app import App
 from weir.handlers.arguments import CallArguments, bound_arguments, called_with
 from weir.handlers.bindings import bound_names
 from weir.handlers.built_in import call_built_in
-from weir.handlers.changes import MUTATORS
+from weir.handlers.changes import IN_PLACE, MUTATORS, changed_arguments, changed_around
 from weir.handlers.declarations import State
 from weir.handlers.evaluating import column
 from weir.handlers.execution import Execution, NotAccesses
+from weir.handlers.forbidden import full_name
 from weir.handlers.frames import RETURNED, Frame, Path, join_all
 from weir.handlers.reach import DYNAMIC, attribute, is_users, resolver
+from weir.handlers.sources import FunctionNode
 from weir.handlers.symbols import (
     BoundMethod,
     Known,
     LocalFunction,
     Symbol,
     TheEvent,
+    WrittenOut,
     as_tree,
     known,
 )
-from weir.handlers.values import Const, Method, Python, Tree
+from weir.handlers.values import Const, Method, Old, Python, Tree
 from weir.plan.decorators import result_type
 from weir.plan.imported_files import carried
 from weir.plan.user_code import ScalarFunction
 
 _DEEPEST = 60
+_REMEMBER = "what a handler remembers lies in states: app.state(…)"
 _SIMPLE = (ast.Return, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.Pass)
 _NOT_SIMPLE = (
     ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.Yield,
@@ -68,7 +72,19 @@ def call(run: Execution, frame: Frame, node: ast.Call) -> Symbol:
                 return _call_attribute(run, frame, value, name, node)
         return _method(run, frame, run.data(frame, base, node.func.value), name, node)
     callee = run.value(frame, node.func)
+    match callee:
+        case BoundMethod(of=Known(thing=State() as state), name=name):
+            return state_calls.call_state(run, frame, state, name, node)
+        case BoundMethod(of=Known(thing=App()), name=name):
+            return state_calls.call_app(run, frame, name, node)
     return _call(run, frame, callee, node)
+
+
+def _is_outlined(callee: LocalFunction, frame: Frame) -> bool:
+    """Tell whether a function inside of another is rather called than run in its place."""
+    if callee.frame is not frame or _is_simple(callee.node):
+        return False
+    return not changed_arguments(callee.node) and not changed_around(callee.node)
 
 
 def _call_attribute(
@@ -81,15 +97,19 @@ def _call_attribute(
 
 
 def _call(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbol:
-    if isinstance(callee, LocalFunction) and callee.frame is frame and not _is_simple(callee.node):
+    if isinstance(callee, LocalFunction) and _is_outlined(callee, frame):
         try:
             if not run.touches(frame, [node]):
                 return outlining.expression(run, frame, node)
         except NotAccesses:  # it may still have a form where it is called
             pass
-    if _needs_outline(callee, node) and not run.touches(frame, [node]).accesses:
+    if _needs_outline(callee, node):
         unrolled = call_built_in(run, frame, callee, node)
-        return outlining.expression(run, frame, node) if unrolled is None else unrolled
+        if unrolled is not None:
+            return unrolled
+        changed = outlining.reads_before(run, frame, node)
+        if not run.touches(frame, [changed]).accesses:
+            return outlining.expression(run, frame, changed)
     found = call_built_in(run, frame, callee, node)
     if found is not None:
         return found
@@ -121,6 +141,7 @@ def _apply(
     match callee:
         case LocalFunction():
             given = bound_arguments(callee.node, args, callee.defaults, callee.name, frame, node)
+            _refuse_changes(run, frame, callee.node, callee.name, given, node)
             return _inline(run, callee.node, callee.frame, given, node, frame)
         case Known(thing=FunctionType() as function) if is_users(function):
             return _users(run, frame, function, args, node)
@@ -145,6 +166,37 @@ def _apply(
             line = getattr(node, "lineno", 0)
             return Method(run.data(frame, of, node), name, trees, keywords, line=line)
     raise NotAccesses("which function is called depends on the event", node, frame)
+
+
+def _refuse_changes(
+    run: Execution,
+    frame: Frame,
+    definition: FunctionNode,
+    name: str,
+    given: Mapping[str, Symbol],
+    node: ast.AST,
+) -> None:
+    """Refuse a function that changes values in place which are not its own."""
+    for around in changed_around(definition):
+        if isinstance(frame.variables.get(around), Tree | WrittenOut):
+            raise NotAccesses(f"`{name}` changes `{around}` of the function around it", node, frame)
+    for argument in sorted(changed_arguments(definition)):
+        match given.get(argument):
+            case Known(thing=State()):
+                continue  # its methods are merges
+            case Known() | Const():
+                message = f"`{name}()` changes what lives outside of the handler"
+                raise frame.file.error(message, node, _REMEMBER)
+            case Old():
+                message = f"`{name}()` changes its argument in place, the old value of a state"
+                raise frame.file.error(message, node, "values are immutable: return a new one")
+            case _:
+                raise _changes(name, node, frame)
+
+
+def _changes(name: str, node: ast.AST, frame: Frame) -> NotAccesses:
+    why = f"`{name}` changes its argument in place"
+    return NotAccesses(why, node, frame, "return a new value")
 
 
 def _method(run: Execution, frame: Frame, of: Tree, name: str, node: ast.Call) -> Symbol:
@@ -178,10 +230,11 @@ def _users(
 ) -> Symbol:
     source = run.reach.source(function)
     touches = bool(run.reach.of_function(function))
-    if not touches and args.is_data and not _is_simple(source.node):
-        return _as_it_is(run, frame, function, args, node)
     defaults = {n: known(v, 0, run.params) for n, v in _default_values(function).items()}
     given = bound_arguments(source.node, args, defaults, function.__name__, frame, node)
+    _refuse_changes(run, frame, source.node, function.__name__, given, node)
+    if not touches and args.is_data and not _is_simple(source.node):
+        return _as_it_is(run, frame, function, args, node)
     home = Frame(
         function.__name__, source.file, bound_names(source.node), resolver(function),
         function.__globals__,
@@ -264,6 +317,8 @@ def _as_it_is(
 ) -> Symbol:
     """Return a call of a function that analysis does not look into."""
     assert callable(function)
+    if full_name(function) in IN_PLACE:
+        raise _changes(str(getattr(function, "__name__", function)), node, frame)
     trees, keywords = args.data(run, frame, node)
     given = carried(function, run.app.imported)
     line = getattr(node, "lineno", 0)

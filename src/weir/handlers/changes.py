@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from weir.handlers.bindings import argument_names, bound_names
-from weir.handlers.sources import FunctionSource
+from weir.handlers.sources import FunctionNode, FunctionSource
 
 MUTATORS = frozenset((
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "add", "discard",
@@ -20,6 +20,14 @@ MUTATORS = frozenset((
     "intersection_update", "difference_update", "symmetric_difference_update", "__setitem__",
 ))  # fmt: skip
 """The methods of Python's lists, dicts, sets and deques that change them."""
+
+IN_PLACE = frozenset((
+    "_heapq.heappush", "_heapq.heappop", "_heapq.heapify", "_heapq.heapreplace",
+    "_heapq.heappushpop", "_bisect.insort_left", "_bisect.insort_right", "_operator.setitem",
+    "_operator.delitem", "_operator.iadd", "_operator.iconcat", "builtins.setattr",
+    "builtins.delattr", "builtins.next",
+))  # fmt: skip
+"""Functions of Python's library that change their first argument."""
 
 _IN_ORDER = frozenset((
     "list", "tuple", "iter", "next", "enumerate", "zip", "map", "filter", "reversed", "str",
@@ -106,7 +114,8 @@ class _Check:
             case ast.Name(id=name):
                 return self._owner_of_name(name, depth)
             case ast.Attribute(value=inner) | ast.Subscript(value=inner):
-                return self._owner(inner, depth + 1)
+                owner = self._owner(inner, depth + 1)
+                return "a value of the event" if owner == "the event" else owner
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get")):
                 if name not in self._bound and self._is_state(self._resolve(name)):
                     return f"a value of the state `{name}`"
@@ -165,6 +174,60 @@ class _Check:
             case ast.Name(id=name) if name not in self._bound:
                 return isinstance(self._resolve(name), set | frozenset)
         return False
+
+
+def changed_arguments(node: FunctionNode) -> frozenset[str]:
+    """Return the parameters whose values a function changes in place."""
+    names = set(argument_names(node.args)) - set(_assignments(node))
+    return frozenset(_changed_names(node) & names)
+
+
+def changed_around(node: FunctionNode) -> frozenset[str]:
+    """Return the variables of others whose values a function changes in place."""
+    return frozenset(_changed_names(node) - bound_names(node))
+
+
+def is_shared(definition: ast.AST, name: str) -> bool:
+    """Tell whether a variable's value may be that of another variable too, or part of it."""
+    for node in ast.walk(definition):
+        match node:
+            case ast.Tuple(elts=parts, ctx=ast.Load()) | ast.List(elts=parts, ctx=ast.Load()):
+                pass
+            case ast.Dict(values=parts) | ast.BoolOp(values=parts):
+                pass
+            case ast.Assign(targets=[ast.Name()], value=value) | ast.NamedExpr(value=value):
+                parts = [value]
+            case ast.AnnAssign(value=ast.expr() as value) | ast.Lambda(body=value):
+                parts = [value]
+            case ast.IfExp(body=body, orelse=orelse):
+                parts = [body, orelse]
+            case _:
+                continue
+        if any(isinstance(part, ast.Name) and part.id == name for part in parts):
+            return True
+    return False
+
+
+def _changed_names(node: FunctionNode) -> set[str]:
+    """Return the names whose values a function changes in place."""
+    found: set[str] = set()
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in MUTATORS:
+                found |= root_name(value)
+            case (
+                ast.Attribute(value=value, ctx=ast.Store() | ast.Del())
+                | ast.Subscript(value=value, ctx=ast.Store() | ast.Del())
+            ):
+                found |= root_name(value)
+    return found
+
+
+def root_name(value: ast.expr) -> set[str]:
+    """Return the name that `a.b[0].c` begins with, if it does."""
+    while isinstance(value, ast.Attribute | ast.Subscript):
+        value = value.value
+    return {value.id} if isinstance(value, ast.Name) else set()
 
 
 def _assignments(node: ast.AST) -> dict[str, _Assigned]:

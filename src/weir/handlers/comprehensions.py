@@ -25,6 +25,7 @@ def evaluate(run: Execution, frame: Frame, node: Comprehension) -> Symbol:
     written = unrolled(run, frame, node)
     if written is not None:
         return written
+    node = outlining.reads_before(run, frame, node)
     if run.touches(frame, [node]).accesses:
         why = "states are accessed in a comprehension over values of the event"
         raise NotAccesses(why, node, frame, "write it as `for x in …:` with the accesses in it")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from weir.handlers import outlining
 from weir.handlers.bindings import assigned_names
-from weir.handlers.changes import MUTATORS
+from weir.handlers.changes import is_shared
 from weir.handlers.evaluating import BINARY, local_function
 from weir.handlers.execution import EventLoop, Execution, FailingCheck, NotAccesses
 from weir.handlers.failing import raised
@@ -19,7 +19,11 @@ from weir.handlers.symbols import Known, Symbol, Unusable, WrittenOut, negated, 
 from weir.handlers.targets import bind, spread_out
 from weir.handlers.values import Const, Element, Op, Python, Tree
 
+_PLAIN = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete)
 _LIST = "list_of_a_state"
+_FROM_ROUND_TO_ROUND = (
+    "it goes from one round of a loop with accesses to the next; a loop of its own can compute it"
+)
 MOST_ROUNDS = 200
 """Rounds of a loop over constants that are written out."""
 
@@ -42,9 +46,12 @@ def _here(run: Execution, frame: Frame) -> Path:
 
 
 def _statement(run: Execution, frame: Frame, node: ast.stmt) -> Exits:
+    if isinstance(node, _PLAIN) and _changes_own(run, frame, node):
+        return _outlined(run, frame, node)
     match node:
         case ast.Expr(value=value):
-            return _expression(run, frame, node, value)
+            run.value(frame, value)
+            return Exits(falls=_here(run, frame))
         case ast.Assign(targets=targets, value=value):
             return _assign(run, frame, node, targets, value)
         case ast.AnnAssign(target=target, value=value):
@@ -86,8 +93,9 @@ def _statement(run: Execution, frame: Frame, node: ast.stmt) -> Exits:
 
 def _outlined(run: Execution, frame: Frame, node: ast.stmt) -> Exits:
     """Run a statement as Python functions; refuse one that accesses states."""
-    touched = run.touches(frame, [node])
     word = type(node).__name__.lower()
+    node = outlining.reads_before(run, frame, node)
+    touched = run.touches(frame, [node])
     if touched.accesses:
         names = ", ".join(sorted({*touched.reads, *touched.writes, *touched.emits}))
         raise NotAccesses(f"`{word}` with accesses in it ({names})", node, frame)
@@ -104,13 +112,11 @@ def _outlined(run: Execution, frame: Frame, node: ast.stmt) -> Exits:
 # --- plain statements -------------------------------------------------------------------------
 
 
-def _expression(run: Execution, frame: Frame, node: ast.Expr, value: ast.expr) -> Exits:
-    match value:
-        case ast.Call(func=ast.Attribute(value=of, attr=name)) if name in MUTATORS:
-            if _is_own(run, frame, of):
-                return _outlined(run, frame, node)
-    run.value(frame, value)
-    return Exits(falls=_here(run, frame))
+def _changes_own(run: Execution, frame: Frame, node: ast.stmt) -> bool:
+    """Tell whether a statement changes values of the handler's own in place: `xs.append(x)`."""
+    changed = outlining.changed_in_place(run, frame, [node])
+    names = [ast.copy_location(ast.Name(n, ast.Load()), node) for n in changed]
+    return bool(names) and all(_is_own(run, frame, name) for name in names)
 
 
 def _is_own(run: Execution, frame: Frame, of: ast.expr) -> bool:
@@ -130,16 +136,15 @@ def _is_own(run: Execution, frame: Frame, of: ast.expr) -> bool:
     if others:
         why = f"`{of.id}` is changed in place, and is `{others[0]}` too"
         raise NotAccesses(why, of, frame, "make a copy")
+    if is_shared(run.stack[-1], of.id):
+        why = f"`{of.id}` is changed in place, and may be part of another value"
+        raise NotAccesses(why, of, frame, "make a copy")
     return True
 
 
 def _assign(
     run: Execution, frame: Frame, node: ast.stmt, targets: list[ast.expr], value: ast.expr
 ) -> Exits:
-    if any(isinstance(t, ast.Subscript | ast.Attribute) for t in targets):
-        first = next(t for t in targets if isinstance(t, ast.Subscript | ast.Attribute))
-        if _is_own(run, frame, first):
-            return _outlined(run, frame, node)
     if _has_star(targets):
         return _outlined(run, frame, node)
     symbol = run.value(frame, value)
@@ -154,8 +159,6 @@ def _has_star(targets: list[ast.expr]) -> bool:
 
 def _augmented(run: Execution, frame: Frame, node: ast.AugAssign) -> Exits:
     if not isinstance(node.target, ast.Name):
-        if _is_own(run, frame, node.target):
-            return _outlined(run, frame, node)
         raise NotAccesses(f"`{ast.unparse(node.target)[:40]}` is changed in place", node, frame)
     name = node.target.id
     load = ast.copy_location(ast.Name(name, ast.Load()), node.target)
@@ -341,13 +344,12 @@ def _over_event(run: Execution, frame: Frame, node: ast.For, over: Tree) -> Exit
         raise NotAccesses("accesses in a loop inside of another loop", node, frame)
     if run.merging is not None:
         raise NotAccesses("a loop with accesses inside of a merge function", node, frame)
-    _check_rounds(node, frame)
     here = _here(run, frame)
     block, run.blocks = run.blocks, run.blocks + 1
     run.loop = EventLoop(block, over)
     frame.variables = dict(here.variables)
     for name in assigned_names(node.body):
-        frame.variables[name] = Unusable("it goes from one round of a loop to the next")
+        frame.variables[name] = Unusable(_FROM_ROUND_TO_ROUND)
     bind(run, frame, node.target, Element(block, line=node.lineno), node)
     made = execute(run, frame, node.body, _here(run, frame))
     run.loop = None
@@ -357,13 +359,3 @@ def _over_event(run: Execution, frame: Frame, node: ast.For, over: Tree) -> Exit
     for name in (*assigned_names(node.body), *assigned_names([node.target])):
         after[name] = Unusable("it is set in a loop with accesses")
     return execute(run, frame, node.orelse, Path(here.conditions, after))
-
-
-def _check_rounds(node: ast.For, frame: Frame) -> None:
-    """Refuse what a round of the loop leaves to the next one."""
-    for inner in (n for statement in node.body for n in ast.walk(statement)):
-        if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
-            why = f"`{inner.target.id}` goes from one round of the loop to the next"
-            raise NotAccesses(
-                why, inner, frame, "compute it in a loop of its own, without accesses"
-            )

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FunctionType
 from typing import Protocol
 
 from weir.errors import ScriptError
@@ -94,7 +93,7 @@ class Execution:
     merging: State | None = None
     """The state whose merge function is being run."""
     checks: list[FailingCheck] = field(default_factory=list)
-    stack: list[FunctionType | ast.AST] = field(default_factory=list)
+    stack: list[ast.AST] = field(default_factory=list)
     """The functions that are being run, the innermost last."""
 
     def value(self, frame: Frame, node: ast.expr) -> Symbol:

@@ -1,4 +1,4 @@
-"""Code without accesses that has no form as a tree becomes a Python function of what it reads.
+"""Part without accesses that has no form as a tree becomes a Python function of what it reads.
 
     total = 0                          total = f(e.prices)
     for p in e.prices:        →        def f(prices): total = 0 …; return total
@@ -10,7 +10,8 @@ Contract
    uses is not computed.
 2. Columns of the event and parameters come in as arguments. What it changes in place are values
    that nobody else has (`changes.py` refuses the others).
-3. A jump out of the code (return, break, continue) is a value of its own: 0 if there is none.
+3. Reads in it with keys that it does not compute itself are made before it.
+4. A jump out of the code (return, break, continue) is a value of its own: 0 if there is none.
 """
 
 from __future__ import annotations
@@ -18,18 +19,22 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Sequence
-from types import CodeType, FunctionType
-from typing import Any
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Generic, TypeVar
 
-from weir.handlers.bindings import assigned_names, mentions
-from weir.handlers.changes import MUTATORS
+from weir.handlers.bindings import argument_names, assigned_names, mentions
+from weir.handlers.changes import IN_PLACE, MUTATORS, changed_arguments, changed_around, root_name
+from weir.handlers.declarations import State
 from weir.handlers.execution import Execution, NotAccesses
+from weir.handlers.forbidden import full_name
 from weir.handlers.frames import RETURNED, Exits, Frame, Path
 from weir.handlers.parameters import AppParam, param_name
-from weir.handlers.symbols import Known, LocalFunction, TheEvent, WrittenOut, op
-from weir.handlers.values import Const, Field, Instant, Op, Python, Tree
+from weir.handlers.reach import attribute, is_users
+from weir.handlers.symbols import Known, LocalFunction, TheEvent, op
+from weir.handlers.values import Const, Field, Instant, Python, Tree
 from weir.plan.imported_files import carried
 
+SyntaxPart = TypeVar("SyntaxPart", bound=ast.AST)
 _RETURNS, _CONTINUES, _BREAKS = 1, 2, 3
 _EXIT = "exit"
 _LOAD = ast.Load()
@@ -46,7 +51,7 @@ def statement(run: Execution, frame: Frame, node: ast.stmt, path: Path) -> Exits
     outline = _Outline(run, frame, [node])
     changed = {
         name: outline.value(name, node)
-        for name in sorted(assigned_names([node]) | _changed_in_place([node], frame))
+        for name in sorted({*assigned_names([node]), *changed_in_place(run, frame, [node])})
     }
     after = Path(path.conditions, {**path.variables, **changed})
     jumps = _jumps(node)
@@ -69,6 +74,58 @@ def statement(run: Execution, frame: Frame, node: ast.stmt, path: Path) -> Exits
     return exits
 
 
+# --- reads ----------------------------------------------------------------------------------
+
+
+def reads_before(run: Execution, frame: Frame, node: SyntaxPart) -> SyntaxPart:
+    """Make the reads of some code before it, where that is the same: keys that are columns."""
+    if not run.touches(frame, [node]).reads:
+        return node
+    return _ReadsBefore(run, frame, node).changed
+
+
+class _ReadsBefore(ast.NodeTransformer, Generic[SyntaxPart]):
+    """Puts variables in the place of `state.get(key)`."""
+
+    def __init__(self, run: Execution, frame: Frame, node: SyntaxPart) -> None:
+        self._run, self._frame = run, frame
+        self._own = {
+            name
+            for n in ast.walk(node)
+            for name in (
+                assigned_names([n]) if not isinstance(n, ast.Lambda) else argument_names(n.args)
+            )
+        }
+        made = self.visit(copy.deepcopy(node))
+        assert isinstance(made, type(node))
+        self.changed: SyntaxPart = made
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[key]):
+                is_state = isinstance(self._frame.thing(name), State)
+                if is_state and not node.keywords and self._is_known(key):
+                    return self._read(node)
+        return self.generic_visit(node)
+
+    def _is_known(self, key: ast.expr) -> bool:
+        """Tell whether a key is made of columns and variables that the code does not set."""
+        plain = (ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.Load)
+        if not all(isinstance(n, plain) for n in ast.walk(key)):
+            return False
+        return not any(isinstance(n, ast.Name) and n.id in self._own for n in ast.walk(key))
+
+    def _read(self, node: ast.Call) -> ast.AST:
+        name = f"read_{len(self._run.accesses)}"
+        found = self._run.value(self._frame, node)
+        self._frame.local_names |= {name}
+        self._frame.variables[name] = found
+        return ast.copy_location(ast.Name(name, _LOAD), node)
+
+
+# --- jumps ----------------------------------------------------------------------------------
+
+
 def _jumps(node: ast.AST, in_loop: bool = False) -> list[ast.AST]:
     """Return the jumps that leave a statement."""
     if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not in_loop):
@@ -84,25 +141,50 @@ def _jumps(node: ast.AST, in_loop: bool = False) -> list[ast.AST]:
     return found
 
 
-def _changed_in_place(nodes: Sequence[ast.AST], frame: Frame) -> frozenset[str]:
-    """Return the variables whose values some code changes: `xs.append(x)`, `d[k] = x`."""
-    found: set[str] = set()
+def changed_in_place(run: Execution, frame: Frame, nodes: Sequence[ast.AST]) -> dict[str, bool]:
+    """Return the variables whose values some code may change: `xs.append(x)`, `d[k] = x`, `f(xs)`;
+    with whether what lies in them may be changed too."""
+    found: dict[str, bool] = {}
+
+    def note(value: ast.expr, *, inside: bool = False) -> None:
+        for name in root_name(value) & frame.local_names:
+            found[name] = found.get(name, False) or inside or not isinstance(value, ast.Name)
+
     for node in (n for root in nodes for n in ast.walk(root)):
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in MUTATORS:
-                found |= _root(value)
+                note(value)
+            case ast.Call(func=called, args=args) if changes_arguments(run, frame, called):
+                for arg in (a for a in args if isinstance(a, ast.Name)):
+                    note(arg, inside=True)
             case (
                 ast.Subscript(value=value, ctx=ast.Store() | ast.Del())
                 | ast.Attribute(value=value, ctx=ast.Store() | ast.Del())
             ):
-                found |= _root(value)
-    return frozenset(found & frame.local_names)
+                note(value)
+    return found
 
 
-def _root(value: ast.expr) -> set[str]:
-    while isinstance(value, ast.Attribute | ast.Subscript):
-        value = value.value
-    return {value.id} if isinstance(value, ast.Name) else set()
+def changes_arguments(run: Execution, frame: Frame, called: ast.expr) -> bool:
+    """Tell whether a function that some code calls changes its arguments in place."""
+    for mention in mentions([called]):
+        home = frame.binds(mention.name)
+        local = home.variables.get(mention.name) if home is not None else None
+        if isinstance(local, LocalFunction):
+            return bool(changed_arguments(local.node))
+        thing = frame.thing(mention.name)
+        for attribute_name in mention.attributes:
+            thing = attribute(thing, attribute_name)
+        return function_changes(run, thing)
+    return False
+
+
+def function_changes(run: Execution, thing: object) -> bool:
+    """Tell whether a function changes its arguments in place."""
+    function = thing.__func__ if isinstance(thing, MethodType) else thing
+    if isinstance(function, FunctionType) and is_users(function):
+        return bool(changed_arguments(run.reach.source(function).node))
+    return full_name(thing) in IN_PLACE
 
 
 class _Outline:
@@ -116,6 +198,7 @@ class _Outline:
         self._event = ""
         for mention in mentions(body):
             self._take(mention.name, mention.attributes, mention.node)
+        self._changed = changed_in_place(run, frame, body)
         change = _Inputs(self._event, frame)
         self._body = [change.visit(copy.deepcopy(s)) for s in (*self._functions, *body)]
 
@@ -151,6 +234,9 @@ class _Outline:
         """Take a function that the code calls along with it."""
         if any(getattr(f, "name", None) == name for f in self._functions):
             return
+        if changed_around(inner):
+            name = min(changed_around(inner))
+            raise NotAccesses(f"a function changes `{name}` around it", node, self._frame)
         if where is not self._frame:
             raise NotAccesses(f"`{name}` stands in another function", node, self._frame)
         if isinstance(inner, ast.FunctionDef):
@@ -178,6 +264,12 @@ class _Outline:
         )
 
     def _compiled(self, name: str, body: list[ast.stmt], node: ast.AST) -> FunctionType:
+        for changed in (n for n in self._changed if n in self._args):
+            # Others may use the value as it was.
+            how = "deepcopy" if self._changed[changed] else "copy"
+            self._things[f"{how}_"] = copy.deepcopy if how == "deepcopy" else copy.copy
+            copied = ast.Call(ast.Name(f"{how}_", _LOAD), [ast.Name(changed, _LOAD)], [])
+            body.insert(0, _located(ast.Assign([ast.Name(changed, ast.Store())], copied), node))
         inner = _definition(name, list(self._args), body)
         outer = _definition("make", list(self._things), [inner, ast.Return(ast.Name(name, _LOAD))])
         for made in (outer, inner):
@@ -276,10 +368,3 @@ class _Jumps(ast.NodeTransformer):
 
 def _as_list(made: ast.stmt | list[ast.stmt]) -> list[ast.stmt]:
     return made if isinstance(made, list) else [made]
-
-
-def is_fresh(tree: object) -> bool:
-    """Tell whether a value was made by the handler, so that it may change it."""
-    return isinstance(tree, WrittenOut) or (
-        isinstance(tree, Op) and tree.name in ("list", "dict", "set")
-    )

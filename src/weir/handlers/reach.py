@@ -162,6 +162,8 @@ def is_users(function: FunctionType) -> bool:
 
 def attribute(thing: object, name: str) -> object:
     """Return `thing.name` if it can be told without running code of the user's; else DYNAMIC."""
+    if isinstance(thing, App | State | AppParam):
+        return DYNAMIC
     if isinstance(thing, ModuleType | type):
         return getattr(thing, name, DYNAMIC)
     if type(thing).__module__ == "builtins":
@@ -274,7 +276,11 @@ class _Mentioned:
             self._found.writes.add(state.name)
 
     def _of_app(self, app: App, rest: tuple[str, ...], mention: Mention) -> None:
-        self._check_app(app, f"the app `{mention.name}`", mention)
+        if app is not self._app:
+            message = (
+                f"`{mention.name}` is the app `{app.name}`, the handler's is `{self._app.name}`"
+            )
+            raise self._error(message, mention.node)
         if rest and rest[0] in _DECLARES:
             message = f"app.{rest[0]}() inside of a handler"
             raise self._error(message, mention.node, "declare it outside, once")
@@ -291,7 +297,9 @@ class _Mentioned:
     def _check_app(self, app: App, what: str, mention: Mention) -> None:
         if app is not self._app:
             message = f"{what} belongs to the app `{app.name}`, the handler to `{self._app.name}`"
-            raise self._error(message, mention.node, "app.emitted(…) may be events of another")
+            raise self._error(
+                message, mention.node, "app.emitted(…) of one may be events of another"
+            )
 
 
 def _inside(thing: object, depth: int = 0) -> Iterator[object]:

@@ -51,7 +51,7 @@ def _named(
     found = dict(zip(names, given.plain, strict=False)) | dict(given.keywords)
     if len(given.plain) + len(given.keywords) != len(names) or set(found) != set(names):
         shown = f"{state.name}.{method}({', '.join(names)})"
-        raise frame.file.error(f"{state.name}.{method}() is called otherwise", node, shown)
+        raise frame.file.error(f"{state.name}.{method}() takes other arguments", node, shown)
     return found
 
 
