@@ -35,7 +35,15 @@ from weir.handlers.scope import (
 )
 from weir.handlers.static_types import as_number, static_type, type_of
 from weir.handlers.values import Attribute, Const, Method, Op, Python, Tree
-from weir.handlers.vector_parts import chosen, is_small, literal, negated, words
+from weir.handlers.vector_parts import (
+    chosen,
+    converted,
+    is_small,
+    is_vectorised_call,
+    literal,
+    negated,
+    words,
+)
 from weir.handlers.vectors import Vectors
 from weir.plan.expressions import Call, Cast, Column, Expr, Literal, UserCall
 from weir.plan.user_code import ScalarFunction
@@ -67,7 +75,7 @@ def column_of(
         return _rows((tree,), scope, dtype, guard)
     try:
         test = Vectors(scope).truth(guard)
-        value = _converted(Vectors(scope).vector(tree), dtype, tree)
+        value = converted(Vectors(scope).vector(tree), dtype, tree)
     except NotAColumn:
         return chosen(_truth(guard, scope), _value(tree, scope, dtype), nothing)
     return _or_rows(chosen(test, value, nothing), _rows((tree,), scope, dtype, guard))
@@ -185,22 +193,6 @@ def _fits(source: pa.DataType, target: pa.DataType) -> bool:
     return as_number(source) == BIGINT and target in (BIGINT, INT, DOUBLE)
 
 
-def _converted(value: Expr, dtype: pa.DataType, tree: Tree) -> Expr:
-    """Return a column expression as one of the wanted type; it may fail where a value does not
-    fit."""
-    if value.type == dtype:
-        return value
-    if value.type == NULL:
-        return Literal(None, type=dtype)
-    if value.type == BOOLEAN and dtype in (BIGINT, INT, DOUBLE):
-        return Cast(value, type=dtype)
-    if value.type == BIGINT and dtype == DOUBLE:
-        return Call("py_exact_float", (value,), type=DOUBLE)
-    if value.type == BIGINT and dtype in (INT, TIMESTAMP):
-        return Cast(value, type=dtype)
-    raise NotAColumn(first_line(tree), f"Python makes it {type_name(dtype)}")
-
-
 def _whole(value: object) -> object:
     """Make an int of a bool, for a column of ints or floats."""
     return int(value) if isinstance(value, bool) else value
@@ -222,7 +214,7 @@ def _value(tree: Tree, scope: Scope, dtype: pa.DataType) -> Expr:
         return leaf_column(tree, scope)
     if scope.vectorise or isinstance(tree, Const):
         try:
-            found = _converted(Vectors(scope).vector(tree), dtype, tree)
+            found = converted(Vectors(scope).vector(tree), dtype, tree)
         except NotAColumn:
             pass
         else:
@@ -309,10 +301,19 @@ def _rows(
 ) -> Expr:
     """Return a call of the function that computes one value row by row."""
     (tree,) = trees
-    parameters = leaves((tree,) if guard is None else (guard, tree))
+    parameters = leaves((tree,) if guard is None else (guard, tree), is_vectorised_call)
     shape = _shape(tree, scope, dtype)
     function = TreeFunction(scope.handler, scope.where, parameters, (tree,), guard, (shape,))
-    types = tuple(leaf_type(p, scope) for p in parameters)
-    called = ScalarFunction(scope.handler, function, types, dtype)
-    args = tuple(leaf_column(p, scope) for p in parameters)
-    return UserCall(called, args, type=dtype)
+    args = tuple(_parameter(p, scope) for p in parameters)
+    types = tuple(a.type for a in args)
+    return UserCall(ScalarFunction(scope.handler, function, types, dtype), args, type=dtype)
+
+
+def _parameter(tree: Tree, scope: Scope) -> Expr:
+    """Return the column of a leaf, or of a call that takes and gives whole columns."""
+    if not is_vectorised_call(tree):
+        return leaf_column(tree, scope)
+    assert isinstance(tree, Python) and isinstance(tree.function, ScalarFunction)
+    function = tree.function
+    args = (column_of(a, scope, t) for a, t in zip(tree.args, function.args, strict=True))
+    return UserCall(function, tuple(args), type=function.result)

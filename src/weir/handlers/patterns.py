@@ -10,7 +10,7 @@ newline at the end, `\\d` has the digits of all scripts (which texts of ASCII do
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -28,13 +28,16 @@ _NEGATED = {
     sre.CATEGORY_NOT_SPACE: _WITHOUT_SPACE,
     sre.CATEGORY_NOT_WORD: r"\x00-/:-@\[-\^`\{-\x{10FFFF}",
 }
+_REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT)
+_RARE = frozenset("@#$%^&*=+<>~|{}[]\\`")
 _MOST_REPEATS = 1000
 _KNOWN_FLAGS = re.IGNORECASE | re.DOTALL | re.UNICODE | re.ASCII | re.VERBOSE
 
 
-def ascii_pattern(pattern: re.Pattern[str], how: str, line: int) -> str:
+def ascii_pattern(pattern: re.Pattern[str], how: str, line: int) -> tuple[str, str]:
     """Return a pattern for RE2 that is found in a text of ASCII characters exactly where `how`
-    (search, match, fullmatch) finds this one; NotAColumn where that is not certain."""
+    (search, match, fullmatch) finds this one, and a text that every match has in it ('' if none is
+    known); NotAColumn where that is not certain."""
     if not isinstance(pattern.pattern, str):
         raise NotAColumn(line, "a pattern of bytes is Python's")
     if pattern.flags & ~_KNOWN_FLAGS:
@@ -42,11 +45,45 @@ def ascii_pattern(pattern: re.Pattern[str], how: str, line: int) -> str:
     parsed = parser.parse(pattern.pattern, pattern.flags)
     if parsed.state.flags != pattern.flags:
         raise NotAColumn(line, "a pattern with flags inside is Python's")
-    written = _Written(pattern.flags, line, whole=how == "fullmatch").sequence(parsed, last=True)
+    parts = _trimmed(list(parsed), front=how == "search", back=how != "fullmatch")
+    written = _Written(pattern.flags, line, whole=how == "fullmatch").sequence(parts, last=True)
     begin = "" if how == "search" else r"\A"
     end = r"\z" if how == "fullmatch" else ""
     folded = "(?i)" if pattern.flags & re.IGNORECASE else ""
-    return f"{folded}{begin}(?:{written}){end}"
+    needle = "" if folded else _needle(parts)
+    return f"{folded}{begin}(?:{written}){end}", needle
+
+
+def _trimmed(parts: list[Any], *, front: bool, back: bool) -> list[Any]:
+    """Return a sequence without what a search need not look at: where `X+@` is found, `X@` is.
+
+    RE2 goes on from each X otherwise, and is slower by much.
+    """
+    for number, trims in ((0, front), (-1, back)):
+        if trims and parts and parts[number][0] in _REPEATS:
+            repeat, (least, _, inside) = parts[number]
+            if inside.getwidth()[0] > 0:
+                parts[number] = repeat, (least, least, inside)
+    return parts
+
+
+def _needle(parts: list[Any]) -> str:
+    """Return the literal text in a sequence that is probably the rarest."""
+    runs = [""]
+    for op, value in _flat(parts):
+        if op is sre.LITERAL and value < 128:
+            runs[-1] += chr(value)
+        elif op is not sre.AT:
+            runs.append("")
+    return max(runs, key=lambda run: (len(run), sum(c in _RARE for c in run)))
+
+
+def _flat(parts: list[Any]) -> Iterator[Any]:
+    for op, value in parts:
+        if op is sre.SUBPATTERN:
+            yield from _flat(list(value[3]))
+        else:
+            yield op, value
 
 
 class _Written:
@@ -79,7 +116,7 @@ class _Written:
             if added or removed:
                 raise self._refused("flags inside")
             return f"(?:{self.sequence(inside, last=last)})"
-        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+        if op in _REPEATS:
             return self._repeat(*value)
         if op is sre.AT:
             return self._position(value, last=last)
@@ -104,8 +141,13 @@ class _Written:
             raise self._refused("a repeated part that may be empty")
         if least > _MOST_REPEATS or (most is not sre.MAXREPEAT and most > _MOST_REPEATS):
             raise self._refused("so many repeats")
+        again = f"(?:{self.sequence(inside, last=False)})"
+        if (least, most) == (1, 1):
+            return again
+        if most == least:
+            return f"{again}{{{int(least)}}}"
         most_text = "" if most is sre.MAXREPEAT else str(int(most))
-        return f"(?:{self.sequence(inside, last=False)}){{{int(least)},{most_text}}}"
+        return f"{again}{{{int(least)},{most_text}}}"
 
     def _class(self, items: Iterable[Any]) -> str:
         negated, parts = "", []

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 
-from weir.handlers.scope import first_line, is_leaf
-from weir.handlers.values import Attribute, Const, Method, Old, Op, Python, Tree, children
+from weir.handlers.scope import first_line
+from weir.handlers.values import Attribute, Const, Method, Op, Python, Tree, children
 from weir.plan.user_code import ScalarFunction
 
 _BINARY: dict[str, ast.operator] = {
@@ -38,7 +38,8 @@ class Sharing:
     an int.
     """
 
-    def __init__(self, roots: Sequence[Tree]) -> None:
+    def __init__(self, roots: Sequence[Tree], given: Container[Tree]) -> None:
+        self._given = given
         needed: dict[Tree, int] = {}
         order: list[Tree] = []
         for root in roots:
@@ -48,7 +49,7 @@ class Sharing:
         self._certain: dict[Tree, int] = {}
 
     def _count(self, tree: Tree, needed: dict[Tree, int], order: list[Tree]) -> None:
-        if is_leaf(tree) or isinstance(tree, Const | Old):
+        if tree in self._given or isinstance(tree, Const):
             return
         if tree in needed:
             needed[tree] += 1
@@ -61,9 +62,12 @@ class Sharing:
     def certain(self, tree: Tree) -> int:
         """Return the shared parts that are computed wherever the value is."""
         if tree not in self._certain:
-            below = [self.certain(child) for child in children(tree)]
+            parts = () if tree in self._given else children(tree)
+            below = [self.certain(child) for child in parts]
             found = self._bits.get(tree, 0)
             match tree:
+                case _ if not below:
+                    pass
                 case Op(name="and" | "or"):
                     found |= below[0]
                 case Op(name="if"):
@@ -89,7 +93,7 @@ class Writer:
         self.constants: dict[str, object] = {}
         self._names = names
         self._named: dict[Const, str] = {}
-        self._sharing = Sharing(roots)
+        self._sharing = Sharing(roots, names)
         self._bound: dict[Tree, str] = {}
         self._known = 0
         self._count = 0

@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.events.types import BIGINT
 from weir.handlers.trees import walk_tree
-from weir.handlers.values import Element, Field, Instant, Old, ReadValue, Tree
+from weir.handlers.values import Element, Field, Instant, Old, ReadValue, Tree, children
 from weir.plan.expressions import Cast, Column, Expr
 
 
@@ -100,10 +100,24 @@ def at(scope: Scope, line: int) -> str:
     return f"{scope.handler} ({scope.where}:{line})"
 
 
-def leaves(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
-    """Return the leaves of values, each once, in the order of their first use."""
-    found = (part for tree in trees for part in walk_tree(tree) if is_leaf(part))
-    return tuple(dict.fromkeys(found))
+def leaves(
+    trees: tuple[Tree, ...], is_one: Callable[[Tree], bool] = lambda tree: False
+) -> tuple[Tree, ...]:
+    """Return the leaves of values, each once, in the order of their first use; a part that `is_one`
+    counts as a leaf."""
+    found: dict[Tree, None] = {}
+    seen: set[int] = set()
+    stack = list(reversed(trees))
+    while stack:
+        tree = stack.pop()
+        if id(tree) in seen:
+            continue
+        seen.add(id(tree))
+        if is_leaf(tree) or is_one(tree):
+            found[tree] = None
+        else:
+            stack.extend(reversed(children(tree)))
+    return tuple(found)
 
 
 def has_old(tree: Tree) -> bool:

@@ -21,6 +21,7 @@ from weir.plan.user_code import ScalarFunction
 
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "is", "isnot", "in", "notin"))
 TEXTS = pa.list_(STRING)
+_PLAIN = (bool, int, float, str, bytes, tuple, list)
 
 _TEXTS_FROM = """capitalize casefold center expandtabs format format_map join ljust lower lstrip
 removeprefix removesuffix replace rjust rstrip strip swapcase title translate upper zfill"""
@@ -59,7 +60,10 @@ def type_of(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> pa.Data
 
 
 def const_type(value: object) -> pa.DataType | None:
-    """Return the type of a constant, or None."""
+    """Return the type of a constant, or None; values of classes derived from int, str … have
+    none."""
+    if value is not None and type(value) not in _PLAIN:
+        return None
     match value:
         case None:
             return NULL
@@ -73,7 +77,7 @@ def const_type(value: object) -> pa.DataType | None:
             return STRING
         case bytes():
             return BINARY
-        case tuple() | list() if type(value) in (tuple, list):
+        case tuple() | list():
             return _list_of([const_type(v) for v in value])
     return None
 

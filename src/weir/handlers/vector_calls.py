@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,8 +14,8 @@ from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 from weir.handlers.patterns import ascii_pattern
 from weir.handlers.scope import NotAColumn
 from weir.handlers.values import Const, Method, Op, Python, Tree
-from weir.handlers.vector_parts import function_name, literal
-from weir.plan.expressions import Call, Expr, Literal
+from weir.handlers.vector_parts import converted, function_name, is_vectorised_call, literal
+from weir.plan.expressions import Call, Expr, Literal, UserCall
 from weir.plan.user_code import ScalarFunction
 
 if TYPE_CHECKING:
@@ -24,7 +26,11 @@ _WITHOUT_ARGUMENTS = {
     "isalnum": BOOLEAN, "isspace": BOOLEAN, "isupper": BOOLEAN, "islower": BOOLEAN,
     "isascii": BOOLEAN, "isdecimal": BOOLEAN, "isnumeric": BOOLEAN,
 }  # fmt: skip
-_STRIPS = ("strip", "lstrip", "rstrip")
+_OF_DOUBLES: Mapping[Callable[..., object], tuple[str, pa.DataType]] = {
+    math.isnan: ("py_isnan", BOOLEAN), math.isinf: ("py_isinf", BOOLEAN),
+    math.isfinite: ("py_isfinite", BOOLEAN), math.sqrt: ("py_sqrt", DOUBLE),
+    math.fabs: ("py_abs", DOUBLE),
+}  # fmt: skip
 _SEARCHES = ("search", "match", "fullmatch")
 _MOST_DIGITS = 15
 
@@ -67,6 +73,10 @@ def _any_end(name: str, value: Expr, texts: tuple[object, ...], tree: Method) ->
 def called(tree: Python, to: Vectors) -> Expr:
     """Translate a call of a function."""
     function, args = tree.function, tree.args
+    if is_vectorised_call(tree) and isinstance(function, ScalarFunction):
+        given = zip(args, function.args, strict=True)
+        columns = tuple(converted(to.vector(a), dtype, a) for a, dtype in given)
+        return UserCall(function, columns, type=function.result)
     if tree.keywords or isinstance(function, ScalarFunction):
         raise NotAColumn(tree.line, f"`{function_name(function)}` is called row by row")
     if function is bool and len(args) == 1:
@@ -90,7 +100,19 @@ def called(tree: Python, to: Vectors) -> Expr:
         return to.vector(Op("format", (args[0], Const("s"), Const("")), line=tree.line))
     if (function is min or function is max) and len(args) > 1:
         return _extreme(tree, to)
+    if function in _OF_DOUBLES and len(args) == 1:
+        name, dtype = _OF_DOUBLES[function]
+        return Call(name, (_double(args[0], to),), type=dtype)
+    if function in (math.floor, math.ceil, math.trunc) and len(args) == 1:
+        value = to.number(args[0])
+        name = "py_pos" if value.type == BIGINT else f"py_{function.__name__}"
+        return Call(name, (value,), type=BIGINT)
     raise NotAColumn(tree.line, f"`{function_name(function)}` is called row by row")
+
+
+def _double(tree: Tree, to: Vectors) -> Expr:
+    value = to.number(tree)
+    return value if value.type == DOUBLE else Call("py_float", (value,), type=DOUBLE)
 
 
 def _length(tree: Python, to: Vectors) -> Expr:
@@ -162,13 +184,13 @@ def match_test(tree: Tree, to: Vectors) -> Expr | None:
             return None
     if name not in _SEARCHES:
         return None
-    written = ascii_pattern(pattern, name, tree.line)
+    written, needle = ascii_pattern(pattern, name, tree.line)
     value = to.vector(text)
     if value.type != STRING:
         raise NotAColumn(tree.line, "a pattern is looked for in a str")
     source, flags = pattern.pattern, pattern.flags
     known = (Literal(written, type=STRING), Literal(source, type=STRING))
-    how = (Literal(flags, type=BIGINT), Literal(name, type=STRING))
+    how = (Literal(flags, type=BIGINT), Literal(name, type=STRING), Literal(needle, type=STRING))
     return Call("py_matches", (value, *known, *how), type=BOOLEAN)
 
 

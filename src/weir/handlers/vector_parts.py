@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from weir.events.types import BIGINT, BOOLEAN
-from weir.handlers.scope import NotAColumn
+import pyarrow as pa
+
+from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, TIMESTAMP, type_name
+from weir.handlers.scope import NotAColumn, first_line
 from weir.handlers.static_types import const_type
 from weir.handlers.values import (
     Attribute,
@@ -20,6 +22,7 @@ from weir.handlers.values import (
 )
 from weir.plan.expressions import Call, Case, Cast, Expr, Literal
 from weir.plan.limits import MOST_PARTS
+from weir.plan.user_code import ScalarFunction
 
 _SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
@@ -96,6 +99,29 @@ def chosen(test: Expr, then: Expr, otherwise: Expr) -> Expr:
     if isinstance(otherwise, Case) and otherwise.type == then.type:
         return Case(((test, then), *otherwise.branches), otherwise.otherwise, type=then.type)
     return Case(((test, then),), otherwise, type=then.type)
+
+
+def converted(value: Expr, dtype: pa.DataType, tree: Tree) -> Expr:
+    """Return a column expression as one of the wanted type; it may fail where a value does not
+    fit."""
+    if value.type == dtype:
+        return value
+    if value.type == NULL:
+        return Literal(None, type=dtype)
+    if value.type == BOOLEAN and dtype in (BIGINT, INT, DOUBLE):
+        return Cast(value, type=dtype)
+    if value.type == BIGINT and dtype == DOUBLE:
+        return Call("py_exact_float", (value,), type=DOUBLE)
+    if value.type == BIGINT and dtype in (INT, TIMESTAMP):
+        return Cast(value, type=dtype)
+    raise NotAColumn(first_line(tree), f"Python makes it {type_name(dtype)}")
+
+
+def is_vectorised_call(tree: Tree) -> bool:
+    """Tell whether the value is a call of a `@weir.udf` that takes and gives whole columns."""
+    if not isinstance(tree, Python) or not isinstance(tree.function, ScalarFunction):
+        return False
+    return tree.function.vectorised and len(tree.args) == len(tree.function.args)
 
 
 def as_int(value: Expr) -> Expr:

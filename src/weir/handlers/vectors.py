@@ -197,6 +197,9 @@ class Vectors:
         raise NotAColumn(tree.line, "`**` is done by Python")
 
     def _equality(self, tree: Op) -> Expr:
+        match tree.args:
+            case (Op(name="tuple", args=one), Op(name="tuple", args=two)) if one:
+                return self._equal_tuples(one, two, tree)
         left, right = (self.vector(a) for a in tree.args)
         numbers = as_number(left.type), as_number(right.type)
         if NULL in (left.type, right.type):
@@ -208,6 +211,16 @@ class Vectors:
         elif left.type != right.type or left.type not in (BOOLEAN, BIGINT, DOUBLE, *_ORDERED):
             raise NotAColumn(tree.line, f"`{sign_of(tree.name)}` of such values is done by Python")
         return Call(f"py_{tree.name}", (left, right), type=BOOLEAN)
+
+    def _equal_tuples(self, one: tuple[Tree, ...], two: tuple[Tree, ...], tree: Op) -> Expr:
+        # A NaN is equal to itself within a tuple, if it is the same object.
+        if len(one) != len(two) or any(self.static(a) == DOUBLE for a in (*one, *two)):
+            raise NotAColumn(tree.line, "tuples with floats are compared by Python")
+        tests = tuple(
+            self._equality(Op("eq", pair, line=tree.line)) for pair in zip(one, two, strict=True)
+        )
+        same = tests[0] if len(tests) == 1 else Call("and", tests, type=BOOLEAN)
+        return same if tree.name == "eq" else negated(same)
 
     def _order(self, tree: Op) -> Expr:
         left, right = (self.vector(a) for a in tree.args)
@@ -252,7 +265,7 @@ class Vectors:
     def _one_of(self, value: Tree, within: Tree, tree: Op) -> Expr:
         options = options_of(within)
         if options is None:
-            raise NotAColumn(tree.line, "`in` of a list is done by Python")
+            return self._in_list(value, within, tree)
         self.vector(value)
         tests = [self._equality(Op("eq", (value, o), line=tree.line)) for o in options]
         for option in options:
@@ -261,6 +274,12 @@ class Vectors:
         if not tests:
             raise NotAColumn(tree.line, "`in` of nothing")
         return tests[0] if len(tests) == 1 else Call("or", tuple(tests), type=BOOLEAN)
+
+    def _in_list(self, value: Tree, within: Tree, tree: Op) -> Expr:
+        sought, elements = self.vector(value), self.vector(within)
+        if sought.type in (BIGINT, STRING, BOOLEAN) and elements.type == pa.list_(sought.type):
+            return Call("py_in_list", (sought, elements), type=BOOLEAN)
+        raise NotAColumn(tree.line, "`in` of such a list is done by Python")
 
     def _operand(self, tree: Op) -> Expr:
         """Translate `and` and `or`, which give one of their operands."""

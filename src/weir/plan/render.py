@@ -88,6 +88,8 @@ def _call(call: Call) -> tuple[str, int]:
             return f"{_inside(args[0], _SUM)} {test}", _COMPARE
         case "in":
             return f"{_inside(args[0], _SUM)} IN ({_listed(args[1:])})", _COMPARE
+        case "py_matches":  # the text, and the pattern as it was written
+            return f"MATCHES({_listed((args[0], args[2]))})", _WHOLE
         case "field" if isinstance(args[1], Literal):
             return f"{_inside(args[0], _WHOLE)}.{args[1].value}", _WHOLE
         case "extract" if isinstance(args[0], Literal):

@@ -116,6 +116,9 @@ bool(re.search(r"[\\]\\-]", s)); bool(re.search(r"\\.", s)); bool(re.match("a|$"
 bool(re.search(r" a b ", s, re.VERBOSE)); bool(re.search(r"(?i)AB", s)); bool(re.search(r"[ſ]", s))
 EMAIL.search(s) is not None and a > 1; a > 1 and bool(EMAIL.search(s))
 bool(re.search("s", s, re.I))
+a in l; s in w; a not in l; p in [True, False]; (a, s) == (b, t); (a, s) != (b, t); (a,) == (b,)
+math.sqrt(x); math.sqrt(a); math.floor(x); math.ceil(x); math.ceil(a); math.trunc(x); math.isnan(x)
+math.isinf(x); math.isfinite(a); math.fabs(x); math.sqrt(a * a + b * b); 3 in l; "a" in w
 a > 2 * 3 + 1; a in (1, 2 - 3); a * (60 * 60); -(2 + 3) * x; a // (3 - 1)
 vs + 1; vs > 20; ve is None; ve is not None and ve > vs; vs // 10; ve
 a; x; s; p; l; w; 1; 1.5; "a"; True; None; i
@@ -126,7 +129,7 @@ l or w == None; a == 0 or 10 // a
 i ** i; a ** 3; x ** 2; 2 ** i; a << 1; a >> 1; s * 2; s * i; s % a; "%s" % s; l + l; l * 2; l[1:]
 l == l
 a + s; s + a; s < a; a < s; x & 1; s - t; -s; abs(s); a == s; p == s; l < l; w == l
-a + None; None + 1; a if p else 1.5; a or 1.5; p and a; a or p; (a if p else x) > 1; a in l; s in w
+a + None; None + 1; a if p else 1.5; a or 1.5; p and a; a or p; (a if p else x) > 1
 a in (1, "a"); a + BIG; BIG // (a or 1); a < BIG; round(a, -1); round(x, -1)
 round(x, a); int(s); float(s); float(s) * 2; int("12"); repr(s); repr(x); ascii(s); ord(s); chr(a)
 sum(l); sorted(l); sorted(w); min(l); max(l); any(l); all(l); list(w); tuple(l); len((a, b))
@@ -139,8 +142,9 @@ s.startswith(t); s.endswith(t); s.replace(t, "x"); s.replace("a", "b", 1); s.spl
 s.isidentifier(); s.isprintable(); s.istitle(); s.removeprefix("a"); s.format(a); s.strip(t)
 s[a]; s[::2]; s[::-1]; s[a:b]; l[a]; l[::-1]; f"{a:5}"; f"{x:.2f}"; f"{s!r}"; f"{s:>5}"; f"{l}"
 f"{a:,}"
-{"a": 1}.get(s, 0); (a, b)[0]; [a, b][1]; (a, s) == (b, t); {"a": a}["a"]; a in {b: 1}
-math.sqrt(x); math.log(x); math.floor(x); math.ceil(a); math.isnan(x); math.exp(x); math.log(a or 1)
+{"a": 1}.get(s, 0); (a, b)[0]; [a, b][1]; (x, s) == (y, t); (a, s) == (b,); {"a": a}["a"]
+a in {b: 1}
+math.log(x); math.exp(x); math.pow(x, 2); a in w; x in l; math.log(a or 1)
 x.is_integer(); a.bit_length(); a.real; EMAIL.sub("-", s); re.sub("a", "b", s); re.split(",", s)
 EMAIL.search(s).group(); re.match(r"(a)(b)?", s).group(1) if re.match("a", s) else None
 bool(re.search(r"(a)\\1", s)); bool(re.search(r"a(?=b)", s)); bool(re.search(r"a$b?", s))

@@ -173,6 +173,20 @@ def _int(column: Datum) -> pa.Array:
     return _whole_numbers(np.trunc(numpy_of(column)))
 
 
+def _floor(column: Datum) -> pa.Array:
+    return _whole_numbers(np.floor(numpy_of(column)))
+
+
+def _ceil(column: Datum) -> pa.Array:
+    return _whole_numbers(np.ceil(numpy_of(column)))
+
+
+def _sqrt(column: Datum) -> pa.Array:
+    if pc.any(pc.less(column, 0.0)).as_py():
+        raise asks_python("the root of a negative number")
+    return pc.sqrt(column)
+
+
 def _round(column: Datum) -> pa.Array:
     return _whole_numbers(np.rint(numpy_of(column)))  # a half goes to the even one, as in Python
 
@@ -273,6 +287,13 @@ FUNCTIONS: Mapping[str, Builder] = {
     "py_float": plain(present(as_doubles)),
     "py_exact_float": plain(lambda column: exact_doubles(column)),
     "py_int": plain(present(_int)),
+    "py_trunc": plain(present(_int)),
+    "py_floor": plain(present(_floor)),
+    "py_ceil": plain(present(_ceil)),
+    "py_sqrt": plain(present(_sqrt)),
+    "py_isnan": plain(present(pc.is_nan)),
+    "py_isinf": plain(present(pc.is_inf)),
+    "py_isfinite": plain(present(pc.is_finite)),
     "py_round": plain(present(_round)),
     "py_round_digits": _round_digits,
     **{f"py_{name}": _order(name) for name in _IEEE},

@@ -27,7 +27,7 @@ from weir.kernels.expressions.evaluation import (
     length_of,
     plain,
 )
-from weir.kernels.expressions.python_numbers import asks_python, present, refuse_none
+from weir.kernels.expressions.python_numbers import asks_python, equal, present, refuse_none
 from weir.kernels.expressions.substrings import contains, split
 
 _SPACES = (
@@ -41,11 +41,13 @@ _LAST = 1 << 40
 
 def ascii_rows(column: pa.Array) -> Mask | None:
     """Return which texts have ASCII characters only, or None when that is all of them."""
+    return None if all_ascii(column) else np.asarray(pc.string_is_ascii(column))
+
+
+def all_ascii(column: pa.Array) -> bool:
     offsets, data = binary_buffers(column)
-    beyond = data[offsets[0] : offsets[-1]] > 127
-    if not beyond.any():
-        return None
-    return np.asarray(pc.string_is_ascii(column))
+    used = data[offsets[0] : offsets[-1]]
+    return not len(used) or bool(used.max() < 128)
 
 
 def by_ascii(
@@ -180,9 +182,26 @@ def _item(site: Site) -> ArrayFunction:
     return present(run)
 
 
+def _in_list(sought: Datum, lists: Datum) -> pa.Array:
+    refuse_none(lists)
+    length = length_of((sought, lists))
+    values, column = as_array(sought, length), as_array(lists, length)
+    rows = pc.list_parent_indices(column)
+    same = np.asarray(equal(column.flatten(), values.take(rows)))
+    found = np.zeros(length, dtype=np.bool_)
+    found[np.asarray(rows)[same]] = True
+    return pa.array(found)
+
+
 def _length(site: Site) -> ArrayFunction:
-    count = pc.utf8_length if site.arg_types[0] == STRING else pc.list_value_length
-    return present(lambda column: count(column).cast(BIGINT))
+    if site.arg_types[0] != STRING:
+        return present(lambda column: pc.list_value_length(column).cast(BIGINT))
+
+    def run(column: pa.Array) -> pa.Array:
+        count = pc.binary_length if all_ascii(column) else pc.utf8_length
+        return count(column).cast(BIGINT)
+
+    return present(run)
 
 
 def _str(site: Site) -> ArrayFunction:
@@ -202,15 +221,22 @@ def _concat(*parts: Datum) -> pa.Array:
 
 
 def _matches(site: Site) -> ArrayFunction:
-    written, source, flags, how = (site.constant(i) for i in range(1, 5))
+    written, source, flags, how, needle = (site.constant(i) for i in range(1, 6))
     assert isinstance(source, str) and isinstance(flags, int) and isinstance(how, str)
+    assert isinstance(needle, str)
     finds = getattr(re.compile(source, flags), how)
 
     def slow(text: str) -> bool:
         return finds(text) is not None
 
     def fast(column: pa.Array) -> pa.Array:
-        return pc.match_substring_regex(column, written)
+        if not needle:
+            return pc.match_substring_regex(column, written)
+        # Only texts with a part that every match has can match, and this is found much faster.
+        rows = np.flatnonzero(np.asarray(contains(column, needle)))
+        found = np.zeros(len(column), dtype=np.bool_)
+        found[rows] = pc.match_substring_regex(column.take(pa.array(rows)), written)
+        return pa.array(found)
 
     return present(lambda column, *_: by_ascii(column, fast, slow, BOOLEAN))
 
@@ -246,6 +272,7 @@ FUNCTIONS: Mapping[str, Builder] = {
     "py_slice": _slice,
     "py_character": _character,
     "py_item": _item,
+    "py_in_list": plain(_in_list),
     "py_len": _length,
     "py_str": _str,
     "py_concat": plain(present(_concat)),
