@@ -115,8 +115,22 @@ def _app_emitted(app: App, name: str, **options: Any) -> object:
     return app_emitted(app, name, **options)
 
 
+def _app_replay(app: App, **options: Any) -> object:
+    from weir.replay.replaying import replay_app
+
+    return replay_app(app, **options)
+
+
+def _app_program(app: App, **options: Any) -> object:
+    from weir.replay.app_programs import app_program
+
+    return app_program(app, **options)
+
+
 provide("to_spark", _to_spark)
 provide("app_emitted", _app_emitted)
+provide("app_replay", _app_replay)
+provide("app_program", _app_program)
 
 
 def __getattr__(name: str) -> object:

@@ -1,5 +1,5 @@
-"""The command line has `weir run`, `explain`, `conform`, `verify`, `diff`, `status`, `story`,
-`store`, `read`, `simulate` and `warm`.
+"""The command line has `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `status`,
+`story`, `store`, `read`, `simulate` and `warm`.
 
 Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
 line is wrong, nothing ran; 130 interrupted, 143 terminated; 141 nobody reads stdout any more.
@@ -33,6 +33,7 @@ from weir.cli.compare import diff, verify
 from weir.cli.conform import conform
 from weir.cli.live import read, status, store, story
 from weir.cli.programs import explain, run
+from weir.cli.replay import replay
 from weir.cli.simulate import simulate
 from weir.cli.warm import warm
 
@@ -107,7 +108,10 @@ def weir(
     """A reliable temporal stream engine: one program, one answer."""
 
 
-for command in (run, explain, conform, verify, diff, status, story, store, read, simulate, warm):
+COMMANDS = (
+    run, replay, explain, conform, verify, diff, status, story, store, read, simulate, warm,
+)  # fmt: skip
+for command in COMMANDS:
     app.command()(command)
 
 

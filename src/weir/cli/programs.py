@@ -32,6 +32,14 @@ from weir.cli.command_line import (
     spark_settings,
 )
 from weir.cli.progress import Meter
+from weir.cli.replay import (
+    AppNameOption,
+    EmittedFormat,
+    LogOption,
+    explain_app,
+    is_app,
+    program_of_app,
+)
 from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
@@ -89,6 +97,16 @@ def run(
     ] = None,
     param: ParamOption = None,
     said: SetOption = None,
+    log: LogOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Of an app: where what it emits goes."),
+    ] = None,
+    form: Annotated[
+        EmittedFormat | None,
+        typer.Option("--format", help="Of an app: the format of it. \\[default: parquet]"),
+    ] = None,
+    name: AppNameOption = None,
     store: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where a live run keeps its state.")
     ] = None,
@@ -142,7 +160,7 @@ def run(
     as_json: RunJsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Run a program from its inputs to its outputs.
+    """Run a program from its inputs to its outputs: a script, or an app's Python file.
 
     Example: [bold]weir run counts.weir --param threshold=0.95 --parallelism 4[/bold]
 
@@ -164,7 +182,7 @@ def run(
             raise Usage("--accept-code-changes belongs to --resume")
         if (tls_cert is None) != (tls_key is None) or (tls_ca and tls_cert is None):
             raise Usage("TLS needs both --tls-cert and --tls-key")
-        checked = read_program(program, param, said)
+        checked = _read_any(program, param, said, log, out, form, name)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is RunnerName.local:
             from weir.local.files import run_files
@@ -205,6 +223,7 @@ def explain(
     parallelism: ParallelismOption = 1,
     param: ParamOption = None,
     said: SetOption = None,
+    name: AppNameOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     debug: DebugOption = False,
 ) -> None:
@@ -218,9 +237,14 @@ def explain(
         from weir.plan.rewrites.rewrite import rewrite
         from weir.plan.stages import cut_stages
 
+        wanted = Form.json if as_json else form
+        if is_app(program):
+            explain_app(program, name, param, said, parallelism, wanted.value)
+            return
+        if name is not None:
+            raise Usage("--app belongs to an app's .py file")
         rewritten = rewrite(_with_outputs(read_program(program, param, said)))
         staged = cut_stages(rewritten, parallelism)
-        wanted = Form.json if as_json else form
         text = shown(rewritten, staged, wanted.value).rstrip("\n")
         say(text) if wanted is Form.text else put(f"{text}\n")
 
@@ -249,6 +273,31 @@ def read_program(
     for warning in told:
         say(f"weir: warning: {warning.message}", err=True)
     return with_settings(program, settings)
+
+
+def _read_any(
+    path: Path,
+    given: Sequence[str] | None,
+    said: Sequence[str] | None,
+    logs: Sequence[str] | None,
+    out: Path | None,
+    form: EmittedFormat | None,
+    name: str | None,
+) -> Program:
+    """Return the program of a script, or of an app's file."""
+    from weir.plan.settings import with_settings
+
+    if is_app(path):
+        if out is None:
+            raise Usage("an app needs --out DIR, where what it emits goes")
+        written = (form or EmittedFormat.parquet).value
+        program = program_of_app(path, name, logs, given, str(out), written)
+        return with_settings(program, pairs(said, "--set"))
+    app_only = {"--log": logs, "--out": out, "--format": form, "--app": name}
+    for option, value in app_only.items():
+        if value is not None:
+            raise Usage(f"{option} belongs to an app's .py file; a script says it itself")
+    return read_program(path, given, said)
 
 
 def _with_outputs(program: Program) -> Program:

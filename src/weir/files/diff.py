@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,17 +64,38 @@ def first_difference(
     a: SavedOutput, b: SavedOutput, tell: Tell, *, memory: int = SORT_MEMORY
 ) -> Difference | None:
     """Find where two outputs with the same columns differ first; None if nowhere."""
+    with _both_in_order(a, b, tell, memory) as merged:
+        return None if merged is None else _first_unequal(merged, a.form)
+
+
+def count_differences(
+    a: SavedOutput, b: SavedOutput, tell: Tell, *, memory: int = SORT_MEMORY
+) -> tuple[int, int]:
+    """Count the rows that A alone has, and those that B alone has, of outputs with the same
+    columns; a row that one has more often counts as often."""
+    with _both_in_order(a, b, tell, memory) as merged:
+        surpluses = [s for _, s, _ in _surpluses(merged)] if merged is not None else []
+    more = sum(int(s[s > 0].sum()) for s in surpluses)
+    return more, -sum(int(s[s < 0].sum()) for s in surpluses)
+
+
+@contextmanager
+def _both_in_order(
+    a: SavedOutput, b: SavedOutput, tell: Tell, memory: int
+) -> Iterator[Iterator[Batch] | None]:
+    """Merge two outputs, each row with its side behind its columns; None if they are equal."""
     orders = [_OrderCheck(), _OrderCheck()]
     totals = [_scan(o, tell, order.see) for o, order in zip((a, b), orders, strict=True)]
     if totals[0] == totals[1]:
-        return None
+        yield None
+        return
     with tempfile.TemporaryDirectory(prefix="weir-diff-") as folder:
         runs = []
         for side, (output, order) in enumerate(zip((a, b), orders, strict=True)):
             sorter = SortedRuns(folder, f"side-{side}", output.form.schema.types)
             in_order = _in_order(output, order.broken, sorter, memory)
             runs += [_marked(run, side, tell) for run in in_order]
-        return _first_unequal(merge_runs(runs, folder), a.form)
+        yield merge_runs(runs, folder)
 
 
 # --- each side in order --------------------------------------------------------------------

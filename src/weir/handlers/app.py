@@ -43,6 +43,7 @@ from weir.plan.operators import Source
 from weir.plan.operators.source import MAX_RECORD
 from weir.plan.runners import provided
 from weir.plan.stream import Stream, stream
+from weir.plan.user_code import EmittingApp
 
 if TYPE_CHECKING:
     from weir.plan.imported_files import ImportedFrom
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 HandlerFunction = TypeVar("HandlerFunction", bound=Callable[..., object])
 
 
-class App:
+class App(EmittingApp):
     """An `App` is event handlers over versioned state: the answer is that of a serial loop.
 
     >>> app = App("spam")
@@ -300,6 +301,26 @@ class App:
         found = provided("app_emitted")(self, name, params=params or {})
         assert isinstance(found, Stream)
         return found
+
+    @property
+    def event_names(self) -> tuple[str, ...]:
+        return tuple(self.event_types)
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        return tuple(self.params)
+
+    def emitted_over(
+        self, streams: Mapping[str, Stream], params: Mapping[str, object]
+    ) -> Mapping[str, Stream]:
+        """Return what the app emits, by name, when its events are the rows of these streams."""
+        from weir.handlers.compiling import compile_app  # it knows this module
+
+        return compile_app(self, params=params, streams=streams).emitted
+
+    def travel_with(self, file: ImportedFrom) -> None:
+        """Note which file the app is from: other processes get the file's text."""
+        self.imported = file
 
     def program(self, **options: Any) -> Any:
         """Return the app as a program, for a runner; `weir.handlers.compiling` has the options."""

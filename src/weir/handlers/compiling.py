@@ -29,6 +29,7 @@ from weir.handlers.emitting import (
 )
 from weir.handlers.entrance import entrance
 from weir.handlers.explaining import app_text
+from weir.handlers.given_streams import with_streams
 from weir.handlers.handler_order import WholeHandler
 from weir.handlers.ring_scans import outside_reads, ring_places
 from weir.handlers.scan_planning import PlanInputs, ScanNote, ScanPlanner
@@ -68,19 +69,21 @@ def compile_app(
     final: bool = False,
     vectorise: bool = True,
     first_index: int = 0,
+    streams: Mapping[str, Stream] | None = None,
 ) -> Compiled:
     """Compile an app: to what it emits, and with `final` to the cells of its states at the end.
 
     `paths` are those of logs, by event type; only events with start ≤ vs < end count. `restored`
     are the final states of an earlier run, which this one goes on from. The app's own sources have
-    the numbers from `first_index` on.
+    the numbers from `first_index` on. `streams` are in place of the logs of some event types.
     """
     for name in restored or {}:
         if name not in app.states:
             raise unknown("state", name, app.states)
     values = app.param_values(params)
     flow = flow_of(app, values)
-    enters = entrance(list(app.event_types.values()), paths or {}, start, end, first_index)
+    events = with_streams(app.event_types, streams or {})
+    enters = entrance(events, paths or {}, start, end, first_index)
     files = {name: h.function.__code__.co_filename for name, h in app.handlers.items()}
     rings, names = ring_places(flow.rings), flow.merge_names()
     chains = []

@@ -22,7 +22,7 @@ from weir.local.second_run import kept_traces, other_cut, second_differences
 from weir.plan.program import Program
 from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_writer
-from weir.runtime.partitions import open_partitions
+from weir.runtime.partitions import Partitions, open_partitions
 from weir.runtime.reports import OnProgress, RunReport, run_report
 
 
@@ -34,20 +34,22 @@ def run_files(
     parallelism: int = 1,
     check: bool = False,
     progress: OnProgress | None = None,
+    partitions: Partitions | None = None,
 ) -> RunReport:
-    """Run a program on the files it names; relative paths start at `directory`.
+    """Run a program on the files it names; relative paths start at `directory`. `partitions` are
+    read in place of those files.
 
     `check` runs it a second time before the outputs are renamed to their paths, cut elsewhere and
     in another process (`second_run.py`): if any stream then has other rows, a DeterminismViolation
     names the first of them.
     """
     check_outputs(program, directory)
-    partitions = open_partitions(program, directory)
+    opened = open_partitions(program, directory) if partitions is None else partitions
     writers: list[OutputWriter] = []
     emits = [_emit_to(writers, i) for i in range(len(program.outputs))]
     with ExitStack() as undo:
         kept = undo.enter_context(kept_traces()) if check else None
-        run = LocalRun(program, partitions, emits, cut=cut, parallelism=parallelism, traces=kept)
+        run = LocalRun(program, opened, emits, cut=cut, parallelism=parallelism, traces=kept)
         for sink, spec in zip(run.plan.sinks, run.topology.sinks, strict=True):
             writers.append(output_writer(sink.output, Path(directory), len(spec.inputs)))
             undo.callback(writers[-1].abort)
@@ -56,8 +58,9 @@ def run_files(
             kept.close()
             other = other_cut(cut, run.events)
             again = second_differences(
-                program, directory, kept.folder, cut=other, parallelism=parallelism
-            )
+                program, directory, kept.folder, cut=other, parallelism=parallelism,
+                partitions=partitions,
+            )  # fmt: skip
             check_same(run.plan, run.topology, again)
         digests = [egress.digest for egress in run.egress]
         put_all_in_place([w.finish(digest) for w, digest in zip(writers, digests, strict=True)])

@@ -78,19 +78,25 @@ def other_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def second_differences(
-    program: Program, directory: str | Path, traces: str, *, cut: int, parallelism: int
+    program: Program,
+    directory: str | Path,
+    traces: str,
+    *,
+    cut: int,
+    parallelism: int,
+    partitions: Partitions | None = None,
 ) -> list[RowDifference]:
     """Run the program in another process; return how it differs from the run that left these
-    traces."""
-    if program.text is not None:
+    traces. Partitions that are given are of this process, and so is the run over them."""
+    if program.text is not None and partitions is None:
         outputs = tuple((o.name, o.path, o.kind) for o in program.outputs)
         plan = _fingerprint(program, parallelism)
         request = _RunRequest(program.text, outputs, plan, str(directory), traces, cut, parallelism)
         found = _asked(request)
         if found is not None:
             return found
-    partitions = open_partitions(program, directory)
-    return differences_here(program, partitions, traces, cut, parallelism)
+    opened = open_partitions(program, directory) if partitions is None else partitions
+    return differences_here(program, opened, traces, cut, parallelism)
 
 
 def differences_here(

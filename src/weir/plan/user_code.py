@@ -11,7 +11,8 @@ Contract
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard, TypeVar
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from weir.plan.imported_files import ImportedFrom
+    from weir.plan.stream import Stream
 
 Kind = TypeVar("Kind")
 
@@ -140,13 +142,39 @@ class OperatorCall:
         return ""
 
 
+class EmittingApp(ABC):
+    """An `EmittingApp` is an app of event handlers (`handlers/app.py`), as scripts know it."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def event_names(self) -> Sequence[str]:
+        """The event types, in order of declaration."""
+
+    @property
+    @abstractmethod
+    def param_names(self) -> Sequence[str]: ...
+
+    @abstractmethod
+    def emitted_over(
+        self, streams: Mapping[str, Stream], params: Mapping[str, object]
+    ) -> Mapping[str, Stream]:
+        """Return what the app emits, by name, when its events are the rows of these streams."""
+
+    @abstractmethod
+    def travel_with(self, file: ImportedFrom) -> None:
+        """Note which file the app is from: other processes get the file's text."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserFunctions:
-    """`UserFunctions` are the user's functions that a program can call, by name."""
+    """`UserFunctions` are the user's functions and apps that a program can use, by name."""
 
     scalars: Mapping[str, ScalarFunction] = field(default_factory=dict)
     aggregates: Mapping[str, AggregateFunction] = field(default_factory=dict)
     operators: Mapping[str, OperatorFunction] = field(default_factory=dict)
+    apps: Mapping[str, EmittingApp] = field(default_factory=dict)
 
     @classmethod
     def of(cls, objects: Iterable[object]) -> UserFunctions:
@@ -160,14 +188,18 @@ class UserFunctions:
             {f.name: f for f in found if _is_a(f, ScalarFunction)},
             {f.name: f for f in found if _is_a(f, AggregateFunction)},
             {f.name: f for f in found if _is_a(f, OperatorFunction)},
+            {f.name: f for f in found if _is_app(f)},
         )
 
     def travelling_with(self, file: ImportedFrom) -> UserFunctions:
         """Return the same functions, each with the file that it is from."""
+        for app in self.apps.values():
+            app.travel_with(file)
         return UserFunctions(
             {name: replace(f, imported=file) for name, f in self.scalars.items()},
             {name: replace(f, imported=file) for name, f in self.aggregates.items()},
             {name: replace(f, imported=file) for name, f in self.operators.items()},
+            self.apps,
         )
 
     def __or__(self, other: UserFunctions) -> UserFunctions:
@@ -176,12 +208,17 @@ class UserFunctions:
             {**self.scalars, **other.scalars},
             {**self.aggregates, **other.aggregates},
             {**self.operators, **other.operators},
+            {**self.apps, **other.apps},
         )
 
 
 def _is_a(thing: object, kind: type[Kind]) -> TypeGuard[Kind]:
     # By its type alone: any object of the user's may be here, and say what it likes of its class.
     return issubclass(type(thing), kind)
+
+
+def _is_app(thing: object) -> TypeGuard[EmittingApp]:
+    return issubclass(type(thing), EmittingApp)
 
 
 def _reduced(

@@ -120,14 +120,13 @@ def cut_logs(
         min(waiting, key=lambda c: c.now).step()
         cutter.release(min(c.now for c in cursors))
         if progress is not None:
-            reached = min(c.now for c in cursors)
-            progress(_standing(cursors, cutter.released, reached))
+            progress(_standing(cursors, cutter.released))
     return LogCuts(tuple(cutter.batches()), tuple(c.total for c in cursors), cutter.first)
 
 
-def _standing(cursors: Sequence[_Cursor], events: int, reached: int) -> Progress:
+def _standing(cursors: Sequence[_Cursor], events: int) -> Progress:
     read, size = sum(c.read for c in cursors), sum(c.log.partition.size for c in cursors)
-    return Progress(events, reached, read, size, stage="looking for where to cut")
+    return Progress(events, START, read, size, stage="looking for where to cut")
 
 
 @dataclass(slots=True)

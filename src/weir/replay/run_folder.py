@@ -8,8 +8,8 @@
     report.json    all is done, and the outputs are in their places; the batches are gone
 
 Rules
-1. `run.json` is the first thing that is written. A replay that finds another one is refused, with
-   the names of what has changed: finished batches would not fit the rest.
+1. `run.json` is the first thing that is written. A replay that finds another one's finished
+   batches is refused, with the names of what has changed: they would not fit the rest.
 2. Every file and folder gets its name when all of it has reached the disk (`durable.py`), so
    whatever is killed, and whenever, finished batches are whole.
 3. Of the states only the last finished batch's is needed; older ones are removed.
@@ -37,6 +37,7 @@ if sys.platform != "win32":
 NAME = ".replay"
 STATE, EMITTED = "state", "emitted"
 _RUN, _CUTS, _BATCH, _REPORT = "run.json", "cuts.json", "batch.json", "report.json"
+_LOCK = "lock"
 
 
 class MadeFile(msgspec.Struct, frozen=True):
@@ -77,21 +78,38 @@ class RunFolder:
     path: Path
 
     def begin(self, parts: Mapping[str, str]) -> None:
-        """Note what is replayed; PlanError if something else was begun here."""
+        """Note what is replayed; PlanError if something of another replay is finished here."""
         now = ReplayRecord(dict(parts))
         file = self.path / _RUN
-        if not file.exists():
+        told = ["it is new"] if not file.exists() else self._changes(now)
+        if told and not self._has_finished:
+            self.forget()
             write_durably(file, msgspec.json.encode(now))
-            return
-        before = self._read(file, _run_decoder)
-        told = changes(before.parts, now.parts)
-        if before.format != now.format:
-            told.append("it was begun by another version of Weir")
-        if told:
+        elif told:
             raise PlanError(
                 f"'{self.path}' holds another replay: {', '.join(told)}",
                 hint="give another --out, or delete that folder (--anew does)",
             )
+
+    def _changes(self, now: ReplayRecord) -> list[str]:
+        before = self._read(self.path / _RUN, _run_decoder)
+        told = changes(before.parts, now.parts)
+        if before.format != now.format:
+            told.append("it was begun by another version of Weir")
+        return told
+
+    @property
+    def _has_finished(self) -> bool:
+        """Whether a batch is finished here, or all is."""
+        return (self.path / _REPORT).exists() or self.finished(0) is not None
+
+    def forget(self) -> None:
+        """Remove all that is here but the lock."""
+        for inside in self.path.iterdir():
+            if inside.is_dir():
+                remove_folder(inside)
+            elif inside.name != _LOCK:
+                inside.unlink()
 
     @property
     def cuts(self) -> LogCuts | None:
@@ -152,16 +170,13 @@ def opened_folder(out: Path, *, anew: bool = False) -> Iterator[RunFolder]:
     is in it."""
     folder = out / NAME
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "ab") as lock:
+    with open(folder / _LOCK, "ab") as lock:
         if sys.platform != "win32":
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise RunError(f"another process replays into '{out}'") from None
+        opened = RunFolder(folder)
         if anew:
-            for inside in folder.iterdir():
-                if inside.is_dir():
-                    remove_folder(inside)
-                elif inside.name != "lock":
-                    inside.unlink()
-        yield RunFolder(folder)
+            opened.forget()
+        yield opened

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from weir.errors import PlanError
 from weir.handlers.app import App
+from weir.handlers.parameters import ParamValue
 
 MOST_VARIANTS = 1000
 _COMMA = re.compile(r"(?<!\\),")
@@ -24,7 +25,7 @@ _COMMA = re.compile(r"(?<!\\),")
 class Variant:
     """Holds the values of all parameters, and the names of those that differ between variants."""
 
-    params: tuple[tuple[str, object], ...]
+    params: tuple[tuple[str, ParamValue], ...]
     varied: tuple[str, ...] = ()
 
     @property
@@ -39,7 +40,7 @@ class Variant:
         return "/".join(parts)
 
     @property
-    def values(self) -> dict[str, object]:
+    def values(self) -> dict[str, ParamValue]:
         return dict(self.params)
 
 

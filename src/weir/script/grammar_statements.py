@@ -15,6 +15,7 @@ from weir.script.grammar_queries import query, text
 from weir.script.grammar_types import column_definition, data_type
 from weir.script.source import did_you_mean
 from weir.script.tree import (
+    AppUse,
     DeclareStatement,
     Definition,
     ImportStatement,
@@ -63,7 +64,7 @@ def _definition(p: TokenCursor) -> exp.Expr:
     elif word == "SELECT" or start.token_type == TokenType.L_PAREN:
         body = query(p)
     else:
-        p.unexpected("SELECT, PROCESS, REDUCE or COMBINE")
+        p.unexpected("SELECT, PROCESS, REDUCE, COMBINE or APP")
     return Definition(this=name, expression=body)
 
 
@@ -97,7 +98,23 @@ def _using(p: TokenCursor) -> exp.Expr:
     return call(p)
 
 
-_OPERATOR_INPUTS = {"PROCESS": _process, "REDUCE": _reduce, "COMBINE": _combine}
+def _app(p: TokenCursor, kind: str) -> exp.Expr:
+    name = p.name("an app's name")
+    p.expect(TokenType.L_PAREN, "`(` and the streams of its events")
+    inputs = p.list_of(_input)
+    p.expect(TokenType.R_PAREN, "`,` or `)` after a stream")
+    p.expect_word("EMIT", "and what it emits")
+    emit = p.name("the name of what the app emits")
+    return AppUse(this=name, inputs=inputs, emit=emit, options=_options(p))
+
+
+def _input(p: TokenCursor) -> exp.Expr:
+    name = p.name("an event type's name")
+    p.expect(TokenType.EQ, f"`=` after {name.name}")
+    return p.at(Option(this=name, expression=p.name("a stream's name")), name)
+
+
+_OPERATOR_INPUTS = {"PROCESS": _process, "REDUCE": _reduce, "COMBINE": _combine, "APP": _app}
 
 # --- the other statements ------------------------------------------------------------------
 

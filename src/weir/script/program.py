@@ -25,6 +25,7 @@ from weir.plan.program import Output, Program, ProgramText, StreamKind, turned_a
 from weir.plan.settings import SETTINGS
 from weir.plan.urls import refuse_secrets
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.script.apps import emitted_node
 from weir.script.constants import Parameter, StatementScope, declared, literal, overridden, string
 from weir.script.cursor import offset_of
 from weir.script.dialect import parse_statements
@@ -34,6 +35,7 @@ from weir.script.source import ProgramSource, did_you_mean
 from weir.script.streams import source_node
 from weir.script.translate import partition_clauses, translate_query
 from weir.script.tree import (
+    AppUse,
     DeclareStatement,
     Definition,
     ImportStatement,
@@ -176,6 +178,8 @@ class _Checker:
         try:
             if isinstance(body, OperatorUse):
                 node = apply_node(body, self._streams, self._scope)
+            elif isinstance(body, AppUse):
+                node = emitted_node(body, self._streams, self._scope)
             else:
                 query = translate_query(body, self._scope)
                 self._check_stages(query)

@@ -45,6 +45,17 @@ class OperatorUse(exp.Expression):
     }
 
 
+class AppUse(exp.Expression):
+    """APP this(inputs) EMIT emit WITH (options); the inputs are `event type = stream`."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "inputs": True,
+        "emit": True,
+        "options": False,
+    }
+
+
 class ImportStatement(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 

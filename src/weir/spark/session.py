@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import TypeAlias
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -44,6 +45,8 @@ from weir.spark.signals import handlers_kept, signals_wait
 if sys.platform != "win32":
     import resource
 
+RunningSession: TypeAlias = SparkSession
+"""A session of Spark, for packages that do not know Spark."""
 DEFAULT_MASTER = "local[*,4]"
 LEAST_FILES = 512
 """Spark's own libraries are some 300, and each host and file needs more."""

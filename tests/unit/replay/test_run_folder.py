@@ -15,7 +15,10 @@ MADE = FinishedBatch(3, {"spam": MadeFile("emitted/0.arrow", 1, "d")}, {})
 
 def test_what_has_changed_is_refused_by_name(tmp_path: Path) -> None:
     with opened_folder(tmp_path / "out") as folder:
-        folder.begin(PARTS)
+        folder.begin({"app.py": "0"})
+        folder.begin(PARTS)  # nothing of the other one was finished
+        folder.new_batch(0)
+        folder.finish_batch(0, MADE)
         folder.begin(PARTS)
         with pytest.raises(PlanError) as caught:
             folder.begin({"app.py": "1", "log message": "3", "--to": "9"})

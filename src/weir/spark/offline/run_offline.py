@@ -27,6 +27,7 @@ from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.program import Output, Program
 from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_path, output_schema
+from weir.runtime.partitions import Partitions
 from weir.runtime.programs import Runnable, as_program
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, run_report
 from weir.runtime.topology import VertexSpec
@@ -96,9 +97,10 @@ def run_programs(
     tasks: int | None = None,
     check: bool = False,
     progress: OnProgress | None = None,
+    given: Sequence[Partitions] | None = None,
 ) -> list[RunReport]:
     """Run several programs in one job of at most `tasks` tasks a wave; all succeed, or none
-    does."""
+    does. The partitions that are `given` for each are read in place of the files it names."""
     for program in programs:
         check_outputs(program, directory)
     start = os.path.abspath(directory)  # workers have other working directories
@@ -106,12 +108,12 @@ def run_programs(
     split = parallelism or min(cores, MOST_VERTICES)
     with ExitStack() as undo:
         pieces, made = [], []
-        for program in programs:
+        for at, program in enumerate(programs):
             outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
-            partitions = all_partitions(program, directory)
+            opened = all_partitions(program, directory) if given is None else given[at]
             targets = [m.target for m in outputs]
-            pays = partial(rows_share_keys, partitions=partitions)
-            pieces.append(make_piece(program, partitions, targets, split, pays))
+            pays = partial(rows_share_keys, partitions=opened)
+            pieces.append(make_piece(program, opened, targets, split, pays))
             made.append(outputs)
         frames = {
             path: frame

@@ -1,0 +1,315 @@
+"""`weir replay` runs an app over its logs; `weir run` and `weir explain` take an app's file too."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from weir.cli.command_line import (
+    MOST_ROWS,
+    MOST_VERTICES,
+    DebugOption,
+    MasterOption,
+    RunJsonOption,
+    SettingOption,
+    Usage,
+    clean_errors,
+    pairs,
+    prints_aside,
+    put,
+    put_json,
+    say,
+)
+from weir.cli.progress import Meter
+from weir.events.plurals import counted
+from weir.events.printable import in_one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from weir.handlers.app import App
+    from weir.plan.program import Program
+    from weir.replay.reports import ReplayReport
+
+
+class ReplayRunnerName(StrEnum):
+    local = "local"
+    offline = "offline"
+
+
+class EmittedFormat(StrEnum):
+    parquet = "parquet"
+    jsonl = "jsonl"
+
+
+AppFile = Annotated[Path, typer.Argument(metavar="APP", help="The app's Python file.")]
+AppNameOption = Annotated[
+    str | None,
+    typer.Option("--app", metavar="NAME", help="Which app, if the file makes several."),
+]
+LogOption = Annotated[
+    list[str] | None,
+    typer.Option("--log", metavar="NAME=PATH", help="The log of an event type; may be repeated."),
+]
+FormatOption = Annotated[
+    EmittedFormat, typer.Option("--format", help="The format of what is emitted.")
+]
+
+
+def replay(
+    app: AppFile,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where what is emitted goes: DIR/NAME.…")
+    ],
+    log: LogOption = None,
+    form: FormatOption = EmittedFormat.parquet,
+    runner: Annotated[
+        ReplayRunnerName,
+        typer.Option(help="Where it runs: `local` is this process, `offline` a Spark job."),
+    ] = ReplayRunnerName.local,
+    master: MasterOption = None,
+    setting: SettingOption = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--from", metavar="T", help="Only events from this time on: ticks, ISO 8601."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="T", help="Only events before this time.")
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_ROWS,
+            help="Events of all logs together that are a batch. \\[default: 1 GB of the logs]",
+        ),
+    ] = None,
+    state_in: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Begin with the state that was saved there.")
+    ] = None,
+    state_out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Save the state in the end.")
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            metavar="NAME=VALUE[,…]",
+            help="A parameter's value; several are variants, each in a folder of its own.",
+        ),
+    ] = None,
+    parallelism: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_VERTICES,
+            help="Vertices of each stage that is split by keys. "
+            "\\[default: 1; offline Spark's cores]",
+        ),
+    ] = None,
+    cut: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MOST_ROWS, help="Hand the input over N events at a time; changes no result."
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Run again, and fail where any row differs.")
+    ] = False,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Forget what is in DIR/.replay, and begin anew.")
+    ] = False,
+    name: AppNameOption = None,
+    as_json: RunJsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Run an app's handlers over logs: the answer is that of a plain loop, event by event.
+
+    Example: [bold]weir replay spam.py --log message=m.jsonl --log friendship=f.jsonl --out
+    spam[/bold]
+
+    Prints the path, the rows and the digest of what was emitted. A replay that was killed
+    goes on where it was: give the same command again.
+    """
+    with clean_errors(debug, lost="; the same command goes on with what is finished"):
+        if runner is ReplayRunnerName.local and (master is not None or setting):
+            raise Usage("--master and --conf belong to --runner offline")
+        loaded = read_app(app, name)
+        from weir.replay.given_logs import parse_log
+        from weir.replay.replaying import replay_app
+        from weir.runtime.process import keep_freed_memory
+
+        keep_freed_memory()
+        meter = Meter(Console(stderr=True), in_time=_in_time(loaded), as_json=as_json)
+        with meter, prints_aside(), told_warnings():
+            report = replay_app(
+                loaded, logs=dict(map(parse_log, log or ())), out=out,
+                format=form.value,
+                start=since, end=until, batch=batch, state_in=state_in, state_out=state_out,
+                params=several(param), anew=anew, progress=meter.take, runner=runner.value,
+                parallelism=parallelism, cut=cut, check=check, master=master,
+                settings=pairs(setting, "--conf"),
+            )  # fmt: skip
+        _print_replay(report, meter.elapsed, state_out, as_json)
+
+
+def explain_app(
+    path: Path,
+    name: str | None,
+    params: Sequence[str] | None,
+    said: Sequence[str] | None,
+    parallelism: int,
+    form: Literal["text", "dot", "json"],
+) -> None:
+    """Show what an app's handlers do with its states, and the plan that comes of it."""
+    from weir.plan.explain import explain as shown
+    from weir.plan.rewrites.rewrite import rewrite
+    from weir.plan.settings import with_settings
+    from weir.plan.stages import cut_stages
+    from weir.replay.app_programs import how_it_runs
+
+    program = program_of_app(path, name, None, params, None, "parquet")
+    rewritten = rewrite(with_settings(program, pairs(said, "--set")))
+    staged = cut_stages(rewritten, parallelism)
+    text = shown(rewritten, staged, form).rstrip("\n")
+    if form != "text":
+        put(f"{text}\n")
+        return
+    say(how_it_runs(read_app(path, name), single_values(params)))
+    say(text)
+
+
+# --- apps ------------------------------------------------------------------------------------
+
+
+def is_app(path: Path) -> bool:
+    """Tell whether a program's file is an app's."""
+    return path.suffix == ".py"
+
+
+def read_app(path: Path, name: str | None) -> App:
+    """Run an app's file, and return the app."""
+    from weir.handlers.loading import load_app
+
+    with prints_aside(), told_warnings():
+        return load_app(path, name)
+
+
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Tell warnings as the command line tells them."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in told):
+        say(f"weir: warning: {text}", err=True)
+
+
+def several(given: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return the values of parameters: those between commas, and those that come again."""
+    from weir.replay.variants import split_values
+
+    texts: dict[str, list[str]] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise Usage(f"--param takes NAME=VALUE, not {text!r}")
+        texts.setdefault(name, []).append(value)
+    return {name: split_values(values) for name, values in texts.items()}
+
+
+def program_of_app(
+    path: Path,
+    name: str | None,
+    logs: Sequence[str] | None,
+    params: Sequence[str] | None,
+    out: str | None,
+    form: str,
+) -> Program:
+    """Return an app as a program for any runner: what it emits goes to files in `out`."""
+    from weir.replay.app_programs import app_program
+    from weir.replay.given_logs import parse_log
+
+    loaded = read_app(path, name)
+    with told_warnings():
+        return app_program(
+            loaded, logs=dict(map(parse_log, logs or ())), out=out, format=form,
+            params=single_values(params),
+        )  # fmt: skip
+
+
+def single_values(given: Sequence[str] | None) -> dict[str, object]:
+    """Return the values of parameters, each of which has one."""
+    found: dict[str, object] = {}
+    for name, values in several(given).items():
+        if len(values) > 1:
+            raise Usage(f"--param {name} has several values here; weir replay compares variants")
+        found[name] = values[0]
+    return found
+
+
+def _in_time(app: App) -> bool:
+    from weir.events.types import TIMESTAMP
+
+    return all(event.schema.time == TIMESTAMP for event in app.event_types.values())
+
+
+# --- what is printed -------------------------------------------------------------------------
+
+
+def _print_replay(
+    report: ReplayReport, seconds: float, state_out: Path | None, as_json: bool
+) -> None:
+    if as_json:
+        put_json({**msgspec.to_builtins(report), "seconds": round(seconds, 3)})
+        return
+    if len(report.variants) > 1:
+        _print_variants(report)
+    else:
+        for output in report.outputs:
+            where = in_one_line(f"{output.name} -> {output.path}")
+            say(f"{where}: {counted(output.rows, 'row')}, digest {output.digest}")
+    for source in report.inputs:
+        if source.late or source.bad:
+            say(f"{in_one_line(source.name)}: {source.late:,} late, {source.bad:,} bad")
+    if state_out is not None:
+        say(in_one_line(f"state -> {state_out}"))
+    if report.again:
+        say("weir: this replay had finished already: nothing was run (--anew runs it)", err=True)
+        return
+    told = f"{counted(report.events, 'event')} in {seconds:.1f} s"
+    if report.batches > 1:
+        told += f", {report.batches:,} batches"
+    if report.first is not None and report.last is not None:
+        faster = (report.last - report.first) / 1e6 / max(seconds, 1e-9)
+        told += f", {faster:,.1f} × real time" if faster >= 0.1 else ""
+    say(told, err=True)
+
+
+def _print_variants(report: ReplayReport) -> None:
+    names = list(dict.fromkeys(output.name for output in report.outputs))
+    table = Table("variant", box=None)
+    for name in names:
+        for column in (in_one_line(name), "new", "gone", "digest"):
+            table.add_column(column, justify="left" if column == "digest" else "right")
+    for variant in report.variants:
+        cells = [in_one_line(variant.label)]
+        for output in variant.outputs:
+            changes = (f"+{output.only_here or 0:,}", f"-{output.only_first or 0:,}")
+            cells += [f"{output.rows:,}", *changes, output.digest]
+        table.add_row(*cells)
+    console = Console(no_color=True, force_terminal=False, highlight=False, width=10_000)
+    with console.capture() as captured:
+        console.print(table)
+    say("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    if report.page is not None:
+        say(in_one_line(f"side by side -> {report.page}"))

@@ -1,0 +1,49 @@
+"""Makes a plain program of an app, which every runner runs: `weir run app.py`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from weir.errors import PlanError
+from weir.handlers.app import App
+from weir.handlers.compiling import compile_app
+from weir.plan.program import Output, Program
+from weir.replay.given_logs import log_paths
+from weir.runtime.programs import program_of
+
+
+def app_program(
+    app: App,
+    *,
+    logs: Mapping[str, str] | None = None,
+    out: str | None = None,
+    format: str = "parquet",
+    params: Mapping[str, object] | None = None,
+    vectorise: bool = True,
+) -> Program:
+    """Return the program whose outputs are what an app emits, each a file in the folder `out`;
+    without a folder, a program to be looked at, whose logs need not be known."""
+    paths = log_paths(app, logs or {} if out is not None else _shown_paths(app))
+    compiled = compile_app(app, paths=paths, params=params or {}, vectorise=vectorise)
+    if not compiled.emitted:
+        raise PlanError(f"the app `{app.name}` emits nothing", hint="app.emit('name', field=…)")
+    outputs = [
+        Output(name, found.node, os.path.join(out or "", f"{name}.{format}"))
+        for name, found in compiled.emitted.items()
+    ]
+    program = program_of(outputs)
+    streams = tuple((name, found.node) for name, found in compiled.emitted.items())
+    return replace(program, streams=streams, code=app.code, needed=app.needed)
+
+
+def how_it_runs(app: App, params: Mapping[str, object] | None = None) -> str:
+    """Say in words what an app's handlers do with its states, and how that is run."""
+    return compile_app(app, paths=_shown_paths(app), params=params or {}).text()
+
+
+def _shown_paths(app: App) -> dict[str, str]:
+    """Return the paths of logs, made-up ones where a run would say them."""
+    logs = {name: event for name, event in app.event_types.items() if event.is_log}
+    return {name: event.path or f"{name}.jsonl" for name, event in logs.items()}

@@ -1,0 +1,132 @@
+"""Makes the program of a batch: what all variants of an app emit, and the state behind the batch.
+
+Rules
+1. Variants are compiled one by one; equal parts of their plans are one. An output that several
+   variants share is written once.
+2. The states that a batch begins with are sources of their own, which read the tables of the batch
+   before. Variants that share a state's table share its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from weir.handlers.app import App
+from weir.handlers.compiling import compile_app
+from weir.plan.operators import Node, Source
+from weir.plan.program import Output, Program
+from weir.plan.schema import Schema
+from weir.plan.stream import Stream, stream
+from weir.replay.variants import Variant
+from weir.runtime.programs import program_of
+
+FIRST_INDEX = 1 << 20
+"""The sources of states are numbered from here, behind any that a program has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayTask:
+    """Holds what is replayed: an app with its logs, its variants, and the time that counts."""
+
+    app: App
+    paths: Mapping[str, str]
+    variants: Sequence[Variant]
+    start: int | None = None
+    end: int | None = None
+    vectorise: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgram:
+    """Is the program of a batch. Its keys are `variant folder/name`, of emitted streams and of
+    states; several may have one output."""
+
+    program: Program
+    emitted: Mapping[str, Output]
+    states: Mapping[str, Output]
+    shapes: Mapping[str, Schema]
+    """The columns of the states' tables, by the state's name."""
+    restored: Mapping[str, tuple[Source, str]]
+    """The sources of the tables that the batch begins with, by their names, each with the key of a
+    state whose table it is."""
+
+
+def key_of(variant: Variant, name: str) -> str:
+    """Name an emitted stream or a state of a variant."""
+    return f"{variant.folder}/{name}" if variant.folder else name
+
+
+def batch_program(
+    task: ReplayTask,
+    *,
+    emitted: Mapping[str, str] | None = None,
+    final: bool = False,
+    restored: Mapping[str, str] | None = None,
+    shapes: Mapping[str, Schema] | None = None,
+) -> BatchProgram:
+    """Make the program of a batch. `emitted` says where emitted streams go by their keys (None: to
+    the batch's folder). With `final`, the states behind the batch go to its folder. `restored` are
+    the tables to begin with, by the keys of states, and `shapes` the columns that they have."""
+    begun = _Restored(shapes or {}, restored or {})
+    compiled = [
+        compile_app(
+            task.app, paths=task.paths, params=variant.values, start=task.start, end=task.end,
+            restored=begun.streams(variant, task.app), final=final, vectorise=task.vectorise,
+        )
+        for variant in task.variants
+    ]  # fmt: skip
+    files = _BatchFiles()
+    made = list(zip(task.variants, compiled, strict=True))
+    told = {key_of(v, n): s for v, app in made for n, s in app.emitted.items()}
+    kept = {key_of(v, n): s for v, app in made for n, s in app.final.items()}
+    if emitted is None:
+        emits = {key: files.once("emitted", key, found, ".arrow") for key, found in told.items()}
+    else:
+        emits = {key: Output(key, found.node, emitted[key]) for key, found in told.items()}
+    states = {key: files.once("state", key, found, ".parquet") for key, found in kept.items()}
+    found_shapes = {name: s.schema for _, app in made for name, s in app.final.items()}
+    outputs = list(dict.fromkeys((*emits.values(), *states.values())))
+    program = replace(program_of(outputs), code=task.app.code, needed=task.app.needed)
+    return BatchProgram(program, emits, states, found_shapes, begun.sources)
+
+
+class _BatchFiles:
+    """Gives the outputs of a batch their names and paths in its folder; equal nodes are one."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Node], Output] = {}
+
+    def once(self, folder: str, key: str, found: Stream, ending: str) -> Output:
+        if (folder, found.node) not in self._known:
+            path = f"{folder}/{len(self._known)}{ending}"
+            self._known[folder, found.node] = Output(f"{folder} {key}", found.node, path)
+        return self._known[folder, found.node]
+
+
+class _Restored:
+    """Makes the sources of the states that a batch begins with."""
+
+    def __init__(self, shapes: Mapping[str, Schema], tables: Mapping[str, str]) -> None:
+        self._shapes, self._tables = shapes, tables
+        self._made: dict[str, Stream] = {}
+        self.sources: dict[str, tuple[Source, str]] = {}
+
+    def streams(self, variant: Variant, app: App) -> dict[str, Stream]:
+        """Return the streams of a variant's tables, by state."""
+        keys = {name: key_of(variant, name) for name in app.states}
+        return {name: self._stream(name, k) for name, k in keys.items() if k in self._tables}
+
+    def _stream(self, state: str, key: str) -> Stream:
+        table = self._tables[key]
+        if table not in self._made:
+            number = len(self._made)
+            shape, name = self._shapes[state], f"state {state} {number}"
+            columns = {"vs": shape.time, "ve": shape.time, **dict(shape.columns)}
+            # Where its table is, is said when the batch is run: batches share the program.
+            path = f"restored/{number}.parquet"
+            made = stream(name, columns, path, vs="vs", index=FIRST_INDEX + number)
+            assert isinstance(made.node, Source)
+            self.sources[name] = (made.node, key)
+            self._made[table] = made
+        return self._made[table]

@@ -1,0 +1,54 @@
+"""Hands out the slices of batches; those of the next batch begin to be read while one is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Self
+
+from weir.files.chunks import CHUNK_ROWS, SourcePartition
+from weir.replay.batch_runs import RunChoice
+from weir.replay.cutting import LogCuts, RankedLog
+from weir.replay.read_ahead import AheadPartition
+from weir.replay.slices import slices_of
+from weir.runtime.partitions import Partitions
+
+WORTH_A_THREAD = 10_000
+"""A batch of fewer events is read as fast as a thread is started."""
+
+
+class BatchReading:
+    """Gives the partitions of batches, one after the other. In this process they are read ahead;
+    workers of Spark read theirs themselves."""
+
+    def __init__(self, logs: Sequence[RankedLog], cuts: LogCuts, choice: RunChoice) -> None:
+        self._logs, self._batches = logs, cuts.batches
+        self._is_local, self._size = choice.runner == "local", choice.cut or CHUNK_ROWS
+        self._next: tuple[int, Partitions] | None = None
+        self._threads = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.close()
+
+    def partitions(self, number: int) -> Partitions:
+        """Return the partitions of a batch, and begin to read the next one."""
+        known = self._next
+        found = known[1] if known is not None and known[0] == number else self._sliced(number)
+        following = number + 1
+        if following < len(self._batches):
+            self._next = (following, self._sliced(following))
+        return found
+
+    def _sliced(self, number: int) -> Partitions:
+        batch = self._batches[number]
+        found: dict[str, list[SourcePartition]] = {}
+        for part in slices_of(batch, self._logs):
+            partition: SourcePartition = part
+            if self._is_local and part.size >= WORTH_A_THREAD:
+                partition = ahead = AheadPartition(part, self._size)
+                self._threads.callback(ahead.close)
+            found.setdefault(part.source.name, []).append(partition)
+        return found

@@ -1,0 +1,98 @@
+"""Runs the program of a batch, on the runner that was chosen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from weir.errors import PlanError
+from weir.files.chunks import SourcePartition
+from weir.ingress.connectors.registry import rooted
+from weir.local.files import run_files
+from weir.plan.program import Program
+from weir.runtime.partitions import Partitions
+from weir.runtime.reports import OnProgress, RunReport
+
+if TYPE_CHECKING:
+    from weir.spark.session import RunningSession
+
+ReplayRunner: TypeAlias = Literal["local", "offline"]
+RUNNERS = ("local", "offline")
+
+
+@dataclass(frozen=True, slots=True)
+class RunChoice:
+    """Says how batches are run; nothing of it changes a result."""
+
+    runner: ReplayRunner = "local"
+    parallelism: int | None = None
+    cut: int | None = None
+    check: bool = False
+    master: str | None = None
+    settings: Mapping[str, str] | None = None
+    spark: RunningSession | None = None
+
+
+class RunBatch(Protocol):
+    """Runs a program over partitions; relative paths of outputs start at `directory`."""
+
+    def __call__(
+        self,
+        program: Program,
+        partitions: Partitions,
+        directory: Path,
+        progress: OnProgress | None,
+    ) -> RunReport: ...
+
+
+@contextmanager
+def batch_runner(choice: RunChoice) -> Iterator[RunBatch]:
+    """Give a function that runs batches; all of them on one session of Spark."""
+    if choice.runner not in RUNNERS:
+        hint = "a replay is local or offline; weir run … --runner live follows logs"
+        raise PlanError(f"no replay runs on '{choice.runner}'", hint=hint)
+    if choice.runner == "local":
+        yield _local(choice)
+        return
+    from weir.spark.session import session  # Spark is loaded when it is asked for
+
+    if choice.spark is not None:
+        yield _offline(choice, choice.spark)
+        return
+    with session(choice.master, choice.settings or {}) as spark:
+        yield _offline(choice, spark)
+
+
+def _local(choice: RunChoice) -> RunBatch:
+    def run(
+        program: Program, partitions: Partitions, directory: Path, progress: OnProgress | None
+    ) -> RunReport:
+        return run_files(
+            program, directory=directory, cut=choice.cut, parallelism=choice.parallelism or 1,
+            check=choice.check, progress=progress, partitions=partitions,
+        )  # fmt: skip
+
+    return run
+
+
+def _offline(choice: RunChoice, spark: RunningSession) -> RunBatch:
+    from weir.spark.offline.run_offline import run_programs
+
+    def run(
+        program: Program, partitions: Partitions, directory: Path, progress: OnProgress | None
+    ) -> RunReport:
+        return run_programs(
+            [program], spark, directory=directory, cut=choice.cut, parallelism=choice.parallelism,
+            check=choice.check, progress=progress, given=[_travelling(partitions)],
+        )[0]  # fmt: skip
+
+    return run
+
+
+def _travelling(partitions: Partitions) -> dict[str, list[SourcePartition]]:
+    here = os.getcwd()
+    return {name: [rooted(p, here) for p in found] for name, found in partitions.items()}

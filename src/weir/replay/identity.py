@@ -1,0 +1,57 @@
+"""Says what is replayed, part by part, so that a changed part is refused by its name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from weir.plan.code_fingerprint import program_code
+from weir.plan.plan_fingerprint import plan_fingerprint
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.stages import cut_stages
+from weir.replay.batch_programs import BatchProgram, ReplayTask
+from weir.replay.saved_state import MANIFEST
+
+
+def replay_parts(
+    task: ReplayTask,
+    made: BatchProgram,
+    logs: Mapping[str, str],
+    said: Mapping[str, object],
+    state_in: Path | None,
+) -> dict[str, str]:
+    """Return the parts with what tells of each whether it is the same: the app's code, its logs
+    (`log_marks`), the values of its parameters, and what else was said."""
+    parts = {f"the app {task.app.name}": ""}
+    parts |= dict(task.app.code) or _code(made)
+    parts |= logs
+    for name in task.app.params:
+        values = dict.fromkeys(repr(variant.values[name]) for variant in task.variants)
+        parts[f"the parameter {name}"] = ", ".join(values)
+    parts |= {option: str(value) for option, value in said.items() if value is not None}
+    if state_in is not None:
+        parts["--state-in"] = _saved(state_in)
+    return parts
+
+
+def _code(made: BatchProgram) -> dict[str, str]:
+    """Return the fingerprints of an app that is from no file: its plan, and the user's code."""
+    # Where files are is no part of the app.
+    program = replace(made.program, outputs=tuple(
+        replace(output, path=f"{n}.jsonl") for n, output in enumerate(made.program.outputs)
+    ))  # fmt: skip
+    plan = plan_fingerprint(cut_stages(rewrite(program), 1))
+    hashes = repr([part.hash for part in plan.parts])
+    return {"the handlers": _hash(hashes.encode()), **program_code(program)}
+
+
+def _saved(folder: Path) -> str:
+    """Return what tells whether a saved state is the same: its manifest and the tables' digests."""
+    files = sorted(folder.glob("*.digest"))
+    return _hash(b"".join(file.read_bytes() for file in (folder / MANIFEST, *files)))
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]

@@ -1,0 +1,352 @@
+"""`replay_app` runs an app over its logs, batch by batch, from wherever an earlier try got to.
+
+Rules
+1. Logs that are small are one batch, which goes straight to the outputs. Others are cut
+   (`cutting.py`); a finished batch leaves what it emitted and the states behind it in `DIR/.replay`
+   (`run_folder.py`), and the next one begins with those states.
+2. What was emitted in all batches is put together at the end. Outputs are renamed to their paths
+   when all of them are whole.
+3. Batches, the runner and its settings change nothing in what is written. So a replay may go on
+   with another runner, but not with other logs, code, parameters or times.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from weir.errors import PlanError
+from weir.events.batch import OPEN, START
+from weir.files.chunks import SourcePartition
+from weir.files.readers import open_partition
+from weir.files.sidecar import read_sidecar
+from weir.handlers.app import App
+from weir.ingress.connectors.registry import open_any
+from weir.plan.limits import check_numbers
+from weir.plan.rewrites.pruning import needed_columns
+from weir.plan.rewrites.rewrite import rewrite
+from weir.replay.assembling import assemble, finished_batch
+from weir.replay.batch_programs import BatchProgram, ReplayTask, batch_program, key_of
+from weir.replay.batch_reading import BatchReading
+from weir.replay.batch_runs import ReplayRunner, RunBatch, RunChoice, batch_runner
+from weir.replay.cutting import BATCH_BYTES, LogCuts, RankedLog, cut_logs
+from weir.replay.given_logs import log_marks, log_paths, logs_size, open_logs, parse_time
+from weir.replay.identity import replay_parts
+from weir.replay.reports import (
+    ReplayInput,
+    ReplayReport,
+    cut_inputs,
+    run_inputs,
+    variant_reports,
+)
+from weir.replay.run_folder import MadeFile, RunFolder, opened_folder
+from weir.replay.saved_state import StateManifest, check_replaceable, load_state, save_state
+from weir.replay.slices import slices_of
+from weir.replay.variants import variants_of
+from weir.replay.what_if import compare_variants
+from weir.runtime.partitions import Partitions
+from weir.runtime.reports import OnProgress, Progress
+
+if TYPE_CHECKING:
+    from weir.spark.session import RunningSession
+
+FormatName: TypeAlias = Literal["parquet", "jsonl"]
+
+_report_decoder = msgspec.json.Decoder(ReplayReport)
+
+
+def replay_app(
+    app: App,
+    *,
+    logs: Mapping[str, str | os.PathLike[str]] | None = None,
+    out: str | os.PathLike[str],
+    format: FormatName = "parquet",
+    runner: ReplayRunner = "local",
+    start: int | str | None = None,
+    end: int | str | None = None,
+    batch: int | None = None,
+    state_in: str | os.PathLike[str] | None = None,
+    state_out: str | os.PathLike[str] | None = None,
+    params: Mapping[str, object] | None = None,
+    parallelism: int | None = None,
+    cut: int | None = None,
+    check: bool = False,
+    anew: bool = False,
+    vectorise: bool = True,
+    progress: OnProgress | None = None,
+    spark: RunningSession | None = None,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> ReplayReport:
+    """Run an app over its logs, and write what it emits to `out`; see the module's rules.
+
+    `logs` has paths by event type. Only events with start ≤ vs < end count (ticks, or ISO 8601).
+    `batch` is how many events of all logs together are a batch. `state_in` begins with a saved
+    state, `state_out` saves that in the end. A parameter with a list of values makes variants, each
+    in a folder of its own. `anew` forgets what an earlier try has done. The runner `offline` is a
+    job of Spark, in the session `spark`, or in one that is made with `master` and `settings`.
+    """
+    check_numbers(cut=cut, parallelism=parallelism)
+    if format not in ("parquet", "jsonl"):
+        raise PlanError(f"no replay writes '{format}'", hint="parquet or jsonl")
+    if batch is not None and batch < 1:
+        raise PlanError(f"a batch has at least 1 event, not {batch}")
+    choice = RunChoice(runner, parallelism, cut, check, master, settings, spark)
+    wanted = _Wanted(
+        Path(out), format, batch,
+        None if state_in is None else Path(state_in),
+        None if state_out is None else Path(state_out),
+    )  # fmt: skip
+    task = ReplayTask(
+        app,
+        log_paths(app, {name: os.fspath(path) for name, path in (logs or {}).items()}),
+        variants_of(app, params or {}),
+        None if start is None else parse_time(start, "--from"),
+        None if end is None else parse_time(end, "--to"),
+        vectorise,
+    )
+    return _Replay(task, wanted, choice, progress, anew).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Holds where things go and come from."""
+
+    out: Path
+    format: str
+    batch: int | None
+    state_in: Path | None
+    state_out: Path | None
+
+
+@dataclass(slots=True)
+class _Replay:
+    """Holds what a replay knows while it runs."""
+
+    task: ReplayTask
+    wanted: _Wanted
+    choice: RunChoice
+    progress: OnProgress | None
+    anew: bool
+    first: BatchProgram = field(init=False)
+    """The program of the first batch, with the states behind it."""
+    begun: dict[str, str] = field(default_factory=dict)
+    """The tables that the first batch begins with, by the keys of states."""
+    manifest: StateManifest | None = None
+
+    def run(self) -> ReplayReport:
+        if self.wanted.state_out is not None:
+            for variant in self.task.variants:
+                check_replaceable(self.wanted.state_out / variant.folder)
+        self.first = batch_program(self.task, final=True)
+        if self.wanted.state_in is not None:
+            self._begin_with(self.wanted.state_in)
+        task = self.task
+        if task.start is not None and task.end is not None and task.start >= task.end:
+            raise PlanError(f"no time is from {task.start} to before {task.end}")
+        times = open_logs(self.first.program, task.paths, only_times=True)
+        with opened_folder(self.wanted.out, anew=self.anew) as folder:
+            folder.begin(self._parts(times))
+            done = self._done(folder)
+            return self._replay(folder, times) if done is None else done
+
+    def _begin_with(self, saved: Path) -> None:
+        """Begin with a saved state: with its tables, at its cut."""
+        self.manifest, tables = load_state(saved, self.task.app, self.first.shapes)
+        cut, start = self.manifest.cut, self.task.start
+        if cut is not None and start is not None and start < cut:
+            raise PlanError(
+                f"the saved state in '{saved}' has all events before {cut} already: --from {start} "
+                "would take some of them twice",
+                hint=f"leave out --from, or say {cut} or later",
+            )
+        self.task = replace(self.task, start=cut if start is None else start)
+        self.begun = {key_of(v, n): path for v in self.task.variants for n, path in tables.items()}
+        self.first = batch_program(
+            self.task, final=True, restored=self.begun, shapes=self.first.shapes
+        )
+
+    def _parts(self, logs: Sequence[RankedLog]) -> dict[str, str]:
+        task, wanted = self.task, self.wanted
+        said = {
+            "--from": task.start, "--to": task.end, "--batch": wanted.batch,
+            "--format": wanted.format, "--state-out": wanted.state_out,
+        }  # fmt: skip
+        return replay_parts(task, self.first, log_marks(logs), said, wanted.state_in)
+
+    def _done(self, folder: RunFolder) -> ReplayReport | None:
+        """Return the report of a replay that had finished, if its outputs are still there."""
+        told = folder.report
+        if told is None:
+            return None
+        report = _report_decoder.decode(told)
+        for output in report.outputs:
+            sidecar = read_sidecar(output.path) if os.path.exists(output.path) else None
+            if sidecar is None or sidecar.digest != output.digest:
+                return None
+        saved = self.wanted.state_out
+        if saved is not None and not saved.exists():
+            return None
+        return msgspec.structs.replace(report, again=True)
+
+    # --- batches ---------------------------------------------------------------------------
+
+    def _replay(self, folder: RunFolder, times: Sequence[RankedLog]) -> ReplayReport:
+        cuts = self._cuts(folder, times)
+        with batch_runner(self.choice) as run:
+            if cuts is None or len(cuts.batches) == 1:
+                report = self._at_once(folder, run, cuts)
+            else:
+                report = self._in_batches(folder, run, cuts)
+        if len(self.task.variants) > 1:
+            report = compare_variants(report, self.wanted.out)
+        folder.finish(msgspec.json.encode(report), report.batches)
+        return report
+
+    def _cuts(self, folder: RunFolder, times: Sequence[RankedLog]) -> LogCuts | None:
+        """Find where the logs are cut; None if they are one batch and nobody must know more."""
+        wanted, task = self.wanted, self.task
+        streams = [e.name for e in task.app.event_types.values() if not e.is_log]
+        if streams:
+            if wanted.batch is not None:
+                raise PlanError(
+                    f"the events of `{streams[0]}` are the rows of a stream: they cannot be cut "
+                    "into batches",
+                    hint="leave out --batch, or write the stream to a file and give that as a log",
+                )
+            if wanted.state_out is not None and task.end is None:
+                raise PlanError(f"--state-out needs --to: `{streams[0]}` is no log but a stream")
+            return None
+        spans = (wanted.batch, wanted.state_in, wanted.state_out, task.start, task.end)
+        if all(said is None for said in spans) and logs_size(times) <= BATCH_BYTES:
+            return None
+        found = folder.cuts
+        if found is None:
+            found = cut_logs(
+                times, events=wanted.batch, progress=self.progress,
+                start=START if task.start is None else task.start,
+                end=OPEN if task.end is None else task.end,
+            )  # fmt: skip
+            folder.keep_cuts(found)
+        return found
+
+    def _at_once(self, folder: RunFolder, run: RunBatch, cuts: LogCuts | None) -> ReplayReport:
+        """Run all as one batch, straight to the outputs."""
+        paths = {key: self._output_path(key) for key in self.first.emitted}
+        made = batch_program(
+            self.task, emitted=paths, final=self.wanted.state_out is not None,
+            restored=self.begun, shapes=self.first.shapes,
+        )  # fmt: skip
+        made_in = folder.new_batch(0).absolute()
+        in_batch = {o: replace(o, path=str(made_in / o.path)) for o in made.states.values()}
+        program = replace(
+            made.program, outputs=tuple(in_batch.get(o, o) for o in made.program.outputs)
+        )
+        logs = open_logs(self.first.program, self.task.paths)
+        parts: Sequence[SourcePartition] = [log.partition for log in logs]
+        if cuts is not None:
+            parts = slices_of(cuts.batches[0], logs)
+        whole: dict[str, list[SourcePartition]] = {}
+        for log, part in zip(logs, parts, strict=True):
+            whole.setdefault(log.source.name, []).append(part)
+        told = run(program, self._partitions(made, self.begun, whole), Path(), self.progress)
+        outputs = {o.path: MadeFile(o.path, o.rows, o.digest) for o in told.outputs}
+        written = {key: outputs[path] for key, path in paths.items()}
+        self._save_states({key: made_in / o.path for key, o in made.states.items()}, cuts)
+        if cuts is None:
+            inputs, events = run_inputs(told, self.task.paths), told.events
+        else:
+            inputs, events = cut_inputs(logs, cuts), cuts.batches[0].events
+        return self._report(events, 1, cuts, written, inputs)
+
+    def _in_batches(self, folder: RunFolder, run: RunBatch, cuts: LogCuts) -> ReplayReport:
+        labels = {key: output.path for key, output in self.first.states.items()}
+        later = batch_program(self.task, final=True, restored=labels, shapes=self.first.shapes)
+        logs = open_logs(self.first.program, self.task.paths)
+        before, made, events = self.begun, [], 0
+        with BatchReading(logs, cuts, self.choice) as reading:
+            for number, batch in enumerate(cuts.batches):
+                found = folder.finished(number)
+                if found is None:
+                    program = later if number else self.first
+                    part = folder.new_batch(number)
+                    partitions = self._partitions(program, before, reading.partitions(number))
+                    progress = self._progress(cuts, number, events)
+                    told = run(program.program, partitions, part, progress)
+                    found = finished_batch(program, told, part, batch.events)
+                    folder.finish_batch(number, found)
+                here = folder.batch(number).absolute()
+                made.append((here, found))
+                events += batch.events
+                before = {key: str(here / file.path) for key, file in found.states.items()}
+        self._save_states({key: Path(path) for key, path in before.items()}, cuts)
+        written = assemble(self.first, made, self._output_path)
+        return self._report(events, len(made), cuts, written, cut_inputs(logs, cuts))
+
+    def _partitions(
+        self, made: BatchProgram, tables: Mapping[str, str], logs: Partitions
+    ) -> Partitions:
+        """Return what the sources of a batch's program read: logs, the states before it, and what
+        else the program's streams are made of."""
+        found: dict[str, Sequence[SourcePartition]] = {}
+        slim = rewrite(made.program)
+        for source in made.program.sources:
+            if source.name in made.restored:
+                found[source.name] = [open_partition(source, tables[made.restored[source.name][1]])]
+            elif source.name in logs:
+                found[source.name] = logs[source.name]
+            else:
+                found[source.name] = open_any(source, "", needed=needed_columns(slim, source))
+        return found
+
+    def _progress(self, cuts: LogCuts, number: int, before: int) -> OnProgress | None:
+        progress = self.progress
+        if progress is None:
+            return None
+        total = sum(batch.events for batch in cuts.batches)
+        where = f"batch {number + 1} of {len(cuts.batches)}"
+
+        def tell(found: Progress) -> None:
+            stage = f"{where}, {found.stage}" if found.stage else where
+            # The rows of states that are read in again are no events.
+            events = before + min(found.events, cuts.batches[number].events)
+            reached = min(found.reached, cuts.batches[number].reached)
+            progress(Progress(events, reached, min(events, total), total, stage))
+
+        return tell
+
+    # --- the end ---------------------------------------------------------------------------
+
+    def _output_path(self, key: str) -> str:
+        return str(self.wanted.out / f"{key}.{self.wanted.format}")
+
+    def _save_states(self, tables: Mapping[str, Path], cuts: LogCuts | None) -> None:
+        folder = self.wanted.state_out
+        if folder is None:
+            return
+        cut = self.task.end
+        if cut is None and cuts is not None and cuts.first is not None:
+            cut = max(batch.reached for batch in cuts.batches) + 1
+        if cut is None and self.manifest is not None:
+            cut = self.manifest.cut  # nothing came since
+        for variant in self.task.variants:
+            own = {name: tables[key_of(variant, name)] for name in self.first.shapes}
+            save_state(folder / variant.folder, own, self.task.app, self.first.shapes, cut)
+
+    def _report(
+        self,
+        events: int,
+        batches: int,
+        cuts: LogCuts | None,
+        written: Mapping[str, MadeFile],
+        inputs: tuple[ReplayInput, ...],
+    ) -> ReplayReport:
+        first = None if cuts is None else cuts.first
+        last = None if cuts is None or not events else max(b.reached for b in cuts.batches)
+        variants = variant_reports(self.task.variants, written)
+        return ReplayReport(self.task.app.name, events, batches, first, last, inputs, variants)

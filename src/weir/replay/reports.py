@@ -1,0 +1,97 @@
+"""Says what a replay has done: what it read, what each variant emitted, where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weir.runtime.reports import RunReport
+
+if TYPE_CHECKING:
+    from weir.replay.cutting import LogCuts, RankedLog
+    from weir.replay.run_folder import MadeFile
+    from weir.replay.variants import Variant
+
+
+class ReplayInput(msgspec.Struct, frozen=True):
+    """Says what was read of one log: its partitions, and how many rows were turned away."""
+
+    name: str
+    partitions: int
+    late: int
+    bad: int
+
+
+class EmittedOutput(msgspec.Struct, frozen=True):
+    """Says what was written of one emitted stream. Beside other variants, `only_here` counts the
+    rows that the first of them does not have, `only_first` those that it alone has."""
+
+    name: str
+    path: str
+    rows: int
+    digest: str
+    only_here: int | None = None
+    only_first: int | None = None
+
+
+class VariantReport(msgspec.Struct, frozen=True):
+    """Says what one variant has emitted, with the values of all parameters."""
+
+    label: str
+    params: dict[str, bool | int | float | str]
+    outputs: tuple[EmittedOutput, ...]
+
+
+class ReplayReport(msgspec.Struct, frozen=True):
+    """Says what a replay has done. `events` were taken, in `batches`, with starts from `first` to
+    `last` (None if there were none, or nobody had to know)."""
+
+    app: str
+    events: int
+    batches: int
+    first: int | None
+    last: int | None
+    inputs: tuple[ReplayInput, ...]
+    variants: tuple[VariantReport, ...]
+    page: str | None = None
+    """Where the variants are compared."""
+    again: bool = False
+    """Whether it had finished before, and nothing was run."""
+
+    @property
+    def outputs(self) -> tuple[EmittedOutput, ...]:
+        """All outputs, variant by variant."""
+        return tuple(output for variant in self.variants for output in variant.outputs)
+
+
+def run_inputs(told: RunReport, paths: Mapping[str, str]) -> tuple[ReplayInput, ...]:
+    """Return what a run has read of the logs."""
+    return tuple(
+        ReplayInput(i.name, i.partitions, i.late, i.bad) for i in told.inputs if i.name in paths
+    )
+
+
+def cut_inputs(logs: Sequence[RankedLog], cuts: LogCuts) -> tuple[ReplayInput, ...]:
+    """Return what there was of logs when they were cut."""
+    found: dict[str, list[int]] = {}
+    for log, total in zip(logs, cuts.totals, strict=True):
+        counts = found.setdefault(log.source.name, [0, 0, 0])
+        for i, more in enumerate((1, total.late, total.bad)):
+            counts[i] += more
+    return tuple(ReplayInput(name, *counts) for name, counts in found.items())
+
+
+def variant_reports(
+    variants: Sequence[Variant], written: Mapping[str, MadeFile]
+) -> tuple[VariantReport, ...]:
+    """Return what each variant has emitted; `written` has it by variant and name."""
+    reports = []
+    for variant in variants:
+        before = f"{variant.folder}/" if variant.folder else ""
+        own = {key.removeprefix(before): made for key, made in written.items()
+               if key.startswith(before)}  # fmt: skip
+        outputs = (EmittedOutput(name, m.path, m.rows, m.digest) for name, m in own.items())
+        reports.append(VariantReport(variant.label, variant.values, tuple(outputs)))
+    return tuple(reports)

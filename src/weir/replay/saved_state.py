@@ -1,0 +1,152 @@
+"""Saves the state of an app at a cut, and begins with one that was saved: a folder of tables.
+
+    manifest.json     the app, the cut, and of each state its type and columns
+    NAME.parquet      the cells of a state (`plan/saved_states.py`), with the digest file that every
+                      output has
+
+The state has taken all events before the *cut*; what begins with it takes those from the cut on.
+Whoever loads it must have the same states with the same types: what is missing, or other, is named.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from weir.errors import InputError, PlanError
+from weir.events.types import type_name
+from weir.files.sidecar import sidecar_path
+from weir.handlers.app import App
+from weir.plan.schema import Schema
+from weir.replay.durable import rename_durably
+
+MANIFEST = "manifest.json"
+
+
+class SavedColumns(msgspec.Struct, frozen=True):
+    """Says of a saved state what its cells are, and what its table's columns are."""
+
+    type: str
+    last: int | None
+    expires: int | None
+    time: str
+    columns: tuple[tuple[str, str], ...]
+
+
+class StateManifest(msgspec.Struct, frozen=True):
+    """Says what a folder of saved states holds."""
+
+    app: str
+    cut: int | None
+    """The time before which all events are in it; None if there were none."""
+    states: dict[str, SavedColumns]
+    format: int = 1
+
+
+_decoder = msgspec.json.Decoder(StateManifest)
+
+
+def state_columns(app: App, shapes: Mapping[str, Schema]) -> dict[str, SavedColumns]:
+    """Return what the states of an app are saved as."""
+    return {
+        name: SavedColumns(
+            type_name(app.states[name].type), app.states[name].last, app.states[name].expires,
+            type_name(shape.time), tuple((n, type_name(t)) for n, t in shape.columns),
+        )
+        for name, shape in shapes.items()
+    }  # fmt: skip
+
+
+def save_state(
+    folder: Path,
+    tables: Mapping[str, Path],
+    app: App,
+    shapes: Mapping[str, Schema],
+    cut: int | None,
+) -> None:
+    """Copy tables to a new folder, with a manifest; what stood there is replaced when all is
+    whole."""
+    check_replaceable(folder)
+    part = folder.with_name(f".{folder.name}.part")
+    if part.exists():
+        shutil.rmtree(part)
+    part.mkdir(parents=True)
+    for name, table in tables.items():
+        shutil.copyfile(table, part / f"{name}.parquet")
+        shutil.copyfile(sidecar_path(str(table)), sidecar_path(str(part / f"{name}.parquet")))
+    manifest = StateManifest(app.name, cut, state_columns(app, shapes))
+    (part / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+    if folder.exists():
+        shutil.rmtree(folder)
+    rename_durably(part, folder)
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise PlanError if a folder holds anything but a saved state."""
+    if folder.exists() and not folder.is_dir():
+        raise PlanError(f"'{folder}' is a file; the state goes to a folder")
+    if folder.exists() and os.listdir(folder) and not (folder / MANIFEST).exists():
+        raise PlanError(
+            f"'{folder}' has other files, and no saved state", hint="give the state its own folder"
+        )
+
+
+def load_state(
+    folder: Path, app: App, shapes: Mapping[str, Schema]
+) -> tuple[StateManifest, dict[str, str]]:
+    """Return what a folder holds, and the paths of the tables by state; PlanError if they do not
+    fit the app."""
+    try:
+        manifest = _decoder.decode((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise PlanError(f"there is no saved state in '{folder}': no {MANIFEST}") from None
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"no manifest of a saved state: {error}", file=str(folder / MANIFEST)
+        ) from None
+    _check(manifest, app, state_columns(app, shapes), folder)
+    tables = {name: str((folder / f"{name}.parquet").absolute()) for name in manifest.states}
+    for path in tables.values():
+        if not os.path.exists(path):
+            raise InputError("the table of a saved state is missing", file=path)
+    return manifest, tables
+
+
+def _check(
+    manifest: StateManifest, app: App, wanted: Mapping[str, SavedColumns], folder: Path
+) -> None:
+    where = f"the saved state in '{folder}'"
+    if manifest.format != StateManifest.__struct_defaults__[0]:
+        raise PlanError(f"{where} is of another version of Weir")
+    if manifest.app != app.name:
+        raise PlanError(f"{where} is of the app `{manifest.app}`, not of `{app.name}`")
+    for name in wanted:
+        if name not in manifest.states:
+            known = ", ".join(manifest.states) or "none"
+            raise PlanError(f"{where} has no state `{name}`", hint=f"it has {known}")
+    for name in manifest.states:
+        if name not in wanted:
+            known = ", ".join(wanted) or "none"
+            message = f"{where} has a state `{name}`, which `{app.name}` does not merge into"
+            raise PlanError(message, hint=f"it has {known}")
+    for name, now in wanted.items():
+        before = manifest.states[name]
+        for what in ("type", "last", "expires", "time", "columns"):
+            old, new = getattr(before, what), getattr(now, what)
+            if old != new:
+                shown = [_shown(value) for value in (old, new)]
+                told = "the type of its times" if what == "time" else what
+                raise PlanError(
+                    f"{where} has the state `{name}` with another {told}: {shown[0]}, "
+                    f"and `{app.name}` has {shown[1]}"
+                )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(" ".join(column) for column in value)
+    return "none" if value is None else str(value)

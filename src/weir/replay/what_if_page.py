@@ -1,0 +1,183 @@
+"""Writes the page that shows the variants of a replay side by side: one file, plots as SVG in it,
+light or dark as the reader's machine is. It asks nothing of any network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from weir.events.plurals import counted
+from weir.replay.reports import EmittedOutput, ReplayReport
+
+MOST_LINES = 8
+"""More lines in one plot cannot be told apart; there are as many colours."""
+_WIDTH, _HEIGHT, _LEFT, _TOP = 720, 200, 64, 10
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --dim: #5b6675; --line: #d8dee6; --back: #fff;
+  --soft: #f4f6f9; --c0: #2563eb; --c1: #d97706; --c2: #059669; --c3: #dc2626; --c4: #7c3aed;
+  --c5: #0891b2; --c6: #be185d; --c7: #65a30d; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --dim: #9aa5b4; --line: #323b48;
+  --back: #12161c; --soft: #1a2029; --c0: #60a5fa; --c1: #fbbf24; --c2: #34d399; --c3: #f87171;
+  --c4: #a78bfa; --c5: #22d3ee; --c6: #f472b6; --c7: #a3e635; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 64rem; background: var(--back);
+  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.1rem; margin: 2.5rem 0 .5rem; }
+p { color: var(--dim); margin: .25rem 0 1rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width: 24rem; }
+th, td { text-align: right; padding: .35rem .8rem; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; padding-left: .25rem; }
+thead th { color: var(--dim); font-weight: 600; } tbody tr:hover { background: var(--soft); }
+.plus { color: var(--c2); } .minus { color: var(--c3); } .same { color: var(--dim); }
+code { font: 12px ui-monospace, monospace; color: var(--dim); }
+svg { width: 100%; max-width: 45rem; height: auto; display: block; }
+svg text { fill: var(--dim); font: 12px system-ui, sans-serif; } svg .ink { fill: var(--ink); }
+.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: .5rem 0 0; padding: 0;
+  list-style: none; }
+.legend i { display: inline-block; width: .9rem; height: .2rem; margin-right: .45rem;
+  vertical-align: middle; border-radius: 2px; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CountLine:
+    """Holds the rows of one variant by spans of time, all of the same length."""
+
+    label: str
+    counts: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class EmittedCharts:
+    """Holds what is plotted of one emitted stream: rows by variant, and over time."""
+
+    name: str
+    labels: Sequence[str]
+    rows: Sequence[int]
+    lines: Sequence[CountLine]
+    first: str
+    last: str
+
+
+def what_if_page(report: ReplayReport, charts: Sequence[EmittedCharts]) -> str:
+    """Write the page."""
+    title = f"What if: {report.app}"
+    told = (
+        f"{counted(report.events, 'event')} in {counted(report.batches, 'batch', 'batches')}, "
+        f"{counted(len(report.variants), 'variant')}. Differences are against the first variant, "
+        f"{report.variants[0].label}."
+    )
+    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(told)}</p>", _table(report)]
+    for chart in charts:
+        body.append(f"<h2>{escape(chart.name)}</h2>")
+        body.append(_bars(chart))
+        body.append(_lines(chart))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(part for part in body if part)
+        + "\n</body>\n</html>\n"
+    )
+
+
+# --- the table -----------------------------------------------------------------------------
+
+
+def _table(report: ReplayReport) -> str:
+    names = list(dict.fromkeys(output.name for output in report.outputs))
+    heads = "".join(f"<th>{escape(n)}</th><th>new</th><th>gone</th><th>digest</th>" for n in names)
+    rows = []
+    for variant in report.variants:
+        by_name = {output.name: output for output in variant.outputs}
+        cells = "".join(_cells(by_name[name]) for name in names)
+        rows.append(f"<tr><td>{escape(variant.label)}</td>{cells}</tr>")
+    return (
+        f'<div class="wide"><table><thead><tr><th>variant</th>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _cells(output: EmittedOutput) -> str:
+    return (
+        f"<td>{output.rows:,}</td>{_change(output.only_here or 0, 'plus', '+')}"
+        f"{_change(output.only_first or 0, 'minus', '−')}"
+        f"<td><code>{escape(output.digest[:12])}…</code></td>"
+    )
+
+
+def _change(count: int, kind: str, sign: str) -> str:
+    return f'<td class="{kind}">{sign}{count:,}</td>' if count else '<td class="same">0</td>'
+
+
+# --- plots ---------------------------------------------------------------------------------
+
+
+def _bars(chart: EmittedCharts) -> str:
+    """Draw the rows of each variant as a bar."""
+    most, step = max((*chart.rows, 1)), 26
+    left = min(300, 16 + 7 * max(len(label) for label in chart.labels))
+    wide = _WIDTH - left - 90
+    drawn = []
+    for i, (label, rows) in enumerate(zip(chart.labels, chart.rows, strict=True)):
+        y, width = i * step + 4, wide * rows / most
+        shown = label if len(label) <= 40 else f"{label[:39]}…"
+        drawn.append(
+            f'<text class="ink" x="{left - 8}" y="{y + 13}" text-anchor="end">'
+            f"{escape(shown)}</text>"
+            f'<rect x="{left}" y="{y}" width="{width:.1f}" height="18" rx="2" '
+            f'fill="var(--c{i % MOST_LINES})"><title>{escape(label)}: {rows:,}</title></rect>'
+            f'<text x="{left + width + 6:.1f}" y="{y + 13}">{rows:,}</text>'
+        )
+    height = len(chart.rows) * step + 4
+    return _svg(height, drawn, f"rows of {chart.name} by variant")
+
+
+def _lines(chart: EmittedCharts) -> str:
+    """Draw the rows of variants over time."""
+    shown = chart.lines[:MOST_LINES]
+    if not shown:
+        return ""
+    most = max(max(line.counts) for line in shown) or 1
+    wide, high = _WIDTH - _LEFT - 16, _HEIGHT - _TOP - 30
+    drawn = []
+    for share in (0, 0.5, 1):
+        y = _TOP + high * (1 - share)
+        drawn.append(
+            f'<line x1="{_LEFT}" x2="{_LEFT + wide}" y1="{y:.1f}" y2="{y:.1f}" '
+            'stroke="var(--line)"/>'
+            f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{most * share:,.0f}</text>'
+        )
+    for i, line in enumerate(shown):
+        last = max(1, len(line.counts) - 1)
+        points = " ".join(
+            f"{_LEFT + wide * at / last:.1f},{_TOP + high * (1 - count / most):.1f}"
+            for at, count in enumerate(line.counts)
+        )
+        drawn.append(
+            f'<polyline points="{points}" fill="none" stroke="var(--c{i})" stroke-width="1.6" '
+            f'stroke-linejoin="round"><title>{escape(line.label)}</title></polyline>'
+        )
+    drawn.append(
+        f'<text x="{_LEFT}" y="{_HEIGHT - 8}">{escape(chart.first)}</text>'
+        f'<text x="{_LEFT + wide}" y="{_HEIGHT - 8}" text-anchor="end">{escape(chart.last)}</text>'
+    )
+    legend = "".join(
+        f'<li><i style="background: var(--c{i})"></i>{escape(line.label)}</li>'
+        for i, line in enumerate(shown)
+    )
+    more = len(chart.lines) - len(shown)
+    rest = f"<p>{counted(more, 'more variant')} in the table.</p>" if more else ""
+    plot = _svg(_HEIGHT, drawn, f"rows of {chart.name} over time")
+    return f'<p>Rows over time</p>{plot}<ul class="legend">{legend}</ul>{rest}'
+
+
+def _svg(height: int, drawn: Sequence[str], title: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(drawn)}</svg>"
+    )

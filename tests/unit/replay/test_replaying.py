@@ -1,0 +1,310 @@
+"""Replays in batches, from saved states, of variants, and after crashes: one answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from small_app import APP, rows, spam, write
+from weir.errors import InputError, PlanError, RunError
+from weir.handlers.app import App
+from weir.handlers.loading import load_app
+from weir.replay import assembling, batch_runs, run_folder
+from weir.replay.replaying import replay_app
+from weir.runtime.reports import Progress
+
+LOGS = {"message": "m.jsonl"}
+
+
+def emitted(path: str) -> list[dict[str, object]]:
+    if path.endswith(".parquet"):
+        found: list[dict[str, object]] = pq.read_table(path).to_pylist()
+        return found
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
+def in_order(found: list[dict[str, int]]) -> list[dict[str, int]]:
+    return sorted(found, key=lambda row: tuple(row.values()))
+
+
+# --- batches -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [None, 7, 59, 60, 1000])
+def test_batches_change_nothing(app: App, batch: int | None) -> None:
+    report = replay_app(app, logs=LOGS, out="out", batch=batch, parallelism=2)
+    assert emitted("out/spam.parquet") == in_order(spam(rows(60)))
+    assert report.events == 60
+    assert report.batches == (1 if batch is None else -(-60 // batch))
+    whole = replay_app(app, logs=LOGS, out="whole")
+    assert [o.digest for o in report.outputs] == [o.digest for o in whole.outputs]
+    assert Path("out/spam.parquet").read_bytes() == Path("whole/spam.parquet").read_bytes()
+    assert sorted(p.name for p in Path("out").iterdir()) == [
+        ".replay", "spam.parquet", "spam.parquet.digest",
+    ]  # fmt: skip
+
+
+def test_batches_of_one_event(app: App) -> None:
+    messages = write(Path("few.jsonl"), rows(12))
+    report = replay_app(
+        app, logs={"message": messages}, out="out", batch=1, params={"threshold": 1}
+    )
+    assert emitted("out/spam.parquet") == in_order(spam(rows(12), 1))
+    assert report.batches == 12
+
+
+def test_jsonl(app: App) -> None:
+    report = app.replay(logs=LOGS, out="out", format="jsonl", batch=25)
+    assert [o.path for o in report.outputs] == ["out/spam.jsonl"]
+    assert emitted("out/spam.jsonl") == in_order(spam(rows(60)))
+
+
+def test_large_batches_are_read_ahead(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weir.replay.batch_reading.WORTH_A_THREAD", 1)
+    replay_app(app, logs=LOGS, out="out", batch=20, check=True)
+    assert emitted("out/spam.parquet") == in_order(spam(rows(60)))
+
+
+def test_only_some_times(app: App) -> None:
+    middle = [m for m in rows(60) if 10 <= m["ts"] < 40]
+    for batch in (None, 4):
+        report = replay_app(app, logs=LOGS, out=f"out{batch}", start=10, end="40", batch=batch)
+        assert emitted(f"out{batch}/spam.parquet") == in_order(spam(middle))
+        assert report.events == len(middle)
+
+
+def test_several_partitions_and_an_empty_one(app: App) -> None:
+    messages = rows(60)
+    write(Path("p-0.jsonl"), messages[::2])
+    write(Path("p-1.jsonl"), [])
+    write(Path("p-2.jsonl"), messages[1::2])
+    logs = {"message": "p-*.jsonl"}
+    digests = {
+        replay_app(app, logs=logs, out=f"out{batch}", batch=batch).outputs[0].digest
+        for batch in (None, 9, 41)
+    }
+    assert len(digests) == 1
+
+
+def test_progress(app: App) -> None:
+    told: list[Progress] = []
+    replay_app(app, logs=LOGS, out="out", batch=20, progress=told.append)
+    stages = list(dict.fromkeys(p.stage for p in told))
+    assert stages == ["looking for where to cut", *(f"batch {i} of 3" for i in (1, 2, 3))]
+    assert (told[-1].events, told[-1].read, told[-1].size) == (60, 60, 60)
+    assert told[-1].reached == rows(60)[-1]["ts"]
+
+
+# --- states --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [None, 9])
+def test_a_saved_state_goes_on(app: App, batch: int | None) -> None:
+    replay_app(app, logs=LOGS, out="one", end=30, state_out="state", batch=batch)
+    manifest = json.loads(Path("state/manifest.json").read_text("utf-8"))
+    assert (manifest["app"], manifest["cut"]) == ("spam", 30)
+    before = [m for m in rows(60) if m["ts"] < 30]
+    saved = {row["key0"]: row["value"] for row in pq.read_table("state/n.parquet").to_pylist()}
+    assert saved == {k: sum(m["k"] == k for m in before) for k in {m["k"] for m in before}}
+    report = replay_app(app, logs=LOGS, out="two", state_in="state", batch=batch)
+    both = [*emitted("one/spam.parquet"), *emitted("two/spam.parquet")]
+    assert both == in_order(spam(rows(60)))
+    assert report.events == 60 - len(before)
+
+
+def test_without_an_end_the_cut_is_behind_the_last_event(app: App) -> None:
+    replay_app(app, logs=LOGS, out="one", state_out="state")
+    manifest = json.loads(Path("state/manifest.json").read_text("utf-8"))
+    assert manifest["cut"] == rows(60)[-1]["ts"] + 1
+    assert replay_app(app, logs=LOGS, out="two", state_in="state").events == 0
+
+
+def test_a_state_that_does_not_fit_is_refused(app: App) -> None:
+    replay_app(app, logs=LOGS, out="one", state_out="state")
+
+    def other(change: tuple[str, str]) -> App:
+        Path("other.py").write_text(APP.replace(*change), "utf-8")
+        return load_app("other.py")
+
+    for change, message in [
+        (('"n", default=0', '"m", default=0'), "in 'state' has no state `m`; it has n"),
+        (("default=0", "default=0.0"), "`n` with another type: BIGINT, and `spam` has DOUBLE"),
+        (("default=0", 'default=0, expires="1d"'), "another expires: none, and `spam` has 8640"),
+        (('App("spam")', 'App("ham")'), "is of the app `spam`, not of `ham`"),
+    ]:
+        with pytest.raises(PlanError) as caught:
+            replay_app(other(change), logs=LOGS, out="two", state_in="state")
+        assert message in str(caught.value)
+    with pytest.raises(PlanError, match=r"has all events before \d+ already: --from 3 would"):
+        replay_app(app, logs=LOGS, out="two", state_in="state", start=3)
+    Path("state/n.parquet").unlink()
+    with pytest.raises(InputError, match=r"n\.parquet: the table of a saved state is missing"):
+        replay_app(app, logs=LOGS, out="two", state_in="state")
+    with pytest.raises(PlanError, match=r"there is no saved state in 'one': no manifest\.json"):
+        replay_app(app, logs=LOGS, out="two", state_in="one")
+    with pytest.raises(PlanError, match="'one' has other files, and no saved state"):
+        replay_app(app, logs=LOGS, out="two", state_out="one")
+
+
+# --- variants ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [None, 25])
+def test_variants_equal_runs_of_their_own(app: App, batch: int | None) -> None:
+    params = {"threshold": [2, 3, 5]}
+    report = replay_app(app, logs=LOGS, out="out", params=params, batch=batch, state_out="state")
+    assert [v.label for v in report.variants] == ["threshold=2", "threshold=3", "threshold=5"]
+    for variant in report.variants:
+        (output,) = variant.outputs
+        value = variant.params["threshold"]
+        assert isinstance(value, int)
+        alone = replay_app(app, logs=LOGS, out=f"alone{value}", params={"threshold": str(value)})
+        assert output.digest == alone.outputs[0].digest
+        assert output.path == f"out/threshold={value}/spam.parquet"
+        assert emitted(output.path) == in_order(spam(rows(60), value))
+        assert output.only_here == 0
+        assert output.only_first == len(spam(rows(60), 2)) - output.rows
+        assert Path(f"state/threshold={value}/manifest.json").exists()
+    page = Path("out/what-if.html").read_text("utf-8")
+    assert report.page == "out/what-if.html"
+    assert "threshold=5" in page and "<svg" in page and "http" not in page
+
+
+# --- crashes -------------------------------------------------------------------------------
+
+
+class Crash(BaseException):
+    """Stands for kill -9: nothing catches it."""
+
+
+STEPS = [
+    (run_folder, "write_durably"),
+    (run_folder, "rename_durably"),
+    (run_folder, "remove_folder"),
+    (batch_runs, "run_files"),
+    (assembling, "put_all_in_place"),
+]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_crash_at_any_step(app: App, monkeypatch: pytest.MonkeyPatch, before: bool) -> None:
+    """Whatever step is the last one, another try ends with the same rows."""
+    whole = replay_app(app, logs=LOGS, out="whole").outputs[0].digest
+    steps = ran = 0
+    last = 0
+
+    def counting(real: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def step(*args: Any, **options: Any) -> Any:
+            nonlocal steps, ran
+            steps += 1
+            if before and steps == last:
+                raise Crash
+            found = real(*args, **options)
+            ran += name == "run_files"
+            if steps == last:
+                raise Crash
+            return found
+
+        return step
+
+    for module, name in STEPS:
+        monkeypatch.setattr(module, name, counting(getattr(module, name), name))
+    crashed = True
+    while crashed:
+        last, steps, ran, out = last + 1, 0, 0, f"out{last}"
+        try:
+            replay_app(app, logs=LOGS, out=out, batch=30)
+            crashed = False
+        except Crash:
+            finished = len(list(Path(out, ".replay").glob("0000?/batch.json")))
+            steps, kept, ran, at = -1000, last, 0, last
+            last = 0
+            assert replay_app(app, logs=LOGS, out=out, batch=30).outputs[0].digest == whole
+            done = Path(out, ".replay", "report.json").exists()
+            assert done and ran <= 2 - min(finished, 2), (at, finished, ran)
+            last = kept
+    assert last > 8
+
+
+def test_what_has_finished_is_not_run_again(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = replay_app(app, logs=LOGS, out="out", batch=20)
+    assert not first.again
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch_runs, "run_files", never)
+        again = replay_app(app, logs=LOGS, out="out", batch=20)
+    assert again.again and again.outputs == first.outputs
+    Path("out/spam.parquet").unlink()
+    assert not replay_app(app, logs=LOGS, out="out", batch=20).again
+    assert not replay_app(app, logs=LOGS, out="out", batch=20, anew=True).again
+
+
+def test_what_has_changed_is_refused(app: App) -> None:
+    replay_app(app, logs=LOGS, out="out", batch=20)
+    with pytest.raises(PlanError, match="the parameter threshold changed; give another --out"):
+        replay_app(app, logs=LOGS, out="out", batch=20, params={"threshold": 4})
+    with pytest.raises(PlanError, match="--batch is gone, --to is new"):
+        replay_app(app, logs=LOGS, out="out", end=30)
+    Path("app.py").write_text(APP.replace("> threshold", ">= threshold"), "utf-8")
+    with pytest.raises(PlanError, match=r"holds another replay: app\.py changed"):
+        replay_app(load_app("app.py"), logs=LOGS, out="out", batch=20)
+    Path("app.py").write_text(f"{APP}# a comment changes nothing\n", "utf-8")
+    assert replay_app(load_app("app.py"), logs=LOGS, out="out", batch=20).again
+    write(Path("m.jsonl"), rows(61))
+    with pytest.raises(PlanError, match="log message changed"):
+        replay_app(app, logs=LOGS, out="out", batch=20)
+
+
+def test_an_error_leaves_nothing_in_the_way(app: App) -> None:
+    """Who mends a log, or the app, need not delete anything."""
+    write(Path("m.jsonl"), list(reversed(rows(5))))
+    with pytest.raises(InputError, match=r"^m\.jsonl, line 3, column ts: late"):
+        replay_app(app, logs=LOGS, out="out")
+    with pytest.raises(InputError, match=r"^m\.jsonl, line 3, column ts: late"):
+        replay_app(app, logs=LOGS, out="out", batch=2)
+    write(Path("m.jsonl"), rows(60))
+    assert replay_app(app, logs=LOGS, out="out").events == 60
+
+
+# --- what is wrong -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"logs": {"mesage": "m.jsonl"}}, "unknown log `mesage`; did you mean `message`?"),
+        ({"logs": {}}, "there is no log for `message`; --log message=PATH, or app.events("),
+        ({"format": "csv"}, "no replay writes 'csv'; parquet or jsonl"),
+        ({"runner": "live"}, "no replay runs on 'live'; a replay is local or offline"),
+        ({"batch": 0}, "a batch has at least 1 event, not 0"),
+        ({"start": "soon"}, "--from is no time: 'soon'; ticks (microseconds since 1970), or ISO"),
+        ({"start": 9, "end": 9}, "no time is from 9 to before 9"),
+        ({"params": {"threshold": "much"}}, "the parameter `threshold` is an integer"),
+        ({"logs": {"message": "tail://m.jsonl"}}, "'tail://m.jsonl' has no end"),
+    ],
+)
+def test_what_is_wrong(app: App, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        replay_app(app, **{"logs": LOGS, "out": "out", **options})
+    assert message in str(caught.value)
+
+
+def test_files_that_are_not_there_or_in_the_way(app: App) -> None:
+    with pytest.raises(InputError, match=r"^no\.jsonl: no file matches"):
+        replay_app(app, logs={"message": "no.jsonl"}, out="out")
+    Path("out/spam.parquet").mkdir(parents=True)
+    with pytest.raises(RunError, match=r"cannot write 'out/spam\.parquet': it is a folder"):
+        replay_app(app, logs=LOGS, out="out")
+
+
+def test_iso_times(app: App) -> None:
+    report = replay_app(app, logs=LOGS, out="out", end="1970-01-01T00:00:00.000030Z")
+    assert report.events == len([m for m in rows(60) if m["ts"] < 30])
