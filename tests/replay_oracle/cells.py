@@ -30,6 +30,19 @@ class Struct(dict):  # type: ignore[type-arg]
         return hash(tuple(self.items()))
 
 
+class Listed(tuple[object, ...]):
+    """A `Listed` is a list's value: nobody can change it; `+ [x]` makes another."""
+
+    __slots__ = ()
+
+    def __add__(self, other: object) -> Listed:  # type: ignore[override]
+        return Listed((*self, *other))  # type: ignore[misc]
+
+    def __getitem__(self, at: object) -> object:  # type: ignore[override]
+        found = tuple.__getitem__(self, at)  # type: ignore[index]
+        return Listed(found) if isinstance(at, slice) else found  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
 class Exact:
     """An `Exact` is a sum of doubles that is rounded only when somebody looks."""
@@ -91,7 +104,7 @@ Cell = Kept | tuple[Merged, ...]
 def frozen(value: object) -> object:
     """Return the value with lists as tuples and dicts as structs, at every depth."""
     if isinstance(value, list | tuple):
-        return tuple(frozen(v) for v in value)
+        return Listed(frozen(v) for v in value)
     if isinstance(value, dict):
         return Struct({n: frozen(v) for n, v in value.items()})
     return value
@@ -169,15 +182,15 @@ def _merged(old: object, merge: Merged) -> object:
         case "min":
             return min(old, x)  # type: ignore[type-var]
         case "append":
-            return (*old, x)  # type: ignore[misc]
+            return Listed((*old, x))  # type: ignore[misc]
         case "add_to_set":
             here = {comparable(v) for v in old}  # type: ignore[attr-defined]
-            return old if comparable(x) in here else (*old, x)  # type: ignore[misc]
+            return old if comparable(x) in here else Listed((*old, x))  # type: ignore[misc]
         case "top_k":
             ranked(x)
             # Sorting is stable: of equal ones the earlier stays in front.
             best = sorted((*old, x), key=ranked, reverse=True)  # type: ignore[misc]
-            return tuple(best[: merge.args[1]])  # type: ignore[misc]
+            return Listed(best[: merge.args[1]])  # type: ignore[misc]
         case "call":
             assert merge.function is not None
             return merge.function(old)

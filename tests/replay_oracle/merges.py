@@ -11,7 +11,7 @@ _READY = {
     "bool": ("set",),
     "oint": ("set",),
     "ostr": ("set",),
-    "ints": ("append", "add_to_set", "top_k", "top_k", "set"),
+    "ints": ("append", "add_to_set", "add_to_set", "set"),
     "strs": ("append", "add_to_set", "add_to_set"),
     "struct": ("set",),
 }
@@ -33,8 +33,8 @@ _FUNCTIONS = {
     "bool": ("lambda _: True", "lambda _: $a", "lambda v: not v", "lambda v: v or $a"),
     "oint": ("lambda v: $i if v is None else v + $i", "lambda _: $a", "lambda v: v or $a"),
     "ostr": ("lambda _: $a", "lambda v: $a if v is None else v"),
-    "ints": ("lambda v: (*v, $i)[-3:]", "lambda v: (*v, $i)", "lambda v: v[1:]"),
-    "strs": ("lambda v: (*v, $s)[-3:]", "lambda v: (*v, $s)"),
+    "ints": ("lambda v: (v + [$i])[-3:]", "lambda v: v + [$i]", "lambda v: v[1:]"),
+    "strs": ("lambda v: (v + [$s])[-3:]", "lambda v: v + [$s]"),
     "struct": ('lambda v: {"n": v["n"] + $i, "t": $s}', 'lambda v: {"n": $i, "t": v["t"]}',
                'lambda v: {**v, "n": v["n"] + 1}'),
 }  # fmt: skip
@@ -43,6 +43,12 @@ _FUNCTIONS = {
 def draw_merge(draw: Expressions, state: StateShape, scope: Scope, limit: int) -> Drawn:
     """Draw a merge into a state, whose arguments have at most the rank `limit`."""
     key = draw.key(state, scope, limit, write=True)
+    # A list is either one of the best values or any other: what `top_k` makes of one that it did
+    # not sort itself is nobody's business.
+    if state.type == "ints" and state.name[-1] in "135":
+        value = draw.expr("int", scope, limit, 2)
+        args = f"{key.text}, {value.text}, {draw.rng.choice([1, 2, 3])}"
+        return Drawn(f"{state.name}.top_k({args})", max(key.rank, value.rank))
     if draw.rng.random() < 0.5:
         return _ready_made(draw, state, key, scope, limit)
     return _function(draw, state, key, scope, limit)
@@ -55,11 +61,9 @@ def _ready_made(
     type = state.type if kind == "set" else _ELEMENT.get(state.type, state.type)
     value = draw.expr(type, scope, limit, 2)
     args = f"{key.text}, {value.text}"
-    if kind == "top_k":
-        args += f", {draw.rng.choice([1, 2, 3])}"
-    elif draw.rng.random() < 0.12:
+    if draw.rng.random() < 0.12:
         return Drawn(f"{_helper(draw, state, kind)}({args})", max(key.rank, value.rank))
-    elif draw.rng.random() < 0.06:
+    if draw.rng.random() < 0.06:
         draw.small_functions[f"do_{kind}"] = (
             f"def do_{kind}(state, key, x):\n    state.{kind}(key, x)\n"
         )

@@ -109,6 +109,7 @@ class Program:
     rng: random.Random
     events: dict[str, Sequence[str]] = field(default_factory=dict)
     fields: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    serial: list[str] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
     locals: int = 0
 
@@ -123,10 +124,9 @@ class Program:
         self.expressions.constants = [("p0", "int"), ("LIMIT", "int"), ("NAMES", "strs")]
         names = [f"h{i}" for i in range(rng.choice([1, 2, 2, 3, 3, 4, 5, 6]))]
         handlers = [self._handler(name) for name in names]
-        serial = []
         if rng.random() < 0.06:
-            serial.append(f"app.serial({rng.choice(['', *names])})\n")
-        return "\n".join([*self._head(), *handlers, *serial])
+            self.serial.append(f"app.serial({rng.choice(['', *names])})\n")
+        return "\n".join([*self._head(), *handlers, *self.serial])
 
     def _head(self) -> list[str]:
         lines = ["import re", "", "import weir", "", 'app = weir.App("drawn")']
@@ -134,11 +134,25 @@ class Program:
             declared = ", ".join(f"{c} {COLUMNS[c][1]}" for c in columns)
             lines.append(f'{name} = app.events("{name}", "ts BIGINT, {declared}", vs="ts")')
         lines += [s.declared for s in self.expressions.states]
+        lines += self._declared_emits()
         lines += ['p0 = app.param("p0", 3)', "LIMIT = 5", 'NAMES = ("a", "ab", "x")', ""]
         lines.append("def stepped(n, by):\n    return n + by if n % 3 else n - by\n")
         lines.append("def up(n):\n    return n + 1\n")
         lines += self.expressions.small_functions.values()
         return [*lines, *(_HELPERS[h] for h in self.expressions.helpers)]
+
+    def _declared_emits(self) -> list[str]:
+        """Declare the types of emits: always where Python's own text would not tell them."""
+        lines = []
+        for name, fields in self.fields.items():
+            if (
+                self.serial
+                or self.rng.random() < 0.6
+                or any(t in ("ints", "strs", "bool") for _, t in fields)
+            ):
+                columns = ", ".join(f"{n} {SQL[t]}" for n, t in fields)
+                lines.append(f'app.emits("{name}", "{columns}")')
+        return lines
 
     def _states(self) -> None:
         rng = self.rng

@@ -62,9 +62,9 @@ def right(e):
 """, ("left", "right", "one", "two", "app.serial")),
     Refusal("a merge's function that emits", _handler(
         "c.merge(e.k, shout)",
-        "def shout(n):\n    app.emit('out', n=n)\n    return n + 1\n"), ("act", "emit")),
+        "def shout(n):\n    app.emit('out', n=n)\n    return n + 1\n"), ("emit",)),
     Refusal("a merge's function that merges", _handler(
-        "c.merge(e.k, lambda n: n + (w.append(e.k, 1) or 1))"), ("act", "merge")),
+        "c.merge(e.k, lambda n: n + (w.append(e.k, 1) or 1))"), ("append",)),
     Refusal("the clock", _handler("c.set(e.k, int(time.time()))", "import time"), ("time",)),
     Refusal("the date of today",
         _handler("app.emit('out', d=str(datetime.now()))", "from datetime import datetime"),

@@ -1,0 +1,84 @@
+"""Compares the engine with the loop, on one case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replay_oracle.engine import Refused, run_app
+from replay_oracle.loop import AppFailed, Comparable, comparable_answer, run_serially
+from replay_oracle.programs import Case
+
+
+@dataclass(frozen=True)
+class How:
+    """A `How` says how the engine runs a case."""
+
+    cut: int | None = None
+    parallelism: int = 1
+    vectorise: bool = True
+
+
+WAYS = tuple(How(cut, p, v) for v in (True, False) for p in (1, 2, 5) for cut in (1, 7, None))
+
+
+def way_of(seed: int) -> How:
+    """Choose how a seed's case runs: all ways in turn, most of them vectorised."""
+    ways = WAYS[:9] if seed % 4 else WAYS[9:]
+    return ways[seed // 4 % 9]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A `Verdict` says what came of a case: `kind` is same, refused, other (another answer),
+    failed (but the loop did not), went on (but the loop failed) or crashed."""
+
+    kind: str
+    text: str = ""
+
+
+def judge(case: Case, how: How) -> Verdict:
+    """Run a case both ways."""
+    try:
+        right: Comparable | str = comparable_answer(
+            run_serially(case.source, case.logs, case.params)
+        )
+    except AppFailed as error:
+        right = f"failed: {error}"
+    try:
+        came: Comparable | str = run_app(
+            case.source, case.logs, case.params,
+            cut=how.cut, parallelism=how.parallelism, vectorise=how.vectorise,
+        )  # fmt: skip
+    except Refused as error:
+        return Verdict("refused", str(error))
+    except AppFailed as error:
+        came = f"failed: {error}"
+    except Exception as error:
+        return Verdict("crashed", f"{type(error).__name__}: {error}")
+    if isinstance(right, str) and isinstance(came, str):
+        return Verdict("same")
+    if isinstance(came, str):
+        return Verdict("failed", came)
+    if isinstance(right, str):
+        return Verdict("went on", right)
+    return Verdict("same") if right == came else Verdict("other", told(right, came))
+
+
+def told(right: Comparable, came: Comparable) -> str:
+    """Say in what two answers differ."""
+    lines = []
+    for name in sorted({*right[0], *came[0]}):
+        wanted, found = right[0].get(name), came[0].get(name)
+        if wanted != found:
+            missing = (wanted or type(found)()) - (found or type(wanted)())  # type: ignore[operator,misc]
+            more = (found or type(wanted)()) - (wanted or type(found)())  # type: ignore[operator,misc]
+            lines.append(f"emit {name}: missing {list(missing)[:4]}, unexpected {list(more)[:4]}")
+    for name in sorted({*right[1], *came[1]}):
+        wanted_cells, cells = right[1].get(name, {}), came[1].get(name, {})
+        if wanted_cells != cells:
+            gone = object()
+            keys = {*wanted_cells, *cells}
+            keys = {k for k in keys if cells.get(k, gone) != wanted_cells.get(k, gone)}
+            shown = [(k, wanted_cells.get(k, "-"), cells.get(k, "-")) for k in keys][:4]
+            lines.append(f"state {name}: (key, wanted, came) {shown}")
+    return "\n".join(lines)

@@ -1,0 +1,134 @@
+"""The one place where the oracle's tests touch the engine.
+
+`run_app` compiles an app's text and runs it by the local runner on rows in memory. What Weir
+refuses before it runs is `Refused`, what fails while it runs is `AppFailed`, as the loop's are.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from replay_oracle.cells import comparable
+from replay_oracle.final_states import saved_values
+from replay_oracle.loop import AppFailed, Comparable, Logs, Loop
+from weir.errors import PlanError, ScriptError, WeirError
+from weir.events.batch import Batch
+from weir.handlers.compiling import compile_app
+from weir.handlers.loading import load_app
+from weir.ingress.memory import MemoryPartition
+from weir.local.runner import LocalRun
+from weir.plan.program import Program
+from weir.runtime.outputs import output_schema
+from weir.runtime.programs import program_of
+from weir.testing import batch_rows
+
+Rows = list[dict[str, object]]
+
+
+class Refused(Exception):
+    """A `Refused` says that the engine does not take an app."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A `Prepared` app is compiled: its outputs are emits, then final states."""
+
+    program: Program
+    emits: tuple[str, ...]
+    states: tuple[str, ...]
+
+
+def prepare(
+    source: str, params: Mapping[str, object] | None = None, *, vectorise: bool = True
+) -> Prepared:
+    """Compile an app's text; raise Refused when the engine does not take it."""
+    with tempfile.TemporaryDirectory(prefix="weir-oracle-") as folder:
+        path = Path(folder) / "app.py"
+        path.write_text(source, encoding="utf-8")
+        try:
+            app = load_app(path)
+            compiled = compile_app(app, params=params, final=True, vectorise=vectorise)
+            outputs = [s.to("", name=f"e.{n}") for n, s in compiled.emitted.items()]
+            outputs += [s.to("", name=f"s.{n}") for n, s in compiled.final.items()]
+            program = program_of(outputs)
+        except (PlanError, ScriptError) as error:
+            raise Refused(str(error)) from error
+    return Prepared(program, tuple(compiled.emitted), tuple(compiled.final))
+
+
+def partitions_of(program: Program, logs: Logs) -> dict[str, list[MemoryPartition]]:
+    return {
+        s.name: [
+            MemoryPartition(f"{s.name}[{i}]", rows, s.declared)
+            for i, rows in enumerate(logs[s.name])
+        ]
+        for s in program.sources
+    }
+
+
+def run_app(
+    source: str,
+    logs: Logs,
+    params: Mapping[str, object] | None = None,
+    *,
+    cut: int | None = None,
+    parallelism: int = 1,
+    vectorise: bool = True,
+) -> Comparable:
+    """Run an app; return its emits and final state, ready to compare with the loop's."""
+    prepared = prepare(source, params, vectorise=vectorise)
+    came: list[list[Batch]] = [[] for _ in prepared.program.outputs]
+    try:
+        run = LocalRun(
+            prepared.program, partitions_of(prepared.program, logs),
+            [_kept(batches) for batches in came],
+            cut=cut, parallelism=parallelism, check=True,
+        )  # fmt: skip
+        run.run()
+    except WeirError as error:
+        raise AppFailed(str(error)) from error
+    return answered(prepared, came, source, logs)
+
+
+def _kept(batches: list[Batch]) -> object:
+    return lambda _, rows: batches.append(rows)
+
+
+def answered(
+    prepared: Prepared, came: Sequence[Sequence[Batch]], source: str, logs: Logs
+) -> Comparable:
+    """Return what came out, in the form of `comparable_answer`."""
+    rows = [
+        [row for batch in batches for row in batch_rows(batch, output_schema(output))]
+        for output, batches in zip(prepared.program.outputs, came, strict=True)
+    ]
+    emits = dict(zip(prepared.emits, rows, strict=False))
+    states = dict(zip(prepared.states, rows[len(prepared.emits) :], strict=True))
+    return (
+        {name: Counter(_row(r) for r in found) for name, found in emits.items() if found},
+        _cells(states, source, logs),
+    )
+
+
+def _row(row: Mapping[str, object]) -> tuple[object, ...]:
+    fields = {n: v for n, v in row.items() if n not in ("vs", "ve")}
+    return (row["vs"], row["ve"], comparable(fields))
+
+
+# --- final states ------------------------------------------------------------------------------
+
+
+def _cells(states: Mapping[str, Rows], source: str, logs: Logs) -> dict[str, dict[object, object]]:
+    """Return the values as of the largest vs, of saved cells and merges."""
+    loop = Loop(source)
+    vs = {kind.name: kind.vs for kind in loop.kinds}
+    times = [row[vs[n]] for n, parts in logs.items() for rows in parts for row in rows]
+    end: int = max(times, default=0)  # type: ignore[type-var,assignment]
+    found: dict[str, dict[object, object]] = {}
+    for name, kind in loop.store.kinds.items():
+        found[name] = saved_values(kind, states.get(name, []), end)
+    return found

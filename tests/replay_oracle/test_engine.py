@@ -1,0 +1,55 @@
+"""The engine gives the answers of the serial loop: to the worked examples, in all ways, and to
+random apps, each in one of the ways (cuts of 1, 7 and all, parallelism 1, 2 and 5, vectorised
+and not). `WEIR_NIGHT=1` for 20 000 of them; `python -m replay_oracle` shows and shrinks."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from replay_oracle.differences import WAYS, How, judge, way_of
+from replay_oracle.examples import Example
+from replay_oracle.found import FOUND
+from replay_oracle.programs import Case, draw_case
+from replay_oracle.worked import EXAMPLES
+
+APPS = 20_000 if os.environ.get("WEIR_NIGHT") else 0
+CHUNK = 250
+MOST_REFUSED = 0.05
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)), ids=[e.name for e in EXAMPLES])
+def test_worked_example(number: int) -> None:
+    example: Example = EXAMPLES[number]
+    case = Case(0, example.source, dict(example.logs), dict(example.params))  # type: ignore[arg-type]
+    for how in (WAYS[number % 9], WAYS[9 + number % 9]):
+        verdict = judge(case, how)
+        assert verdict.kind == "same", f"{how}\n{verdict.text}"
+
+
+@pytest.mark.parametrize("first", range(0, APPS, CHUNK))
+def test_random_apps(first: int) -> None:
+    refused = 0
+    for seed in range(first, first + CHUNK):
+        case, how = draw_case(seed), way_of(seed)
+        verdict = judge(case, how)
+        refused += verdict.kind == "refused"
+        if verdict.kind not in ("same", "refused"):
+            pytest.fail(f"seed {seed}, {how}: {verdict.kind}\n{verdict.text}\n{case.source}")
+    assert refused <= max(3, MOST_REFUSED * CHUNK), f"{refused} of {CHUNK} are refused"
+
+
+@pytest.mark.parametrize("how", [How(1, 5), How(None, 2), How(7, 1, False)], ids=str)
+def test_one_app_in_many_ways(how: How) -> None:
+    for seed in range(1000, 1010):
+        verdict = judge(draw_case(seed), how)
+        assert verdict.kind in ("same", "refused"), f"seed {seed}\n{verdict.text}"
+
+
+@pytest.mark.parametrize("example", FOUND, ids=lambda e: e.name)
+def test_found_before(example: Example) -> None:
+    case = Case(0, example.source, dict(example.logs), {})  # type: ignore[arg-type]
+    for how in (How(), How(1, 5), How(7, 2, False)):
+        verdict = judge(case, how)
+        assert verdict.kind == "same", f"{how}\n{verdict.text}"
