@@ -8,12 +8,13 @@ exactly or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
 from weir.errors import OperatorFailed
 from weir.events.batch import OPEN, START, Batch
+from weir.events.collecting import collecting_later
 from weir.events.frozen_values import freezer
 from weir.events.python_lists import python_column, python_list
 from weir.events.types import DOUBLE
@@ -22,6 +23,7 @@ from weir.kernels.expressions.user_calls import check_not_interrupted, failing_l
 from weir.kernels.expressions.user_values import Misfit, settler, typed_array
 from weir.kernels.kernel import Tables, rows_table, table_rows
 from weir.kernels.structures.cells import CellFailure, CellTable, Function, canonical_key
+from weir.kernels.structures.exact_doubles import ExactDouble
 from weir.kernels.structures.requests import (
     StateRequest,
     ordered_visits,
@@ -40,13 +42,24 @@ class RowCells:
     """`RowCells` are the cells that a row's code touches, at the row's time."""
 
     def __init__(self, states: Sequence[Cell]) -> None:
-        self.tables = [CellTable(cell) for cell in states]
+        self.tables = [CellTable(cell, timed=False) for cell in states]
+        self._defaults = [table.default for table in self.tables]
         self.now = START
         self._plain = [not any(map(_needs_care, cell.keys)) for cell in states]
+        self._checks = [[settler(dtype) for dtype in cell.keys] for cell in states]
+        # Most states have neither windows nor ends: their values are looked at right here.
+        self._lasting = [
+            table.values if plain and table.cell.last is None is table.cell.expires else None
+            for table, plain in zip(self.tables, self._plain, strict=True)
+        ]
 
     def get(self, state: int, key: RowValues) -> object:
-        table = self.tables[state]
-        return table.get(key if self._plain[state] else canonical_key(key), self.now)
+        values = self._lasting[state]
+        if values is not None:
+            value = values.get(key, self._defaults[state])
+            return value.rounded() if type(value) is ExactDouble else value
+        found = key if self._plain[state] else canonical_key(key)
+        return self.tables[state].get(found, self.now)
 
     def merge(
         self,
@@ -58,9 +71,19 @@ class RowCells:
     ) -> None:
         table = self.tables[state]
         found = key if self._plain[state] else canonical_key(key)
-        if found not in table.entries and found not in table.pasts:
-            _check_key(key, table.cell)
+        if found not in table:
+            self._check_key(state, key)
         table.merge(found, self.now, kind, args, function)
+
+    def _check_key(self, state: int, key: RowValues) -> None:
+        cell, checks = self.tables[state].cell, self._checks[state]
+        if len(key) != len(checks):
+            raise CellFailure(f"a key of {cell.state} has {len(checks)} parts, not {len(key)}")
+        for value, check in zip(key, checks, strict=True):
+            try:
+                check(value)
+            except Misfit as misfit:
+                raise CellFailure(f"a key of {cell.state} must be {misfit}") from None
 
 
 class RowScanKernel:
@@ -91,26 +114,44 @@ class RowScanKernel:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         for port, state in self._restored.items():
             self._restore(state, slices[port], self._inputs[port].names, self._node.keys[port])
+        with collecting_later():
+            effects = self._effects(slices)
+            if cti != OPEN:
+                for table in self._cells.tables:
+                    table.sweep(cti)
+            return self._batch(slices[0], effects), cti
+
+    def _effects(self, slices: Sequence[Batch]) -> list[Sequence[object]]:
+        """Run the code on all rows in order; return what it gives for the reader's."""
         visits = ordered_visits(self._programs, slices, self._node.depth)
-        values = [self._values(port, batch) for port, batch in enumerate(slices)]
-        lives = [list(zip(b.vs.tolist(), b.ve.tolist(), strict=True)) for b in slices]
-        effects: list[Sequence[object]] = [()] * len(slices[0])
-        for program, row in visits.each():
-            port = self._programs[program].port
-            vs, ve = lives[port][row]
-            self._cells.now = vs
-            try:
-                had = self._run(
-                    port, vs, None if ve == OPEN else ve, values[port][row], self._cells
-                )
-            except BaseException as error:
-                raise self._failed(error, port, slices[port], row) from error
-            if port == 0:
-                effects[row] = had
-        if cti != OPEN:
-            for table in self._cells.tables:
-                table.drop(cti)
-        return self._batch(slices[0], effects), cti
+        effects: list[Sequence[object]] = []
+        port = row = 0
+        run, cells = self._run, self._cells
+        try:
+            if visits.only >= 0 and self._programs[visits.only].port == 0:
+                for vs, ve, values in self._rows(0, slices[0]):
+                    cells.now = vs
+                    effects.append(run(0, vs, ve, values, cells))
+                    row += 1
+                return effects
+            rows = [list(self._rows(p, batch)) for p, batch in enumerate(slices)]
+            effects = [()] * len(slices[0])
+            for program, row in visits.each():
+                port = self._programs[program].port
+                vs, ve, values = rows[port][row]
+                cells.now = vs
+                had = run(port, vs, ve, values, cells)
+                if port == 0:
+                    effects[row] = had
+        except BaseException as error:
+            raise self._failed(error, port, slices[port], row) from error
+        return effects
+
+    def _rows(self, port: int, batch: Batch) -> Iterable[tuple[int, int | None, RowValues]]:
+        ends: list[int | None] = batch.ve.tolist()
+        if (batch.ve == OPEN).any():
+            ends = [None if ve == OPEN else ve for ve in ends]
+        return zip(batch.vs.tolist(), ends, self._values(port, batch), strict=True)
 
     def _values(self, port: int, batch: Batch) -> list[RowValues]:
         columns = []
@@ -180,16 +221,6 @@ class RowScanKernel:
 def _needs_care(dtype: pa.DataType) -> bool:
     """Tell whether values of this type must be made canonical to be compared as keys are."""
     return bool(dtype == DOUBLE or pa.types.is_nested(dtype))
-
-
-def _check_key(key: RowValues, cell: Cell) -> None:
-    if len(key) != len(cell.keys):
-        raise CellFailure(f"a key of {cell.state} has {len(cell.keys)} parts, not {len(key)}")
-    for value, dtype in zip(key, cell.keys, strict=True):
-        try:
-            settler(dtype)(value)
-        except Misfit as misfit:
-            raise CellFailure(f"a key of {cell.state} must be {misfit}") from None
 
 
 def _key_columns(cell: Cell) -> Callable[[Sequence[Hashable]], tuple[pa.Array, ...]]:

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN, Batch, Int64s
+from weir.events.collecting import collecting_later
 from weir.events.frozen_values import freezer
+from weir.events.python_lists import python_column
 from weir.kernels.expressions.user_calls import check_not_interrupted, failing_line, python_values
-from weir.kernels.expressions.user_values import typed_array
 from weir.kernels.structures.cells import CellFailure, CellTable
 from weir.kernels.structures.requests import RequestProgram, Visits
 from weir.kernels.structures.saved_cells import cell_rows, load_cells
@@ -81,16 +82,17 @@ class SlowCells:
         mine = [[n for n in p.requests if n in merges or n in reads] for p in programs]
         times = [batch.vs.tolist() for batch in slices]
         numbers = [g.tolist() for g in groups]
-        for program, row in visits.each():
-            port = programs[program].port
-            for n in mine[program]:
-                group, time = numbers[port][row], times[port][row]
-                if n in merges:
-                    self._merge(merges[n], group, time, port, slices[port], row)
-                elif group >= 0 and time >= right_from:
-                    answers[n][row] = self._read(reads[n], group, time, slices[0], row)
+        with collecting_later():
+            for program, row in visits.each():
+                port = programs[program].port
+                for n in mine[program]:
+                    group, time = numbers[port][row], times[port][row]
+                    if n in merges:
+                        self._merge(merges[n], group, time, port, slices[port], row)
+                    elif group >= 0 and time >= right_from:
+                        answers[n][row] = self._read(reads[n], group, time, slices[0], row)
         return {
-            n: typed_array(answers[n], self._tables[r.state].cell.type) for n, r in reads.items()
+            n: python_column(answers[n], self._tables[r.state].cell.type) for n, r in reads.items()
         }
 
     def _taken(self, batch: Batch, port: int, merge: StateMerge) -> _Taken:
@@ -162,7 +164,7 @@ class SlowCells:
         held: set[object] = set()
         for table in self._tables.values():
             table.drop(time)
-            held.update(table.keys())
+            held.update(table)
         return np.array([group in held for group in live.tolist()], dtype=np.bool_)
 
     def rows(self, state: int, calls: Sequence[SavedCall]) -> tuple[Int64s, Batch]:

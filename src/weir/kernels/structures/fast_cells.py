@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from weir.events.batch import START, Batch, Int64s
 from weir.events.types import DOUBLE
+from weir.kernels.structures.cells import value_range
 from weir.kernels.structures.fast_arguments import FastArguments
 from weir.kernels.structures.fast_cells_loops import (
     ANSWERS,
@@ -42,7 +43,6 @@ from weir.kernels.structures.fast_kinds import (
     merge_op,
     read_op,
     to_bits,
-    value_range,
 )
 from weir.kernels.structures.fast_sums import FastSums
 from weir.kernels.structures.fast_values import StoredValues
@@ -257,7 +257,7 @@ def _state_row(cell: Cell, kind: FastKind) -> tuple[int, ...]:
         bits = 0 if flags else int(to_bits(default)[0])
     expires = -1 if cell.expires is None else cell.expires
     doubles = kind == "window" and cell.type == DOUBLE
-    return bits, flags, expires, *value_range(cell), cell.last or 0, 0, 0, 0, -1, int(doubles)
+    return bits, flags, expires, *value_range(cell.type), cell.last or 0, 0, 0, 0, -1, int(doubles)
 
 
 def _joined(parts: Sequence[Int64s]) -> Int64s:

@@ -138,8 +138,3 @@ def default_column(cell: Cell) -> pa.Array:
     """Return a column with the state's default as its only value."""
     default = given_default(cell.default, cell.type)
     return pa.array([default], cell.type)
-
-
-def value_range(cell: Cell) -> tuple[int, int]:
-    """Return the smallest and the largest int64 that a cell may hold."""
-    return (-(2**31), 2**31 - 1) if cell.type == INT else (-(2**63), 2**63 - 1)

@@ -5,20 +5,18 @@ Snapshots of scans, the rows of a final state and what a run is restored from ar
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import SnapshotCorrupt
+from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import Batch, Int64s, ticks
 from weir.events.frozen_values import frozen
 from weir.events.python_lists import python_column, python_list
 from weir.events.types import DOUBLE
 from weir.kernels.structures.cells import (
-    CellEntry,
     CellTable,
     Function,
     PastMerge,
@@ -38,14 +36,13 @@ def cell_rows(table: CellTable, keys_of: KeysOf, calls: Sequence[SavedCall]) -> 
     """Return the cells as rows, in no order between cells."""
     if table.cell.last is not None:
         return _merge_rows(table, keys_of, calls)
-    entries = list(table.entries.values())
-    times = np.array([entry.time for entry in entries], dtype=np.int64)
-    columns = [*keys_of(list(table.entries))]
-    exacts = [entry.exact for entry in entries]
-    values = [e.value if e.exact is None else e.exact.rounded() for e in entries]
-    columns.append(python_column(values, table.cell.type))
+    keys, held = list(table.values), list(table.values.values())
+    times = np.array([table.times.get(key, 0) for key in keys], dtype=np.int64)
+    sums = [value if isinstance(value, ExactDouble) else None for value in held]
+    values = [v if e is None else e.rounded() for v, e in zip(held, sums, strict=True)]
+    columns = [*keys_of(keys), python_column(values, table.cell.type)]
     if table.cell.type == DOUBLE:
-        columns.append(pa.array([e.packed() if e else None for e in exacts], pa.binary()))
+        columns.append(pa.array([e.packed() if e else None for e in sums], pa.binary()))
     return Batch(times, times + 1, tuple(columns))
 
 
@@ -64,6 +61,11 @@ def _merge_rows(table: CellTable, keys_of: KeysOf, calls: Sequence[SavedCall]) -
 def _saved(merge: PastMerge, column: str) -> object:
     """Return what a merge has in a column."""
     if column == "merge":
+        if merge.kind == "call" and not merge.name:
+            raise RunError(
+                "a checkpoint cannot keep a window that holds merges by functions of a serial "
+                "group; use add, set, max, min, append, add_to_set or top_k"
+            )
         return merge.name or merge.kind
     called, _, at = column.rpartition(".")
     if called:
@@ -95,12 +97,12 @@ def load_cells(
     if table.cell.last is None:
         exacts = columns.get("exact", [None] * len(times))
         for key, time, value, exact in zip(keys, times, columns["value"], exacts, strict=True):
-            known = ExactDouble.unpacked(exact) if exact is not None else None
-            table.entries[key] = CellEntry(value, time, known)
+            table.values[key] = value if exact is None else ExactDouble.unpacked(exact)
+            table.times[key] = time
         return
     for row in np.lexsort((columns["number"], rows.vs)).tolist() if times else ():
         merge = _past(times[row], {n: c[row] for n, c in columns.items()}, functions, table.cell)
-        table.pasts.setdefault(keys[row], deque()).append(merge)
+        table.hold(keys[row], merge)
 
 
 def _past(
