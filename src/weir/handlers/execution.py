@@ -23,7 +23,8 @@ from weir.handlers.frames import Conditions, Exits, Frame, Path, all_of
 from weir.handlers.reach import Reach, Touched
 from weir.handlers.symbols import BoundMethod, Known, LocalFunction, Symbol, TheEvent, as_tree
 from weir.handlers.symbols import Unusable as _Unusable
-from weir.handlers.values import Const, Old, Op, ReadValue, Tree, children
+from weir.handlers.values import Const, Old, Op, Python, ReadValue, Tree, children
+from weir.plan.imported_files import carried, carried_global
 from weir.plan.states import MergeKind
 
 
@@ -110,6 +111,9 @@ class Execution:
         """Return a symbol as data; refuse what is none."""
         line = getattr(node, "lineno", 0)
         found = as_tree(symbol, line)
+        if isinstance(found, Const):
+            named = carried_global(found.value, self.app.imported)
+            return found if named is None else Python(named, (), line=line)
         if found is not None:
             return found
         match symbol:
@@ -121,7 +125,7 @@ class Execution:
                 why, hint = "the app is used as a value", ""
             case Known(thing=thing):
                 if callable(thing) and not self.touches_thing(thing):
-                    return Const(thing, line=line)
+                    return Const(carried(thing, self.app.imported), line=line)
                 why, hint = "a function that touches states is used as a value", "call it here"
             case LocalFunction():
                 why, hint = f"the function `{symbol.name}` is used as a value", "call it here"

@@ -1,4 +1,4 @@
-"""Part without accesses that has no form as a tree becomes a Python function of what it reads.
+"""Code without accesses that has no form as a tree becomes a Python function of what it reads.
 
     total = 0                          total = f(e.prices)
     for p in e.prices:        →        def f(prices): total = 0 …; return total
