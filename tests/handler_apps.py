@@ -76,7 +76,7 @@ class SerialLoop:
 
     def run(self, handler: str, event: str, values: Event) -> None:
         columns = [n for n, _ in self.app.event_types[event].columns]
-        row = (values["ts"], None, *(values[c] for c in columns))
+        row = (values["ts"], values["ts"] + 1, *(values[c] for c in columns))
         with running_with(self):
             self.app.handlers[handler].function(event_class(event, columns)(row))
 
@@ -184,7 +184,7 @@ class Evaluated:
             case Field(name=name):
                 return self.values[name]
             case Instant(name=name):
-                return self.values["ts"] if name == "vs" else None
+                return self.values["ts"] + (name == "ve")
             case ReadValue(order=order):
                 return self.answers[order]
             case Element(block=block):

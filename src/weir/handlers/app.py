@@ -35,7 +35,14 @@ from weir.handlers.declared_types import (
     parse_span,
     typed_default,
 )
-from weir.handlers.parameters import AppParam, ParamValue, check_default, param_default, param_value
+from weir.handlers.parameters import (
+    AppParam,
+    ParamValue,
+    check_default,
+    param_default,
+    param_value,
+    without_params,
+)
 from weir.handlers.running import current
 from weir.plan.binding.binder import unknown
 from weir.plan.binding.projection import check_name
@@ -278,6 +285,8 @@ class App(EmittingApp):
 
     def emit(self, name: str, /, **fields: object) -> None:
         """Emit a row, inside of a handler; it gets the lifetime of the event."""
+        if self.params:  # which are objects of their own here
+            fields = {field: without_params(value) for field, value in fields.items()}
         current("app.emit()").emit(name, fields)
 
     def emits(self, name: str, columns: ColumnsText) -> None:

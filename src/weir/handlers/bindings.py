@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 Scoped: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda"
@@ -27,6 +28,7 @@ def body_of(node: Scoped) -> list[ast.stmt] | list[ast.expr]:
     return [node.body] if isinstance(node, ast.Lambda) else node.body
 
 
+@lru_cache(maxsize=1000)
 def bound_names(node: Scoped) -> frozenset[str]:
     """Return the names that are local to a function."""
     return frozenset(argument_names(node.args)) | assigned_names(body_of(node))

@@ -25,6 +25,7 @@ from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.forbidden import full_name
 from weir.handlers.frames import RETURNED, Frame, Path, join_all
 from weir.handlers.reach import DYNAMIC, attribute, is_users, resolver
+from weir.handlers.reads_before import reads_before
 from weir.handlers.sources import FunctionNode
 from weir.handlers.symbols import (
     BoundMethod,
@@ -107,7 +108,7 @@ def _call(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbo
         unrolled = call_built_in(run, frame, callee, node)
         if unrolled is not None:
             return unrolled
-        changed = outlining.reads_before(run, frame, node)
+        changed = reads_before(run, frame, node)
         if not run.touches(frame, [changed]).accesses:
             return outlining.expression(run, frame, changed)
     found = call_built_in(run, frame, callee, node)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from weir.handlers.bindings import argument_names, bound_names
 from weir.handlers.sources import FunctionNode, FunctionSource
@@ -179,12 +180,12 @@ class _Check:
 def changed_arguments(node: FunctionNode) -> frozenset[str]:
     """Return the parameters whose values a function changes in place."""
     names = set(argument_names(node.args)) - set(_assignments(node))
-    return frozenset(_changed_names(node) & names)
+    return _changed_names(node) & names
 
 
 def changed_around(node: FunctionNode) -> frozenset[str]:
     """Return the variables of others whose values a function changes in place."""
-    return frozenset(_changed_names(node) - bound_names(node))
+    return _changed_names(node) - bound_names(node)
 
 
 def is_shared(definition: ast.AST, name: str) -> bool:
@@ -208,7 +209,8 @@ def is_shared(definition: ast.AST, name: str) -> bool:
     return False
 
 
-def _changed_names(node: FunctionNode) -> set[str]:
+@lru_cache(maxsize=1000)
+def _changed_names(node: FunctionNode) -> frozenset[str]:
     """Return the names whose values a function changes in place."""
     found: set[str] = set()
     for inner in ast.walk(node):
@@ -220,7 +222,7 @@ def _changed_names(node: FunctionNode) -> set[str]:
                 | ast.Subscript(value=value, ctx=ast.Store() | ast.Del())
             ):
                 found |= root_name(value)
-    return found
+    return frozenset(found)
 
 
 def root_name(value: ast.expr) -> set[str]:

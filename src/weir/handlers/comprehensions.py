@@ -11,6 +11,7 @@ from weir.handlers import outlining
 from weir.handlers.bindings import assigned_names
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.frames import Frame
+from weir.handlers.reads_before import reads_before
 from weir.handlers.symbols import Symbol, WrittenOut, truth
 from weir.handlers.targets import bind, spread_out
 from weir.handlers.values import Op, Tree
@@ -25,7 +26,7 @@ def evaluate(run: Execution, frame: Frame, node: Comprehension) -> Symbol:
     written = unrolled(run, frame, node)
     if written is not None:
         return written
-    node = outlining.reads_before(run, frame, node)
+    node = reads_before(run, frame, node)
     if run.touches(frame, [node]).accesses:
         why = "states are accessed in a comprehension over values of the event"
         raise NotAccesses(why, node, frame, "write it as `for x in …:` with the accesses in it")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import pyarrow as pa
 
-from weir.handlers.parameters import AppParam
+from weir.handlers.parameters import AppParam, without_params
 from weir.handlers.running import current
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.schema import Schema
@@ -78,7 +78,7 @@ class State:
 
     def get(self, key: object) -> Any:
         """Return the value of a key: what all merges before have made of the default."""
-        return current(f"{self.name}.get()").get(self.name, _key(key))
+        return current(f"{self.name}.get()").get(self.name, self._key(key))
 
     def merge(self, key: object, function: Callable[[Any], object]) -> None:
         """Make `function(old value)` the value of a key."""
@@ -117,7 +117,14 @@ class State:
         function: Callable[[Any], object] | None = None,
     ) -> None:  # fmt: skip
         what = "merge" if kind == "call" else kind
-        current(f"{self.name}.{what}()").merge(self.name, _key(key), kind, args, function)
+        if self.app.params:  # which are objects of their own here
+            args = tuple(without_params(arg) for arg in args)
+            function = None if function is None else _Plain(function)
+        current(f"{self.name}.{what}()").merge(self.name, self._key(key), kind, args, function)
+
+    def _key(self, key: object) -> tuple[object, ...]:
+        parts = key if type(key) is tuple else (key,)
+        return tuple(without_params(part) for part in parts) if self.app.params else parts
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         return _reduced(self, self.app, "states", self.name, protocol)
@@ -147,8 +154,14 @@ class EmitDeclaration:
     columns: tuple[tuple[str, pa.DataType], ...]
 
 
-def _key(key: object) -> tuple[object, ...]:
-    return key if type(key) is tuple else (key,)
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """A `_Plain` is a merge function whose result holds no parameters."""
+
+    function: Callable[[Any], object]
+
+    def __call__(self, old: Any) -> object:
+        return without_params(self.function(old))
 
 
 def _reduced(

@@ -248,17 +248,43 @@ def _if(run: Execution, frame: Frame, test: ast.expr, body: ast.expr, orelse: as
 
 
 def _items(run: Execution, frame: Frame, kind: str, elts: list[ast.expr]) -> Symbol:
+    """Return a tuple or list that is written out; `*` of values is `tuple(values) + …`."""
+    joined: Tree | None = None
     parts: list[Symbol] = []
     for elt in elts:
-        if isinstance(elt, ast.Starred):
-            spread = spread_out(run, run.value(frame, elt.value), elt.lineno)
-            if spread is None:
-                why = "how many elements `*` gives depends on the event"
-                raise NotAccesses(why, elt, frame, "write `a + b`")
-            parts += spread
-        else:
+        if not isinstance(elt, ast.Starred):
             parts.append(run.value(frame, elt))
-    return WrittenOut(kind, tuple(parts))
+            continue
+        line, symbol = elt.lineno, run.value(frame, elt.value)
+        spread = spread_out(run, symbol, line)
+        if spread is not None:
+            parts += spread
+            continue
+        made = tuple if kind == "tuple" else list
+        values = Python(made, (run.data(frame, symbol, elt),), line=line)
+        before = _joined(run, frame, kind, joined, parts, elt)
+        joined = values if before is None else Op("add", (before, values), line=line)
+        parts = []
+    if joined is None:
+        return WrittenOut(kind, tuple(parts))
+    whole = _joined(run, frame, kind, joined, parts, elts[0])
+    assert whole is not None
+    return whole
+
+
+def _joined(
+    run: Execution,
+    frame: Frame,
+    kind: str,
+    joined: Tree | None,
+    parts: list[Symbol],
+    node: ast.AST,
+) -> Tree | None:
+    """Return a list with parts behind it; None if there is nothing."""
+    if not parts:
+        return joined
+    tail = run.data(frame, WrittenOut(kind, tuple(parts)), node)
+    return tail if joined is None else Op("add", (joined, tail), line=tail.line)
 
 
 def _dict(

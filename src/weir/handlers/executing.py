@@ -15,6 +15,7 @@ from weir.handlers.execution import EventLoop, Execution, FailingCheck, NotAcces
 from weir.handlers.failing import raised
 from weir.handlers.frames import RETURNED, Exits, Frame, Path, all_of, join, join_all
 from weir.handlers.matching import as_conditions
+from weir.handlers.reads_before import reads_before
 from weir.handlers.symbols import Known, Symbol, Unusable, WrittenOut, negated, op, truth
 from weir.handlers.targets import bind, spread_out
 from weir.handlers.values import Const, Element, Op, Python, Tree
@@ -94,7 +95,7 @@ def _statement(run: Execution, frame: Frame, node: ast.stmt) -> Exits:
 def _outlined(run: Execution, frame: Frame, node: ast.stmt) -> Exits:
     """Run a statement as Python functions; refuse one that accesses states."""
     word = type(node).__name__.lower()
-    node = outlining.reads_before(run, frame, node)
+    node = reads_before(run, frame, node)
     touched = run.touches(frame, [node])
     if touched.accesses:
         names = ", ".join(sorted({*touched.reads, *touched.writes, *touched.emits}))

@@ -10,8 +10,7 @@ Contract
    uses is not computed.
 2. Columns of the event and parameters come in as arguments. What it changes in place are values
    that nobody else has (`changes.py` refuses the others).
-3. Reads in it with keys that it does not compute itself are made before it.
-4. A jump out of the code (return, break, continue) is a value of its own: 0 if there is none.
+3. A jump out of the code (return, break, continue) is a value of its own: 0 if there is none.
 """
 
 from __future__ import annotations
@@ -20,21 +19,19 @@ import ast
 import copy
 from collections.abc import Sequence
 from types import CodeType, FunctionType, MethodType
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from weir.handlers.bindings import argument_names, assigned_names, mentions
+from weir.handlers.bindings import assigned_names, mentions
 from weir.handlers.changes import IN_PLACE, MUTATORS, changed_arguments, changed_around, root_name
-from weir.handlers.declarations import State
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.forbidden import full_name
 from weir.handlers.frames import RETURNED, Exits, Frame, Path
 from weir.handlers.parameters import AppParam, param_name
 from weir.handlers.reach import attribute, is_users
-from weir.handlers.symbols import Known, LocalFunction, TheEvent, op
+from weir.handlers.symbols import Known, LocalFunction, TheEvent, Unusable, op
 from weir.handlers.values import Const, Field, Instant, Python, Tree
 from weir.plan.imported_files import carried
 
-SyntaxPart = TypeVar("SyntaxPart", bound=ast.AST)
 _RETURNS, _CONTINUES, _BREAKS = 1, 2, 3
 _EXIT = "exit"
 _LOAD = ast.Load()
@@ -50,7 +47,9 @@ def statement(run: Execution, frame: Frame, node: ast.stmt, path: Path) -> Exits
     """Run a statement as functions: one for each variable that it sets, one for its jumps."""
     outline = _Outline(run, frame, [node])
     changed = {
-        name: outline.value(name, node)
+        name: before
+        if isinstance(before := path.variables.get(name), Unusable)
+        else outline.value(name, node)
         for name in sorted({*assigned_names([node]), *changed_in_place(run, frame, [node])})
     }
     after = Path(path.conditions, {**path.variables, **changed})
@@ -72,55 +71,6 @@ def statement(run: Execution, frame: Frame, node: ast.stmt, path: Path) -> Exits
     if any(isinstance(j, ast.Break) for j in jumps):
         exits.breaks = (when(_BREAKS),)
     return exits
-
-
-# --- reads ----------------------------------------------------------------------------------
-
-
-def reads_before(run: Execution, frame: Frame, node: SyntaxPart) -> SyntaxPart:
-    """Make the reads of some code before it, where that is the same: keys that are columns."""
-    if not run.touches(frame, [node]).reads:
-        return node
-    return _ReadsBefore(run, frame, node).changed
-
-
-class _ReadsBefore(ast.NodeTransformer, Generic[SyntaxPart]):
-    """Puts variables in the place of `state.get(key)`."""
-
-    def __init__(self, run: Execution, frame: Frame, node: SyntaxPart) -> None:
-        self._run, self._frame = run, frame
-        self._own = {
-            name
-            for n in ast.walk(node)
-            for name in (
-                assigned_names([n]) if not isinstance(n, ast.Lambda) else argument_names(n.args)
-            )
-        }
-        made = self.visit(copy.deepcopy(node))
-        assert isinstance(made, type(node))
-        self.changed: SyntaxPart = made
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[key]):
-                is_state = isinstance(self._frame.thing(name), State)
-                if is_state and not node.keywords and self._is_known(key):
-                    return self._read(node)
-        return self.generic_visit(node)
-
-    def _is_known(self, key: ast.expr) -> bool:
-        """Tell whether a key is made of columns and variables that the code does not set."""
-        plain = (ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.Load)
-        if not all(isinstance(n, plain) for n in ast.walk(key)):
-            return False
-        return not any(isinstance(n, ast.Name) and n.id in self._own for n in ast.walk(key))
-
-    def _read(self, node: ast.Call) -> ast.AST:
-        name = f"read_{len(self._run.accesses)}"
-        found = self._run.value(self._frame, node)
-        self._frame.local_names |= {name}
-        self._frame.variables[name] = found
-        return ast.copy_location(ast.Name(name, _LOAD), node)
 
 
 # --- jumps ----------------------------------------------------------------------------------
@@ -196,6 +146,7 @@ class _Outline:
         self._things: dict[str, object] = {}
         self._functions: list[ast.stmt] = []
         self._event = ""
+        self._set_first = assigned_names(s.target for s in body if isinstance(s, ast.For))
         for mention in mentions(body):
             self._take(mention.name, mention.attributes, mention.node)
         self._changed = changed_in_place(run, frame, body)
@@ -214,6 +165,8 @@ class _Outline:
         match symbol:
             case None:
                 return  # it is set by the code itself
+            case Unusable() if name in self._set_first:
+                return
             case TheEvent() if attributes:
                 self._event = name
                 column = attributes[0]

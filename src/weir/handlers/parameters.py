@@ -141,6 +141,21 @@ def _plain(value: object) -> object:
     return value.value if isinstance(value, AppParam) else value
 
 
+def without_params(value: object) -> object:
+    """Return a value with the values of parameters in their place."""
+    kind = type(value)
+    if kind is AppParam:
+        assert isinstance(value, AppParam)
+        return value.value
+    if kind is tuple or kind is list:
+        assert isinstance(value, tuple | list)
+        return kind(without_params(part) for part in value)
+    if kind is dict:
+        assert isinstance(value, dict)
+        return {without_params(k): without_params(v) for k, v in value.items()}
+    return value
+
+
 _UNARY: dict[str, Callable[[Any], object]] = {
     "neg": operator.neg, "pos": operator.pos, "invert": operator.invert, "abs": abs, "bool": bool,
     "int": int, "float": float, "index": operator.index, "round": round, "len": len, "iter": iter,

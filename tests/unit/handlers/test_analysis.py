@@ -138,6 +138,10 @@ def both(e, k):
 def over(x):
     return x > limit
 
+def push(xs, x):
+    xs.append(x)
+
+import heapq
 inc, dec = lambda n: n + 1, lambda n: n - 1
 KEYS = {"small": sums, "many": many}
 WORDS = ("ab", "x")
@@ -241,6 +245,33 @@ TABLE: list[tuple[str, list[str]]] = [
     ("xs = [e.a]\nif e.ok:\n    xs.append(e.b)\napp.emit('x', v=xs)",
      ["0: emit('x', v=h_xs([e.a], e.b) if e.ok else [e.a])"]),
     ("d = {}\nd['k'] = e.a\napp.emit('x', v=d['k'])", ["0: emit('x', v=h_d({}, e.a)['k'])"]),
+    ("xs = [e.a]\nn = len(xs)\npush(xs, e.b)\napp.emit('x', n=n, m=len(xs))",
+     ["0: emit('x', n=1, m=len(h_xs([e.a], e.b)))"]),
+    ("xs = [e.a, 3]\nx = xs.pop()\napp.emit('x', v=xs, x=x)",
+     ["0: emit('x', v=h_xs([e.a, 3]), x=h_x([e.a, 3]))"]),
+    ("xs = list(e.xs)\nxs.append(4)\nxs.sort()\napp.emit('x', v=xs)",
+     ["0: emit('x', v=h_xs(h_xs(list(e.xs))))"]),
+    ("h = []\nfor x in e.xs:\n    heapq.heappush(h, -x)\napp.emit('x', v=h)",
+     ["0: emit('x', v=h_h(e.xs, []))"]),
+    ("d = {}\nfor y in e.ys:\n    d[y] = d.get(y, 0) + 1\napp.emit('x', v=d.get('a', 0))",
+     ["0: emit('x', v=h_d(e.ys, {}).get('a', 0))"]),
+    ("app.emit('x', v=(e.a, *e.xs, 7), w=[*WORDS, e.s])",
+     ["0: emit('x', v=(e.a,) + tuple(e.xs) + (7,), w=['ab', 'x', e.s])"]),
+    ("first, *rest = e.s\napp.emit('x', v=first, w=len(rest))",
+     ["0: emit('x', v=h_first(e.s), w=len(h_rest(e.s)))"]),
+    # reads in code that is called
+    ("try:\n    r = 9 // sums.get(e.a)\nexcept ZeroDivisionError:\n    r = 0\n"
+     "sums.add(e.a, 1)\napp.emit('x', r=r)",
+     ["0: sums.get(e.a)", "1: sums.add(e.a, 1)", "2: emit('x', r=h_r(#0))"]),
+    ("many.append(e.b, e.a)\napp.emit('x', v=[x for x in e.xs if x in many.get(e.b)])",
+     ["0: many.append(e.b, e.a)", "1: many.get(e.b)", "2: emit('x', v=h_value(e.xs, #1))"]),
+    ("many.append(e.b % 2, e.a)\nsums.set(1, sum(x for x in many.get(e.b % 2)))",
+     ["0: many.append(e.b % 2, e.a)", "1: many.get(e.b % 2)", "2: sums.set(1, h_value(#1))"]),
+    ("for x in e.xs:\n    sums.add(x, 1)\nfor x in e.xs:\n    if x > 2:\n        return\n"
+     "sums.add(9, 1)",
+     ["0: for x in e.xs: sums.add(x, 1)", "1: if h_value(e.xs) == 0: sums.add(9, 1)"]),
+    ("for x in e.xs:\n    n = x\n    n += 1\n    sums.add(n, 1)",
+     ["0: for x in e.xs: sums.add(x + 1, 1)"]),
     # helpers
     ("if bump(sums, e.a, by=2) > 4:\n    app.emit('x', a=e.a)",
      ["0: sums.add(e.a, 2)", "1: sums.get(e.a)", "2: if #1 > 4: emit('x', a=e.a)"]),

@@ -122,6 +122,20 @@ def test_parameters_act_as_their_values() -> None:
         assert x == 0.25 and s != x and 1 // x == 4.0
 
 
+def test_states_and_emits_get_the_values_of_parameters() -> None:
+    app = weir.App("a")
+    sums, limit = app.state("sums", default=0), app.param("limit", 5)
+    noted = Noted(limit=6)
+    with running_with(noted):
+        sums.set((limit, 1), [limit, {"k": limit}])
+        sums.merge(limit, lambda _: limit)
+        app.emit("x", v=limit)
+    assert str(noted.notes) == (
+        "[('set', 'sums', (6, 1), ([6, {'k': 6}],)), ('call', 'sums', (6,), 6), "
+        "('emit', 'x', {'v': 6})]"
+    )
+
+
 @pytest.mark.parametrize(
     ("default", "said", "expected", "kept"),
     [
