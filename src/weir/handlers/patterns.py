@@ -21,12 +21,13 @@ _CATEGORIES = {
     sre.CATEGORY_DIGIT: r"0-9",
     sre.CATEGORY_SPACE: r"\t\n\x0b\f\r\x1c-\x1f ",
     sre.CATEGORY_WORD: r"0-9A-Za-z_",
-}
-_WITHOUT_SPACE = r"\x00-\x08\x0e-\x1b!-\x{10FFFF}"
-_NEGATED = {
     sre.CATEGORY_NOT_DIGIT: r"\x00-/:-\x{10FFFF}",
-    sre.CATEGORY_NOT_SPACE: _WITHOUT_SPACE,
+    sre.CATEGORY_NOT_SPACE: r"\x00-\x08\x0e-\x1b!-\x{10FFFF}",
     sre.CATEGORY_NOT_WORD: r"\x00-/:-@\[-\^`\{-\x{10FFFF}",
+}
+_ASCII_SPACE = {
+    sre.CATEGORY_SPACE: r"\t\n\x0b\f\r ",
+    sre.CATEGORY_NOT_SPACE: r"\x00-\x08\x0e-\x1f!-\x{10FFFF}",
 }
 _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT)
 _RARE = frozenset("@#$%^&*=+<>~|{}[]\\`")
@@ -91,6 +92,7 @@ class _Written:
 
     def __init__(self, flags: int, line: int, *, whole: bool) -> None:
         self._flags, self._line, self._whole = flags, line, whole
+        self._categories = {**_CATEGORIES, **(_ASCII_SPACE if flags & re.ASCII else {})}
 
     def sequence(self, parts: Iterable[Any], *, last: bool) -> str:
         listed = list(parts)
@@ -158,10 +160,8 @@ class _Written:
                 parts.append(self._literal(value))
             elif op is sre.RANGE:
                 parts.append(f"{self._literal(value[0])}-{self._literal(value[1])}")
-            elif op is sre.CATEGORY and value in _CATEGORIES:
-                parts.append(_CATEGORIES[value])
-            elif op is sre.CATEGORY and value in _NEGATED:
-                parts.append(_NEGATED[value])
+            elif op is sre.CATEGORY and value in self._categories:
+                parts.append(self._categories[value])
             else:
                 raise self._refused(str(op).lower())
         return f"[{negated}{''.join(parts)}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, TIMESTAMP, type_name
-from weir.handlers.scope import NotAColumn, first_line
+from weir.handlers.scope import NotAColumn, first_line, is_leaf
 from weir.handlers.static_types import const_type
 from weir.handlers.values import (
     Attribute,
@@ -147,6 +147,11 @@ def never_null(value: Expr) -> bool:
     if value.function in ("and", "or", "not"):
         return all(map(never_null, value.args))
     return value.function.startswith("py_") or value.function in ("is_null", "is_not_null")
+
+
+def is_plain(tree: Tree) -> bool:
+    """Tell whether nothing has to be computed for a value: it is a constant, or a column."""
+    return isinstance(tree, Const) or is_leaf(tree)
 
 
 def options_of(within: Tree) -> tuple[Tree, ...] | None:

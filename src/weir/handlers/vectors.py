@@ -31,6 +31,7 @@ from weir.handlers.vector_calls import called, match_test, method
 from weir.handlers.vector_parts import (
     as_int,
     chosen,
+    is_plain,
     literal,
     negated,
     never_null,
@@ -213,9 +214,12 @@ class Vectors:
         return Call(f"py_{tree.name}", (left, right), type=BOOLEAN)
 
     def _equal_tuples(self, one: tuple[Tree, ...], two: tuple[Tree, ...], tree: Op) -> Expr:
-        # A NaN is equal to itself within a tuple, if it is the same object.
-        if len(one) != len(two) or any(self.static(a) == DOUBLE for a in (*one, *two)):
-            raise NotAColumn(tree.line, "tuples with floats are compared by Python")
+        # A NaN is equal to itself within a tuple, if it is the same object; and Python computes
+        # all parts before it compares the first.
+        parts = *one, *two
+        floats = any(self.static(a) == DOUBLE for a in parts)
+        if len(one) != len(two) or floats or not all(map(is_plain, parts)):
+            raise NotAColumn(tree.line, "such tuples are compared by Python")
         tests = tuple(
             self._equality(Op("eq", pair, line=tree.line)) for pair in zip(one, two, strict=True)
         )
@@ -266,7 +270,9 @@ class Vectors:
         options = options_of(within)
         if options is None:
             return self._in_list(value, within, tree)
-        self.vector(value)
+        if not all(map(is_plain, options)):
+            # Python computes all of them before it looks; OR would leave some out.
+            raise NotAColumn(tree.line, "`in` of what is computed there is done by Python")
         tests = [self._equality(Op("eq", (value, o), line=tree.line)) for o in options]
         for option in options:
             if isinstance(option, Const) and option.value != option.value:
