@@ -5,7 +5,8 @@ Contract
    own, which begin at a point of it.
 2. A point of a chain is where more reads have been answered than before: its rows have the event's
    columns, the answers so far (`$r3` is that of the read with order 3) and the conditions that can
-   be told there (`$g5`). Columns that nobody needs later are pruned by the rewrites.
+   be told there (`$g5.2`: the first two parts of that of the access with order 5). Columns that
+   nobody needs later are pruned by the rewrites.
 3. An access takes place at the first point that has all the answers that it waits for.
 """
 
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.events.types import BOOLEAN, type_name
+from weir.events.types import BOOLEAN, STRING, type_name
 from weir.handlers.accesses import Access, GetAccess
 from weir.handlers.columns import column_of, truth_of, type_of
 from weir.handlers.conditions import Parts, known_prefix, new_conditions
@@ -25,10 +26,10 @@ from weir.handlers.dataflow import is_plain, waits_for
 from weir.handlers.declarations import State
 from weir.handlers.handler_order import EventFlow
 from weir.handlers.scope import Scope, at
-from weir.handlers.trees import conjunction, conjuncts_of, walk_tree
+from weir.handlers.trees import conjunction, conjuncts_of, reads_in, walk_tree
 from weir.handlers.values import Element, Field, Tree
 from weir.plan.binding.projection import with_columns
-from weir.plan.expressions import Column, Expr
+from weir.plan.expressions import Call, Column, Expr, Literal
 from weir.plan.operators import Explode, Node, schema
 from weir.plan.schema import Schema
 
@@ -60,7 +61,8 @@ class EventChains:
     of the main one that a loop's accesses start from.
 
     `ring_waits` are the reads that those of rings wait for, by order; `function_names` what the
-    functions of merges are called.
+    functions of merges are called. A ring of the main chain may have reads in loops: their answers
+    lie in a LIST beside the elements (`$b4` for the loop 4), and the loop's rows come out of that.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class EventChains:
         flow: EventFlow,
         entrance: Node,
         ring_waits: Mapping[int, frozenset[int]],
+        main_ring: frozenset[int],
         function_names: Mapping[int, str],
         states: Mapping[str, State],
         files: Mapping[str, str],
@@ -78,6 +81,7 @@ class EventChains:
         self._files = files
         self._reads = {a.order: a for a in flow.accesses if isinstance(a, GetAccess)}
         self._waits = {o: ring_waits.get(o, waits_for(r)) for o, r in self._reads.items()}
+        self._on_main = {o for o, r in self._reads.items() if r.block is None} | main_ring
         self._scope = scope_of(flow.accesses, schema(entrance), states, files, vectorise)
         self._needed: list[Access] = []
         self.main = RowChain(None)
@@ -99,6 +103,14 @@ class EventChains:
         """Return the column with the answer of a read."""
         return self._scope.answers[order][0]
 
+    def answer_column(self, read: GetAccess) -> tuple[str, pa.DataType]:
+        """Return the column with the answer of a read, and its type."""
+        return self._scope.answers[read.order]
+
+    def element_column(self, block: int) -> tuple[str, pa.DataType]:
+        """Return the column with the element of a loop, and its type."""
+        return self._scope.elements[block]
+
     def condition(self, access: Access) -> Expr | None:
         """Return the condition of an access, for rows of its chain; None: always."""
         if access.guard is None:
@@ -107,6 +119,14 @@ class EventChains:
         assert chain is not None
         parts = conjuncts_of(access.guard)
         return self._truth(parts, known_prefix(parts, chain.known), chain, self.scope(access))
+
+    def known_guard(self, access: Access) -> tuple[Tree | None, Scope]:
+        """Return the condition of an access as a column, if it is one, and a scope that has it."""
+        scope, condition = self.scope(access), self.condition(access)
+        if not isinstance(condition, Column):
+            return access.guard, scope
+        name = condition.name
+        return Field(name), replace(scope, fields={**scope.fields, name: (name, BOOLEAN)})
 
     def _truth(self, parts: Parts, base: Parts, chain: RowChain, scope: Scope) -> Expr:
         """Return the truth of a condition whose first parts are a column."""
@@ -129,7 +149,7 @@ class EventChains:
         if access.block is None:
             return self.main
         needed = self._all_reads(waits_for(access) if reads is None else reads)
-        start = self.main.point_with(frozenset(o for o in needed if self._reads[o].block is None))
+        start = self.main.point_with(needed & self._on_main)
         return None if start is None else self._loop(access, start)
 
     def point(self, access: Access, reads: frozenset[int] | None = None) -> ChainPoint | None:
@@ -149,13 +169,17 @@ class EventChains:
         inner = {o for o in needed if self._reads[o].block == chain.block}
         return [self._reads[o] for o in sorted(inner - chain.points[-1].answered)]
 
+    def is_on_main(self, read: GetAccess) -> bool:
+        """Tell whether a read is answered on the main chain."""
+        return read.order in self._on_main
+
     def _all_reads(self, reads: frozenset[int]) -> frozenset[int]:
         """Return these reads, and those that reads of a loop among them wait for."""
         found = set(reads)
         stack = list(found)
         while stack:
             read = self._reads[stack.pop()]
-            new = self._waits[read.order] - found if read.block is not None else frozenset()
+            new = self._waits[read.order] - found if not self.is_on_main(read) else frozenset()
             found |= new
             stack += new
         return frozenset(found)
@@ -167,22 +191,49 @@ class EventChains:
         if chain is None:
             chain = self._loops[block, start] = RowChain(block)
             begin = self.main.points[start]
-            element = self._scope.elements[block][0]
-            guard = None if is_plain((access.over,)) else self._loop_guard(block)
-            over = column_of(access.over, self.scope(access), guard=guard)
-            rows = Explode(with_columns(begin.node, [(element, over)]), element)
+            inside = self._ring_reads(block) & begin.answered
+            rows = self._ring_elements(block, begin, inside) or self._elements(access, begin)
             self.add_point(chain, rows, begin.answered, known=self.main.known)
         return chain
 
-    def _loop_guard(self, block: int) -> Tree | None:
+    def _elements(self, access: Access, begin: ChainPoint) -> Node:
+        """Return a row for each element of the list that a loop goes over."""
+        block = access.block
+        assert block is not None and access.over is not None
+        element = self._scope.elements[block][0]
+        guard = None if is_plain((access.over,)) else self.loop_guard(block, begin.answered)
+        over = column_of(access.over, self.scope(access), guard=guard)
+        return Explode(with_columns(begin.node, [(element, over)]), element)
+
+    def _ring_elements(self, block: int, begin: ChainPoint, inside: frozenset[int]) -> Node | None:
+        """Return the elements with the answers that a ring of the main chain gave beside them."""
+        column = f"$b{block}"
+        if not inside:
+            return None
+        rows = Explode(begin.node, column)
+        whole = Column(column, type=schema(rows).type_of(column))
+        names = [self._scope.elements[block], *(self._scope.answers[o] for o in sorted(inside))]
+        fields = [
+            (name, Call("field", (whole, Literal(name, type=STRING)), type=dtype))
+            for name, dtype in names
+        ]
+        return with_columns(rows, fields)
+
+    def _ring_reads(self, block: int) -> frozenset[int]:
+        return frozenset(o for o in self._on_main if self._reads[o].block == block)
+
+    def loop_guard(self, block: int, answered: frozenset[int]) -> Tree | None:
         """Return what the conditions of all accesses of a loop begin with: that of the loop."""
         inside = [a.guard for a in self.flow.accesses if a.block == block]
         parts = [() if guard is None else conjuncts_of(guard) for guard in inside]
         common = []
         for together in zip(*parts, strict=False):
-            if any(part != together[0] for part in together) or _has_element(together[0]):
+            first = together[0]
+            if any(part != first for part in together) or has_element(first):
                 break
-            common.append(together[0])
+            if not reads_in((first,)) <= answered:
+                break
+            common.append(first)
         return conjunction(common)
 
     # --- growing -----------------------------------------------------------------------------
@@ -223,7 +274,8 @@ def _all_of(parts: Parts) -> Tree:
     return whole
 
 
-def _has_element(tree: Tree) -> bool:
+def has_element(tree: Tree) -> bool:
+    """Tell whether a value depends on the element of a loop."""
     return any(isinstance(part, Element) for part in walk_tree(tree))
 
 

@@ -92,9 +92,13 @@ def compile_app(
     wholes = _WholeEmits()
     for number, of in enumerate(flow.events):
         rows = enters.rows[of.event]
-        waits = {n: outside_reads(p) for (e, n), (_, p) in rings.items() if e == of.event}
+        mine = {n: place for (e, n), (_, place) in rings.items() if e == of.event}
+        waits = {n: outside_reads(place) for n, place in mine.items()}
+        on_main = frozenset(n for n, place in mine.items() if place.block is None)
         named = {n: name for (e, n), name in names.items() if e == of.event}
-        chains.append(EventChains(of, rows, waits, named, app.states, files, vectorise=vectorise))
+        chains.append(
+            EventChains(of, rows, waits, on_main, named, app.states, files, vectorise=vectorise)
+        )
         typed += [(access, chains[-1].scope(access)) for access in of.accesses]
         branches += chain_branches(number, chains[-1])
         for whole in of.whole:

@@ -41,7 +41,6 @@ def new_conditions(
     `guards` come with the orders of their accesses, which give the names.
     """
     told: dict[Parts, int] = {}
-    whole: dict[Parts, int] = {}
     for order, guard in guards:
         parts = conjuncts_of(guard)
         count = next(
@@ -49,8 +48,6 @@ def new_conditions(
         )
         if count:
             told.setdefault(parts[:count], order)
-        if count == len(parts):
-            whole.setdefault(parts, order)
     wanted = dict(told)
     for parts, order in told.items():
         for n in range(1, len(parts)):
@@ -67,8 +64,7 @@ def new_conditions(
         base = known_prefix(parts, found)
         layer = layer_of.get(base, -1) + 1
         order = wanted[parts]
-        # A column has the name of a condition that it is, not of one that goes on behind it.
-        name = f"$g{whole[parts]}" if parts in whole else f"$g{order}.{len(parts)}"
+        name = f"$g{order}.{len(parts)}"
         if layer == len(layers):
             layers.append([])
         layers[layer].append(KnownParts(name, parts, base))

@@ -4,8 +4,9 @@ Rules
 1. A merge waits for the reads that its key, arguments and condition use. A read waits for those
    that its key uses, and for all merges into its state, by whatever event type and key.
 2. Accesses that wait for each other are a *ring*: one scan runs them together, row by row. That is
-   possible where they all have one key, in each event type the same tree, outside of loops or in
-   one loop. Other accesses of the ring's states with that key run with them.
+   possible where they all have one key, in each event type the same tree. If all are in one loop,
+   its rows are the loop's; else the event's, and loops are run there. Other accesses of the ring's
+   states with that key run with them, unless rule 3 forbids it.
 3. Within an event a ring has one place, from its first access to its last: no other merge into
    its states may stand between them.
 4. A serial group runs its handlers whole. It waits for all merges of others into the states that
@@ -191,19 +192,23 @@ def _ring(
     states = tuple(dict.fromkeys(a.state for found in inside.values() for a in found))
     places = []
     for event, found in inside.items():
-        first = found[0]
-        if any(a.key != first.key or a.block != first.block for a in found):
+        key = found[0].key
+        if any(a.key != key for a in found):
             raise _different_keys(component, edges, by_event)
+        blocks = {a.block for a in found}
+        block = found[0].block if len(blocks) == 1 else None
         with_it = tuple(
             a
             for a in by_event[event].accesses
             if isinstance(a, GetAccess | MergeAccess)
-            and (a.state in states and a.key == first.key and a.block == first.block)
+            and (a.state in states and a.key == key and block in (None, a.block))
         )
-        places.append(RingPlace(event, first.key, first.block, with_it))
+        if _merge_between(with_it, by_event[event], states) is not None:
+            with_it = tuple(a for a in with_it if found[0].order <= a.order <= found[-1].order)
         between = _merge_between(with_it, by_event[event], states)
         if between is not None:
             raise _different_keys(component, edges, by_event, between)
+        places.append(RingPlace(event, key, block, with_it))
     return Ring(states, tuple(places))
 
 

@@ -8,20 +8,32 @@ their own; each has its place in the order within an event.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import groupby, takewhile
+
+import pyarrow as pa
 
 from weir.handlers.accesses import GetAccess, MergeAccess
-from weir.handlers.chains import ChainPoint, EventChains
+from weir.handlers.chains import ChainPoint, EventChains, has_element
 from weir.handlers.columns import column_of
-from weir.handlers.dataflow import Ring, RingPlace, is_plain
+from weir.handlers.dataflow import Ring, RingPlace, is_plain, waits_for
 from weir.handlers.merging import merge_form
-from weir.handlers.row_code import RingCode, RingPort, RingStep
+from weir.handlers.row_code import RingCode, RingLoop, RingPort, RingStep
 from weir.handlers.scan_ports import PortColumns, ScanPort, writer_ports
 from weir.handlers.scope import leaf_column, leaves
-from weir.handlers.trees import conjunction, conjuncts_of, reads_in, trees_of
-from weir.handlers.values import Const, Field, Instant, Old, Op, Python, ReadValue, Tree
+from weir.handlers.trees import conjunction, conjuncts_of, reads_in
+from weir.handlers.values import (
+    Const,
+    Element,
+    Field,
+    Instant,
+    Old,
+    Op,
+    Python,
+    ReadValue,
+    Tree,
+)
 from weir.plan.binding.projection import project, with_columns
 from weir.plan.states import Cell, RowCode
 
@@ -40,7 +52,7 @@ class RowPort:
 def outside_reads(place: RingPlace) -> frozenset[int]:
     """Return the reads that a ring's steps wait for and that are not its own."""
     own = {step.order for step in place.steps if isinstance(step, GetAccess)}
-    return frozenset(reads_in(tree for step in place.steps for tree in trees_of(step)) - own)
+    return frozenset().union(*map(waits_for, place.steps)) - own
 
 
 def ring_code(ring: Ring, ports: Sequence[RowPort]) -> RowCode:
@@ -58,9 +70,13 @@ def place_port(
         columns.own.clear()
     first = place.steps[0]
     keys = _key(chains, columns, place, cells)
-    own = tuple(ReadValue(s.order) for s in place.steps if isinstance(s, GetAccess))
-    steps = tuple(_step(chains, step, cells) for step in place.steps)
-    used = leaves(tuple(tree for step in steps for tree in _trees(step)))
+    steps = tuple(_steps(chains, at, place, cells))
+    inner = [s for step in steps for s in (step.steps if isinstance(step, RingLoop) else (step,))]
+    loops = [step for step in steps if isinstance(step, RingLoop)]
+    own = {step.answer for step in inner} | {loop.element for loop in loops}
+    trees = [tree for step in inner for tree in _trees(step)]
+    trees += [t for loop in loops for t in (loop.over, loop.guard) if t is not None]
+    used = leaves(tuple(trees))
     needed = tuple(leaf for leaf in used if leaf not in own and not isinstance(leaf, Instant))
     scope = chains.scope(first)
     names = [
@@ -76,6 +92,19 @@ def place_port(
         (block, first.order),
         RingPort(len(keys), needed, steps),
     )
+
+
+def ring_effects(chains: EventChains, place: RingPlace) -> tuple[tuple[str, pa.DataType], ...]:
+    """Return the new columns of a ring's reader, in the order in which its code gives them."""
+    reads = [step for step in place.steps if isinstance(step, GetAccess)]
+    outside = [chains.answer_column(r) for r in reads if r.block == place.block]
+    found = []
+    for block in dict.fromkeys(r.block for r in reads if r.block != place.block):
+        assert block is not None
+        fields = [chains.element_column(block)]
+        fields += [chains.answer_column(r) for r in reads if r.block == block]
+        found.append((f"$b{block}", pa.list_(pa.struct(fields))))
+    return (*outside, *found)
 
 
 def other_ports(
@@ -112,12 +141,30 @@ def as_row_port(port: ScanPort, handler: str, file: str) -> RowPort:
     )
 
 
+def _steps(
+    chains: EventChains, at: ChainPoint, place: RingPlace, cells: Sequence[Cell]
+) -> Iterator[RingStep | RingLoop]:
+    """Return the steps of a ring's place; those of a loop are put together."""
+    for block, accesses in groupby(place.steps, key=lambda step: step.block):
+        together = list(accesses)
+        steps = tuple(_step(chains, access, cells) for access in together)
+        if block == place.block:
+            yield from steps
+            continue
+        first = together[0]
+        assert block is not None and first.over is not None
+        guard = chains.loop_guard(block, at.answered | {s.order for s in place.steps})
+        reads = [step for step in together if isinstance(step, GetAccess)]
+        names = (chains.element_column(block)[0], *(chains.answer(r.order) for r in reads))
+        where = chains.scope(first).where
+        yield RingLoop(first.handler, where, first.over, guard, Element(block), steps, names)
+
+
 def _step(chains: EventChains, access: GetAccess | MergeAccess, cells: Sequence[Cell]) -> RingStep:
     state = next(n for n, cell in enumerate(cells) if cell.state == access.state)
     scope = chains.scope(access)
     if isinstance(access, GetAccess):
-        answer = ReadValue(access.order)
-        return RingStep(access.handler, scope.where, state, access.guard, answer=answer)
+        return RingStep(access.handler, scope.where, state, answer=ReadValue(access.order))
     form = merge_form(access, cells[state], scope)
     if form.kind == "call":
         return RingStep(
@@ -142,8 +189,8 @@ def _key(
     A step's condition may read what the ring reads. What it says before that is known.
     """
     first = place.steps[0]
-    own = frozenset(step.order for step in place.steps)
-    known = [_known_part(step.guard, own) for step in place.steps]
+    answered = outside_reads(place)
+    known = [_known_part(step.guard, answered) for step in place.steps]
     guard = None
     if not is_plain(place.key) and None not in known:
         told = tuple(dict.fromkeys(part for part in known if part is not None))
@@ -155,12 +202,14 @@ def _key(
     )
 
 
-def _known_part(guard: Tree | None, own: frozenset[int]) -> Tree | None:
-    """Return the conjuncts of a condition that stand before the first one that uses these reads."""
+def _known_part(guard: Tree | None, answered: frozenset[int]) -> Tree | None:
+    """Return the first conjuncts of a condition, as far as they can be told from these reads and
+    for all elements of a loop."""
     if guard is None:
         return None
-    free = list(takewhile(lambda part: not reads_in((part,)) & own, conjuncts_of(guard)))
-    return conjunction(free)
+    parts = conjuncts_of(guard)
+    told = takewhile(lambda p: reads_in((p,)) <= answered and not has_element(p), parts)
+    return conjunction(list(told))
 
 
 def ring_places(rings: Sequence[Ring]) -> Mapping[tuple[str, int], tuple[Ring, RingPlace]]:

@@ -26,12 +26,14 @@ from weir.handlers.ring_scans import (
     outside_reads,
     place_port,
     ring_code,
+    ring_effects,
     ring_places,
 )
 from weir.handlers.scan_ports import ScanPort, reader_port, state_cells, writer_ports
 from weir.handlers.serial_code import EffectForm
 from weir.handlers.serial_scans import (
     SerialGroup,
+    check_window,
     effect_columns,
     effect_form,
     group_scan,
@@ -146,12 +148,13 @@ class ScanPlanner:
             name = of_event.flow.event
             for access in self._needed[name]:
                 pending = of_event.pending(access)
-                if isinstance(access, GetAccess):
-                    if access.block is not None:
-                        continue  # whoever uses it says on which rows
-                    if access.order not in of_event.main.points[-1].answered:
-                        pending.append(access)
                 chain = of_event.home(access)
+                if isinstance(access, GetAccess):
+                    if not of_event.is_on_main(access):
+                        continue  # whoever uses it says on which rows
+                    chain = of_event.main
+                    unanswered = access.order not in chain.points[-1].answered
+                    pending = [access] if unanswered else []
                 for read in pending:
                     assert chain is not None
                     found[name, id(chain), read.order] = _Waiting(of_event, chain, read)
@@ -249,7 +252,7 @@ class ScanPlanner:
             ring_code(ring, rows),
             (*(row.columns for row in rows), *((),) * saved),
             (*(row.place for row in rows), *((0, 0),) * saved),
-            tuple((chains.answer(r.order), self._cells[r.state].type) for r in reads),
+            ring_effects(chains, place),
             self._given.depth,
             restored,
         )
@@ -357,6 +360,8 @@ class ScanPlanner:
             )
             if self._given.final or merged or self._is_read(state, group.number):
                 found[state] = effect_form(self._cells[state], merged)
+                if found[state] == "window":
+                    check_window(group, state)
         return found
 
     def _is_read(self, state: str, without: int) -> bool:

@@ -62,7 +62,7 @@ def reader_port(
     """Make the port of a reader, with the merges that lie on its rows."""
     columns = PortColumns(at.node)
     accesses: list[Access] = [*reads, *merges]
-    keys = _key(chains, columns, reads[0], cells[0], guard_of_all(reads[0].key, accesses))
+    keys = _key(chains, columns, reads[0], cells, guard_of_all(reads[0].key, accesses))
     made = []
     for merge in merges:
         condition = chains.condition(merge)
@@ -95,7 +95,7 @@ def _writer(chains: EventChains, merges: Sequence[MergeAccess], cells: Sequence[
     alike = len(set(conditions.values())) == 1
     columns = PortColumns(rows)
     columns.own.clear()  # only what the port needs travels
-    keys = _key(chains, columns, merges[0], cells[0], None)
+    keys = _key(chains, columns, merges[0], cells, None)
     made = []
     for merge in merges:
         condition = conditions[merge]
@@ -110,10 +110,11 @@ def _key(
     chains: EventChains,
     columns: PortColumns,
     access: GetAccess | MergeAccess,
-    cell: Cell,
+    cells: Sequence[Cell],
     guard: Tree | None,
 ) -> tuple[str, ...]:
     scope = chains.scope(access)
+    cell = next(cell for cell in cells if cell.state == access.state)
     return tuple(
         columns.name(f"$k{access.order}.{i}", column_of(part, scope, wanted=dtype, guard=guard))
         for i, (part, dtype) in enumerate(zip(access.key, cell.keys, strict=True))
@@ -142,9 +143,12 @@ def _merge(
     scope = chains.scope(merge)
     form = merge_form(merge, cells[state], scope)
     args: list[str | Literal] = []
+    guard, under = chains.known_guard(merge) if guarded else (None, scope)
     for i, (tree, dtype) in enumerate(form.args):
-        guard = merge.guard if guarded and not is_plain((tree,)) else None
-        value = column_of(tree, scope, wanted=dtype, guard=guard)
+        if is_plain((tree,)):
+            value = column_of(tree, scope, wanted=dtype)
+        else:
+            value = column_of(tree, under, wanted=dtype, guard=guard)
         if isinstance(value, Literal):  # which need not travel
             args.append(value)
         else:

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 
 from weir.errors import PlanError
 from weir.handlers.app import App
+from weir.handlers.parameters import AppParam
 from weir.handlers.row_code import RingPort
 from weir.handlers.running import event_class, running_with
 from weir.plan.states import Cells, MergeKind, RowFunction
@@ -132,14 +133,14 @@ class _GroupContext:
 
     def get(self, state: str, key: tuple[object, ...]) -> object:
         assert self._cells is not None
-        return self._cells.get(self._number(state), key)
+        return self._cells.get(self._number(state), plain_values(key))
 
     def merge(
         self, state: str, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
         function: Callable[..., object] | None,
     ) -> None:  # fmt: skip
         assert self._cells is not None
-        number = self._number(state)
+        number, key, args = self._number(state), plain_values(key), plain_values(args)
         self._cells.merge(number, key, kind, args, function)
         found = self._merges.get((self.handler, state))
         if found is not None and self._reader:
@@ -180,9 +181,15 @@ class _GroupContext:
             if column not in effect.columns:
                 known = ", ".join(effect.columns)
                 raise PlanError(f"`{name}` has no column `{column}`", hint=f"it has {known}")
-        self._lists[place].append({column: fields.get(column) for column in effect.columns})
+        values = plain_values(tuple(fields.get(column) for column in effect.columns))
+        self._lists[place].append(dict(zip(effect.columns, values, strict=True)))
 
     def _number(self, state: str) -> int:
         if state not in self._numbers:
             raise PlanError(f"{self.handler} touches `{state}`, which analysis did not find")
         return self._numbers[state]
+
+
+def plain_values(values: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the values with those of parameters in place of the parameters."""
+    return tuple(v.value if isinstance(v, AppParam) else v for v in values)

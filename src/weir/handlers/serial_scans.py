@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from weir.errors import PlanError
 from weir.events.types import BOOLEAN, DOUBLE, STRING
+from weir.handlers.accesses import MergeAccess
 from weir.handlers.app import App
 from weir.handlers.chains import EventChains
 from weir.handlers.emitting import EmitTypes
@@ -62,6 +64,24 @@ def effect_form(cell: Cell, others_merge: bool) -> EffectForm:
     if cell.last is not None:
         return "window"
     return "sum" if cell.type == DOUBLE and others_merge else "set"
+
+
+def check_window(group: SerialGroup, state: str) -> None:
+    """Raise PlanError if a group merges a function into a window that others must know."""
+    for _, whole in group.writers(state):
+        for access in whole.accesses:
+            if (
+                isinstance(access, MergeAccess)
+                and access.state == state
+                and access.kind in ("call", "top_k")
+            ):
+                what = "a function" if access.kind == "call" else access.kind
+                raise PlanError(
+                    f"`{whole.handler}` (line {access.line}), in a serial group, merges into the "
+                    f"window of `{state}` with {what}: what others read, or what is saved of it, "
+                    "cannot be known outside of the group",
+                    hint="use add, set, max, min, append or add_to_set there",
+                )
 
 
 def effect_columns(
