@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from weir.errors import RunError
@@ -137,33 +138,37 @@ class CellScan:
     def _groups_of(self, slices: Sequence[Batch]) -> list[Int64s]:
         """Return the groups of all rows; rows that merge make theirs, others may have none."""
         result = [_NOBODY] * len(slices)
-        later: list[tuple[int, Hashes]] = []
+        later: list[tuple[int, Hashes, Int64s]] = []
         for port, batch in enumerate(slices):
             merges = [m for p, m in self._merges if p == port]
             if not len(batch) or (port and not merges):
                 continue
             keys = [batch.columns[i] for i in self._keys[port]]
             hashes = hash_rows(keys, len(batch))
-            rows = self._merging(batch, port, merges)
-            if rows is None:
+            merging = self._merging(batch, port, merges)
+            if merging is None or merging.all():
                 result[port] = self._groups.encode(keys, hashes)
-            else:
-                self._groups.encode(keys, hashes, rows)
-                later.append((port, hashes))
-        for port, hashes in later:  # after all others, who may have made them
-            result[port] = self._groups.find(hashes)
+                continue
+            rows, others = np.flatnonzero(merging), np.flatnonzero(~merging)
+            result[port] = np.empty(len(batch), dtype=np.int64)
+            result[port][rows] = self._groups.encode(keys, hashes, rows)
+            later.append((port, hashes, others))
+        for port, (first, second), others in later:  # after all who may make groups
+            result[port][others] = self._groups.find((first[others], second[others]))
         self._fast.reset(self._groups.take_fresh(), self._groups.capacity)
         return result
 
-    def _merging(self, batch: Batch, port: int, merges: Sequence[StateMerge]) -> Int64s | None:
-        """Return the rows that merge something; None: all of them."""
+    def _merging(
+        self, batch: Batch, port: int, merges: Sequence[StateMerge]
+    ) -> npt.NDArray[np.bool_] | None:
+        """Tell which rows merge something; None: all of them."""
         mask = np.zeros(len(batch), dtype=np.bool_)
         for merge in merges:
             if merge.condition is None:
                 return None
             column = batch.columns[self._inputs[port].index(merge.condition)]
             mask |= column.fill_null(False).to_numpy(zero_copy_only=False)
-        return np.flatnonzero(mask)
+        return mask
 
     def _named(self, failure: FastFailure, slices: Sequence[Batch]) -> RunError:
         merging = failure.request < len(self._merges)
