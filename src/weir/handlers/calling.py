@@ -24,6 +24,7 @@ from weir.handlers.evaluating import column
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.forbidden import full_name
 from weir.handlers.frames import RETURNED, Frame, Path, join_all
+from weir.handlers.iterators import gives_iterator, is_iterator
 from weir.handlers.reach import DYNAMIC, attribute, is_users, resolver
 from weir.handlers.reads_before import reads_before
 from weir.handlers.sources import FunctionNode
@@ -83,7 +84,7 @@ def call(run: Execution, frame: Frame, node: ast.Call) -> Symbol:
 
 def _is_outlined(callee: LocalFunction, frame: Frame) -> bool:
     """Tell whether a function inside of another is rather called than run in its place."""
-    if callee.frame is not frame or _is_simple(callee.node):
+    if callee.frame is not frame or _is_simple(callee.node) or _gives_function(callee.node):
         return False
     return not changed_arguments(callee.node) and not changed_around(callee.node)
 
@@ -100,12 +101,13 @@ def _call_attribute(
 def _call(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbol:
     if isinstance(callee, LocalFunction) and _is_outlined(callee, frame):
         try:
-            if not run.touches(frame, [node]):
-                return outlining.expression(run, frame, node)
+            with run.attempt(frame):
+                if not run.touches(frame, [node]):
+                    return outlining.expression(run, frame, node)
         except NotAccesses:  # it may still have a form where it is called
             pass
-    if _needs_outline(callee, node):
-        unrolled = call_built_in(run, frame, callee, node)
+    if _needs_outline(frame, callee, node):
+        unrolled = _unrolled(run, frame, callee, node)
         if unrolled is not None:
             return unrolled
         changed = reads_before(run, frame, node)
@@ -117,15 +119,26 @@ def _call(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbo
     return _apply(run, frame, callee, called_with(run, frame, node), node)
 
 
-def _needs_outline(callee: Symbol, node: ast.Call) -> bool:
-    """Tell whether functions or generators are written in the arguments of a foreign function."""
+def _unrolled(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbol | None:
+    try:
+        with run.attempt(frame):
+            return call_built_in(run, frame, callee, node)
+    except NotAccesses:  # as an iterator is, which a function may go through
+        return None
+
+
+def _needs_outline(frame: Frame, callee: Symbol, node: ast.Call) -> bool:
+    """Tell whether a call takes iterators, or a foreign function functions that are written in
+    its arguments."""
+    args = [*node.args, *(k.value for k in node.keywords)]
+    if any(gives_iterator(frame, arg) for arg in args):
+        return True
     if isinstance(callee, LocalFunction) or (
         isinstance(callee, Known)
         and isinstance(callee.thing, FunctionType)
         and is_users(callee.thing)
     ):
         return False
-    args = [*node.args, *(k.value for k in node.keywords)]
     return any(isinstance(a, ast.Lambda | ast.GeneratorExp) for a in args)
 
 
@@ -205,7 +218,8 @@ def _method(run: Execution, frame: Frame, of: Tree, name: str, node: ast.Call) -
     if name in MUTATORS and not isinstance(of, Const):
         shown = ast.unparse(node.func)[:40]
         raise NotAccesses(f"`{shown}()` changes a value in place", node, frame, "make a new value")
-    if any(isinstance(a, ast.Lambda | ast.GeneratorExp) for a in node.args):
+    foreign = (a for a in node.args if isinstance(a, ast.Lambda | ast.GeneratorExp))
+    if any(foreign) or any(gives_iterator(frame, a) for a in node.args):
         unrolled = _joined(run, frame, of, name, node)
         return outlining.expression(run, frame, node) if unrolled is None else unrolled
     trees, keywords = called_with(run, frame, node).data(run, frame, node)
@@ -234,14 +248,16 @@ def _users(
     defaults = {n: known(v, 0, run.params) for n, v in _default_values(function).items()}
     given = bound_arguments(source.node, args, defaults, function.__name__, frame, node)
     _refuse_changes(run, frame, source.node, function.__name__, given, node)
-    if not touches and args.is_data and not _is_simple(source.node):
+    inlined = _is_simple(source.node) or _gives_function(source.node)
+    if not touches and args.is_data and not inlined:
         return _as_it_is(run, frame, function, args, node)
     home = Frame(
         function.__name__, source.file, bound_names(source.node), resolver(function),
         function.__globals__,
     )  # fmt: skip
     try:
-        return _inline(run, source.node, home, given, node, frame, function)
+        with run.attempt(frame):
+            return _inline(run, source.node, home, given, node, frame, function)
     except NotAccesses:
         if touches or not args.is_data:
             raise
@@ -267,6 +283,19 @@ def _is_simple(node: ast.FunctionDef | ast.Lambda) -> bool:
         if isinstance(inner, ast.stmt) and not isinstance(inner, _SIMPLE) and not docstring:
             return False
     return True
+
+
+def _gives_function(node: ast.FunctionDef | ast.Lambda) -> bool:
+    """Tell whether a function returns a function that stands in it."""
+    if isinstance(node, ast.Lambda):
+        return isinstance(node.body, ast.Lambda)
+    inner = {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
+    for returned in (n.value for n in ast.walk(node) if isinstance(n, ast.Return)):
+        if isinstance(returned, ast.Lambda):
+            return True
+        if isinstance(returned, ast.Name) and returned.id in inner:
+            return True
+    return False
 
 
 def _inline(
@@ -320,6 +349,9 @@ def _as_it_is(
     assert callable(function)
     if full_name(function) in IN_PLACE:
         raise _changes(str(getattr(function, "__name__", function)), node, frame)
+    if is_iterator(function):
+        name = getattr(function, "__name__", function)
+        raise NotAccesses(f"`{name}` gives an iterator", node, frame, "list(…) makes a list of it")
     trees, keywords = args.data(run, frame, node)
     given = carried(function, run.app.imported)
     line = getattr(node, "lineno", 0)

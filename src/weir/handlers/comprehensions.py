@@ -60,8 +60,12 @@ def _rounds(
         yield _result(run, home, node)
         return
     generator = node.generators[depth]
-    over = run.value(frame if depth == 0 else home, generator.iter)
-    elements = spread_out(run, over, node.lineno)
+    where = frame if depth == 0 else home
+    try:
+        with run.attempt(where):
+            elements = spread_out(run, run.value(where, generator.iter), node.lineno)
+    except NotAccesses:  # as an iterator is, which a function may go through
+        elements = None
     if elements is None or len(elements) > MOST:
         yield None
         return

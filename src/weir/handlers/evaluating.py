@@ -13,11 +13,12 @@ import difflib
 from collections.abc import Callable
 from types import ModuleType
 
-from weir.handlers import comprehensions
+from weir.handlers import comprehensions, outlining
 from weir.handlers.app import App
 from weir.handlers.declarations import State
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.frames import Frame, choice, chosen_variables, unbound
+from weir.handlers.iterators import gives_iterator
 from weir.handlers.parameters import AppParam, param_name
 from weir.handlers.reach import DYNAMIC, attribute
 from weir.handlers.symbols import (
@@ -255,7 +256,7 @@ def _items(run: Execution, frame: Frame, kind: str, elts: list[ast.expr]) -> Sym
         if not isinstance(elt, ast.Starred):
             parts.append(run.value(frame, elt))
             continue
-        line, symbol = elt.lineno, run.value(frame, elt.value)
+        line, symbol = elt.lineno, _spread(run, frame, elt)
         spread = spread_out(run, symbol, line)
         if spread is not None:
             parts += spread
@@ -270,6 +271,18 @@ def _items(run: Execution, frame: Frame, kind: str, elts: list[ast.expr]) -> Sym
     whole = _joined(run, frame, kind, joined, parts, elts[0])
     assert whole is not None
     return whole
+
+
+def _spread(run: Execution, frame: Frame, elt: ast.Starred) -> Symbol:
+    """Evaluate what `*` spreads out; an iterator is made a list."""
+    if not gives_iterator(frame, elt.value):
+        return run.value(frame, elt.value)
+    try:
+        with run.attempt(frame):
+            return run.value(frame, elt.value)
+    except NotAccesses:
+        listed = ast.copy_location(ast.List([elt], ast.Load()), elt)
+        return outlining.expression(run, frame, listed)
 
 
 def _joined(

@@ -14,6 +14,7 @@ from weir.handlers.evaluating import BINARY, local_function
 from weir.handlers.execution import EventLoop, Execution, FailingCheck, NotAccesses
 from weir.handlers.failing import raised
 from weir.handlers.frames import RETURNED, Exits, Frame, Path, all_of, join, join_all
+from weir.handlers.iterators import gives_iterator
 from weir.handlers.matching import as_conditions
 from weir.handlers.reads_before import reads_before
 from weir.handlers.symbols import Known, Symbol, Unusable, WrittenOut, negated, op, truth
@@ -146,7 +147,8 @@ def _is_own(run: Execution, frame: Frame, of: ast.expr) -> bool:
 def _assign(
     run: Execution, frame: Frame, node: ast.stmt, targets: list[ast.expr], value: ast.expr
 ) -> Exits:
-    if _has_star(targets):
+    unpacks = not isinstance(targets[0], ast.Name)
+    if unpacks and (_has_star(targets) or gives_iterator(frame, value)):
         return _outlined(run, frame, node)
     symbol = run.value(frame, value)
     for target in targets:
@@ -287,7 +289,7 @@ def _for(run: Execution, frame: Frame, node: ast.For) -> Exits:
         if elements is None or len(elements) > MOST_ROUNDS:
             return _outlined(run, frame, node)
         return _written_out(run, frame, node, elements)
-    over = run.value(frame, node.iter)
+    over = _listed(run, frame, node.iter)
     elements = spread_out(run, over, node.lineno)
     if elements is not None and len(elements) <= MOST_ROUNDS:
         return _written_out(run, frame, node, elements)
@@ -298,9 +300,22 @@ def _for(run: Execution, frame: Frame, node: ast.For) -> Exits:
 
 def _elements(run: Execution, frame: Frame, node: ast.For) -> list[Symbol] | None:
     try:
-        return spread_out(run, run.value(frame, node.iter), node.lineno)
+        with run.attempt(frame):
+            return spread_out(run, run.value(frame, node.iter), node.lineno)
     except NotAccesses:  # as a generator is, which a function may go through
         return None
+
+
+def _listed(run: Execution, frame: Frame, node: ast.expr) -> Symbol:
+    """Evaluate what a loop goes through; an iterator is made a list."""
+    try:
+        with run.attempt(frame):
+            return run.value(frame, node)
+    except NotAccesses:
+        if not gives_iterator(frame, node):
+            raise
+    listed = ast.List([ast.Starred(reads_before(run, frame, node), ast.Load())], ast.Load())
+    return outlining.expression(run, frame, ast.copy_location(listed, node))
 
 
 def _over_read(run: Execution, frame: Frame, node: ast.For, over: Symbol) -> Exits:

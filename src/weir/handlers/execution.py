@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -132,6 +133,20 @@ class Execution:
             case _:
                 why, hint = "what it stands for depends on the event", ""
         raise NotAccesses(why, node, frame, hint)
+
+    @contextmanager
+    def attempt(self, frame: Frame) -> Iterator[None]:
+        """Take back what was done if it has no form as accesses after all."""
+        done, checks = len(self.accesses), len(self.checks)
+        before = (self.conditions, self.loop, self.blocks, self.merging, list(self.stack))
+        variables = dict(frame.variables)
+        try:
+            yield
+        except NotAccesses:
+            del self.accesses[done:], self.checks[checks:]
+            self.conditions, self.loop, self.blocks, self.merging, self.stack = before
+            frame.variables = variables
+            raise
 
     # --- accesses -------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ A rule is the full name of a function, or a prefix of such names; the first that
 
 from __future__ import annotations
 
+import ast
 import inspect
 from dataclasses import dataclass
 from types import ModuleType
@@ -25,6 +26,7 @@ _OUTSIDE = Ban("acts outside of the app, at every replay again", "app.emit(…) 
 _READS = Ban("reads what may change between runs", "read it before the app, as a global")
 _CODE = Ban("runs code that analysis cannot see", "write the code itself")
 _ADDRESS = Ban("differs between processes", "use a key of the event, or hashlib")
+_ZONE = Ban("takes the time zone of the machine", "say one: fromtimestamp(t, tz=datetime.UTC)")
 _LATER = Ban("runs code at a time that no replay repeats", "write it in one thread")
 
 _ALLOWED = ("random.Random", "uuid.uuid3", "uuid.uuid5", "uuid.UUID", "os.path.", "logging.INFO")
@@ -62,6 +64,14 @@ def ban_of(thing: object, written: str) -> tuple[str, Ban] | None:
             return written, ban
         if name.startswith(f"{rule}."):
             return written, ban
+    return None
+
+
+def local_time(thing: object, written: str, call: ast.Call | None) -> tuple[str, Ban] | None:
+    """Return why a time without a time zone is refused, or None."""
+    names = ("datetime.datetime.fromtimestamp", "datetime.date.fromtimestamp")
+    if full_name(thing) in names and (call is None or len(call.args) + len(call.keywords) < 2):
+        return written, _ZONE
     return None
 
 

@@ -20,6 +20,7 @@ import copy
 from collections.abc import Sequence
 from types import CodeType, FunctionType, MethodType
 from typing import Any
+from weakref import WeakValueDictionary
 
 from weir.handlers.bindings import assigned_names, mentions
 from weir.handlers.changes import IN_PLACE, MUTATORS, changed_arguments, changed_around, root_name
@@ -35,10 +36,15 @@ from weir.plan.imported_files import carried
 _RETURNS, _CONTINUES, _BREAKS = 1, 2, 3
 _EXIT = "exit"
 _LOAD = ast.Load()
+_functions: WeakValueDictionary[tuple[object, ...], FunctionType] = WeakValueDictionary()
+"""Those that were made, by their code: the same code is the same function, so that plans of two
+analyses are equal where they do the same."""
 
 
 def expression(run: Execution, frame: Frame, node: ast.expr) -> Tree:
     """Return an expression as a call of a function that computes it."""
+    if any(isinstance(n, ast.NamedExpr) for n in ast.walk(node)):
+        raise NotAccesses("`:=` in an expression that is called as a whole", node, frame)
     statement = ast.copy_location(ast.Return(node), node)
     return _Outline(run, frame, [statement]).value(RETURNED, node)
 
@@ -228,6 +234,10 @@ class _Outline:
         for made in (outer, inner):
             ast.copy_location(made, node)
         module = ast.fix_missing_locations(ast.Module([outer], []))
+        things = tuple(map(id, self._things.values()))
+        which = (ast.dump(module, include_attributes=True), id(self._frame.globals), things)
+        if which in _functions:
+            return _functions[which]
         try:
             code = compile(module, self._path(), "exec")
         except SyntaxError as error:
@@ -238,6 +248,7 @@ class _Outline:
         # In the globals of the user's function, so that it sees what that sees.
         made_function: Any = FunctionType(make, self._frame.globals)(*self._things.values())
         assert isinstance(made_function, FunctionType)
+        _functions[which] = made_function
         return made_function
 
     def _path(self) -> str:

@@ -28,7 +28,7 @@ from weir.handlers.app import App
 from weir.handlers.bindings import Mention, body_of, bound_names, mentions
 from weir.handlers.changes import MUTATORS, check_changes
 from weir.handlers.declarations import MERGES, EventType, State
-from weir.handlers.forbidden import ban_of
+from weir.handlers.forbidden import ban_of, local_time
 from weir.handlers.parameters import AppParam, param_app
 from weir.handlers.sources import FunctionSource, SourceFile, source_of
 from weir.plan.user_code import ScalarFunction
@@ -224,6 +224,7 @@ class _Mentioned:
 
     def _check_ban(self, thing: object, written: str, mention: Mention) -> None:
         banned = ban_of(thing, written)
+        banned = banned or local_time(thing, written, mention.call)
         if banned is not None:
             name, ban = banned
             shown = f"{name}()" if mention.call is not None else name

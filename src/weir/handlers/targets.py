@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.frames import Frame
 from weir.handlers.symbols import Symbol, WrittenOut, known, op
-from weir.handlers.values import Const, Op, Python
+from weir.handlers.values import Const, Method, Op, Python, Tree
 
 
 def bind(run: Execution, frame: Frame, target: ast.expr, symbol: Symbol, node: ast.AST) -> None:
@@ -59,6 +59,22 @@ def spread_out(run: Execution, symbol: Symbol, line: int) -> list[Symbol] | None
             return list(args)
         case Const(value=tuple() | list() | range() | str() | dict() as value):
             return [known(v, line, run.params) for v in value]
-        case Const(value=frozenset() | set()):
-            return None
+        case Method(of=of, name="items" | "keys" | "values" as view, args=()):
+            pairs = _pairs(run, of, line)
+            if pairs is not None and view == "items":
+                return [WrittenOut("tuple", pair) for pair in pairs]
+            return None if pairs is None else [p[view == "values"] for p in pairs]
+    return None
+
+
+def _pairs(run: Execution, of: Tree, line: int) -> list[tuple[Symbol, Symbol]] | None:
+    """Return the keys and values of a dict whose keys are written out, or None."""
+    match of:
+        case Const(value=dict() as value):
+            held = [*value.items()]
+            return [(known(k, line, run.params), known(v, line, run.params)) for k, v in held]
+        case Op(name="dict", args=args) if all(isinstance(k, Const) for k in args[::2]):
+            keys = [k.value for k in args[::2] if isinstance(k, Const)]
+            if all(isinstance(k, str) for k in keys) and len(set(keys)) == len(keys):
+                return list(zip(args[::2], args[1::2], strict=True))
     return None

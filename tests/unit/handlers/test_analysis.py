@@ -259,6 +259,15 @@ TABLE: list[tuple[str, list[str]]] = [
      ["0: emit('x', v=(e.a,) + tuple(e.xs) + (7,), w=['ab', 'x', e.s])"]),
     ("first, *rest = e.s\napp.emit('x', v=first, w=len(rest))",
      ["0: emit('x', v=h_first(e.s), w=len(h_rest(e.s)))"]),
+    # iterators
+    ("app.emit('x', v=list(map(str, e.xs)), w=','.join(map(str, e.xs)))",
+     ["0: emit('x', v=h_value(e.xs), w=h_value(e.xs))"]),
+    ("a, b = map(str, (e.a, e.b))\napp.emit('x', v=a + b)",
+     ["0: emit('x', v=h_a(e.a, e.b) + h_b(e.a, e.b))"]),
+    ("for i, x in enumerate(e.xs):\n    sums.add(x, i)",
+     ["0: for x in h_value(e.xs): sums.add(unpacked(x, 2)[1], unpacked(x, 2)[0])"]),
+    ("for k, v in {'a': e.a, 'b': e.b}.items():\n    sums.add(k, v)",
+     ["0: sums.add('a', e.a)", "1: sums.add('b', e.b)"]),
     # reads in code that is called
     ("try:\n    r = 9 // sums.get(e.a)\nexcept ZeroDivisionError:\n    r = 0\n"
      "sums.add(e.a, 1)\napp.emit('x', r=r)",
@@ -299,6 +308,8 @@ TABLE: list[tuple[str, list[str]]] = [
      ["0: sums.get(e.b)", "1: sums.merge(e.a, old + #0)"]),
     ("total.merge(e.a, lambda v: max(v, e.f))\nsums.merge(e.b, abs)",
      ["0: total.merge(e.a, max(old, e.f))", "1: sums.merge(e.b, abs(old))"]),
+    ("def more(k):\n    return lambda n: n + k\nsums.merge(e.a, more(2))",
+     ["0: sums.merge(e.a, old + 2)"]),
     ("for d in (1, 2):\n    sums.merge(e.a, lambda n: n * d + 1)",
      ["0: sums.merge(e.a, old * 1 + 1)", "1: sums.merge(e.a, old * 2 + 1)"]),
     ("many.top_k(e.b, e.a, 2)\nmany.add_to_set(9, e.a)",
@@ -350,3 +361,11 @@ def test_parameters_of_a_run() -> None:
     app = handler_of("if e.a > limit:\n    sums.add(word, 1)")
     (analysed,) = analyse_app(app, {"limit": "7", "word": "z"})
     assert written(analysed) == ["0: if e.a > 7: sums.add('z', 1)"]
+
+
+def test_a_second_analysis_is_equal_to_the_first() -> None:
+    """So that variants of a parameter share what does not depend on it."""
+    body = "n = 0\nfor x in e.xs:\n    n += x\nsums.add(n, 1)\nif e.a > limit:\n    sums.add(1, 1)"
+    app = handler_of(body, before=HELPERS)
+    (first,), (second,) = analyse_app(app, {"limit": 1}), analyse_app(app, {"limit": 2})
+    assert first.accesses[0] == second.accesses[0] and first.accesses[1] != second.accesses[1]
