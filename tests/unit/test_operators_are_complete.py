@@ -167,9 +167,7 @@ def test_it_has_cases(name: str) -> None:
     assert re.search(KEYWORDS[name], _cases()), "no golden program and no conformance case has it"
 
 
-@pytest.mark.parametrize(
-    "name", sorted({*EVERYTHING, *JOINS} - BY_REWRITES - BY_PYTHON - BY_HANDLERS)
-)
+@pytest.mark.parametrize("name", sorted({*EVERYTHING, *JOINS} - BY_REWRITES - BY_PYTHON))
 def test_the_simulator_runs_it(name: str) -> None:
     assert name in _in_workloads()
 

@@ -1,9 +1,9 @@
 """The workloads that the simulator runs: every operator, and shapes that are hard to recover.
 
-A workload is a script, and rows that its seed draws: equal times, NULLs, silent stretches, late
-and bad rows where the input allows them, in one to three partitions, of which some are empty.
-`choose` depends on the seed and the names alone, so a new workload takes over some seeds, and the
-others keep theirs.
+A workload is a script or an app, and rows that its seed draws: equal times, NULLs, silent
+stretches, late and bad rows where the input allows them, in one to three partitions, of which some
+are empty. `choose` depends on the seed and the names alone, so a new workload takes over some
+seeds, and the others keep theirs.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from weir.files.chunks import SourcePartition
+from weir.handlers.compiling import compile_app
+from weir.handlers.loading import load_app
 from weir.ingress.memory import CTI_KEY, MemoryPartition
 from weir.plan.operators import Source
 from weir.plan.program import Program
 from weir.runtime.partitions import Partitions
+from weir.runtime.programs import program_of
 from weir.script.program import parse_program
 from weir.simulator.feeds import Feed
 from weir.simulator.followed_workloads import PROGRAMS as FOLLOWED
@@ -155,6 +158,10 @@ _PROGRAMS = {
 }  # fmt: skip
 
 
+_APPS = {"app": "workload", "app_over_a_query": "over_a_query"}
+"""Apps of `workload_app.py`: all that they emit, and their final states."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A program with its data: in memory, or brought by feeds while it runs."""
@@ -166,7 +173,7 @@ class Workload:
 
 
 def workload_names() -> tuple[str, ...]:
-    return (*_PROGRAMS, *_QUERIES, *FOLLOWED)
+    return (*_PROGRAMS, *_QUERIES, *_APPS, *FOLLOWED)
 
 
 def choose(seed: int, names: Iterable[str]) -> str:
@@ -201,10 +208,19 @@ def make_workload(name: str, seed: int, most_rows: int = MOST_ROWS) -> Workload:
 
 @cache
 def _program(name: str) -> Program:
+    if name in _APPS:
+        return _app_program(_APPS[name])
     text = _PROGRAMS.get(name) or f"Out = {_QUERIES[name]};\nOUTPUT Out TO 'out.jsonl';"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a join that compares every pair is meant here
         return parse_program(_INPUTS + text, directory=Path(__file__).parent)
+
+
+def _app_program(name: str) -> Program:
+    compiled = compile_app(load_app(Path(__file__).with_name("workload_app.py"), name), final=True)
+    emitted = [s.to(f"{n}.jsonl", name=n) for n, s in compiled.emitted.items()]
+    states = [s.to(f"{n}.state.jsonl", name=f"{n}.state") for n, s in compiled.final.items()]
+    return program_of([*emitted, *states])
 
 
 def _rows(source: Source, rng: np.random.Generator, most: int) -> list[dict[str, object]]:
