@@ -270,7 +270,7 @@ class _Typing:
             return tree.result
         if isinstance(function, ScalarFunction):
             return function.result
-        if function in (min, max) and len(args) > 1 and not tree.keywords:
+        if function in (min, max) and len(args) > 1:
             found = self.of(args[0])
             for arg in args[1:]:
                 found = merged(found, self.of(arg))
@@ -278,12 +278,12 @@ class _Typing:
         if function is abs and len(args) == 1:
             return as_number(self.of(args[0]))
         if function is round:
-            return self._rounded(args)
+            return self._rounded((*args, *(v for _, v in tree.keywords)))
         first = self.of(args[0]) if args else None
         if function in (sorted, list, tuple) and first is not None and pa.types.is_list(first):
             return first
         if function in (sum, min, max) and first is not None and pa.types.is_list(first):
-            return self._folded(function, first.value_type, len(args))
+            return self._folded(tree, first.value_type)
         try:
             return _FUNCTIONS.get(function)
         except TypeError:  # a callable object that cannot be hashed
@@ -298,11 +298,13 @@ class _Typing:
             return None if number is None else BIGINT
         return number if self.of(digits) == BIGINT else None
 
-    def _folded(
-        self, function: Callable[..., object], element: pa.DataType, count: int
-    ) -> pa.DataType | None:
-        if count > 1:
-            return None
-        if function is sum:  # the sum of no floats is the int 0
-            return BIGINT if as_number(element) == BIGINT else None
-        return element
+    def _folded(self, tree: Python, element: pa.DataType) -> pa.DataType | None:
+        """Return the type of `sum`, `min` or `max` over a list."""
+        if tree.function is sum:  # the sum of no floats is the int 0
+            whole = len(tree.args) == 1 and not tree.keywords and as_number(element) == BIGINT
+            return BIGINT if whole else None
+        found: pa.DataType | None = element
+        for name, value in tree.keywords:
+            if name == "default":
+                found = merged(found, self.of(value))
+        return None if found == NULL else found

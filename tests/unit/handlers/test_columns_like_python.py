@@ -129,6 +129,8 @@ l or w == None; a == 0 or 10 // a
 i ** i; a ** 3; x ** 2; 2 ** i; a << 1; a >> 1; s * 2; s * i; s % a; "%s" % s; l + l; l * 2; l[1:]
 l == l
 a + s; s + a; s < a; a < s; x & 1; s - t; -s; abs(s); a == s; p == s; l < l; w == l
+max((), default=0); max(l, default=0); min(l, default=None); round(x, ndigits=1); max((a, b))
+sorted(l, reverse=True); sum(l, start=1)
 2 in (1, 2, len(s)); (a, 10 // b) == (c, 1)
 a + None; None + 1; a if p else 1.5; a or 1.5; p and a; a or p; (a if p else x) > 1
 a in (1, "a"); a + BIG; BIG // (a or 1); a < BIG; round(a, -1); round(x, -1)
