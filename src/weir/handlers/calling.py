@@ -116,7 +116,15 @@ def _call(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbo
     found = call_built_in(run, frame, callee, node)
     if found is not None:
         return found
-    return _apply(run, frame, callee, called_with(run, frame, node), node)
+    try:
+        with run.attempt(frame):
+            return _apply(run, frame, callee, called_with(run, frame, node), node)
+    except NotAccesses:
+        if not isinstance(callee, LocalFunction) or run.touches(frame, [node]):
+            raise
+        if changed_arguments(callee.node) or changed_around(callee.node):
+            raise
+    return outlining.expression(run, frame, node)
 
 
 def _unrolled(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbol | None:

@@ -46,8 +46,9 @@ def _pattern(
             captures += [] if name is None else [name]
             return Const(True)
         case ast.MatchAs(pattern=ast.pattern() as inner, name=str(name)):
+            found = _pattern(run, frame, subject, inner, captures)
             captures.append(name)
-            return _pattern(run, frame, subject, inner, captures)
+            return found
         case ast.MatchValue(value=value) if tree is not None:
             return op("eq", tree, run.tree(frame, value), line=line)
         case ast.MatchSingleton(value=value) if tree is not None:

@@ -136,7 +136,7 @@ class _Printer:
         if name in _INFIX:
             sign, binding = _INFIX[name]
             chained = name in ("and", "or")
-            first = self._inside(args[0], binding + (name == "pow"))
+            first = self._inside(args[0], binding + (name == "pow" or binding == _COMPARE))
             rest = [self._inside(a, binding + (not chained and name != "pow")) for a in args[1:]]
             return f" {sign} ".join([first, *rest]), binding
         if name in _PREFIX:

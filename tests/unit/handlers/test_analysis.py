@@ -321,6 +321,12 @@ TABLE: list[tuple[str, list[str]]] = [
         ["0: if e.s == 'ab' or e.s == 'x' or e.ok: "
          "sums.add(1 if e.s == 'ab' or e.s == 'x' else len(e.s), 1)"],
     ),
+    ("match e.b:\n    case 0:\n        return\n    case 1 | 2 as w:\n        sums.add(w, 1)",
+     ["0: if not e.b == 0 and (e.b == 1 or e.b == 2): sums.add(e.b, 1)"]),
+    ("match (e.a > 0, e.ok):\n    case (True, _):\n        sums.add(1, 1)",
+     ["0: if (e.a > 0) is True: sums.add(1, 1)"]),
+    ("def rec(n):\n    return 0 if n <= 0 else 1 + rec(n - 1)\nsums.set(1, rec(e.b))",
+     ["0: sums.set(1, h_value(e.b))"]),
     ("assert e.a < 9, 'big'\nsums.add(1, 1)",
      ["0: if (raised(AssertionError, 'big') if not e.a < 9 else True) and e.a < 9: "
       "sums.add(1, 1)"]),
