@@ -19,12 +19,13 @@ from weir.errors import PlanError
 from weir.handlers import calling, evaluating, executing
 from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.app import App
-from weir.handlers.bindings import argument_names, bound_names
+from weir.handlers.arguments import CallArguments, bound_arguments, default_values
+from weir.handlers.bindings import bound_names
 from weir.handlers.declarations import EventHandler, EventType
 from weir.handlers.execution import Execution, FailingCheck, NotAccesses
 from weir.handlers.frames import Exits, Frame, Path
 from weir.handlers.reach import Reach, resolver
-from weir.handlers.symbols import Symbol, TheEvent, known
+from weir.handlers.symbols import TheEvent, known
 from weir.handlers.values import Op, ReadValue, Tree, children
 
 
@@ -98,11 +99,9 @@ def _run(run: Execution, function: FunctionType) -> None:
         function.__name__, source.file, bound_names(node), resolver(function),
         function.__globals__,
     )  # fmt: skip
-    first, *others = argument_names(node.args)
-    variables: dict[str, Symbol] = {first: TheEvent(run.event)}
-    defaults = dict(zip(others, function.__defaults__ or (), strict=False))
-    defaults |= function.__kwdefaults__ or {}
-    variables |= {name: known(value, 0, run.params) for name, value in defaults.items()}
+    values = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
+    given = CallArguments((TheEvent(run.event),))
+    variables = bound_arguments(node, given, values, function.__name__, frame, node)
     run.stack.append(node)
     exits: Exits = run.steps.execute(run, frame, node.body, Path((), variables))
     run.stack.pop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import FunctionType
 
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.frames import Frame
@@ -113,3 +114,12 @@ def bound_arguments(
             raise frame.file.error(f"{name}() is not given `{missing}`", node)
         found[missing] = defaults[missing]
     return found
+
+
+def default_values(function: FunctionType) -> dict[str, object]:
+    """Return the defaults of a function's parameters, by name."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    given = function.__defaults__ or ()
+    plain = dict(zip(names[len(names) - len(given) :], given, strict=True))
+    return plain | (function.__kwdefaults__ or {})

@@ -15,7 +15,7 @@ from types import FunctionType, MethodType
 
 from weir.handlers import outlining, state_calls
 from weir.handlers.app import App
-from weir.handlers.arguments import CallArguments, bound_arguments, called_with
+from weir.handlers.arguments import CallArguments, bound_arguments, called_with, default_values
 from weir.handlers.bindings import bound_names
 from weir.handlers.built_in import call_built_in
 from weir.handlers.changes import IN_PLACE, MUTATORS, changed_arguments, changed_around
@@ -253,7 +253,7 @@ def _users(
 ) -> Symbol:
     source = run.reach.source(function)
     touches = bool(run.reach.of_function(function))
-    defaults = {n: known(v, 0, run.params) for n, v in _default_values(function).items()}
+    defaults = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
     given = bound_arguments(source.node, args, defaults, function.__name__, frame, node)
     _refuse_changes(run, frame, source.node, function.__name__, given, node)
     inlined = _is_simple(source.node) or _gives_function(source.node)
@@ -270,14 +270,6 @@ def _users(
         if touches or not args.is_data:
             raise
         return _as_it_is(run, frame, function, args, node)
-
-
-def _default_values(function: FunctionType) -> dict[str, object]:
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount]
-    given = function.__defaults__ or ()
-    plain = dict(zip(names[len(names) - len(given) :], given, strict=True))
-    return plain | (function.__kwdefaults__ or {})
 
 
 def _is_simple(node: ast.FunctionDef | ast.Lambda) -> bool:

@@ -197,7 +197,8 @@ def _constant(value: object) -> str:
 
 def function_name(function: object) -> str:
     """Write the name of a function as its source calls it, with the module of a library's."""
-    name = str(getattr(function, "__name__", type(function).__name__))
+    named = getattr(function, "name", None)  # as a `@weir.udf` is
+    name = str(named or getattr(function, "__name__", type(function).__name__))
     module = getattr(function, "__module__", None)
     is_library = module in ("re", "math", "json", "statistics", "itertools", "operator")
     return f"{module}.{name}" if is_library else name

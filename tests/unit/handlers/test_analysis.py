@@ -375,3 +375,27 @@ def test_a_second_analysis_is_equal_to_the_first() -> None:
     app = handler_of(body, before=HELPERS)
     (first,), (second,) = analyse_app(app, {"limit": 1}), analyse_app(app, {"limit": 2})
     assert first.accesses[0] == second.accesses[0] and first.accesses[1] != second.accesses[1]
+
+
+def test_decorated_handlers() -> None:
+    app = app_of(
+        dedent("""
+        def guarded(f):
+            @functools.wraps(f)
+            def wrapper(*args, **options):
+                if args[0].ok:
+                    return f(*args, **options)
+            return wrapper
+
+        @weir.udf
+        def twice(x: int) -> int: return 2 * x
+
+        @app.on(m)
+        @guarded
+        def h(e, by=twice):
+            sums.add(e.a, by(e.b))
+    """)
+    )
+    (analysed,) = analyse_app(app)
+    assert written(analysed) == ["0: if e.ok: sums.add(e.a, twice(e.b))"]
+    check_same(app, analysed)
