@@ -40,12 +40,13 @@ from weir.files.sinks import JsonLinesForm
 from weir.files.writers import OutputWriter
 from weir.local.runner import LocalRun
 from weir.plan.expressions import UserCall
-from weir.plan.operators import Filter, Node, Source
+from weir.plan.operators import Filter, Node, RowScan, Source
 from weir.plan.operators.abstract import Operator
 from weir.plan.plan_fingerprint import plan_fingerprint
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
+from weir.plan.states import MergeFunction, RowCode
 from weir.plan.traversal import rebuilt, with_inputs
 from weir.plan.user_code import (
     AggregateFunction,
@@ -195,6 +196,8 @@ def _with_stand_ins(program: Program) -> Program:
     def rebuild(node: Node, inputs: tuple[Node, ...]) -> Node:
         if isinstance(node, Filter):
             return Filter(inputs[0], UserCall(some, (), type=BOOLEAN))
+        if isinstance(node, RowScan):
+            node = replace(node, code=_row_code(node))
         return with_inputs(_rebuilt_part(node), inputs)
 
     return rebuilt(program, rebuild)
@@ -214,6 +217,8 @@ def _stand_in(value: Any) -> Any:
             row = {name: value_of(dtype, 1) for name, dtype in columns}
             held = {name: value_of(dtype, 1) for name, dtype in state}
             return replace(value, implementation=_operator(row, held), imported=None)
+        case MergeFunction():
+            return replace(value, function=lambda old, *_: old, imported=None)
         case tuple():
             parts = tuple(map(_stand_in, value))
             return value if all(map(_is, parts, value)) else parts
@@ -229,6 +234,11 @@ def _rebuilt_part(value: Any) -> Any:
 
 def _is(one: object, other: object) -> bool:
     return one is other
+
+
+def _row_code(node: RowScan) -> RowCode:
+    given = [value_of(dtype, 1) for _, dtype in node.effects]
+    return RowCode(node.code.name, lambda: lambda *_: given)
 
 
 def _aggregate(held: pa.DataType, given: object) -> type:

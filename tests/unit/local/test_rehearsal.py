@@ -10,8 +10,11 @@ import pytest
 
 from weir.events.loop_cache import PACKAGE
 from weir.events.types import parse_type
+from weir.handlers.compiling import compile_app
+from weir.handlers.loading import load_app
 from weir.local import rehearsal
 from weir.local.rehearsal import FEW, MANY, rehearse, rehearsed, value_of
+from weir.runtime.programs import program_of
 from weir.script.program import parse_program
 from weir.simulator.workloads import make_workload, workload_names
 
@@ -108,6 +111,37 @@ def test_the_user_s_code_is_not_called(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir() if p.suffix != ".pyc"] in (
         ["code.py"], ["code.py", "__pycache__"], ["__pycache__", "code.py"],
     )  # fmt: skip
+
+
+HANDLERS = """
+import weir
+
+app = weir.App("loud")
+a = app.events("A", "vs BIGINT, k STRING, v BIGINT", vs="vs")
+seen = app.state("seen", default=0)
+kept = app.state("kept", default=0)
+
+def shout(n):
+    raise SystemExit("called")
+
+@app.on(a)
+def keep(e):
+    kept.merge(e.k, lambda n: shout(n))
+
+@app.on(a)
+def ring(e):
+    if seen.get(e.k) < shout(e.v):
+        seen.add(e.k, 1)
+        app.emit("first", k=e.k)
+"""
+
+
+def test_the_code_of_handlers_is_not_called(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(HANDLERS, encoding="utf-8")
+    compiled = compile_app(load_app(tmp_path / "app.py"), final=True)
+    streams = {**compiled.emitted, **compiled.final}
+    program = program_of([s.to(f"{n}.jsonl", name=n) for n, s in streams.items()])
+    assert rehearse(program) == []
 
 
 def test_rows_pass_filters_that_they_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
