@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from weir.errors import PlanError
-from weir.files.chunks import SourcePartition
-from weir.ingress.connectors.registry import rooted
 from weir.local.files import run_files
 from weir.plan.program import Program
 from weir.runtime.partitions import Partitions
@@ -87,12 +84,7 @@ def _offline(choice: RunChoice, spark: RunningSession) -> RunBatch:
     ) -> RunReport:
         return run_programs(
             [program], spark, directory=directory, cut=choice.cut, parallelism=choice.parallelism,
-            check=choice.check, progress=progress, given=[_travelling(partitions)],
+            check=choice.check, progress=progress, given=[partitions],
         )[0]  # fmt: skip
 
     return run
-
-
-def _travelling(partitions: Partitions) -> dict[str, list[SourcePartition]]:
-    here = os.getcwd()
-    return {name: [rooted(p, here) for p in found] for name, found in partitions.items()}

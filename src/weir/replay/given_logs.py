@@ -87,6 +87,16 @@ def open_logs(
     return found
 
 
+def open_sources(sources: Sequence[Source]) -> list[RankedLog]:
+    """Open the partitions of other sources that an app's streams are made of."""
+    return [
+        RankedLog(source, number, partition)
+        for source in sources
+        if source.has_origins
+        for number, partition in enumerate(open_any(source, ""))
+    ]
+
+
 def _times(source: Source) -> frozenset[str]:
     options = source.options
     return frozenset(name for name in (options.vs, options.ve) if name is not None)

@@ -35,7 +35,14 @@ from weir.replay.batch_programs import BatchProgram, ReplayTask, batch_program, 
 from weir.replay.batch_reading import BatchReading
 from weir.replay.batch_runs import ReplayRunner, RunBatch, RunChoice, batch_runner
 from weir.replay.cutting import BATCH_BYTES, LogCuts, RankedLog, cut_logs
-from weir.replay.given_logs import log_marks, log_paths, logs_size, open_logs, parse_time
+from weir.replay.given_logs import (
+    log_marks,
+    log_paths,
+    logs_size,
+    open_logs,
+    open_sources,
+    parse_time,
+)
 from weir.replay.identity import replay_parts
 from weir.replay.reports import (
     ReplayInput,
@@ -144,16 +151,41 @@ class _Replay:
             for variant in self.task.variants:
                 check_replaceable(self.wanted.state_out / variant.folder)
         self.first = batch_program(self.task, final=True)
+        if not self.first.emitted and self.wanted.state_out is None:
+            hint = "app.emit('name', field=…), or save its state with --state-out"
+            raise PlanError(f"the app `{self.task.app.name}` emits nothing", hint=hint)
         if self.wanted.state_in is not None:
             self._begin_with(self.wanted.state_in)
         task = self.task
         if task.start is not None and task.end is not None and task.start >= task.end:
             raise PlanError(f"no time is from {task.start} to before {task.end}")
+        self._check_streams()
         times = open_logs(self.first.program, task.paths, only_times=True)
-        with opened_folder(self.wanted.out, anew=self.anew) as folder:
-            folder.begin(self._parts(times))
+        known = {*task.paths, *self.first.restored}
+        others = [s for s in self.first.program.sources if s.name not in known]
+        # Nobody can tell whether a DataFrame is what it was.
+        anew = self.anew or not all(source.has_origins for source in others)
+        with opened_folder(self.wanted.out, anew=anew) as folder:
+            folder.begin(self._parts([*times, *open_sources(others)]))
             done = self._done(folder)
             return self._replay(folder, times) if done is None else done
+
+    @property
+    def _streams(self) -> list[str]:
+        """The event types that are no logs but streams."""
+        return [e.name for e in self.task.app.event_types.values() if not e.is_log]
+
+    def _check_streams(self) -> None:
+        """Refuse what needs logs where there are none."""
+        for name in self._streams:
+            if self.wanted.batch is not None:
+                raise PlanError(
+                    f"the events of `{name}` are the rows of a stream: they cannot be cut into "
+                    "batches",
+                    hint="leave out --batch, or write the stream to a file and give that as a log",
+                )
+            if self.wanted.state_out is not None and self.task.end is None:
+                raise PlanError(f"--state-out needs --to: `{name}` is no log but a stream")
 
     def _begin_with(self, saved: Path) -> None:
         """Begin with a saved state: with its tables, at its cut."""
@@ -211,16 +243,7 @@ class _Replay:
     def _cuts(self, folder: RunFolder, times: Sequence[RankedLog]) -> LogCuts | None:
         """Find where the logs are cut; None if they are one batch and nobody must know more."""
         wanted, task = self.wanted, self.task
-        streams = [e.name for e in task.app.event_types.values() if not e.is_log]
-        if streams:
-            if wanted.batch is not None:
-                raise PlanError(
-                    f"the events of `{streams[0]}` are the rows of a stream: they cannot be cut "
-                    "into batches",
-                    hint="leave out --batch, or write the stream to a file and give that as a log",
-                )
-            if wanted.state_out is not None and task.end is None:
-                raise PlanError(f"--state-out needs --to: `{streams[0]}` is no log but a stream")
+        if self._streams:
             return None
         spans = (wanted.batch, wanted.state_in, wanted.state_out, task.start, task.end)
         if all(said is None for said in spans) and logs_size(times) <= BATCH_BYTES:
@@ -268,7 +291,9 @@ class _Replay:
         labels = {key: output.path for key, output in self.first.states.items()}
         later = batch_program(self.task, final=True, restored=labels, shapes=self.first.shapes)
         logs = open_logs(self.first.program, self.task.paths)
-        before, made, events = self.begun, [], 0
+        before, made = self.begun, []
+        waiting = [b.events for n, b in enumerate(cuts.batches) if folder.finished(n) is None]
+        done, size = 0, sum(waiting)
         with BatchReading(logs, cuts, self.choice) as reading:
             for number, batch in enumerate(cuts.batches):
                 found = folder.finished(number)
@@ -276,16 +301,17 @@ class _Replay:
                     program = later if number else self.first
                     part = folder.new_batch(number)
                     partitions = self._partitions(program, before, reading.partitions(number))
-                    progress = self._progress(cuts, number, events)
+                    progress = self._progress(cuts, number, done, size)
                     told = run(program.program, partitions, part, progress)
                     found = finished_batch(program, told, part, batch.events)
                     folder.finish_batch(number, found)
+                    done += batch.events
                 here = folder.batch(number).absolute()
                 made.append((here, found))
-                events += batch.events
                 before = {key: str(here / file.path) for key, file in found.states.items()}
         self._save_states({key: Path(path) for key, path in before.items()}, cuts)
         written = assemble(self.first, made, self._output_path)
+        events = sum(batch.events for batch in cuts.batches)
         return self._report(events, len(made), cuts, written, cut_inputs(logs, cuts))
 
     def _partitions(
@@ -294,21 +320,21 @@ class _Replay:
         """Return what the sources of a batch's program read: logs, the states before it, and what
         else the program's streams are made of."""
         found: dict[str, Sequence[SourcePartition]] = {}
-        slim = rewrite(made.program)
         for source in made.program.sources:
             if source.name in made.restored:
                 found[source.name] = [open_partition(source, tables[made.restored[source.name][1]])]
             elif source.name in logs:
                 found[source.name] = logs[source.name]
-            else:
-                found[source.name] = open_any(source, "", needed=needed_columns(slim, source))
+            elif source.has_origins:  # else it is a DataFrame, which the runner brings
+                needed = needed_columns(rewrite(made.program), source)
+                found[source.name] = open_any(source, "", needed=needed)
         return found
 
-    def _progress(self, cuts: LogCuts, number: int, before: int) -> OnProgress | None:
+    def _progress(self, cuts: LogCuts, number: int, before: int, size: int) -> OnProgress | None:
+        """Tell of a batch, before which this process has taken so many of `size` events."""
         progress = self.progress
         if progress is None:
             return None
-        total = sum(batch.events for batch in cuts.batches)
         where = f"batch {number + 1} of {len(cuts.batches)}"
 
         def tell(found: Progress) -> None:
@@ -316,7 +342,7 @@ class _Replay:
             # The rows of states that are read in again are no events.
             events = before + min(found.events, cuts.batches[number].events)
             reached = min(found.reached, cuts.batches[number].reached)
-            progress(Progress(events, reached, min(events, total), total, stage))
+            progress(Progress(events, reached, events, size, stage))
 
         return tell
 

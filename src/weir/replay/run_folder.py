@@ -169,7 +169,10 @@ def opened_folder(out: Path, *, anew: bool = False) -> Iterator[RunFolder]:
     """Open the `.replay` folder of an output folder, for one process at a time; `anew` forgets what
     is in it."""
     folder = out / NAME
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise RunError(f"cannot write to '{out}': a part of its path is a file") from None
     with open(folder / _LOCK, "ab") as lock:
         if sys.platform != "win32":
             try:

@@ -13,7 +13,7 @@ from weir.plan.program import Program
 from weir.plan.rewrites.pruning import needed_columns
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.traversal import ordered_nodes
-from weir.runtime.partitions import NONE_KNOWN, KnownNames, open_partitions
+from weir.runtime.partitions import NONE_KNOWN, KnownNames, Partitions, open_partitions
 
 
 def all_partitions(
@@ -21,11 +21,13 @@ def all_partitions(
 ) -> dict[str, list[SourcePartition]]:
     """Return the files and DataFrames of a program's sources, for workers that run in other
     folders; `known` is that of `open_partitions`."""
+    return with_frames(program, open_partitions(program, directory, known))
+
+
+def with_frames(program: Program, opened: Partitions) -> dict[str, list[SourcePartition]]:
+    """Return partitions for workers that run in other folders, and the program's DataFrames."""
     here = os.getcwd()
-    files = {
-        name: [rooted(p, here) for p in partitions]
-        for name, partitions in open_partitions(program, directory, known).items()
-    }
+    files = {name: [rooted(p, here) for p in partitions] for name, partitions in opened.items()}
     slim = rewrite(program)
     for source in frame_sources(program):
         needed = needed_columns(slim, source)

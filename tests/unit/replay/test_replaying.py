@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+import weir
 from small_app import APP, rows, spam, write
 from weir.errors import InputError, PlanError, RunError
 from weir.handlers.app import App
@@ -303,6 +304,43 @@ def test_files_that_are_not_there_or_in_the_way(app: App) -> None:
     Path("out/spam.parquet").mkdir(parents=True)
     with pytest.raises(RunError, match=r"cannot write 'out/spam\.parquet': it is a folder"):
         replay_app(app, logs=LOGS, out="out")
+
+
+def test_events_of_a_stream_are_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path("m.jsonl"), rows(60))
+    columns = {"id": "BIGINT", "k": "BIGINT", "ts": "BIGINT"}
+    few = weir.stream("M", columns, "m.jsonl", vs="ts").where(weir.col("k") < 3).select("id", "k")
+    app = App("few")
+    seen = app.state("seen", default=0)
+
+    @app.on(app.events("few", few))
+    def judge(e: Any) -> None:
+        seen.add(e.k, 1)
+        app.emit("few", id=e.id, n=seen.get(e.k))
+
+    first = replay_app(app, out="out")
+    assert first.outputs[0].rows == sum(m["k"] < 3 for m in rows(60))
+    assert replay_app(app, out="out").again
+    with pytest.raises(PlanError, match="the events of `few` are the rows of a stream: they cann"):
+        replay_app(app, out="out", batch=3, anew=True)
+    with pytest.raises(PlanError, match="the rows of a stream, which has no log to give"):
+        replay_app(app, out="out", logs={"few": "m.jsonl"})
+    write(Path("m.jsonl"), rows(50))
+    with pytest.raises(PlanError, match="log M changed"):
+        replay_app(app, out="out")
+
+
+def test_an_app_that_emits_nothing_has_its_state(tmp_path: Path, app: App) -> None:
+    text = APP.replace("if n.get(e.k) > threshold:", "").partition("        app.emit")[0]
+    Path("quiet.py").write_text(text, "utf-8")
+    quiet = load_app("quiet.py")
+    with pytest.raises(PlanError, match="the app `spam` emits nothing"):
+        replay_app(quiet, logs=LOGS, out="out")
+    replay_app(quiet, logs=LOGS, out="out", state_out="state")
+    assert pq.read_table("state/n.parquet").num_rows == 9
+    with pytest.raises(RunError, match=r"cannot write to 'app\.py': a part of its path is a file"):
+        replay_app(app, logs=LOGS, out="app.py")
 
 
 def test_iso_times(app: App) -> None:

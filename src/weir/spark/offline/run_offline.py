@@ -31,7 +31,7 @@ from weir.runtime.partitions import Partitions
 from weir.runtime.programs import Runnable, as_program
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, run_report
 from weir.runtime.topology import VertexSpec
-from weir.spark.frames import all_partitions
+from weir.spark.frames import all_partitions, with_frames
 from weir.spark.offline.frames import frames_of
 from weir.spark.offline.progress import JobsProgress, Watch
 from weir.spark.offline.query import collected, job_frame, job_settings
@@ -110,7 +110,10 @@ def run_programs(
         pieces, made = [], []
         for at, program in enumerate(programs):
             outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
-            opened = all_partitions(program, directory) if given is None else given[at]
+            if given is None:
+                opened = all_partitions(program, directory)
+            else:
+                opened = with_frames(program, given[at])
             targets = [m.target for m in outputs]
             pays = partial(rows_share_keys, partitions=opened)
             pieces.append(make_piece(program, opened, targets, split, pays))
