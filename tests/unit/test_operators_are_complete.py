@@ -150,6 +150,12 @@ def test_a_rewrite_makes_it(name: str) -> None:
     assert any(re.search(rf"\b{name}\([^)]", p.read_text()) for p in others)
 
 
+@pytest.mark.parametrize("name", sorted(BY_HANDLERS))
+def test_handlers_are_compiled_to_it(name: str) -> None:
+    compiling = (p.read_text() for p in sorted((SRC / "handlers").rglob("*.py")))
+    assert any(re.search(rf"\b{name}\([^)]", text) for text in compiling)
+
+
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_it_has_a_kernel_or_a_transform(name: str) -> None:
     assert name in _matched_classes() | ROUTES

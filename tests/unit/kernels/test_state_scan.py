@@ -335,6 +335,18 @@ def test_a_merge_function_that_fails_is_named() -> None:
         answers(scan(Cell("s", (DOUBLE,), BIGINT, 0), merge), [[row(1)]], [False], (), False)
 
 
+def test_functions_of_two_states_may_share_a_name() -> None:
+    functions = (MergeFunction("f", lambda old, x: old + x), MergeFunction("f", lambda old, x: -x))
+    cells = tuple(Cell(name, (DOUBLE,), BIGINT, 0) for name in "st")
+    merges = tuple(
+        StateMerge(i, "call", ("i",), i, i, None, 0, function)
+        for i, function in enumerate(functions)
+    )
+    reads = tuple(StateRead(i, f"r{i}", 9 + i, 9 + i) for i in range(2))
+    node = StateScan((source(),), (("k",),), cells, (merges,), reads, 2)
+    assert answers(node, [[row(1, i=3), row(2, i=4)]], [False], (2,), True) == [[3, 7], [-3, -4]]
+
+
 # --- what is kept ----------------------------------------------------------------------------
 
 

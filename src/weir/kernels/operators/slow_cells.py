@@ -49,9 +49,11 @@ class SlowCells:
         self._tables = {state: CellTable(cell) for state, cell in states.items()}
         self._inputs, self._keys = inputs, keys
         self._merges, self._reads = merges, reads
-        self._functions = {
-            saved_name(m.function): _plain(m.function) for _, m in merges if m.function
-        }
+        self._functions: dict[int, dict[str, Callable[..., object]]] = {}
+        for _, m in merges:
+            if m.function:
+                named = self._functions.setdefault(m.state, {})
+                named[saved_name(m.function)] = _plain(m.function)
 
     def __bool__(self) -> bool:
         return bool(self._tables)
@@ -118,7 +120,7 @@ class SlowCells:
             return
         merge, function = taken.merge, taken.merge.function
         name = saved_name(function) if function else ""
-        call = self._functions[name] if function else None
+        call = self._functions[merge.state][name] if function else None
         try:
             table = self._tables[merge.state]
             table.merge(group, time, merge.kind, taken.args[row], call, name)
@@ -175,7 +177,8 @@ class SlowCells:
         return groups, Batch(rows.vs, rows.ve, rows.columns[1:])
 
     def load(self, state: int, groups: Int64s, rows: Batch, names: Sequence[str]) -> None:
-        load_cells(self._tables[state], groups.tolist(), rows, names, self._functions)
+        functions = self._functions.get(state, {})
+        load_cells(self._tables[state], groups.tolist(), rows, names, functions)
 
 
 def _plain(function: MergeFunction) -> Callable[..., object]:
