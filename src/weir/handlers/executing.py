@@ -22,7 +22,7 @@ from weir.handlers.targets import bind, spread_out
 from weir.handlers.values import Const, Element, Op, Python, Tree
 
 _PLAIN = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete)
-_LIST = "list_of_a_state"
+_LIST = "list of a state"
 _FROM_ROUND_TO_ROUND = (
     "it goes from one round of a loop with accesses to the next; a loop of its own can compute it"
 )

@@ -226,8 +226,8 @@ class _Outline:
         for changed in (n for n in self._changed if n in self._args):
             # Others may use the value as it was.
             how = "deepcopy" if self._changed[changed] else "copy"
-            self._things[f"{how}_"] = copy.deepcopy if how == "deepcopy" else copy.copy
-            copied = ast.Call(ast.Name(f"{how}_", _LOAD), [ast.Name(changed, _LOAD)], [])
+            self._things[f"weir.{how}"] = copy.deepcopy if how == "deepcopy" else copy.copy
+            copied = ast.Call(ast.Name(f"weir.{how}", _LOAD), [ast.Name(changed, _LOAD)], [])
             body.insert(0, _located(ast.Assign([ast.Name(changed, ast.Store())], copied), node))
         inner = _definition(name, list(self._args), body)
         outer = _definition("make", list(self._things), [inner, ast.Return(ast.Name(name, _LOAD))])
@@ -256,7 +256,7 @@ class _Outline:
 
 
 def _column_name(event: str, column: str) -> str:
-    return f"{event}_{column}"
+    return f"{event}.{column}"  # no variable has such a name
 
 
 def _definition(name: str, args: list[str], body: list[ast.stmt]) -> ast.FunctionDef:

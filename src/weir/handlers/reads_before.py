@@ -71,7 +71,7 @@ class _ReadsBefore(ast.NodeTransformer, Generic[SyntaxPart]):
         return not any(isinstance(n, ast.Name) and n.id in self._own for n in ast.walk(key))
 
     def _read(self, node: ast.expr) -> ast.Name:
-        name = f"read_{len(self._run.accesses)}"
+        name = f"read {len(self._run.accesses)}"
         found = self._run.value(self._frame, node)
         self._frame.local_names |= {name}
         self._frame.variables[name] = found

@@ -221,6 +221,8 @@ TABLE: list[tuple[str, list[str]]] = [
         ["0: for x in e.xs: if e.ok: sums.add(x, 1)", "1: for x1 in e.ys: seen.set(x1, 1)"],
     ),
     ("n = 0\nfor x in e.xs:\n    n += x\nsums.add(e.a, n)", ["0: sums.add(e.a, h_n(e.xs, 0))"]),
+    ("e_b = 9\nread_0 = 7\nn = 0\nwhile n < e.b:\n    n += e_b\nsums.add(n, read_0)",
+     ["0: sums.add(h_n(0, e.b, 9), 7)"]),
     ("n = e.b\nwhile n > 1:\n    n -= 2\nsums.add(n, 1)", ["0: sums.add(h_n(e.b), 1)"]),
     (
         "try:\n    v = 6 // e.b\nexcept ZeroDivisionError:\n    v = -1\nsums.add(v, 1)",
