@@ -108,7 +108,21 @@ def _outlined(run: Execution, frame: Frame, node: ast.stmt) -> Exits:
     for name in assigned_names([node]):
         if isinstance(frame.variables.get(name), Known):
             raise NotAccesses(f"`{name}` is a state or function, and set in `{word}`", node, frame)
+    if any(isinstance(n, ast.Raise | ast.Assert) for n in ast.walk(node)):
+        _note_failures(run, frame, node)
     return outlining.statement(run, frame, node, _here(run, frame))
+
+
+def _note_failures(run: Execution, frame: Frame, node: ast.stmt) -> None:
+    """Let what is raised in code that is called as a whole fail the run, also if nobody uses what
+    the code computes."""
+    if run.loop is not None:
+        raise NotAccesses("a failure inside of a loop with accesses", node, frame)
+    if run.merging is None:
+        done = op("ge", outlining.exit_code(run, frame, node), Const(0), line=node.lineno)
+        whole = all_of(run.conditions)
+        check = done if whole is None else op("if", whole, done, Const(True), line=node.lineno)
+        run.checks.append(FailingCheck(len(run.accesses), check, node, frame))
 
 
 # --- plain statements -------------------------------------------------------------------------

@@ -82,6 +82,11 @@ def statement(run: Execution, frame: Frame, node: ast.stmt, path: Path) -> Exits
 # --- jumps ----------------------------------------------------------------------------------
 
 
+def exit_code(run: Execution, frame: Frame, node: ast.stmt) -> Tree:
+    """Return how a statement is left, as a number: to compute it is to run the statement."""
+    return _Outline(run, frame, [node]).value(_EXIT, node)
+
+
 def _jumps(node: ast.AST, in_loop: bool = False) -> list[ast.AST]:
     """Return the jumps that leave a statement."""
     if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not in_loop):

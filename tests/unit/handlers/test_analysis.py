@@ -323,6 +323,8 @@ TABLE: list[tuple[str, list[str]]] = [
         ["0: if e.s == 'ab' or e.s == 'x' or e.ok: "
          "sums.add(1 if e.s == 'ab' or e.s == 'x' else len(e.s), 1)"],
     ),
+    ("for x in e.xs:\n    if x > 9:\n        raise ValueError(x)\nsums.add(1, 1)",
+     ["0: if h_value(e.xs) >= 0: sums.add(1, 1)"]),
     ("match e.b:\n    case 0:\n        return\n    case 1 | 2 as w:\n        sums.add(w, 1)",
      ["0: if not e.b == 0 and (e.b == 1 or e.b == 2): sums.add(e.b, 1)"]),
     ("match (e.a > 0, e.ok):\n    case (True, _):\n        sums.add(1, 1)",
