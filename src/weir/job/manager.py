@@ -448,6 +448,11 @@ class Manager:
         """Describe what keeps the manager or hosts from using the store; empty: nothing does."""
         return self._trouble.text(now)
 
+    def only_busy(self, now: float, seconds: float) -> bool:
+        """Say whether all hosts that are still heard of have been at one step for so many seconds:
+        they hear of nothing before it ends."""
+        return self._watch.only_busy(now, self.settings.silence, seconds)
+
     @property
     def established(self) -> bool:
         """Whether the manager's first record is durable."""

@@ -129,6 +129,11 @@ class HostWatch:
                 lost[session] = "its processes are gone"
         return lost
 
+    def only_busy(self, now: float, silence: float, seconds: float) -> bool:
+        """Say whether there are hosts, and all are at steps that have taken so many seconds."""
+        steps = [host.step for host in self.hosts.values() if now - host.heard <= silence]
+        return bool(steps) and all(s is not None and s.seconds >= seconds for s in steps)
+
     def parted(self, now: float, limit: float) -> tuple[str, str] | None:
         """Find a host that is lost by rule 4, and why it is."""
         known = {host.report.address: host for host in self.hosts.values() if host.step is None}
