@@ -735,6 +735,23 @@ def test_it_is_finished_when_every_sink_is_and_then_nothing_is_kept() -> None:
     assert orders is not None and orders.stop and orders.over
 
 
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_what_a_source_has_read_is_counted_also_when_it_tells_so_after_the_end(
+    seconds: float,
+) -> None:
+    """Its host and that of the sinks report at different times."""
+    job = running()
+    job.report("h1", job.says("0.0", events=139_868))
+    job.report("h1", job.says("sink.0", status="done", checkpoints=(commit(0, 3),)))
+    if seconds:
+        assert EndJob() in job.tick(seconds)
+    late = report("h1", 1, job.says("0.0", events=7))
+    job.report("h1", job.says("0.0", status="done", events=140_000))
+    job.machine.handle(Reported(late), seconds)
+    (source,) = (p for p in job.machine.placements if p.vertex == "0.0")
+    assert source.report is not None and source.report.events == 140_000
+
+
 def test_it_is_not_finished_while_one_sink_is_not() -> None:
     job = running(sinks=2)
     job.report("h1", job.says("sink.0", status="done", checkpoints=(commit(0, 3),)))
