@@ -35,6 +35,8 @@ from cluster.submitting import (
 )
 from cluster.waiting import LIMIT, POLL
 
+COLD = 3 * LIMIT
+"""Seconds in which a driver begins on a machine that has no compiled loops, and is under load."""
 DYNAMIC = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
@@ -109,10 +111,10 @@ def a_supervised_driver_comes_back(folder: Path) -> None:
         work = Work(machines, "work", rows=80_000)
         work.submit_supervised("--resume=auto", "--hosts", "2")
         worker, pid = wait_for_driver(machines)
-        work.wait_for(lambda s: s.events > 8000, "events")
+        work.wait_for(lambda s: s.events > 8000, "events", COLD)
         worker, pid = _come_back(work, pid, lambda: kill(pid))
         _come_back(work, pid, worker.kill)
-        until = time.monotonic() + LIMIT
+        until = time.monotonic() + COLD
         while drivers(machines) != ["FINISHED"]:
             assert time.monotonic() < until, drivers(machines)
             time.sleep(POLL)
@@ -126,7 +128,7 @@ def _come_back(work: Work, pid: int, end: Callable[[], None]) -> tuple[Machine, 
     end()
     found = wait_for_driver(work.cluster, other_than=pid)
     work.wait_for(
-        lambda s: s.epoch > before.epoch and s.events > before.events + 1000, "more events"
+        lambda s: s.epoch > before.epoch and s.events > before.events + 1000, "more events", COLD
     )
     print(f"  another driver reads on after {time.monotonic() - at:.1f} s", flush=True)
     return found
@@ -185,14 +187,14 @@ def a_packed_environment(folder: Path) -> None:
             packed = {"spark.archives": f"{archive}#environment", **SMALL}
             chosen = {"spark.pyspark.python": "./environment/bin/python"}
             # Archives of 200 MB are unpacked, and loops compiled, on every machine.
-            work.end(work.weir("offline", conf={**packed, **chosen}), within=3 * LIMIT)
+            work.end(work.weir("offline", conf={**packed, **chosen}), within=COLD)
             (work.folder / "out" / "sums.csv").unlink()
             work.env = {
                 **work.env, "PYTHONPATH": "",
                 "PYSPARK_DRIVER_PYTHON": str(environment / "bin" / "python"),
                 "PYSPARK_PYTHON": "./environment/bin/python",
             }  # fmt: skip
-            work.end(work.submit("live", "--hosts", "2", conf=packed), within=3 * LIMIT)
+            work.end(work.submit("live", "--hosts", "2", conf=packed), within=COLD)
     finally:
         os.environ["PYTHONPATH"] = path
     work.check(here)

@@ -126,14 +126,16 @@ class Work:
             return None
         return read_status(ObjectStore(str(self._store)))
 
-    def wait_for(self, found: Callable[[JobStatus], bool], what: str) -> JobStatus:
-        until = time.monotonic() + LIMIT
+    def wait_for(
+        self, found: Callable[[JobStatus], bool], what: str, within: float = LIMIT
+    ) -> JobStatus:
+        until = time.monotonic() + within
         while time.monotonic() < until:
             status = self.status()
             if status is not None and found(status):
                 return status
             time.sleep(POLL)
-        raise TimeoutError(f"no {what} within {LIMIT:.0f} s: {self.last_words()}")
+        raise TimeoutError(f"no {what} within {within:.0f} s: {self.last_words()}")
 
     def end(self, process: subprocess.Popen[bytes], within: float = LIMIT) -> None:
         """Wait until a driver has ended well."""
