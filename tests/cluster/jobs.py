@@ -147,11 +147,11 @@ def three_jobs_with_dynamic_allocation(folder: Path) -> None:
 def _three_jobs(folder: Path, conf: dict[str, str]) -> None:
     with cluster(folder, 3) as machines:
         # The live ones last until Spark has started for the third, also on a machine under load.
-        live = [Work(machines, f"work-{n}", share=n + 3, rows=400_000) for n in range(2)]
+        live = [Work(machines, f"work-{n}", share=n + 3, rows=600_000) for n in range(2)]
         offline = Work(machines, "work-2", share=5, rows=140_000)
         running = [work.weir("live", "--hosts", "2", conf=conf) for work in live]
         for work in live:
-            work.wait_for(lambda s: s.events > 4000 and len(s.hosts) == 2, "hosts that read")
+            work.wait_for(lambda s: s.events > 4000 and len(s.hosts) == 2, "hosts that read", COLD)
         third, together = offline.weir("offline", conf=conf), 0
         while third.poll() is None:
             states = [app["state"] for app in machines.told("activeapps")]
@@ -160,7 +160,7 @@ def _three_jobs(folder: Path, conf: dict[str, str]) -> None:
         offline.end(third)
         assert together == 3, f"{together} ran at a time"
         for work, process in zip(live, running, strict=True):
-            work.end(process, within=2 * LIMIT)
+            work.end(process, within=COLD)
             last = work.status()
             assert last is not None and not last.recoveries, "a host was taken away"
         for work in (*live, offline):
