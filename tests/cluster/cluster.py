@@ -114,7 +114,7 @@ class Cluster:
         there."""
         address = f"http://{self.head.address}:8080/json/"
         done = self.head.run(sys.executable, "-c", _READ_URL, address, timeout=20)
-        if done.returncode or not done.stdout:  # the page is not there yet
+        if done.returncode or not done.stdout.startswith("{"):  # the page is not there yet
             return []
         found: list[dict[str, str]] = json.loads(done.stdout)[what]
         return found

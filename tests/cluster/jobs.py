@@ -35,6 +35,8 @@ from cluster.submitting import (
 )
 from cluster.waiting import LIMIT, POLL
 
+COLD = 3 * LIMIT
+"""Seconds in which a driver begins on a machine that has no compiled loops, and is under load."""
 DYNAMIC = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
@@ -109,10 +111,10 @@ def a_supervised_driver_comes_back(folder: Path) -> None:
         work = Work(machines, "work", rows=80_000)
         work.submit_supervised("--resume=auto", "--hosts", "2")
         worker, pid = wait_for_driver(machines)
-        work.wait_for(lambda s: s.events > 8000, "events")
+        work.wait_for(lambda s: s.events > 8000, "events", COLD)
         worker, pid = _come_back(work, pid, lambda: kill(pid))
         _come_back(work, pid, worker.kill)
-        until = time.monotonic() + LIMIT
+        until = time.monotonic() + COLD
         while drivers(machines) != ["FINISHED"]:
             assert time.monotonic() < until, drivers(machines)
             time.sleep(POLL)
@@ -126,7 +128,7 @@ def _come_back(work: Work, pid: int, end: Callable[[], None]) -> tuple[Machine, 
     end()
     found = wait_for_driver(work.cluster, other_than=pid)
     work.wait_for(
-        lambda s: s.epoch > before.epoch and s.events > before.events + 1000, "more events"
+        lambda s: s.epoch > before.epoch and s.events > before.events + 1000, "more events", COLD
     )
     print(f"  another driver reads on after {time.monotonic() - at:.1f} s", flush=True)
     return found
@@ -144,11 +146,12 @@ def three_jobs_with_dynamic_allocation(folder: Path) -> None:
 
 def _three_jobs(folder: Path, conf: dict[str, str]) -> None:
     with cluster(folder, 3) as machines:
-        works = [Work(machines, f"work-{n}", share=n + 3, rows=140_000) for n in range(3)]
-        *live, offline = works
+        # The live ones last until Spark has started for the third, also on a machine under load.
+        live = [Work(machines, f"work-{n}", share=n + 3, rows=600_000) for n in range(2)]
+        offline = Work(machines, "work-2", share=5, rows=140_000)
         running = [work.weir("live", "--hosts", "2", conf=conf) for work in live]
         for work in live:
-            work.wait_for(lambda s: s.events > 4000 and len(s.hosts) == 2, "hosts that read")
+            work.wait_for(lambda s: s.events > 4000 and len(s.hosts) == 2, "hosts that read", COLD)
         third, together = offline.weir("offline", conf=conf), 0
         while third.poll() is None:
             states = [app["state"] for app in machines.told("activeapps")]
@@ -157,10 +160,10 @@ def _three_jobs(folder: Path, conf: dict[str, str]) -> None:
         offline.end(third)
         assert together == 3, f"{together} ran at a time"
         for work, process in zip(live, running, strict=True):
-            work.end(process)
+            work.end(process, within=COLD)
             last = work.status()
             assert last is not None and not last.recoveries, "a host was taken away"
-        for work in works:
+        for work in (*live, offline):
             work.check()
 
 
@@ -183,14 +186,15 @@ def a_packed_environment(folder: Path) -> None:
             work.env = {**work.env, "PYTHONPATH": os.pathsep.join((str(here), path))}
             packed = {"spark.archives": f"{archive}#environment", **SMALL}
             chosen = {"spark.pyspark.python": "./environment/bin/python"}
-            work.end(work.weir("offline", conf={**packed, **chosen}))
+            # Archives of 200 MB are unpacked, and loops compiled, on every machine.
+            work.end(work.weir("offline", conf={**packed, **chosen}), within=COLD)
             (work.folder / "out" / "sums.csv").unlink()
             work.env = {
                 **work.env, "PYTHONPATH": "",
                 "PYSPARK_DRIVER_PYTHON": str(environment / "bin" / "python"),
                 "PYSPARK_PYTHON": "./environment/bin/python",
             }  # fmt: skip
-            work.end(work.submit("live", "--hosts", "2", conf=packed))
+            work.end(work.submit("live", "--hosts", "2", conf=packed), within=COLD)
     finally:
         os.environ["PYTHONPATH"] = path
     work.check(here)

@@ -77,7 +77,7 @@ def the_recipe_for_kubernetes(folder: Path) -> None:
 def _pods_until_end(submitted: subprocess.Popen[bytes], api: KubernetesApi) -> dict[str, Any]:
     """The pods of executors that there were, by name."""
     seen: dict[str, Any] = {}
-    until = time.monotonic() + LIMIT
+    until = time.monotonic() + 3 * LIMIT
     while submitted.poll() is None:
         if time.monotonic() > until:
             raise TimeoutError(f"the job has not ended, {len(seen)} pods")

@@ -126,18 +126,20 @@ class Work:
             return None
         return read_status(ObjectStore(str(self._store)))
 
-    def wait_for(self, found: Callable[[JobStatus], bool], what: str) -> JobStatus:
-        until = time.monotonic() + LIMIT
+    def wait_for(
+        self, found: Callable[[JobStatus], bool], what: str, within: float = LIMIT
+    ) -> JobStatus:
+        until = time.monotonic() + within
         while time.monotonic() < until:
             status = self.status()
             if status is not None and found(status):
                 return status
             time.sleep(POLL)
-        raise TimeoutError(f"no {what} within {LIMIT:.0f} s: {self.last_words()}")
+        raise TimeoutError(f"no {what} within {within:.0f} s: {self.last_words()}")
 
-    def end(self, process: subprocess.Popen[bytes]) -> None:
+    def end(self, process: subprocess.Popen[bytes], within: float = LIMIT) -> None:
         """Wait until a driver has ended well."""
-        if code := process.wait(LIMIT):
+        if code := process.wait(within):
             raise JobFailed(f"exit code {code}: {self.last_words()}")
 
     def last_words(self) -> str:
@@ -192,5 +194,7 @@ def kill(pid: int) -> None:
 
 
 def drivers(cluster: Cluster) -> list[str]:
-    """The states of all drivers that the master was given, as it tells them."""
-    return [d["state"] for d in (*cluster.told("activedrivers"), *cluster.told("completeddrivers"))]
+    """The states of the drivers that the master was given, as it tells them; but of those in whose
+    place it has started others."""
+    told = (*cluster.told("activedrivers"), *cluster.told("completeddrivers"))
+    return [driver["state"] for driver in told if driver["state"] != "RELAUNCHING"]

@@ -20,6 +20,7 @@ from weir.job.signals import (
     Delete,
     EndJob,
     Get,
+    HungUp,
     List,
     Listed,
     Loaded,
@@ -179,10 +180,10 @@ def test_a_silent_host_is_lost_its_vertices_alone_are_placed_anew() -> None:
     before = {v: (job.where(v), job.incarnation(v)) for v in ONE}
     lost = [v for v, (where, _) in before.items() if where == ["h1"]]
     assert 0 < len(lost) < 3
-    for step in range(1, 5):
-        job.now = step / 2
+    for step in range(1, 20):
+        job.now = step / 10
         job.report("h2")
-        job.tick(step / 2)
+        job.tick(step / 10)
     for vertex in ONE:
         if vertex in lost:
             assert job.where(vertex) == ["h2"] and job.incarnation(vertex) > before[vertex][1]
@@ -303,11 +304,11 @@ def test_hosts_that_do_not_come_are_not_waited_for_for_ever() -> None:
 
 def test_a_job_without_any_host_for_too_long_ends_and_says_what_to_do() -> None:
     job = Job(settings=replace(SETTINGS, host_limit=3.0))
-    for step in range(6):
-        job.tick(step / 2)
+    for step in range(30):
+        job.tick(step / 10)
     assert not any(isinstance(c, EndJob) for c in job.out)
-    for step in range(6, 9):
-        job.tick(step / 2)
+    for step in range(30, 40):
+        job.tick(step / 10)
     (ended,) = (c for c in job.out if isinstance(c, EndJob))
     assert "free slot" in ended.error and "--resume" in ended.error
     assert not any(isinstance(c, Delete) for c in job.out)
@@ -326,10 +327,10 @@ def test_a_host_that_compiles_is_waited_for() -> None:
         compiles(job, step / 2)
     assert not any(isinstance(c, EndJob) for c in job.out)
     assert status_of(job.machine, 9.5, 0.0).preparing == ("compiling loops on w1, 3 of 30",)
-    for step in range(20, 30):
-        job.tick(step / 2)
+    for step in range(95, 150):
+        job.tick(step / 10)
     assert any(isinstance(c, EndJob) for c in job.out)
-    assert status_of(job.machine, 14.5, 0.0).preparing == ()
+    assert status_of(job.machine, 14.9, 0.0).preparing == ()
 
 
 def test_a_host_that_compiles_gets_vertices_too() -> None:
@@ -416,6 +417,30 @@ def test_a_manager_that_slept_does_not_give_up_its_hosts() -> None:
     job = running()
     job.tick(100.0)
     assert "h1" in job.machine.hosts
+
+
+def test_a_manager_that_hardly_gets_on_does_not_give_up_its_hosts_so_soon() -> None:
+    """All processes of its machine stand still for most of the time, the companions too."""
+    job = running()
+    for step in range(1, 10):
+        job.tick(step * 0.6)
+    assert "h1" in job.machine.hosts
+    for step in range(10, 13):
+        job.tick(step * 0.6)
+    assert "h1" not in job.machine.hosts
+
+
+@pytest.mark.parametrize(("look_every", "found"), [(0.02, 0.12), (0.5, 1.0)])
+def test_a_host_whose_processes_are_gone_is_lost_at_once_also_by_a_manager_that_hardly_gets_on(
+    look_every: float, found: float
+) -> None:
+    job = running()
+    job.do(job.machine.handle(HungUp("h1"), 0.0))
+    now = 0.0
+    while "h1" in job.machine.hosts:
+        now += look_every
+        job.tick(now)
+    assert now <= found + 1e-9
 
 
 def test_what_a_lost_instance_says_does_not_count() -> None:
@@ -733,6 +758,23 @@ def test_it_is_finished_when_every_sink_is_and_then_nothing_is_kept() -> None:
     assert deleted == {segment("1.0/0.0", 0, 3).key, checkpoint("1.0", 0, 3, 3).key}
     orders = job.report("h1")
     assert orders is not None and orders.stop and orders.over
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_what_a_source_has_read_is_counted_also_when_it_tells_so_after_the_end(
+    seconds: float,
+) -> None:
+    """Its host and that of the sinks report at different times."""
+    job = running()
+    job.report("h1", job.says("0.0", events=139_868))
+    job.report("h1", job.says("sink.0", status="done", checkpoints=(commit(0, 3),)))
+    if seconds:
+        assert EndJob() in job.tick(seconds)
+    late = report("h1", 1, job.says("0.0", events=7))
+    job.report("h1", job.says("0.0", status="done", events=140_000))
+    job.machine.handle(Reported(late), seconds)
+    (source,) = (p for p in job.machine.placements if p.vertex == "0.0")
+    assert source.report is not None and source.report.events == 140_000
 
 
 def test_it_is_not_finished_while_one_sink_is_not() -> None:

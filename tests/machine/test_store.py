@@ -4,18 +4,33 @@ import numpy as np
 import pytest
 
 from machine.jobs import commit, rows
-from weir.errors import PlanError, SnapshotCorrupt
+from weir.errors import PlanError, RunError, SnapshotCorrupt
 from weir.job.commits import Commit, decode_part, encode_part
 from weir.job.ledger import Ledger
-from weir.job.records import encode_hint, known_record, last_record, sweep
+from weir.job.records import (
+    TRIES,
+    encode_hint,
+    known_record,
+    last_record,
+    sweep,
+    take_over,
+)
 from weir.job.requests import Requests
 from weir.job.signals import Get, Put
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.plan.strategy import parse_strategy
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import LATEST_RECORD, checkpoint_key, commit_key, part_key, record_key
+from weir.reliable.keys import (
+    LATEST_RECORD,
+    checkpoint_key,
+    commit_key,
+    number_of,
+    part_key,
+    record_key,
+)
 from weir.reliable.objects import ObjectRef
+from weir.reliable.store import Body, ObjectExists
 from weir.runtime.topology import make_topology
 from weir.simulator.simulated_disk import SimulatedDisk
 from weir.simulator.workloads import choose, make_workload, workload_names
@@ -85,6 +100,67 @@ def test_a_hint_older_than_what_is_kept_does_not_mislead() -> None:
 def test_a_store_whose_records_are_gone_is_no_new_job() -> None:
     with pytest.raises(SnapshotCorrupt):
         last_record(disk(hint=encode_hint(7)))
+
+
+class Contested:
+    """A store on which another manager writes a record before each of ours, for so many times."""
+
+    def __init__(self, store: SimulatedDisk, times: int) -> None:
+        self._store, self._times = store, times
+        self.get, self.list, self.delete = store.get, store.list, store.delete
+
+    def put(self, key: str, body: Body, *, new: bool = False) -> None:
+        if self._times:
+            self._times -= 1
+            other = Ledger(number=number_of(key), epoch=1, finished=True)
+            self._store.put(key, other.encode(), new=True)
+        self._store.put(key, body, new=new)
+
+
+@pytest.mark.parametrize("times", [0, 3])
+def test_a_job_is_taken_over_from_a_manager_that_goes_on_meanwhile(times: int) -> None:
+    """While Spark started, the other wrote three records more; and some before each of ours."""
+    store = disk(0, 1, 2, 3, hint=encode_hint(2))
+    known = Ledger(number=0, code={"f": "changed"}, strategies={"0": "replay"})
+    taken = take_over(Contested(store, times), known, "b")
+    assert (taken.number, taken.manager, taken.epoch) == (4 + times, "b", 2 if times else 1)
+    assert (taken.code, taken.strategies) == (known.code, known.strategies)
+    assert taken.finished == bool(times), "what the other wrote last counts"
+    assert last_record(store) == taken
+
+
+def test_a_job_is_not_taken_over_from_a_manager_that_is_always_faster() -> None:
+    with pytest.raises(RunError, match="writes records faster than this one can take it over"):
+        take_over(Contested(disk(0), TRIES), Ledger(number=0), "b")
+
+
+def test_a_job_that_no_manager_has_begun_is_not_taken_over() -> None:
+    begun = Ledger(token="t")
+    assert take_over(disk(), begun, "b") is begun and begun.number == -1
+
+
+def test_a_job_is_taken_over_though_the_answer_to_its_record_is_lost() -> None:
+    store = disk(0)
+
+    class Lossy(Contested):
+        def put(self, key: str, body: Body, *, new: bool = False) -> None:
+            store.put(key, body, new=new)
+            raise ObjectExists(key)
+
+    assert take_over(Lossy(store, 0), Ledger(number=0), "b").number == 1
+    assert number_of_last(store) == 1
+
+
+def test_what_is_no_record_does_not_keep_a_job_from_being_taken_over() -> None:
+    store = disk(0)
+    store.put(record_key(1), b"torn")
+    assert take_over(store, Ledger(number=0), "b").number == 2
+    assert number_of_last(store) == 2
+
+
+def test_the_job_of_another_store_is_not_taken_over() -> None:
+    with pytest.raises(RunError, match="records of another job"):
+        take_over(disk(0), Ledger(number=0, token="t"), "b")
 
 
 def test_the_last_sweep_leaves_what_the_record_and_the_commits_name() -> None:

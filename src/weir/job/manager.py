@@ -192,6 +192,8 @@ class Manager:
     def _reported(self, report: Report, now: float) -> None:
         if self.resigned:
             return  # its hosts may follow another manager now
+        if self.ledger.finished:
+            self._count(report)
         if self._over or report.session in self._watch.lost:
             self._out.append(Answer(report.session, self._stop_order(report.session)))
             return
@@ -204,7 +206,7 @@ class Manager:
             self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
         if self._watch.hear(report, now):
             self._trouble.hear(report.session, report.trouble, report.trouble_lasts, now)
-            # Once the job has finished, reports say nothing that matters.
+            # Once the job has finished, reports say nothing that matters but for the totals.
             if not self.ledger.finished:
                 self._take_in(report, now)
         self._check_finished(now)
@@ -229,6 +231,17 @@ class Manager:
             found = reports.get(placement.vertex)
             if found is not None and found.incarnation == placement.incarnation:
                 self._learn(placement, found, now)
+
+    def _count(self, report: Report) -> None:
+        """Learn how much instances have read in the end: sinks may be done before the host of a
+        source has told of its last rows."""
+        reports = {r.vertex: r for r in report.vertices}
+        for placement in self._placements.on(report.session):
+            found, known = reports.get(placement.vertex), placement.report
+            if found is None or found.incarnation != placement.incarnation:
+                continue
+            if known is None or found.events >= known.events:
+                placement.report = found
 
     def lose(self, session: str, now: float, why: str) -> None:
         """Count a host as lost, and place its instances anew."""
@@ -447,6 +460,11 @@ class Manager:
     def trouble(self, now: float) -> str:
         """Describe what keeps the manager or hosts from using the store; empty: nothing does."""
         return self._trouble.text(now)
+
+    def only_busy(self, now: float, seconds: float) -> bool:
+        """Say whether all hosts that are still heard of have been at one step for so many seconds:
+        they hear of nothing before it ends."""
+        return self._watch.only_busy(now, self.settings.silence, seconds)
 
     @property
     def established(self) -> bool:

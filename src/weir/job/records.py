@@ -9,6 +9,8 @@ Rules
 3. If the hint or a commit names a record that is missing or damaged, that record is lost, which is
    an error: the job must neither begin anew nor go back. A damaged record that nothing names counts
    as never written.
+4. A manager that begins with a job takes it over by a record (`take_over`): one that still runs the
+   job finds it under its next number, and stops.
 """
 
 from __future__ import annotations
@@ -31,11 +33,14 @@ from weir.reliable.keys import (
     number_of,
     record_key,
 )
-from weir.reliable.store import Store
+from weir.reliable.store import ObjectExists, Store
 from weir.runtime.topology import vertex_name
 
 _hint_decoder = msgspec.json.Decoder(int)
 
+TRIES = 100
+"""So often a job is tried to be taken over from a manager that writes records all the while."""
+_ANOTHER_JOB = "the store holds records of another job than the one it says it is for"
 _MEND = (
     "what it said of the job is lost. If the store keeps versions or there is a backup, put it "
     "back; else start the job again with an empty store"
@@ -96,7 +101,7 @@ def job_ledger(store: Store, job: JobRecord, *, thorough: bool = True) -> Ledger
     commit was made under a later record."""
     ledger = known_record(store, len(job.outputs)) if thorough else last_record(store)
     if ledger is not None and ledger.token != job.token:
-        raise RunError("the store holds records of another job than the one it says it is for")
+        raise RunError(_ANOTHER_JOB)
     return ledger
 
 
@@ -113,6 +118,35 @@ def known_record(store: Store, outputs: int) -> Ledger | None:
                 f"or not whole: {_MEND}"
             )
     return ledger
+
+
+def take_over(store: Store, known: Ledger, manager: str) -> Ledger:
+    """Write the next record of a job in the name of a manager, and return it (rule 4). `known` is
+    the record that the job was prepared from; another manager may have written more since."""
+    if known.number < 0:
+        return known  # no manager has begun
+    ledger = last_record(store) or known
+    for _ in range(TRIES):
+        if ledger.token != known.token:
+            raise RunError(_ANOTHER_JOB)
+        ledger.number, ledger.epoch, ledger.manager = ledger.number + 1, ledger.epoch + 1, manager
+        ledger.code, ledger.strategies = known.code, known.strategies
+        key, body = record_key(ledger.number), ledger.encode()
+        try:
+            store.put(key, body, new=True)
+            return ledger
+        except ObjectExists:
+            there = store.get(key)
+        if there == body:
+            return ledger  # the answer to the first try was lost
+        if there is None:
+            ledger.number -= 1  # it is gone again
+        else:  # what is no record stays there, and the number after it is taken
+            ledger = _decoded(ledger.number, there) or ledger
+    raise RunError(
+        "another driver runs this job, and writes records faster than this one can take it over; "
+        "stop it, and run again with --resume"
+    )
 
 
 def _number(ledger: Ledger | None) -> int:

@@ -14,8 +14,10 @@ Rules
    lost on its account), else the one that reports it. A host at a long step cannot answer: that is
    no sign that it is out of reach.
 5. If the manager itself stood still for a while, it could hear of no host: that time does not count
-   as the hosts' silence.
-5. A host that gets ready gives signs of it before its first report. While there are any, the job is
+   as the hosts' silence. On a machine that hardly gets on it stands still again and again, for
+   fractions of a second: so of the time between two looks at the clock no more counts than `LOOKS`
+   of `silence`.
+6. A host that gets ready gives signs of it before its first report. While there are any, the job is
    not without hosts.
 """
 
@@ -29,6 +31,8 @@ from weir.job.poison import Step
 
 HUNG_UP = 0.1
 """Seconds; see rule 3."""
+LOOKS = 0.1
+"""A share; see rule 5."""
 
 
 @dataclass(slots=True)
@@ -108,16 +112,21 @@ class HostWatch:
 
     def allow_for_sleep(self, now: float, silence: float) -> None:
         """Add the time that the manager stood still to when hosts were last heard of (rule 5)."""
-        slept = now - self._ticked_at
+        passed = now - self._ticked_at
         self._ticked_at = now
-        if slept > silence / 2:
-            self._alone_since += slept
+        slept = passed - silence * LOOKS
+        if slept <= 0.0:
+            return
+        is_long = passed > silence / 2
+        self._alone_since += slept
+        if is_long:
             self._parted.clear()
-            for host in self.hosts.values():
-                host.heard = min(host.heard + slept, now)
-                host.hung_up = now if host.hung_up is not None else None
-            for slot, (preparing, heard) in self.preparing.items():
-                self.preparing[slot] = (preparing, min(heard + slept, now))
+        for host in self.hosts.values():
+            host.heard = min(host.heard + slept, now)
+            if host.hung_up is not None:
+                host.hung_up = now if is_long else min(host.hung_up + slept, now)
+        for slot, (preparing, heard) in self.preparing.items():
+            self.preparing[slot] = (preparing, min(heard + slept, now))
 
     def silent(self, now: float, silence: float) -> dict[str, str]:
         """Find the hosts that are lost by rule 3, and why they are."""
@@ -128,6 +137,11 @@ class HostWatch:
             elif host.hung_up is not None and now - host.hung_up > HUNG_UP:
                 lost[session] = "its processes are gone"
         return lost
+
+    def only_busy(self, now: float, silence: float, seconds: float) -> bool:
+        """Say whether there are hosts, and all are at steps that have taken so many seconds."""
+        steps = [host.step for host in self.hosts.values() if now - host.heard <= silence]
+        return bool(steps) and all(s is not None and s.seconds >= seconds for s in steps)
 
     def parted(self, now: float, limit: float) -> tuple[str, str] | None:
         """Find a host that is lost by rule 4, and why it is."""

@@ -18,10 +18,11 @@ from weir.errors import RunError
 from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
-from weir.job.messages import DRIVER, Preparing, Report, VertexReport, decode_orders
+from weir.job.messages import DRIVER, Preparing, Pulse, Report, VertexReport, decode_orders
+from weir.job.poison import Step
 from weir.job.record_keeper import TAKEN_OVER
 from weir.job.settings import ManagerSettings
-from weir.job.signals import EndJob, HungUp
+from weir.job.signals import EndJob, HungUp, Pulsed, Reported
 from weir.job.status import STATUS, read_status, read_story
 from weir.reliable.keys import record_key
 from weir.reliable.strategies import CheckpointStrategy
@@ -168,6 +169,22 @@ def test_a_job_that_failed_is_told_with_the_error(driver: ManagerDriver, tmp_pat
     ended = driver.run(check, lambda _: None, lambda: False, str)
     assert "no host has come" in ended.error
     assert told(driver, tmp_path) == ("failed", ended.error)
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(1.5, True), (2.5, False)])
+def test_hosts_that_are_at_a_long_step_are_not_waited_for_in_the_end(
+    driver: ManagerDriver, seconds: float, waits: bool
+) -> None:
+    """They hear nothing before its end: nobody would be told anything, and Spark ends them."""
+    driver._machine.settings = replace(driver._machine.settings, stop_limit=0.0)
+    driver._inbox.put(Reported(report("a", 1)))
+    driver.run(check, lambda _: None, lambda: True, str)
+    assert set(driver._machine.hosts) == {"a"}
+    driver._inbox.put(Pulsed(Pulse("a", Step("1.0", seconds=seconds))))
+    driver._turn()
+    began = time.monotonic()
+    driver.release(lambda: False, within=0.4)
+    assert (time.monotonic() - began >= 0.4) == waits
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from weir.job.committed import write_outputs
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
 from weir.job.placing import Placement
-from weir.job.records import sweep
+from weir.job.records import sweep, take_over
 from weir.job.settings import host_settings
 from weir.job.signals import EndJob
 from weir.job.status import STATUS, JobStatus, read_status
@@ -169,9 +169,11 @@ class LiveRun:
             self.settings.manager, hosts=self.settings.hosts, step_limit=step_limit(self.program),
             trouble_limit=self.settings.host.store_patience,
         )  # fmt: skip
+        name = secrets.token_hex(8)
+        ledger = take_over(self.objects, self.ledger, name)  # Spark has taken long to start
         machine = Manager(
-            self.topology, self.strategies, self.ledger, manager_settings, time.monotonic(),
-            name=secrets.token_hex(8), titles=vertex_titles(
+            self.topology, self.strategies, ledger, manager_settings, time.monotonic(),
+            name=name, titles=vertex_titles(
                 self.program, self.plan, self.topology, self.partitions
             ),
         )  # fmt: skip

@@ -49,6 +49,8 @@ WATCH_EVERY = 0.25
 ASK_EVERY = 2.0
 """Seconds between two questions to Spark why no host has come."""
 ANSWER_WITHIN = 1.0
+BUSY = 2.0
+"""Seconds that a host may be at a step when the job is over, until it is not waited for."""
 
 
 class ManagerDriver:
@@ -129,9 +131,12 @@ class ManagerDriver:
         self._machine.story.append(StoryLine(time.monotonic(), "", what))
 
     def release(self, gone: Callable[[], bool], within: float) -> None:
-        """Go on answering hosts that the job is over, until all are gone, for so many seconds."""
+        """Go on answering hosts that the job is over, until all are gone, for so many seconds; but
+        not for hosts that are at a step of `BUSY` seconds, and hear nothing."""
         until = time.monotonic() + within
-        while not gone() and time.monotonic() < until:
+        while not gone() and (now := time.monotonic()) < until:
+            if self._machine.only_busy(now, BUSY):
+                return
             self._turn()
 
     def close(self) -> None:

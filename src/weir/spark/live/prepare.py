@@ -147,7 +147,7 @@ def _recorded_partitions(
 
 
 def _is_finished(objects: ObjectStore, job: JobRecord) -> bool:
-    ledger = job_ledger(objects, job)
+    ledger = job_ledger(objects, job, thorough=False)
     return ledger is not None and ledger.finished
 
 
