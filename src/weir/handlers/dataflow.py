@@ -72,14 +72,14 @@ class Flow:
         ]
 
     def merge_names(self) -> dict[Request, str]:
-        """Return a name for each merge: its handler's, told apart among those into one state."""
+        """Return a name of its own for each merge: its handler's, with a number from 2 on."""
         names: dict[Request, str] = {}
-        counts: Counter[tuple[str, str]] = Counter()
+        counts: Counter[str] = Counter()
         for flow in self.events:
             for access in flow.accesses:
                 if isinstance(access, MergeAccess):
-                    counts[access.state, access.handler] += 1
-                    count = counts[access.state, access.handler]
+                    counts[access.handler] += 1
+                    count = counts[access.handler]
                     name = access.handler if count == 1 else f"{access.handler}.{count}"
                     names[flow.event, access.order] = name
         return names

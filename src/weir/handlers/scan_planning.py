@@ -18,7 +18,6 @@ from weir.handlers.app import App
 from weir.handlers.chains import EventChains, RowChain
 from weir.handlers.dataflow import Flow, Request, Ring, RingPlace, waits_for
 from weir.handlers.emitting import EmitTypes
-from weir.handlers.handler_order import WholeHandler
 from weir.handlers.ring_scans import (
     RowPort,
     as_row_port,
@@ -30,15 +29,8 @@ from weir.handlers.ring_scans import (
     ring_places,
 )
 from weir.handlers.scan_ports import ScanPort, reader_port, state_cells, writer_ports
-from weir.handlers.serial_code import EffectForm
-from weir.handlers.serial_scans import (
-    SerialGroup,
-    check_window,
-    effect_columns,
-    effect_form,
-    group_scan,
-    merge_port,
-)
+from weir.handlers.serial_planning import SerialRows
+from weir.handlers.serial_scans import effect_columns, group_scan
 from weir.handlers.values import Tree
 from weir.plan.operators import FinalState, Node, RowScan, StateScan
 from weir.plan.saved_states import key_names
@@ -89,8 +81,7 @@ class ScanPlanner:
         self._flow, self._cells = given.flow, given.cells
         self._by_event = {of.flow.event: of for of in given.chains}
         self._rings = ring_places(given.flow.rings)
-        self._groups = {n: SerialGroup(n, tuple(m)) for n, m in given.flow.groups().items()}
-        self._serial: dict[tuple[int, str], Node] = {}
+        self._serial = SerialRows(given.flow, given.cells, final=given.final)
         self._needed: dict[str, list[Access]] = {}
         self.notes: list[ScanNote] = []
 
@@ -107,11 +98,11 @@ class ScanPlanner:
             if not waiting:
                 break
             self._answer(waiting)
-        assert len(self._serial) == sum(len(g.events) for g in self._groups.values())
+        assert all(map(self._serial.is_done, self._serial.groups.values()))
 
     def serial_rows(self, group: int, event: str) -> Node:
         """Return the rows of a serial group's scan."""
-        return self._serial[group, event]
+        return self._serial.rows[group, event]
 
     # --- what is needed ----------------------------------------------------------------------
 
@@ -126,8 +117,8 @@ class ScanPlanner:
             if isinstance(access, EmitAccess)
             or (self._given.final and isinstance(access, MergeAccess))
         ]
-        for group in self._groups.values():
-            for state in group.touched:
+        for group in self._serial.groups.values():
+            for state in sorted(group.touched):
                 stack += self._flow.merges_into(state)
         while stack:
             event, access = stack.pop()
@@ -197,12 +188,7 @@ class ScanPlanner:
 
     def _all_merged(self, states: Iterable[str], without: frozenset[Request] = frozenset()) -> bool:
         """Tell whether all merges into these states have their place."""
-        return all(
-            self._by_event[event].point(merge) is not None
-            for state in states
-            for event, merge in self._flow.merges_into(state)
-            if (event, merge.order) not in without
-        ) and all((group.number, e) in self._serial for group, e, _, _ in self._by_groups(states))
+        return self._are_placed(states, without) and self._serial.are_done(states)
 
     # --- scans ---------------------------------------------------------------------------------
 
@@ -294,7 +280,7 @@ class ScanPlanner:
     ) -> list[ScanPort]:
         """Return the ports of merges, and those of serial groups' merges into these states."""
         ports = writer_ports(((self._by_event[e], m) for e, m in merges), cells)
-        return ports + [port for _, port in self._serial_ports(cells)]
+        return ports + [port for _, port in self._serial.ports(cells)]
 
     def _other_rows(
         self, cells: tuple[Cell, ...], without: frozenset[Request], group: int | None = None
@@ -307,7 +293,7 @@ class ScanPlanner:
             if (event, merge.order) not in without
         ]
         rows = other_ports([(self._by_event[e], m) for e, m in merges], cells)
-        for whole, port in self._serial_ports(cells, group):
+        for whole, port in self._serial.ports(cells, group):
             rows.append(as_row_port(port, whole.handler, ""))
         return merges, rows
 
@@ -325,79 +311,31 @@ class ScanPlanner:
 
     # --- serial groups -------------------------------------------------------------------------
 
-    def _by_groups(
-        self, states: Iterable[str], without: int | None = None
-    ) -> list[tuple[SerialGroup, str, WholeHandler, str]]:
-        """Return the handlers of serial groups that write these states."""
-        return [
-            (group, event, whole, state)
-            for state in states
-            for group in self._groups.values()
-            if group.number != without
-            for event, whole in group.writers(state)
-        ]
-
-    def _serial_ports(
-        self, cells: tuple[Cell, ...], without: int | None = None
-    ) -> list[tuple[WholeHandler, ScanPort]]:
-        numbers = {cell.state: n for n, cell in enumerate(cells)}
-        ports = []
-        for group, event, whole, state in self._by_groups(numbers, without):
-            rows = self._serial[group.number, event]
-            form = self._forms(group)[state]
-            port = merge_port(rows, whole, self._cells[state], numbers[state], form)
-            ports.append((whole, port))
-        return ports
-
-    def _forms(self, group: SerialGroup) -> dict[str, EffectForm]:
-        """Return what others must know of a group's merges into states that they touch."""
-        found: dict[str, EffectForm] = {}
-        for state in sorted(group.touched & self._cells.keys()):
-            if not group.writers(state):
-                continue
-            merged = bool(self._flow.merges_into(state)) or len(self._by_groups([state])) > len(
-                group.writers(state)
-            )
-            if self._given.final or merged or self._is_read(state, group.number):
-                found[state] = effect_form(self._cells[state], merged)
-                if found[state] == "window":
-                    check_window(group, state)
-        return found
-
-    def _is_read(self, state: str, without: int) -> bool:
-        compiled = any(
-            isinstance(access, GetAccess) and access.state == state
-            for of in self._flow.events
-            for access in of.accesses
-        )
-        groups = (g for g in self._groups.values() if g.number != without)
-        return compiled or any(state in group.touched for group in groups)
-
     def _run_groups(self) -> None:
         """Make the scans of all serial groups that can be made now."""
-        for group in self._groups.values():
+        for group in self._serial.groups.values():
             states = sorted(group.touched)
-            others = [g for g, _, _, _ in self._by_groups(states, group.number)]
-            known = all((g.number, e) in self._serial for g in others for e in g.events)
-            done = all((group.number, event) in self._serial for event in group.events)
-            if done or not known or not self._all_merged_by_handlers(states):
+            known = self._serial.are_done(states, group.number)
+            if self._serial.is_done(group) or not known or not self._are_placed(states):
                 continue
             cells = state_cells(self._cells, states)
             _, rows = self._other_rows(cells, frozenset(), group.number)
             for event in group.events:
                 effects = effect_columns(
-                    group.of(event), self._given.emitted, self._forms(group), self._cells
+                    group.of(event), self._given.emitted, self._serial.forms(group), self._cells
                 )
-                self._serial[group.number, event] = group_scan(
+                self._serial.rows[group.number, event] = group_scan(
                     self._given.app, self._given.params, group, event, cells, self._by_event,
                     rows, effects, self._given.depth, self._restore,
                 )  # fmt: skip
 
-    def _all_merged_by_handlers(self, states: Iterable[str]) -> bool:
+    def _are_placed(self, states: Iterable[str], without: frozenset[Request] = frozenset()) -> bool:
+        """Tell whether all merges of compiled handlers into these states have their place."""
         return all(
             self._by_event[event].point(merge) is not None
             for state in states
             for event, merge in self._flow.merges_into(state)
+            if (event, merge.order) not in without
         )
 
 

@@ -395,6 +395,31 @@ def test_rings_over_event_types_and_in_loops() -> None:
     check(app, {"put": puts, "take": takes}, cuts=FEW)
 
 
+def test_loops_run_within_a_ring_of_the_same_key() -> None:
+    app = App("loops")
+    order = app.events("order", "k BIGINT, items LIST(BIGINT), ts BIGINT", vs="ts")
+    left = app.state("left", default=5)
+
+    @app.on(order)
+    def take(e):  # type: ignore[no-untyped-def]
+        before = left.get(e.k)
+        for item in e.items:
+            if left.get(e.k) >= item:
+                left.add(e.k, -item)
+                app.emit("taken", k=e.k, item=item, before=before, left=left.get(e.k))
+        if left.get(e.k) < 2:
+            left.merge(e.k, lambda n: n + 7)
+            app.emit("filled", k=e.k, left=left.get(e.k))
+
+    rows = log(30, ("k", 3), ("a", 4), ("b", 4), ("n", 3))
+    orders = [
+        {"ts": r["ts"], "k": r["k"], "items": [r["a"], r["b"], r["a"]][: r["n"] + 1]} for r in rows
+    ]
+    emitted = check(app, {"order": orders}, cuts=FEW)
+    assert emitted["taken"] and emitted["filled"]
+    assert [scan.is_ring for scan in compile_app(app).scans] == [True]
+
+
 def test_values_of_all_kinds() -> None:
     app, e_type = events_app("k BIGINT, j BIGINT, v BIGINT, s STRING, x DOUBLE")
     by_pair = app.state("by_pair", default=0.0)
@@ -560,6 +585,14 @@ def test_errors_are_those_of_the_handler() -> None:
     rows = [*logs["e"], {"ts": 99, "k": 9, "j": 1, "v": 1}]
     with pytest.raises(OperatorFailed, match=r"divide .*ZeroDivisionError"):
         weir.collect(compile_app(app).emitted["x"], inputs={"e": rows})
+
+
+def test_the_text_says_what_runs_how() -> None:
+    text = compile_app(spam_app()).text()
+    assert "merge friend_msgs[e.sender]: add 1, if friendships.get((e.sender, e.recipient))" in text
+    assert "message by e.sender: reads nonfriend_msgs, friend_msgs together" in text
+    assert "merges come in from friendship's befriend by (e.a, e.b)" in text
+    assert "nothing: all values are column expressions" in text
 
 
 def test_fields_of_emits_must_fit_together() -> None:
