@@ -149,6 +149,7 @@ def _rings(flows: Sequence[EventFlow]) -> tuple[Ring, ...]:
         if any(request in groups for request in component):
             raise _circle_with_group(component, accesses, groups)
         rings.append(_ring(component, inside, flows))
+    _check_loops(rings)
     _check_groups(flows)
     return tuple(rings)
 
@@ -226,6 +227,24 @@ def _merge_between(
         ):
             return access
     return None
+
+
+def _check_loops(rings: Sequence[Ring]) -> None:
+    """Raise PlanError where two rings of an event type read within one loop."""
+    readers: dict[tuple[str, int], GetAccess] = {}
+    for ring in rings:
+        for place in ring.places:
+            inside = [s for s in place.steps if isinstance(s, GetAccess) and place.block is None]
+            found = {s.block: s for s in reversed(inside) if s.block is not None}
+            for block, read in found.items():
+                other = readers.setdefault((place.event, block), read)
+                if other is not read:
+                    raise PlanError(
+                        f"{read.handler}: the loop reads `{other.state}` (line {other.line}) and "
+                        f"`{read.state}` (line {read.line}), which are two circles of reads and "
+                        "merges outside of the loop",
+                        hint=f"two loops, or {_SERIAL_HINT.format(handlers=read.handler)}",
+                    )
 
 
 def _check_groups(flows: Sequence[EventFlow]) -> None:

@@ -181,6 +181,18 @@ def test_a_merge_with_another_key_in_the_middle_of_a_ring_is_refused() -> None:
         flow(found)
 
 
+def test_two_rings_in_one_loop_are_refused() -> None:
+    found = []
+    for number, state in enumerate(["s", "t"]):
+        first = number * 2
+        guard = Op("not", (ReadValue(first),))
+        found += [get("h", first, state, A), add("h", first + 1, state, A, guard=guard)]
+    loop = [get("h", 4, "s", A, block=4), get("h", 5, "t", A, block=4)]
+    assert len(flow(analysed("h", *found)).rings) == 2
+    with pytest.raises(PlanError, match=r"the loop reads `s` \(line 14\) and `t` \(line 15\)"):
+        flow(analysed("h", *found, *loop))
+
+
 def test_what_analysis_refuses_needs_a_serial_group() -> None:
     strange = Analysed("h", "e", (), NONE, frozenset(["s"]), NONE, "line 3: while", 3)
     with pytest.raises(PlanError, match="line 3: while"):
