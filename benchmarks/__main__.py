@@ -16,6 +16,7 @@ PARTS = {
     "A step of 100 rows against 1 M live rows (goal: 2 ms)": "steps",
     "The longest hold of Python's lock by Weir's own code (goal: 200 ms)": "locks",
     "Offline on Spark, against Spark SQL, Polars and DuckDB (goal: 1 and 0.5)": "offline",
+    "Replay of 10 M events, against a Python loop, Spark and Polars (goal: 3, 5, 0.5)": "replay",
     "Latency live, against Structured Streaming (goal: 2 / 10 ms, 20 / 50 ms)": "live_latency",
     "Throughput live, against Structured Streaming (goal: 1, 0.5 M/s)": "live_throughput",
     "Throughput live between two machines, with TLS and without (goal: 0.7)": "live_machines",

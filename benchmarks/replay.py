@@ -115,7 +115,7 @@ def compare(
             total.rows, total.hash = one.rows, one.hash
             print(
                 f"  {variant}, round {number + 1}: {name} {one.seconds[0]:.2f} s,"
-                f" {one.rows} rows {one.hash}",
+                f" CPU {one.cpu[0]:.1f} s, {one.peak / 2**30:.2f} GiB, {one.rows} rows {one.hash}",
                 file=sys.stderr, flush=True,
             )  # fmt: skip
     found = {(r.rows, r.hash) for r in results.values()}
