@@ -31,4 +31,34 @@ def tell(e):
     if two.get(0):
         app.emit("out", s=one.get(e.k))
 """, a=[[at(6, "p")]]),
+    Example("a serial group that another event type writes to", """
+one = app.state("one", default=False)
+two = app.state("two", default="")
+@app.on(b)
+def look(e):
+    one.merge(("", 0), lambda v: True)
+    app.emit("out", s=two.get(""))
+@app.on(a)
+def keep(e):
+    two.merge("", lambda v: "x")
+app.emits("out", "s STRING")
+app.serial(look)
+""", a=[[at(6, "p")]], b=[[at(5), at(6), at(7)]]),
+    Example("a parameter that a serial handler emits", """
+p = app.param("p", 3)
+@app.on(a)
+def tell(e):
+    app.emit("out", n=p)
+app.emits("out", "n BIGINT")
+app.serial(tell)
+""", a=[[at(6, "p")]]),
+    Example("a ring with a loop", """
+s = app.state("s", default=0)
+@app.on(a)
+def grow(e):
+    s.add(e.k, s.get(e.k))
+    for n in e.nums:
+        s.add(e.k, n)
+    app.emit("out", n=s.get(e.k))
+""", a=[[at(6, "p", nums=[1, 2]), at(7, "p", nums=[]), at(8, "q", nums=[3])]]),
 )  # fmt: skip

@@ -14,8 +14,8 @@ from replay_oracle.found import FOUND
 from replay_oracle.programs import Case, draw_case
 from replay_oracle.worked import EXAMPLES
 
-APPS = 20_000 if os.environ.get("WEIR_NIGHT") else 0
-CHUNK = 250
+APPS = 20_000 if os.environ.get("WEIR_NIGHT") else 500
+CHUNK = 25
 MOST_REFUSED = 0.05
 
 
@@ -23,9 +23,9 @@ MOST_REFUSED = 0.05
 def test_worked_example(number: int) -> None:
     example: Example = EXAMPLES[number]
     case = Case(0, example.source, dict(example.logs), dict(example.params))  # type: ignore[arg-type]
-    for how in (WAYS[number % 9], WAYS[9 + number % 9]):
-        verdict = judge(case, how)
-        assert verdict.kind == "same", f"{how}\n{verdict.text}"
+    how = WAYS[5 * number % 18]
+    verdict = judge(case, how)
+    assert verdict.kind == "same", f"{how}\n{verdict.text}"
 
 
 @pytest.mark.parametrize("first", range(0, APPS, CHUNK))

@@ -24,7 +24,7 @@ from weir.plan.program import Output, Program
 from weir.plan.states import Cell, MergeFunction, MergeKind, StateMerge, StateRead
 from weir.testing import run_program
 
-SCANS = 2000 if os.environ.get("WEIR_NIGHT") else 120
+SCANS = 2000 if os.environ.get("WEIR_NIGHT") else 80
 CHUNK = 20
 
 COLUMNS = {"k": STRING, "u": BIGINT, "n": BIGINT, "x": DOUBLE, "s": STRING, "f": pa.bool_()}

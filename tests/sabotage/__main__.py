@@ -18,7 +18,8 @@ from sabotage.collected import all_bugs
 ROOT = Path(__file__).parents[2]
 SEEDS = "100"
 NEEDED = tuple(
-    f"tests/{n}" for n in ("machine", "faults", "conformance", "property", "oracle", "unit")
+    f"tests/{n}"
+    for n in ("machine", "faults", "conformance", "property", "oracle", "replay_oracle", "unit")
 )
 FILES = (
     "conftest.py", "buckets.py", "commands.py", "certificates.py", "hostile.py", "log_talk.py",

@@ -1,0 +1,44 @@
+"""Bugs in analysis, compilation and scans of event handlers; the serial loop finds them."""
+
+from sabotage.bugs import Bug
+
+_WORKED = ("tests/replay_oracle/test_engine.py", "-k", "worked or found")
+_SCANS = ("tests/replay_oracle/test_scans.py",)
+_REFUSED = ("tests/replay_oracle/test_refused.py",)
+_CELLS, _MERGES = "kernels/structures/cells.py", "handlers/merges.py"
+
+BUGS = (
+    # --- analysis ---
+    Bug("a return ends nothing", "handlers/executing.py",
+        "return Exits(returns=(Path(run.conditions, {RETURNED: given}),))",
+        "return Exits(falls=_here(run, frame))", _WORKED),
+    Bug("a new UUID is let in", "handlers/forbidden.py",
+        '("uuid.", _CHANCE), ', "", _REFUSED),
+    # --- compilation ---
+    Bug("handlers run as they are defined", "handlers/handler_order.py",
+        "writer.writes & (reader.reads - reader.writes)", "writer.writes & frozenset()", _WORKED),
+    Bug("who reads and writes waits for other writers", "handlers/handler_order.py",
+        "writer.writes & (reader.reads - reader.writes)", "writer.writes & reader.reads", _WORKED),
+    Bug("event types go from the last to the first", "handlers/entrance.py",
+        "Enter(node, n, depth) for", "Enter(node, -n, depth) for",
+        ("tests/unit/handlers/test_compiling.py",)),
+    Bug("n + x on DOUBLE becomes an exact sum", _MERGES,
+        'return "call", (number,), function', 'return "add", (number,), None', _WORKED),
+    Bug("n - 1 adds one", _MERGES, "Const(-value, line=new.line)", "Const(value, line=new.line)",
+        ("tests/unit/handlers/test_merges.py",)),
+    # --- scans ---
+    Bug("a cell expires one tick late", _CELLS,
+        "time >= merged + (self._expires or 0)", "time > merged + (self._expires or 0)", _SCANS),
+    Bug("an expired cell goes on from its old value", _CELLS,
+        "                old = self.default\n            self.times[key] = time",
+        "                pass\n            self.times[key] = time", _SCANS),
+    Bug("a window holds a merge one tick too long", _CELLS,
+        "past[0].time + last <= time", "past[0].time + last < time", _SCANS),
+    Bug("requests of an event go backwards", "kernels/structures/requests.py",
+        "key=lambda r: (r.block, r.order, r.port)", "key=lambda r: (-r.block, -r.order, r.port)",
+        _SCANS),
+    Bug("a set has elements twice", _CELLS,
+        "if any(canonical_key(v) == mine for v in old):", "if not old:", _SCANS),
+    Bug("the best values are ascending", _CELLS,
+        "sorted(values, key=_rank, reverse=True)[:k]", "sorted(values, key=_rank)[:k]", _SCANS),
+)  # fmt: skip
