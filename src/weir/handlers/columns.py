@@ -27,6 +27,7 @@ from weir.handlers.scope import (
     Scope,
     at,
     first_line,
+    from_below,
     is_leaf,
     leaf_column,
     leaf_type,
@@ -151,6 +152,7 @@ def lowered(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> Tree:
                 return replace(part, of=of)
         return part
 
+    from_below(tree, scope, ("lowered", old), again)
     return again(tree)
 
 

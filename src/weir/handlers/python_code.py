@@ -14,7 +14,7 @@ from types import FunctionType
 
 from weir.handlers.python_writer import Writer, locate
 from weir.handlers.scope import first_line
-from weir.handlers.values import Const, Op, Tree
+from weir.handlers.values import Const, Op, Tree, bottom_up, children
 from weir.plan.made_functions import MadeFunction, RowLoop
 
 _FOLDED = frozenset(("add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "invert"))
@@ -45,9 +45,17 @@ class TreeFunction(MadeFunction):
         return _made(self)[1]
 
     def identity(self) -> tuple[object, ...]:
-        text = _Text(self)
-        source = ast.unparse(ast.Module([text.function()], []))
-        return source, tuple(text.writer.constants.items())
+        guard = () if self.guard is None else (self.guard,)
+        roots = *self.parameters, *guard, *self.trees
+        numbers: dict[Tree, int] = {}
+        told = []
+        for part in bottom_up(*roots):
+            if part not in numbers:
+                numbers[part] = len(numbers)
+                below = tuple(numbers[child] for child in children(part))
+                told.append((type(part).__name__, part.own(), below))
+        ends = tuple(numbers[root] for root in roots)
+        return tuple(told), ends, len(self.parameters), len(guard), self.shapes
 
 
 @lru_cache(maxsize=4096)

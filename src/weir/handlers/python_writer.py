@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
+from itertools import chain
 
 from weir.handlers.scope import first_line
-from weir.handlers.values import Attribute, Const, Method, Op, Python, Tree, children
+from weir.handlers.values import Attribute, Const, Method, Op, Python, Tree, bottom_up, children
 from weir.plan.user_code import ScalarFunction
 
 _BINARY: dict[str, ast.operator] = {
@@ -31,6 +33,10 @@ _CONVERSIONS: dict[object, Callable[[object], str]] = {"r": repr, "s": str, "a":
 _LOAD, _STORE = ast.Load(), ast.Store()
 
 
+_DEEPEST = 30
+"""Parts within each other that are written as one expression, if they are computed in any case."""
+
+
 class Sharing:
     """A `Sharing` knows the parts that several others need, and which are computed in any case.
 
@@ -39,43 +45,37 @@ class Sharing:
     """
 
     def __init__(self, roots: Sequence[Tree], given: Container[Tree]) -> None:
-        self._given = given
-        needed: dict[Tree, int] = {}
-        order: list[Tree] = []
-        for root in roots:
-            self._count(root, needed, order)
-        shared = [tree for tree in order if needed[tree] > 1]
+        order = list(dict.fromkeys(bottom_up(*roots, given=given)))
+        below = {tree: () if tree in given else children(tree) for tree in order}
+        needed = Counter(chain(roots, *below.values()))
+        depths: dict[Tree, int] = {}
+        shared = []
+        for tree in order:
+            depths[tree] = 1 + max((depths[child] for child in below[tree]), default=0)
+            if below[tree] and (needed[tree] > 1 or depths[tree] >= _DEEPEST):
+                shared.append(tree)  # what is deep gets a name too: it is written in steps
+                depths[tree] = 0
         self._bits = {tree: 1 << number for number, tree in enumerate(shared)}
         self._certain: dict[Tree, int] = {}
+        for tree in order:
+            self._certain[tree] = self._always(tree, [self._certain[c] for c in below[tree]])
 
-    def _count(self, tree: Tree, needed: dict[Tree, int], order: list[Tree]) -> None:
-        if tree in self._given or isinstance(tree, Const):
-            return
-        if tree in needed:
-            needed[tree] += 1
-            return
-        needed[tree] = 1
-        for child in children(tree):
-            self._count(child, needed, order)
-        order.append(tree)
+    def _always(self, tree: Tree, below: list[int]) -> int:
+        found = self._bits.get(tree, 0)
+        match tree:
+            case _ if not below:
+                pass
+            case Op(name="and" | "or"):
+                found |= below[0]
+            case Op(name="if"):
+                found |= below[0] | below[1] & below[2]
+            case _:
+                for bits in below:
+                    found |= bits
+        return found
 
     def certain(self, tree: Tree) -> int:
         """Return the shared parts that are computed wherever the value is."""
-        if tree not in self._certain:
-            parts = () if tree in self._given else children(tree)
-            below = [self.certain(child) for child in parts]
-            found = self._bits.get(tree, 0)
-            match tree:
-                case _ if not below:
-                    pass
-                case Op(name="and" | "or"):
-                    found |= below[0]
-                case Op(name="if"):
-                    found |= below[0] | below[1] & below[2]
-                case _:
-                    for bits in below:
-                        found |= bits
-            self._certain[tree] = found
         return self._certain[tree]
 
     def listed(self, bits: int) -> Iterator[tuple[Tree, int]]:
@@ -121,11 +121,9 @@ class Writer:
     def branch(self, write: Callable[[], ast.expr], *trees: Tree) -> ast.expr:
         """Write what not every row reaches: what it computes is not known behind it."""
         bound, known = dict(self._bound), self._known
-        parts: list[ast.expr] = [*self.assigned(trees), write()]
+        made = _behind(self.assigned(trees), write())
         self._bound, self._known = bound, known
-        return parts[0] if len(parts) == 1 else ast.Subscript(
-            ast.Tuple(parts, _LOAD), ast.Constant(-1), _LOAD
-        )  # fmt: skip
+        return made
 
     def constant(self, const: Const) -> ast.expr:
         value = const.value
@@ -176,14 +174,37 @@ class Writer:
         if name in _COMPARE:
             return ast.Compare(self.expr(args[0]), [_COMPARE[name]], [self.expr(args[1])])
         if name in ("and", "or"):
-            parts = [self.expr(args[0]), *map(self._maybe, args[1:])]
+            parts = [self.expr(args[0]), *map(self._maybe, self._flat(tree)[1:])]
             return ast.BoolOp(ast.And() if name == "and" else ast.Or(), parts)
         if name == "if":
-            test = self.expr(args[0])
-            return ast.IfExp(test, self._maybe(args[1]), self._maybe(args[2]))
+            return self._chosen(tree)
         if name == "format":
             return self._formatted(args)
         return self._collected(name, [self.expr(a) for a in args])
+
+    def _flat(self, tree: Op) -> list[Tree]:
+        """Return the operands of `a and (b and (c …))` as those of one `and`."""
+        parts = list(tree.args)
+        while isinstance(parts[-1], Op) and parts[-1].name == tree.name:
+            if parts[-1] in self._bound:
+                break
+            parts += parts.pop().args  # type: ignore[attr-defined]
+        return parts
+
+    def _chosen(self, tree: Op) -> ast.expr:
+        """Write `if`s in the last branches of each other in a loop: there may be hundreds."""
+        bound, known = dict(self._bound), self._known
+        steps: list[tuple[Op, ast.expr, ast.expr, list[ast.NamedExpr]]] = []
+        last: Tree = tree
+        while isinstance(last, Op) and last.name == "if" and last not in self._bound:
+            test, then = self.expr(last.args[0]), self._maybe(last.args[1])
+            steps.append((last, test, then, self.assigned(last.args[2:])))
+            last = last.args[2]
+        made = self.expr(last)
+        for part, test, then, before in reversed(steps):
+            made = ast.IfExp(test, then, _behind(before, made), lineno=part.line or 1)
+        self._bound, self._known = bound, known
+        return made
 
     def _collected(self, name: str, parts: list[ast.expr]) -> ast.expr:
         match name:
@@ -212,6 +233,13 @@ class Writer:
         if isinstance(args[2], Const) and args[2].value is None:
             spec = ast.Constant("")
         return ast.Call(self.constant(Const(format)), [value, spec], [])
+
+
+def _behind(before: Sequence[ast.expr], value: ast.expr) -> ast.expr:
+    """Write an expression that computes others first."""
+    if not before:
+        return value
+    return ast.Subscript(ast.Tuple([*before, value], _LOAD), ast.Constant(-1), _LOAD)
 
 
 def conversion_of(tree: Tree) -> str:

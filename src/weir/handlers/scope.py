@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.events.types import BIGINT
 from weir.handlers.trees import walk_tree
-from weir.handlers.values import Element, Field, Instant, Old, ReadValue, Tree, children
+from weir.handlers.values import Element, Field, Instant, Old, ReadValue, Tree, bottom_up, children
 from weir.plan.expressions import Cast, Column, Expr
 
 
@@ -51,6 +51,14 @@ def remembered(scope: Scope, what: object, tree: Tree, work: Callable[[], _Found
         scope.known[key] = tree, work()
     found: _Found = scope.known[key][1]
     return found
+
+
+def from_below(tree: Tree, scope: Scope, what: object, work: Callable[[Tree], object]) -> None:
+    """Work something out for all parts of a value first, so that none needs Python's stack for what
+    lies below it."""
+    if (what, id(tree)) not in scope.known:
+        for part in bottom_up(tree):
+            work(part)
 
 
 class NotAColumn(Exception):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, NULL, STRING
-from weir.handlers.scope import Scope, is_leaf, leaf_type, remembered
+from weir.handlers.scope import Scope, from_below, is_leaf, leaf_type, remembered
 from weir.handlers.values import Attribute, Const, Method, Old, Op, Python, Tree
 from weir.plan.user_code import ScalarFunction
 
@@ -51,12 +51,17 @@ _FUNCTIONS: Mapping[Callable[..., object], pa.DataType] = {
 
 def static_type(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> pa.DataType | None:
     """Return the one type of a value, or None; `old` is that of a merge's old value."""
-    return _Typing(scope, old).of(tree)
+    typing = _Typing(scope, old)
+    from_below(tree, scope, ("type", old), typing.of)
+    return typing.of(tree)
 
 
 def type_of(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> pa.DataType | None:
     """Return the type of a column that takes the value, or None where it is not known."""
-    return _Typing(scope, old).column(tree)
+    static_type(tree, scope, old)
+    typing = _Typing(scope, old)
+    from_below(tree, scope, ("column", old), typing.column)
+    return typing.column(tree)
 
 
 def const_type(value: object) -> pa.DataType | None:

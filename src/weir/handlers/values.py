@@ -31,7 +31,7 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -51,33 +51,43 @@ class Tree:
         """Return what two trees of one class are compared by."""
         return tuple(getattr(self, f.name) for f in fields(self) if f.compare)
 
+    def own(self) -> tuple[object, ...]:
+        """Return what a node is, apart from its children."""
+        return self.parts()
+
     def __hash__(self) -> int:
         if self._hash is None:
-            object.__setattr__(self, "_hash", hash((type(self).__name__, *self.parts())))
+            for part in bottom_up(self):  # which are then one step each, however deep it is
+                if part._hash is None:
+                    told = hash((type(part).__name__, *part.parts()))
+                    object.__setattr__(part, "_hash", told)
         assert self._hash is not None
         return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Tree):
-            return NotImplemented
-        if type(self) is not type(other) or hash(self) != hash(other):
-            return False
-        one, two = _standing_for(self), _standing_for(other)
-        if one is two:
-            return True
-        if one.parts() != two.parts():
-            return False
-        object.__setattr__(one, "_twin", two)
-        return True
+        return _are_equal(self, other) if isinstance(other, Tree) else NotImplemented
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Hashes differ from process to process: they are not pickled.
-        return _remade, (
-            type(self),
-            {f.name: getattr(self, f.name) for f in fields(self) if f.init},
-        )
+        # As a list of its parts: pickle, too, has only so much stack. Hashes are not in it, as they
+        # differ from process to process.
+        numbers: dict[int, int] = {}
+        listed = []
+        for part in bottom_up(self):
+            numbers[id(part)] = len(numbers)
+            below = [numbers[id(child)] for child in children(part)]
+            listed.append((type(part), part.line, part.named(), below))
+        return _remade, (listed,)
+
+    def named(self) -> dict[str, Any]:
+        """Return the fields that hold no trees."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        """Return a node of its children and its other fields."""
+        return cls(**named)
 
 
 def _standing_for(tree: Tree) -> Tree:
@@ -86,8 +96,30 @@ def _standing_for(tree: Tree) -> Tree:
     return tree
 
 
-def _remade(kind: type[Tree], values: dict[str, Any]) -> Tree:
-    return kind(**values)
+def _are_equal(one: Tree, other: Tree) -> bool:
+    stack, pairs = [(one, other)], set()
+    found: list[tuple[Tree, Tree]] = []
+    while stack:
+        a, b = map(_standing_for, stack.pop())
+        if a is b or (id(a), id(b)) in pairs:
+            continue
+        if type(a) is not type(b) or hash(a) != hash(b) or a.own() != b.own():
+            return False
+        pairs.add((id(a), id(b)))
+        found.append((a, b))
+        stack.extend(zip(children(a), children(b), strict=True))
+    for a, b in found:
+        a, b = _standing_for(a), _standing_for(b)
+        if a is not b:
+            object.__setattr__(a, "_twin", b)
+    return True
+
+
+def _remade(listed: list[tuple[type[Tree], int, dict[str, Any], list[int]]]) -> Tree:
+    made: list[Tree] = []
+    for kind, line, named, numbers in listed:
+        made.append(kind.made([made[n] for n in numbers], line=line, **named))
+    return made[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,6 +190,16 @@ class Op(Tree):
     name: str
     args: tuple[Tree, ...]
 
+    def own(self) -> tuple[object, ...]:
+        return self.name, len(self.args)
+
+    def named(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        return cls(args=tuple(below), **named)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute(Tree):
@@ -165,6 +207,16 @@ class Attribute(Tree):
 
     of: Tree
     name: str
+
+    def own(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def named(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        return cls(of=below[0], **named)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +227,17 @@ class Method(Tree):
     name: str
     args: tuple[Tree, ...]
     keywords: tuple[tuple[str, Tree], ...] = ()
+
+    def own(self) -> tuple[object, ...]:
+        return self.name, len(self.args), tuple(name for name, _ in self.keywords)
+
+    def named(self) -> dict[str, Any]:
+        return {"name": self.name, "keywords": tuple(name for name, _ in self.keywords)}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        args, keywords = _called_with(below[1:], named.pop("keywords"))
+        return cls(of=below[0], args=args, keywords=keywords, **named)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,6 +256,26 @@ class Python(Tree):
     def parts(self) -> tuple[object, ...]:
         return *_told(self.function), self.args, self.keywords, self.result
 
+    def own(self) -> tuple[object, ...]:
+        names = tuple(name for name, _ in self.keywords)
+        return *_told(self.function), len(self.args), names, self.result
+
+    def named(self) -> dict[str, Any]:
+        names = tuple(name for name, _ in self.keywords)
+        return {"function": self.function, "keywords": names, "result": self.result}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        args, keywords = _called_with(below, named.pop("keywords"))
+        return cls(args=args, keywords=keywords, **named)
+
+
+def _called_with(
+    below: Sequence[Tree], names: tuple[str, ...]
+) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
+    count = len(below) - len(names)
+    return tuple(below[:count]), tuple(zip(names, below[count:], strict=True))
+
 
 def children(value: Tree) -> tuple[Tree, ...]:
     """Return the parts of a value, in the order in which Python evaluates them."""
@@ -206,3 +289,23 @@ def children(value: Tree) -> tuple[Tree, ...]:
         case Python(args=args, keywords=keywords):
             return (*args, *(v for _, v in keywords))
     return ()
+
+
+def bottom_up(*roots: Tree, given: Container[Tree] = ()) -> Iterator[Tree]:
+    """Yield all nodes of values, what a node is made of before the node, each once; those that are
+    `given` are taken as they are.
+
+    >>> [type(t).__name__ for t in bottom_up(Op("neg", (Field("a"),)))]
+    ['Field', 'Op']
+    """
+    seen: set[int] = set()
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        tree, is_done = stack.pop()
+        if is_done:
+            yield tree
+        elif id(tree) not in seen:
+            seen.add(id(tree))
+            stack.append((tree, True))
+            if not given or tree not in given:
+                stack.extend((child, False) for child in reversed(children(tree)))

@@ -177,13 +177,16 @@ def _in_order(value: object) -> list[object]:
 def is_small(expr: Expr) -> bool:
     """Tell whether an expression, written out, is small enough for a plan."""
     known: dict[int, tuple[int, int]] = {}
-
-    def measured(part: Expr) -> tuple[int, int]:
-        if id(part) not in known:
-            below = [measured(child) for child in part.children]
-            size = 1 + sum(size for size, _ in below)
-            known[id(part)] = size, 1 + max((depth for _, depth in below), default=0)
-        return known[id(part)]
-
-    size, depth = measured(expr)
+    stack = [expr]
+    while stack:
+        part = stack[-1]
+        missing = [child for child in part.children if id(child) not in known]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        below = [known[id(child)] for child in part.children]
+        size = 1 + sum(size for size, _ in below)
+        known[id(part)] = size, 1 + max((depth for _, depth in below), default=0)
+    size, depth = known[id(expr)]
     return size <= _MOST_NODES and depth <= MOST_PARTS // 2

@@ -12,6 +12,7 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from weir.handlers.scope import (
     NotAColumn,
     Scope,
     first_line,
+    from_below,
     is_leaf,
     leaf_column,
     remembered,
@@ -54,6 +56,7 @@ class Vectors:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        self._is_preparing = False
 
     def static(self, tree: Tree) -> pa.DataType:
         """Return the one type of a value; NotAColumn where it is not known."""
@@ -64,10 +67,24 @@ class Vectors:
 
     def vector(self, tree: Tree) -> Expr:
         """Return the value as a column expression, of its static type (INT as BIGINT)."""
+        self._prepare(tree, "vector")
         return self._once("vector", tree, self._vector)
+
+    def _prepare(self, tree: Tree, what: str) -> None:
+        if not self._is_preparing:
+            self._is_preparing = True
+            from_below(tree, self.scope, what, self._tried)
+            self._is_preparing = False
+
+    def _tried(self, tree: Tree) -> None:
+        static_type(tree, self.scope)
+        for what, work in (("vector", self._vector), ("truth", self._truth)):
+            with suppress(NotAColumn):  # it is kept, for those who ask
+                self._once(what, tree, work)
 
     def truth(self, tree: Tree) -> Expr:
         """Return Python's truth of the value: BOOLEAN, never NULL."""
+        self._prepare(tree, "truth")
         return self._once("truth", tree, self._truth)
 
     def _once(self, what: str, tree: Tree, work: Callable[[Tree], Expr]) -> Expr:

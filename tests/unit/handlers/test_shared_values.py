@@ -2,16 +2,20 @@
 
 import pickle
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from weir.events.batch import Batch
 from weir.events.types import BIGINT
-from weir.handlers.columns import Scope, column_of, truth_of, type_of
+from weir.handlers.columns import Scope, column_of, truth_of, type_of, why_row_by_row
 from weir.handlers.python_code import TreeFunction
-from weir.handlers.values import Const, Field, Op, Tree
+from weir.handlers.values import Const, Field, Op, Python, Tree
 from weir.kernels.expressions.evaluator import compile_expression
+from weir.plan.code_fingerprint import value_text
+from weir.plan.expressions import UserCall, walk
 from weir.plan.schema import Schema
 
 SCOPE = Scope(fields={"a": ("a", BIGINT)}, where="app.py", handler="judge")
@@ -43,14 +47,53 @@ def test_a_score_of_many_rules() -> None:
     assert time.process_time() - before < 5
 
 
+def chain(kind: str, length: int) -> Tree:
+    tree: Tree = Const(0)
+    for n in range(length):
+        test = Op("eq", (Field("a"), Const(n)))
+        match kind:
+            case "elif":
+                tree = Op("if", (test, Const(2 * n), tree))
+            case "rules":
+                tree = Op("if", (test, Op("add", (tree, Const(n))), tree))
+            case "sum":
+                tree = Op("add", (tree, Op("mul", (Field("a"), Const(n)))))
+            case "and":
+                tree = Op("and", (Op("ne", (Field("a"), Const(n + 100))), tree))
+    return tree
+
+
+@pytest.mark.parametrize("kind", ["elif", "rules", "sum", "and"])
+@pytest.mark.parametrize("length", [20, 200])
+@pytest.mark.parametrize("vectorise", [True, False])
+def test_long_chains(kind: str, length: int, vectorise: bool) -> None:
+    tree = chain(kind, length)
+    scope = replace(SCOPE, vectorise=vectorise)
+    assert tree == chain(kind, length)
+    assert pickle.loads(pickle.dumps(tree)) == tree
+    assert (why_row_by_row(tree, scope, condition=True) == "") == vectorise
+    expr = column_of(tree, scope, BIGINT)
+    made = next(e.function.function for e in walk(expr) if isinstance(e, UserCall))
+    is_same = value_text(made) == value_text(pickle.loads(pickle.dumps(made)))
+    assert is_same  # the texts are too long to be shown
+    wanted = {
+        "elif": [0, 4, 0],
+        "rules": [0, 2, 0],
+        "sum": [0, length * (length - 1), -(length * (length - 1) // 2)],
+        "and": [0, 0, 0],
+    }
+    vs = np.arange(3, dtype=np.int64)
+    batch = Batch(vs, vs + 1, (pa.array([0, 2, -1]),))
+    found = compile_expression(expr, Schema((("a", BIGINT),), BIGINT))(batch)
+    assert found.to_pylist() == wanted[kind]
+
+
 def test_what_is_shared_is_computed_once() -> None:
     calls: list[int] = []
 
     def costly(a: int) -> int:
         calls.append(a)
         return a * 2
-
-    from weir.handlers.values import Python
 
     once = Python(costly, (Field("a"),))
     trees = (Op("add", (once, Const(1))), Op("if", (Op("gt", (once, Const(3))), once, Const(0))))

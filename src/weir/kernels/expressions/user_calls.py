@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import OperatorFailed
+from weir.events.frozen_values import freezer
 from weir.events.python_lists import python_list, slices
 from weir.events.types import type_name
 from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_value
@@ -126,6 +127,8 @@ def _row_by_row(function: ScalarFunction) -> RunCall:
         results: list[object] = []
         try:
             columns = [python_values(a) for a in args]
+            if isinstance(call, MadeFunction):  # handlers read structs as `s.a`, and change nothing
+                columns = list(map(_frozen, columns, args))
         except RowFailure as failure:
             failed_at = failing_line(function.name, call, None)
             raise RowFailure(failure.row, failure.why, failed_at) from None
@@ -145,6 +148,11 @@ def _row_by_row(function: ScalarFunction) -> RunCall:
             raise _wrong_type(function, failure.row, failure.why) from failure.__cause__
 
     return run
+
+
+def _frozen(values: list[object], column: pa.Array) -> list[object]:
+    freeze = freezer(column.type)
+    return values if freeze is None else list(map(freeze, values))
 
 
 def _loop_over(call: Callable[..., object]) -> RowLoop:
