@@ -306,8 +306,8 @@ class _Typing:
     def _folded(self, tree: Python, element: pa.DataType) -> pa.DataType | None:
         """Return the type of `sum`, `min` or `max` over a list."""
         if tree.function is sum:  # the sum of no floats is the int 0
-            whole = len(tree.args) == 1 and not tree.keywords and as_number(element) == BIGINT
-            return BIGINT if whole else None
+            whole = element == NULL or as_number(element) == BIGINT
+            return BIGINT if whole and len(tree.args) == 1 and not tree.keywords else None
         found: pa.DataType | None = element
         for name, value in tree.keywords:
             if name == "default":

@@ -20,7 +20,7 @@ from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN, Batch
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 from weir.handlers.columns import Scope, column_of, truth_of, type_of, why_row_by_row
-from weir.kernels.expressions.evaluator import compile_expression
+from weir.kernels.expressions.evaluator import PYTHON_BUILDERS, compile_expression
 from weir.plan.expressions import Call, Expr, walk
 from weir.plan.schema import Schema
 
@@ -130,7 +130,7 @@ i ** i; a ** 3; x ** 2; 2 ** i; a << 1; a >> 1; s * 2; s * i; s % a; "%s" % s; l
 l == l
 a + s; s + a; s < a; a < s; x & 1; s - t; -s; abs(s); a == s; p == s; l < l; w == l
 max((), default=0); max(l, default=0); min(l, default=None); round(x, ndigits=1); max((a, b))
-sorted(l, reverse=True); sum(l, start=1)
+sorted(l, reverse=True); sum(l, start=1); sum(())
 2 in (1, 2, len(s)); (a, 10 // b) == (c, 1)
 a + None; None + 1; a if p else 1.5; a or 1.5; p and a; a or p; (a if p else x) > 1
 a in (1, "a"); a + BIG; BIG // (a or 1); a < BIG; round(a, -1); round(x, -1)
@@ -324,6 +324,18 @@ def test_columns(source: str) -> None:
 def test_rows(source: str) -> None:
     assert why_row_by_row(tree_of(source, CONSTANTS), SCOPE) != ""
     both_ways(source, typed(source))
+
+
+def test_every_function_is_tried() -> None:
+    trees = [tree_of(source, CONSTANTS) for source in listed(COLUMNS)]
+    used_ones = {
+        part.function
+        for tree in trees
+        for part in walk(bare(column_of(tree, SCOPE, type_of(tree, SCOPE))))
+        if isinstance(part, Call) and part.function.startswith("py_")
+    }
+    # Structs have a test of their own; ints become DOUBLE only where that is wanted.
+    assert used_ones == set(PYTHON_BUILDERS) - {"py_field", "py_exact_float"}
 
 
 def test_there_are_enough() -> None:
