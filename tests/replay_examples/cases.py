@@ -97,10 +97,10 @@ def rows_of(folder: Path, path: str) -> Sequence[tuple[int, Row]]:
                 found += [(row["ts"], row) for row in pq.read_table(file).to_pylist()]
             case ".jsonl":
                 rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-                found += [(_ticks(row["at"]), row) for row in rows]
+                found += [(as_ticks(row["at"]), row) for row in rows]
             case ".csv":
                 with open(file, newline="", encoding="utf-8") as lines:
-                    found += [(_ticks(row["at"]), _numbers(row)) for row in csv.DictReader(lines)]
+                    found += [(as_ticks(row["at"]), _numbers(row)) for row in csv.DictReader(lines)]
     return found
 
 
@@ -108,5 +108,8 @@ def _numbers(row: Mapping[str, str]) -> Row:
     return row | {"price": float(row["price"]), "size": int(row["size"])}
 
 
-def _ticks(text: str) -> int:
+def as_ticks(text: str | int) -> int:
+    """A time as a file has it, in ticks."""
+    if isinstance(text, int):
+        return text
     return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from replay_examples.cases import CASES, EXAMPLES, Case, module, rows_of
+from replay_examples.cases import CASES, EXAMPLES, Case, as_ticks, module, rows_of
 from replay_examples.loops import Emitted
 from weir import cli
 from weir.handlers.loading import load_app
@@ -51,9 +51,10 @@ def assert_emitted(out: Path, expected: Emitted) -> None:
     assert {path.stem for path in out.glob("*.jsonl")} == set(expected)
     for name, rows in expected.items():
         found = [json.loads(line) for line in (out / f"{name}.jsonl").read_text().splitlines()]
-        times = [(row.pop("vs"), row.pop("ve")) for row in found]
+        times = [(as_ticks(row.pop("vs")), as_ticks(row.pop("ve"))) for row in found]
         assert found == [row for _, row in rows]
-        assert len(times) == len(rows) > 5
+        assert times == [(vs, vs + 1) for vs, _ in rows]
+        assert len(rows) > 5
 
 
 def test_the_model_of_the_naive_join_promises_too_much(
