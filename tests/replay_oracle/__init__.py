@@ -6,7 +6,7 @@ shares nothing with the engine but the specification (docs/design/0017-replay.md
 means"). `worked.py` has examples with answers by hand, `programs.py` draws random apps and
 `logs.py` random logs, `shrinking.py` makes a failing one small, `wrong_loops.py` holds loops with
 one mistake each, which the tests must tell from the right one. `engine.py` is the one place that
-touches the engine.
+touches the engine; `offline.py` packs many apps into few Spark jobs.
 
 `python -m replay_oracle --help` (with `tests` in PYTHONPATH) runs many programs, or one seed.
 """
