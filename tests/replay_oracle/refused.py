@@ -66,6 +66,8 @@ def right(e):
     Refusal("a merge's function that merges", _handler(
         "c.merge(e.k, lambda n: n + (w.append(e.k, 1) or 1))"), ("append",)),
     Refusal("the clock", _handler("c.set(e.k, int(time.time()))", "import time"), ("time",)),
+    Refusal("the clock, imported where it is read",
+        _handler("import time\nc.set(e.k, int(time.time()))"), ("import time",)),
     Refusal("the date of today",
         _handler("app.emit('out', d=str(datetime.now()))", "from datetime import datetime"),
         ("now",)),

@@ -201,7 +201,7 @@ class EventChains:
         block = access.block
         assert block is not None and access.over is not None
         element = self._scope.elements[block][0]
-        guard = None if is_plain((access.over,)) else self.loop_guard(block, begin.answered)
+        guard = self.loop_guard(block, begin.answered)
         over = column_of(access.over, self.scope(access), guard=guard)
         return Explode(with_columns(begin.node, [(element, over)]), element)
 

@@ -4,7 +4,6 @@ written out, loops over lists of the event are run once for any element."""
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Sequence
 
 from weir.handlers import outlining
@@ -12,7 +11,7 @@ from weir.handlers.bindings import assigned_names
 from weir.handlers.changes import is_shared
 from weir.handlers.evaluating import BINARY, local_function
 from weir.handlers.execution import EventLoop, Execution, FailingCheck, NotAccesses
-from weir.handlers.failing import raised
+from weir.handlers.failing import is_listed, raised
 from weir.handlers.frames import RETURNED, Exits, Frame, Path, all_of, join, join_all
 from weir.handlers.iterators import gives_iterator
 from weir.handlers.matching import as_conditions
@@ -82,8 +81,6 @@ def _statement(run: Execution, frame: Frame, node: ast.stmt) -> Exits:
                 raise NotAccesses(f"`{name}` has a decorator", node, frame, "define it outside")
             frame.variables[name] = local_function(run, frame, node)
             return Exits(falls=_here(run, frame))
-        case ast.Import() | ast.ImportFrom():
-            return _import(run, frame, node)
         case ast.Delete(targets=targets) if all(isinstance(t, ast.Name) for t in targets):
             for name in assigned_names([node]):
                 frame.variables.pop(name, None)
@@ -185,23 +182,6 @@ def _augmented(run: Execution, frame: Frame, node: ast.AugAssign) -> Exits:
     a = run.data(frame, before, node.target)
     b = run.tree(frame, node.value)
     frame.variables[name] = op(BINARY[type(node.op)], a, b, line=node.lineno)
-    return Exits(falls=_here(run, frame))
-
-
-def _import(run: Execution, frame: Frame, node: ast.Import | ast.ImportFrom) -> Exits:
-    """Bind what an import inside of a handler gives, if it is loaded already."""
-    for alias in node.names:
-        full = alias.name if isinstance(node, ast.Import) else node.module or ""
-        module = sys.modules.get(full)
-        found = module
-        if isinstance(node, ast.ImportFrom):
-            found = getattr(module, alias.name, None)
-        if found is None or (isinstance(node, ast.ImportFrom) and node.level):
-            why = f"`{ast.unparse(node)}` inside of a handler"
-            raise NotAccesses(why, node, frame, "import it at the top")
-        if isinstance(node, ast.Import) and alias.asname is None:
-            found = sys.modules[full.partition(".")[0]]
-        frame.variables[alias.asname or alias.name.partition(".")[0]] = Known(found)
     return Exits(falls=_here(run, frame))
 
 
@@ -381,7 +361,7 @@ def _over_event(run: Execution, frame: Frame, node: ast.For, over: Tree) -> Exit
     for name in assigned_names(node.body):
         frame.variables[name] = Unusable(_FROM_ROUND_TO_ROUND)
     bind(run, frame, node.target, Element(block, line=node.lineno), node)
-    made = execute(run, frame, node.body, _here(run, frame))
+    made = execute(run, frame, node.body, _here(run, frame).when(is_listed(over)))
     run.loop = None
     if made.returns or made.breaks:
         raise NotAccesses("`return` or `break` in a loop with accesses", node, frame)

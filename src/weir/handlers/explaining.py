@@ -28,6 +28,7 @@ from weir.handlers.accesses import Access, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.chains import EventChains
 from weir.handlers.columns import why_row_by_row
 from weir.handlers.dataflow import Flow
+from weir.handlers.failing import shown_guard
 from weir.handlers.handler_order import EventFlow
 from weir.handlers.merging import merge_form
 from weir.handlers.scan_planning import ScanNote
@@ -101,7 +102,8 @@ def _access_text(
             text = f"emit {access.name}({fields})"
         case _:
             raise TypeError(f"{type(access).__name__} is no access")
-    return text if access.guard is None else f"{text}, if {tree_text(access.guard, reads)}"
+    guard = shown_guard(access.guard)
+    return text if guard is None else f"{text}, if {tree_text(guard, reads)}"
 
 
 def _merge_text(merge: MergeAccess, chains: EventChains, cell: Cell, reads: dict[int, str]) -> str:
@@ -175,7 +177,8 @@ def _row_lines(flow: Flow, chains: Sequence[EventChains], cells: dict[str, Cell]
 
 def _reasons(access: Access, chains: EventChains, cells: dict[str, Cell]) -> Iterator[str]:
     scope = chains.scope(access)
-    trees = [] if access.guard is None else [access.guard]
+    guard = shown_guard(access.guard)
+    trees = [] if guard is None else [guard]
     match access:
         case GetAccess():
             trees += access.key

@@ -1,8 +1,34 @@
-"""What fails a run on purpose: `raise` and `assert` of handlers."""
+"""What fails a run on purpose: `raise` and `assert` of handlers, a loop over None."""
 
 from __future__ import annotations
+
+from weir.handlers.trees import conjunction, conjuncts_of
+from weir.handlers.values import Const, Op, Python, Tree
 
 
 def raised(kind: type[BaseException], text: object) -> object:
     """Raise what a handler raises."""
     raise kind(text) if text != "" else kind()
+
+
+def is_listed(over: Tree) -> Tree:
+    """Return the condition of a loop over a list of the event: it raises where the list is None."""
+    fails = Python(raised, _NO_LIST, line=over.line)
+    missing = Op("is", (over, Const(None)), line=over.line)
+    return Op("if", (missing, fails, Const(True)), line=over.line)
+
+
+def shown_guard(guard: Tree | None) -> Tree | None:
+    """Return a guard without what every loop over a list has in it."""
+    parts = () if guard is None else conjuncts_of(guard)
+    return conjunction([part for part in parts if not _is_loops_own(part)])
+
+
+def _is_loops_own(part: Tree) -> bool:
+    match part:
+        case Op(name="if", args=(_, Python(function=function, args=args), _)):
+            return function is raised and args == _NO_LIST
+    return False
+
+
+_NO_LIST = (Const(TypeError), Const("'NoneType' object is not iterable"))

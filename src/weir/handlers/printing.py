@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from weir.handlers.accesses import EmitAccess, GetAccess, MergeAccess
+from weir.handlers.failing import shown_guard
 from weir.handlers.values import (
     Attribute,
     Const,
@@ -59,8 +60,9 @@ def printed_access(access: GetAccess | MergeAccess | EmitAccess) -> str:
     parts = [f"{access.order}: "]
     if access.block is not None and access.over is not None:
         parts.append(f"for {_element(access.block)} in {printed(access.over)}: ")
-    if access.guard is not None:
-        parts.append(f"if {printed(access.guard)}: ")
+    guard = shown_guard(access.guard)
+    if guard is not None:
+        parts.append(f"if {printed(guard)}: ")
     match access:
         case GetAccess():
             parts.append(f"{access.state}.get({_key(access.key)})")

@@ -201,6 +201,9 @@ class _Mentioned:
                     )
                     hint = "what a handler remembers lies in states: app.state(…)"
                     raise self._error(message, node, hint)
+                case ast.Import() | ast.ImportFrom():
+                    message = f"`{ast.unparse(node)}` inside of a handler"
+                    raise self._error(message, node, "import it at the top of the file")
                 case ast.Await() | ast.AsyncFor() | ast.AsyncWith() | ast.AsyncFunctionDef():
                     raise self._error("handlers are not asynchronous", node, "leave out async")
 

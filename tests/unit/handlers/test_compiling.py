@@ -329,6 +329,27 @@ def test_loops_go_element_by_element() -> None:
     check(app, {"order": orders}, cuts=FEW)
 
 
+@pytest.mark.parametrize("ring", [False, True])
+def test_a_loop_over_none_fails_where_it_is_run(ring: bool) -> None:
+    app = App("loops")
+    order = app.events("order", "id BIGINT, items LIST(BIGINT), ts BIGINT", vs="ts")
+    sold = app.state("sold", default=0)
+
+    @app.on(order)
+    def sell(e):  # type: ignore[no-untyped-def]
+        if e.id > 0:
+            for item in e.items:
+                if e.id > 1:
+                    sold.add(e.id if ring else item, sold.get(e.id) if ring else 1)
+        app.emit("order", n=sold.get(e.id))
+
+    rows = [{"ts": 1, "id": 0, "items": None}, {"ts": 2, "id": 2, "items": [1, 2]}]
+    check(app, {"order": rows}, cuts=FEW)
+    for wrong in ({"ts": 3, "id": 2, "items": None}, {"ts": 3, "id": 1, "items": None}):
+        with pytest.raises(OperatorFailed, match=r"sell .*'NoneType' object is not iterable"):
+            weir.collect(compile_app(app).emitted["order"], inputs={"order": [*rows, wrong]})
+
+
 def test_rings_run_together_within_a_key() -> None:
     app, e_type = events_app()
     seen = app.state("seen", default=0)
