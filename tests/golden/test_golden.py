@@ -13,7 +13,7 @@ from typing import get_args
 import pytest
 
 from weir.local.files import run_files
-from weir.plan.operators import Node, Recovery
+from weir.plan.operators import FinalState, Node, Recovery
 from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.traversal import ordered_nodes
@@ -54,4 +54,5 @@ def test_every_operator_has_a_program() -> None:
         for output in program.outputs
         for node in ordered_nodes([output.node])
     }
-    assert nodes == set(get_args(Node)) - {Recovery}  # only Python says `with_strategy`
+    # Only Python says `with_strategy`, and only a replay saves states.
+    assert nodes == set(get_args(Node)) - {Recovery, FinalState}

@@ -124,7 +124,7 @@ PROGRAMS = [
     ("^", "no statements", ""),
     ("^STREM A (vs BIGINT) FROM 'a';", "expected a statement", "did you mean `STREAM`?"),
     ("^DROP A;", "expected a statement", "one of STREAM"),
-    ("A = ^B;", "expected SELECT, PROCESS, REDUCE or COMBINE", ""),
+    ("A = ^B;", "expected SELECT, PROCESS, REDUCE, COMBINE or APP", ""),
     ("OUTPUT ^X TO 'x';", "unknown stream `X`", ""),
     ("IMPORT ^'nothing.py';", "no Python file", "relative to"),
     ("IMPORT ^'a.txt';", "no Python file", ".py"),
