@@ -74,6 +74,11 @@ def right(e):
     Refusal("chance", _handler("c.set(e.k, random.randint(0, 9))", "import random"), ("random",)),
     Refusal("a UUID", _handler("app.emit('out', i=str(uuid.uuid4()))", "import uuid"), ("uuid",)),
     Refusal("a loop over a set", _handler("for t in set(e.tags):\n    c.add(t, 1)"), ("set",)),
+    Refusal("any element of a set, in a serial group",
+        _handler("app.emit('out', n=len({e.k, 'b'}.pop()))") + "app.serial(act)\n", ("set",)),
+    Refusal("an iterator of the module, in a serial group", _handler(
+        "c.set(e.k, next(TURNS))", "import itertools\nTURNS = itertools.count()")
+        + "app.serial(act)\n", ("TURNS", "iterator")),
     Refusal("a list that belongs to the module", _handler("SEEN.append(e.n)", "SEEN = []"),
         ("SEEN",)),
     Refusal("a number that belongs to the module", _handler(

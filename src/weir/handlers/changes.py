@@ -75,6 +75,9 @@ class _Check:
     def check(self) -> None:
         for node in ast.walk(self._source.node):
             match node:
+                case ast.Call(func=ast.Attribute(value=value, attr="pop"), args=[]):
+                    self._refuse_order(value)  # which element of a set it takes is chance
+                    self._refuse_change(value, node)
                 case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in MUTATORS:
                     self._refuse_change(value, node)
                 case (
@@ -90,8 +93,6 @@ class _Check:
                             self._refuse_order(arg)
                 case ast.Call(func=ast.Attribute(attr="join"), args=[arg]):
                     self._refuse_order(arg)
-                case ast.Call(func=ast.Attribute(value=value, attr="pop"), args=[]):
-                    self._refuse_order(value)
 
     # --- changes --------------------------------------------------------------------------
 

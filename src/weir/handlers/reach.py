@@ -235,6 +235,13 @@ class _Mentioned:
 
     def _check_change(self, thing: object, rest: tuple[str, ...], mention: Mention) -> None:
         """Refuse a change of what is no variable of the function."""
+        if isinstance(thing, Iterator):
+            raise self._error(
+                f"`{mention.name}` is an iterator, which lives outside of the handler: what it "
+                "gives depends on what ran before",
+                mention.node,
+                "what a handler remembers lies in states: app.state(…)",
+            )
         by_method = (
             mention.call is not None and len(rest) == 1 and rest[0] in MUTATORS
             and isinstance(thing, _CHANGED_KINDS)
