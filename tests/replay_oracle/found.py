@@ -61,4 +61,27 @@ def grow(e):
         s.add(e.k, n)
     app.emit("out", n=s.get(e.k))
 """, a=[[at(6, "p", nums=[1, 2]), at(7, "p", nums=[]), at(8, "q", nums=[3])]]),
+    Example("a ring of two event types that begins with a loop in one", """
+s = app.state("s", default=1.5)
+@app.on(b)
+def count(e):
+    for t in e.tags:
+        s.add(e.n % 3, 1)
+@app.on(a, b)
+def keep(e):
+    s.merge(e.n % 3, lambda v: s.get(e.n % 3))
+""", a=[[at(16, n=1)]], b=[[at(4, n=1, tags=["c", "b"])]]),
+    Example("a ring beside a loop with reads of its own", """
+s = app.state("s", default=0)
+other = app.state("other", default=0)
+@app.on(a)
+def keep(e):
+    other.add(e.k, 1)
+    s.merge(e.u, lambda v: s.get(e.u) + 1)
+@app.on(a)
+def more(e):
+    for k in e.tags:
+        s.merge(e.u, lambda v: v + other.get(k))
+    app.emit("out", n=s.get(e.u))
+""", a=[[at(6, "p", u=1, tags=["p", "q"]), at(7, "q", u=1, tags=["q", "p"])]]),
 )  # fmt: skip

@@ -6,9 +6,10 @@ Rules
 2. Accesses that wait for each other are a *ring*: one scan runs them together, row by row. That is
    possible where they all have one key, in each event type the same tree. If all are in one loop,
    its rows are the loop's; else the event's, and loops are run there. Other accesses of the ring's
-   states with that key run with them, unless rule 3 forbids it.
-3. Within an event a ring has one place, from its first access to its last: no other merge into
-   its states may stand between them.
+   states with that key run with them, unless rule 3 forbids it or, in a loop that is run there,
+   they wait for a read of the loop that is not the ring's.
+3. Within an event a ring has one place, from its first access (the loop that it runs) to its last:
+   no other merge into its states may stand between them.
 4. A serial group runs its handlers whole. It waits for all merges of others into the states that
    it touches; who reads what it writes waits for it.
 5. Circles that are no ring are refused, by name.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from weir.errors import PlanError
@@ -198,32 +199,53 @@ def _ring(
             raise _different_keys(component, edges, by_event)
         blocks = {a.block for a in found}
         block = found[0].block if len(blocks) == 1 else None
-        with_it = tuple(
+        with_it = [
             a
             for a in by_event[event].accesses
             if isinstance(a, GetAccess | MergeAccess)
             and (a.state in states and a.key == key and block in (None, a.block))
-        )
-        if _merge_between(with_it, by_event[event], states) is not None:
-            with_it = tuple(a for a in with_it if found[0].order <= a.order <= found[-1].order)
-        between = _merge_between(with_it, by_event[event], states)
+        ]
+        steps = _able_to_run(with_it, by_event[event], block)
+        if any(a not in steps for a in found):
+            raise _waits_in_loop(found, by_event[event])
+        place = RingPlace(event, key, block, steps)
+        if _merge_between(place, by_event[event], states) is not None:
+            first, last = found[0].order, found[-1].order
+            place = replace(place, steps=tuple(s for s in steps if first <= s.order <= last))
+        between = _merge_between(place, by_event[event], states)
         if between is not None:
             raise _different_keys(component, edges, by_event, between)
-        places.append(RingPlace(event, key, block, with_it))
+        places.append(place)
     return Ring(states, tuple(places))
 
 
-def _merge_between(
-    steps: Sequence[GetAccess | MergeAccess], flow: EventFlow, states: Sequence[str]
-) -> MergeAccess | None:
-    """Return a merge with another key that stands between the steps of a ring (rule 3)."""
-    first, last = steps[0].order, steps[-1].order
+def _able_to_run(
+    steps: Sequence[GetAccess | MergeAccess], flow: EventFlow, block: int | None
+) -> tuple[GetAccess | MergeAccess, ...]:
+    """Return those steps that need no read of a loop but the ring's own, on rows of `block`."""
+    found = list(steps)
+    while True:
+        own = {step.order for step in found}
+        outside = {a.order for a in flow.accesses if a.block != block} - own
+        able = [a for a in found if a.block == block or not waits_for(a) & outside]
+        if len(able) == len(found):
+            return tuple(found)
+        found = able
+
+
+def _merge_between(place: RingPlace, flow: EventFlow, states: Sequence[str]) -> MergeAccess | None:
+    """Return a merge that is no step and stands between the steps of a ring (rule 3)."""
+    first, last = place.steps[0], place.steps[-1]
     for access in flow.accesses:
         if (
             isinstance(access, MergeAccess)
             and access.state in states
-            and access not in steps
-            and first < access.order < last
+            and access not in place.steps
+            and (
+                first.order < access.order < last.order
+                # A loop that the ring runs is run as a whole.
+                or (access.block != place.block and access.block in (first.block, last.block))
+            )
         ):
             return access
     return None
@@ -296,6 +318,22 @@ def _different_keys(
     return PlanError(
         f"handlers read and write in a circle over different keys: {circle}; {', '.join(keys)}",
         hint=f"use one key in all of them, or {_SERIAL_HINT.format(handlers=', '.join(handlers))}",
+    )
+
+
+def _waits_in_loop(found: Sequence[GetAccess | MergeAccess], flow: EventFlow) -> PlanError:
+    access, read = next(
+        (access, read)
+        for access in found
+        for order in sorted(waits_for(access))
+        if isinstance(read := flow.access(order), GetAccess)
+        and (read.block is not None and read not in found)
+    )
+    return PlanError(
+        f"{access.handler}: the loop reads `{read.state}` (line {read.line}) for `{access.state}` "
+        f"(line {access.line}), which is read and merged in a circle outside of the loop, too",
+        hint=f"read `{read.state}` in front of the loop, or "
+        f"{_SERIAL_HINT.format(handlers=access.handler)}",
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from weir.handlers.accesses import Access, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.app import App
-from weir.handlers.chains import EventChains, RowChain
+from weir.handlers.chains import ChainPoint, EventChains, RowChain
 from weir.handlers.dataflow import Flow, Request, Ring, RingPlace, waits_for
 from weir.handlers.emitting import EmitTypes
 from weir.handlers.ring_scans import (
@@ -181,10 +181,17 @@ class ScanPlanner:
             return waits_for(one.read) <= answered and self._all_merged([one.read.state])
         ring, place = found
         for other in ring.places:
-            chains = self._by_event[other.event]
-            if other is not place and chains.point(*_begin(other)) is None:
+            if other is not place and self._point_of(other) is None:
                 return False
         return outside_reads(place) <= answered and self._all_merged(ring.states, ring_steps(ring))
+
+    def _point_of(self, place: RingPlace) -> ChainPoint | None:
+        """Return the point that a ring's rows of an event type come from, if there is one yet."""
+        chains, reads = self._by_event[place.event], outside_reads(place)
+        if place.block is not None:
+            return chains.point(place.steps[0], reads)
+        number = chains.main.point_with(reads)
+        return None if number is None else chains.main.points[number]
 
     def _all_merged(self, states: Iterable[str], without: frozenset[Request] = frozenset()) -> bool:
         """Tell whether all merges into these states have their place."""
@@ -221,9 +228,9 @@ class ScanPlanner:
         rows = [place_port(chains, at, place, cells, reader=True)]
         for other in ring.places:
             if other is not place:
-                of_event = self._by_event[other.event]
-                point = of_event.point(*_begin(other))
+                point = self._point_of(other)
                 assert point is not None
+                of_event = self._by_event[other.event]
                 rows.append(place_port(of_event, point, other, cells, reader=False))
         others, more = self._other_rows(cells, ring_steps(ring))
         rows += more
@@ -342,8 +349,3 @@ class ScanPlanner:
 def ring_steps(ring: Ring) -> frozenset[Request]:
     """Return the accesses that a ring runs."""
     return frozenset((place.event, step.order) for place in ring.places for step in place.steps)
-
-
-def _begin(place: RingPlace) -> tuple[Access, frozenset[int]]:
-    """Return where a ring's rows come from: an access on them, and the reads that they need."""
-    return place.steps[0], outside_reads(place)

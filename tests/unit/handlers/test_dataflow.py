@@ -193,6 +193,33 @@ def test_two_rings_in_one_loop_are_refused() -> None:
         flow(analysed("h", *found, *loop))
 
 
+def test_what_a_loop_of_a_ring_waits_for_is_the_rings_own() -> None:
+    outside = [get("h", 0, "s", A), add("h", 1, "s", A, x=ReadValue(0))]
+    later = [get("h", 2, "t", B, block=2), add("h", 3, "s", A, x=ReadValue(2), block=2)]
+    (ring,) = flow(analysed("h", *outside, *later)).rings
+    assert [s.order for s in ring.places[0].steps] == [0, 1]
+    both = Op("add", (ReadValue(2), ReadValue(3)))
+    inside = [
+        get("h", 2, "s", A, block=2),
+        get("h", 3, "t", B, block=2),
+        add("h", 4, "s", A, x=both, block=2),
+    ]
+    with pytest.raises(PlanError, match=r"the loop reads `t` \(line 13\) for `s` \(line 14\)"):
+        flow(analysed("h", *outside, *inside))
+
+
+def test_a_merge_with_another_key_in_a_loop_of_a_ring_is_refused() -> None:
+    loop = [
+        add("h", 0, "s", Element(0), block=0),
+        get("h", 1, "s", A, block=0),
+        add("h", 2, "s", A, x=ReadValue(1), block=0),
+    ]
+    flow(analysed("h", *loop))
+    outside = [get("h", 3, "s", A), add("h", 4, "s", A, x=ReadValue(3))]
+    with pytest.raises(PlanError, match="in a circle over different keys"):
+        flow(analysed("h", *loop, *outside))
+
+
 def test_what_analysis_refuses_needs_a_serial_group() -> None:
     strange = Analysed("h", "e", (), NONE, frozenset(["s"]), NONE, "line 3: while", 3)
     with pytest.raises(PlanError, match="line 3: while"):
