@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from weir.runtime.reports import Progress, RunReport
     from weir.script.program import parse_program
     from weir.spark.live.run_live import LiveProgress, run_live
-    from weir.spark.offline.frames import from_spark
+    from weir.spark.offline.frames import from_spark, spark_transform
     from weir.spark.offline.run_offline import run_offline
 
 __version__ = "0.1.0"
@@ -77,6 +77,7 @@ __all__ = [
     "run_offline",
     "session",
     "snapshot",
+    "spark_transform",
     "stream",
     "tumbling",
     "udf",
@@ -96,7 +97,7 @@ _HOMES = {
     "weir.plan.windows": ("count_window", "hopping", "session", "snapshot", "tumbling"),
     "weir.runtime.reports": ("Progress", "RunReport"),
     "weir.script.program": ("parse_program",),
-    "weir.spark.offline.frames": ("from_spark",),
+    "weir.spark.offline.frames": ("from_spark", "spark_transform"),
     "weir.spark.offline.run_offline": ("run_offline",),
     "weir.spark.live.run_live": ("LiveProgress", "run_live"),
 }  # fmt: skip

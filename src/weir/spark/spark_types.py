@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 from pyspark.sql import types as t
 
@@ -83,3 +85,14 @@ def arrow_type(dtype: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(dtype):
         return pa.struct([(f.name, arrow_type(f.type)) for f in dtype])
     return dtype
+
+
+def spark_schema(columns: Iterable[tuple[str, pa.DataType]]) -> t.StructType:
+    """Return the schema of a DataFrame with our columns."""
+    return t.StructType([t.StructField(name, spark_type(dtype)) for name, dtype in columns])
+
+
+def spark_record(record: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows in the types in which Spark takes them."""
+    arrays = [column.cast(arrow_type(column.type)) for column in record.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=record.schema.names)

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -17,17 +17,14 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql import types as t
 
 from weir.errors import PlanError
-from weir.events.batch import times
 from weir.files.columnar import ArrivingBatches
 from weir.files.writers import OutputForm
 from weir.plan.durations import parse_duration
 from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.operators import SourceOptions
 from weir.plan.program import Program
-from weir.plan.schema import Schema
 from weir.plan.sources import declare_source
 from weir.plan.stream import Stream, Ticks
 from weir.runtime.partitions import Partitions
@@ -39,7 +36,7 @@ from weir.spark.offline.targets import Target
 from weir.spark.offline.tasks import Records
 from weir.spark.offline.waves import make_job, make_piece
 from weir.spark.session import ARROW_BATCHES, default_parallelism
-from weir.spark.spark_types import arrow_type, spark_type, weir_type
+from weir.spark.spark_types import spark_record, spark_schema, weir_type
 
 _numbers = count(1)
 
@@ -91,22 +88,42 @@ def to_spark(
     check_numbers(cut=None, parallelism=parallelism)
     program = program_of([stream.to("", name="Out")])
     partitions = all_partitions(program, directory)
-    shape = stream.schema
-    target = Target("rows", 0, OutputForm("", shape))
+    form = OutputForm("", stream.schema)
+    target = Target("rows", 0, form)
     cores = default_parallelism(spark)
     piece = make_piece(program, partitions, [target], parallelism or min(cores, MOST_VERTICES))
     for key, value in ARROW_BATCHES.items():
         spark.conf.set(key, value)  # stays: the query is planned when somebody asks for rows
     frames = frames_of(program, partitions)
     rows = job_frame(spark, make_job([piece]), cores, frames=frames)
-    types = t.StructType(
-        [
-            t.StructField("vs", spark_type(shape.time)),
-            t.StructField("ve", spark_type(shape.time)),
-            *(t.StructField(n, spark_type(dtype)) for n, dtype in shape.columns),
-        ]
+    return rows.where(f.col("partition") == COLLECTED).mapInArrow(
+        _Decoding(form), spark_schema(form.columns)
     )
-    return rows.where(f.col("partition") == COLLECTED).mapInArrow(_Decoding(shape), types)
+
+
+def spark_transform(
+    query: Callable[[Stream], Stream],
+    *,
+    vs: str,
+    ve: str | None = None,
+    lifetime: Ticks | None = None,
+    parallelism: int | None = None,
+) -> Callable[[DataFrame], DataFrame]:
+    """Make a query on a stream a function for `DataFrame.transform`:
+
+        hourly = weir.spark_transform(
+            lambda rows: rows.group_by("k").window(weir.tumbling("1h")).agg(n=weir.count()), vs="at"
+        )
+        frame.transform(hourly).where("n > 3").show()
+
+    `vs`, `ve` and `lifetime` are those of `from_spark`.
+    """
+
+    def transform(frame: DataFrame) -> DataFrame:
+        rows = query(from_spark(frame, vs=vs, ve=ve, lifetime=lifetime))
+        return to_spark(rows, frame.sparkSession, parallelism=parallelism)
+
+    return transform
 
 
 def frames_of(program: Program, partitions: Partitions) -> dict[str, DataFrame]:
@@ -136,12 +153,9 @@ def _column(name: str) -> Column:
 class _Decoding:
     """Turns blocks into plain rows, in a task."""
 
-    shape: Schema
+    form: OutputForm
 
     def __call__(self, records: Records) -> Iterator[pa.RecordBatch]:
-        width = len(self.shape.columns)
+        width = len(self.form.schema.columns)
         for row in (row for record in records for row in rows_of(record)):
-            rows = decode(row.block, width)
-            lifetime = [times(rows.vs, self.shape.time), times(rows.ve, self.shape.time)]
-            arrays = [a.cast(arrow_type(a.type)) for a in (*lifetime, *rows.columns)]
-            yield pa.RecordBatch.from_arrays(arrays, names=["vs", "ve", *self.shape.names])
+            yield spark_record(self.form.record(decode(row.block, width)))

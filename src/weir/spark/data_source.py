@@ -1,0 +1,177 @@
+"""Lets Spark read a live job's committed rows: `spark.read.format("weir")`, `readStream` too.
+
+    spark.read.format("weir").option("output", "Sums").load("/var/weir/clicks")
+
+Rules
+1. The path is a job's store. Options: `output`, which may be left out when the job has one;
+   `kind` (`rows`, `late`, `bad`); `since`, which leaves out so many commits.
+2. Rows have the columns that the output's file has, in no order. What is read once, while the job
+   runs or later, is committed and never changes.
+3. A stream's offset is the number of commits. Each commit is read by exactly one micro-batch, so
+   what Spark makes of it is as exact as Spark's own checkpoints and sinks are.
+4. A task reads whole commits by their references, checksums compared; it lists nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast, get_args
+
+import pyarrow as pa
+from pyspark.sql import types as t
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import ReadLimit
+
+from weir.errors import PlanError
+from weir.files.object_store import existing_store, folder_of
+from weir.job.commits import ChainedCommit
+from weir.job.committed import OutputReader, manifests
+from weir.plan.program import StreamKind, output_title
+from weir.spark.spark_types import spark_record, spark_schema
+
+PARTITION_ROWS = 1 << 20
+"""A task reads commits until it has so many rows."""
+_OPTIONS = ("path", "output", "kind", "since")
+
+
+@dataclass(frozen=True, slots=True)
+class _CommittedRows:
+    """What the options ask for."""
+
+    store: str
+    output: str
+    kind: StreamKind
+    since: int
+
+    def reader(self) -> OutputReader:
+        return OutputReader(existing_store(self.store), self.output, self.kind)
+
+
+class CommittedSource(DataSource):
+    """Is Spark's format `weir`: the committed rows of an output of a live job."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self._wanted = _wanted(options)
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "weir"
+
+    def schema(self) -> t.StructType:
+        """Return the columns of the output's file."""
+        return spark_schema(self._wanted.reader().form.columns)
+
+    def reader(self, schema: t.StructType) -> DataSourceReader:
+        """Return what reads all that is committed now."""
+        self._check(schema)
+        return _BatchReader(self._wanted)
+
+    def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return what reads commit after commit."""
+        self._check(schema)
+        return _StreamReader(self._wanted)
+
+    def _check(self, schema: t.StructType) -> None:
+        if schema != self.schema():
+            hint = "leave .schema(…) out, and select and cast the columns behind .load()"
+            raise PlanError("the format weir knows its columns from the job", hint=hint)
+
+
+def _wanted(options: Mapping[str, str]) -> _CommittedRows:
+    for name in options:
+        if name.lower() not in _OPTIONS:
+            raise PlanError(f"no option `{name}`; there are {', '.join(_OPTIONS)}")
+    location = options.get("path")
+    if not location:
+        raise PlanError("which job? .load(STORE) names its store")
+    folder = folder_of(location)
+    store = location if folder is None else str(folder)
+    kind = options.get("kind", "rows")
+    if kind not in get_args(StreamKind):
+        raise PlanError(f"no kind `{kind}`; there are {', '.join(get_args(StreamKind))}")
+    since = options.get("since", "0")
+    if not (since.isascii() and since.isdecimal()):
+        raise PlanError(f"`since` counts commits, so it is 0 or more, not {since}")
+    output = options.get("output") or _only_output(store, cast("StreamKind", kind))
+    return _CommittedRows(store, output, cast("StreamKind", kind), int(since))
+
+
+def _only_output(store: str, kind: StreamKind) -> str:
+    found = manifests(existing_store(store))
+    names = [m.name for m in found if m.kind == kind]
+    if len(names) != 1:
+        there = ", ".join(output_title(m.name, m.kind) for m in found) or "none"
+        raise PlanError(f'which output? .option("output", NAME); the job has {there}')
+    return names[0]
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _SomeCommits(InputPartition):
+    """Some commits, which one task reads."""
+
+    commits: Sequence[ChainedCommit]
+
+
+def _split(commits: Sequence[ChainedCommit]) -> list[_SomeCommits]:
+    """Split commits into partitions of some size."""
+    parts: list[list[ChainedCommit]] = []
+    rows = PARTITION_ROWS
+    for link in commits:
+        if rows >= PARTITION_ROWS:
+            parts.append([])
+            rows = 0
+        parts[-1].append(link)
+        rows += link.commit.rows
+    return [_SomeCommits(part) for part in parts]
+
+
+def _read(wanted: _CommittedRows, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    assert isinstance(partition, _SomeCommits)
+    reader = wanted.reader()
+    for link in partition.commits:
+        for rows in reader.rows(link):
+            yield spark_record(reader.form.record(rows))
+
+
+@dataclass(frozen=True)
+class _BatchReader(DataSourceReader):
+    """Reads what is committed when the query is planned."""
+
+    wanted: _CommittedRows
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return _split(self.wanted.reader().look(self.wanted.since).commits)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self.wanted, partition)
+
+
+class _StreamReader(DataSourceStreamReader):
+    """Reads commit after commit."""
+
+    def __init__(self, wanted: _CommittedRows) -> None:
+        self._wanted = wanted
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"commits": self._wanted.since}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        return {"commits": self._wanted.reader().look(start["commits"]).end}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        found = self._wanted.reader().look(start["commits"]).commits
+        return _split([link for link in found if link.commit.number < end["commits"]])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self._wanted, partition)
