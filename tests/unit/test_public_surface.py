@@ -36,6 +36,7 @@ def test_every_name_is_there_and_documented(name: str) -> None:
 
 NEEDS_SPARK = {
     "Committed", "LiveProgress", "from_spark", "read_committed", "run_live", "run_offline",
+    "spark_transform",
 }  # fmt: skip
 
 
