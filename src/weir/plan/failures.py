@@ -54,7 +54,7 @@ def _call_is_total(call: Call) -> bool:
     name, args = call.function, call.args
     if name in _CHECKED:
         return bool(call.type == DOUBLE)
-    if name in ("floordiv", "mod"):
+    if name in ("floordiv", "mod", "truncated_mod"):
         return bool(call.type == DOUBLE) or _divides(name, args[1])
     if name == "split_part":
         return isinstance(args[2], Literal) and args[2].value != 0

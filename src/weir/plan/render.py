@@ -32,6 +32,8 @@ _INFIX = {
     "floordiv": ("//", _PRODUCT),
     "mod": ("%", _PRODUCT),
 }
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_NAMES = {"neg": "`-`", "and": "AND", "or": "OR", "in": "IN", "field": "`.`"}
 _INFIX |= {f"py_{name}": _INFIX[name] for name in _INFIX}
 _INFIX["py_truediv"] = _INFIX["div"]
 _CHAINED = ("or", "and", "concat")
@@ -94,9 +96,34 @@ def _call(call: Call) -> tuple[str, int]:
             return f"{_inside(args[0], _WHOLE)}.{args[1].value}", _WHOLE
         case "extract" if isinstance(args[0], Literal):
             return f"EXTRACT({args[0].value} FROM {render(args[1])})", _WHOLE
+        case "formatted_time":
+            return f"{_format_name(call)}({_listed(args[:2])})", _WHOLE
+        case "truncated_mod":
+            return f"MOD({_listed(args)})", _WHOLE
     if name in _INFIX and len(args) > 1:
         return _infix(call)
     return f"{name.removeprefix('py_').upper()}({_listed(args)})", _WHOLE
+
+
+def function_text(call: Call) -> str:
+    """Name the function of a call as a script writes it, for messages.
+
+    >>> function_text(Call("gt", ())), function_text(Call("abs", ()))
+    ('`>`', 'ABS')
+    """
+    name = call.function
+    if name == "formatted_time":
+        return _format_name(call)
+    if name == "truncated_mod":
+        return "MOD"
+    sign = _INFIX[name][0] if name in _INFIX else ""
+    return _NAMES.get(name) or (f"`{sign}`" if sign else name.removeprefix("py_").upper())
+
+
+def _format_name(call: Call) -> str:
+    style = call.args[-1] if call.args else None
+    is_code = isinstance(style, Literal) and style.value == "codes"
+    return "STRFTIME" if is_code else "DATE_FORMAT"
 
 
 def _infix(call: Call) -> tuple[str, int]:

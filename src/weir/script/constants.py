@@ -29,19 +29,13 @@ from weir.events.types import (
     type_name,
 )
 from weir.plan.binding.coercion import coerce, common_type_of, widens
+from weir.plan.durations import UNITS
 from weir.plan.expressions import Literal
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 from weir.script.cursor import offset_of
 from weir.script.source import ProgramSource, did_you_mean
 from weir.script.tree import DurationLiteral, TypedLiteral
 
-UNIT_TICKS = {
-    "ms": 1_000,
-    "s": 10**6,
-    "m": 60 * 10**6,
-    "h": 3600 * 10**6,
-    "d": 86400 * 10**6,
-}
 _MIN, _MAX = -(2**63), 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -117,7 +111,7 @@ def _number(node: exp.Expr, scope: StatementScope, sign: int) -> int | float:
 
 def _duration(node: exp.Expr, scope: StatementScope, sign: int) -> int:
     amount, unit = str(node.this), str(node.args["unit"])
-    ticks = int(amount) * UNIT_TICKS[unit] if len(amount) <= 19 else _MAX + 1
+    ticks = int(amount) * UNITS[unit] if len(amount) <= 19 else _MAX + 1
     if ticks > _MAX:
         raise scope.error(f"{amount}{unit} is longer than BIGINT ticks can say", node)
     return sign * ticks
@@ -238,8 +232,8 @@ def converted(text: str, dtype: pa.DataType) -> object:
 
 
 def _integer(text: str, dtype: pa.DataType) -> int | None:
-    unit = next((u for u in UNIT_TICKS if text.endswith(u) and text[: -len(u)].isdigit()), "")
-    value = int(text.removesuffix(unit)) * UNIT_TICKS.get(unit, 1)
+    unit = next((u for u in UNITS if text.endswith(u) and text[: -len(u)].isdigit()), "")
+    value = int(text.removesuffix(unit)) * UNITS.get(unit, 1)
     fits = _fits_int(value) if dtype == INT else _MIN <= value <= _MAX
     return value if fits else None
 

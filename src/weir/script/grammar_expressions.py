@@ -14,8 +14,11 @@ from typing import TypeAlias
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from weir.plan.durations import UNITS
 from weir.script.cursor import TokenCursor
 from weir.script.grammar_types import data_type
+from weir.script.habits import over_hint
+from weir.script.intervals import interval, is_interval
 from weir.script.tree import DurationLiteral, TypedLiteral
 
 Build: TypeAlias = type[exp.Expression]
@@ -39,8 +42,7 @@ _OPERATORS: dict[TokenType, tuple[int, Build]] = {
 _CONNECTORS: dict[str, tuple[int, Build]] = {"OR": (1, exp.Or), "AND": (2, exp.And)}
 _PREDICATES = frozenset({"IS", "IN", "BETWEEN", "LIKE", "RLIKE", "NOT"})
 _CONSTANT_WORDS = frozenset({"NULL", "TRUE", "FALSE"})
-_DURATION = re.compile(r"([0-9]+)(ms|s|m|h|d)")
-UNITS = ("ms", "s", "m", "h", "d")
+_DURATION = re.compile(rf"([0-9]+)({'|'.join(UNITS)})")
 
 
 def expression(p: TokenCursor) -> exp.Expr:
@@ -143,7 +145,11 @@ def _primary(p: TokenCursor) -> exp.Expr:
 def _number(p: TokenCursor) -> exp.Expr:
     token = p.advance()
     if p.token.text in UNITS and p.comes(TokenType.VAR):
-        p.fail("a duration is one word", token, hint=f"write `{token.text}{p.token.text}`")
+        p.fail(
+            "a duration is one word",
+            token,
+            hint=f"write `{token.text}{p.token.text}`, or AS {p.token.text} for a name",
+        )
     return p.at(exp.Literal.number(token.text), token)
 
 
@@ -188,6 +194,8 @@ def _word(p: TokenCursor) -> exp.Expr:
         quoted = p.advance()
         text = p.at(exp.Literal.string(quoted.text), quoted)
         return p.at(TypedLiteral(this=word, expression=text), token)
+    if is_interval(p):
+        return interval(p)
     if word == "ARRAY" and following == TokenType.L_BRACKET:
         p.advance()
         return _list(p, token)
@@ -198,7 +206,7 @@ def _duration(p: TokenCursor) -> exp.Expr:
     token = p.advance()
     parts = _DURATION.fullmatch(token.text)
     if not parts:
-        hint = "a duration is a whole number and one of ms, s, m, h, d, as in `250ms`"
+        hint = f"a duration is a whole number and one of {', '.join(UNITS)}, as in `250ms`"
         p.fail(f"`{token.text}` is neither a number nor a duration", token, hint=hint)
     return p.at(DurationLiteral(this=parts[1], unit=parts[2]), token)
 
@@ -255,7 +263,7 @@ def _call(p: TokenCursor, name: exp.Identifier) -> exp.Expr:
     p.at(node, name)
     p.expect(TokenType.R_PAREN, f"`,` or `)` in the arguments of {name.name}")
     if p.word == "OVER":
-        p.fail("there is no OVER", hint="windows follow WITH, as in WITH TUMBLING(5s)")
+        p.fail("there is no OVER", hint=over_hint(name.name))
     if p.word == "FILTER" and p.following.token_type == TokenType.L_PAREN:
         return _filtered(p, node)
     return node

@@ -1,11 +1,13 @@
 """Queries follow this grammar.
 
-    query  := select {UNION ALL select} [ORDER BY …] [LIMIT k [WITH TIES]]
+    query  := [WITH name AS ( query ) {, …}]
+              select {UNION ALL select} [ORDER BY …] [LIMIT k [WITH TIES]]
     select := SELECT [DISTINCT] items FROM relation [PARTITION BY … INTO n AS 'uid'] {join}
               [WHERE …] [GROUP BY …] [HAVING …] [WITH window or lifetime]  |  ( query )
 
-WITH belongs to its SELECT; ORDER BY and LIMIT to the whole UNION. An alias needs AS: without
-it `A SEMI JOIN B` would be an inner join of an `A` called SEMI.
+WITH belongs to its SELECT; ORDER BY and LIMIT to the whole UNION. An alias may come without AS
+where nothing else can be meant: `A SEMI JOIN B` is no inner join of an `A` called SEMI, nor is
+`A LEFFT JOIN B` one.
 """
 
 from __future__ import annotations
@@ -15,8 +17,15 @@ from sqlglot.tokenizer_core import TokenType
 
 from weir.script.cursor import TokenCursor, is_name
 from weir.script.grammar_expressions import expression, parameter
+from weir.script.habits import clause_hint, relation_hint
 from weir.script.source import did_you_mean
-from weir.script.tree import PartitionSyntax, QueryExpression, SelectClause, WithSyntax
+from weir.script.tree import (
+    Definition,
+    PartitionSyntax,
+    QueryExpression,
+    SelectClause,
+    WithSyntax,
+)
 
 # The words that may stand before JOIN, and the kind of join they make.
 _JOINS = {
@@ -49,6 +58,7 @@ _CLAUSES = (
     "ORDER",
     "LIMIT",
 )
+_AFTER_RELATION = _JOIN_STARTS | {*_CLAUSES, "ON", "UNION"}
 _CLAUSE_ORDER = "FROM, PARTITION BY, joins, WHERE, GROUP BY, HAVING, WITH, ORDER BY, LIMIT"
 _STATEMENT_WORDS = frozenset({"STREAM", "IMPORT", "OUTPUT", "DECLARE", "SET"})
 _OTHER_SET_OPERATIONS = frozenset({"EXCEPT", "INTERSECT", "MINUS"})
@@ -60,6 +70,7 @@ def query(p: TokenCursor) -> QueryExpression:
 
 def _query(p: TokenCursor) -> QueryExpression:
     start = p.token
+    named = _named_queries(p) if p.word == "WITH" else []
     parts = [_operand(p)]
     while p.word == "UNION":
         p.advance()
@@ -74,7 +85,27 @@ def _query(p: TokenCursor) -> QueryExpression:
     ties = limit is not None and p.take_word("WITH", "TIES")
     if p.word in _CLAUSES:
         _misplaced(p)
-    return p.at(QueryExpression(expressions=parts, order=order, limit=limit, ties=ties), start)
+    node = QueryExpression(expressions=parts, order=order, limit=limit, ties=ties, named=named)
+    return p.at(node, start)
+
+
+def _named_queries(p: TokenCursor) -> list[exp.Expr]:
+    """Parse WITH name AS (query), …, before a SELECT."""
+    p.advance()
+    if p.word == "RECURSIVE" and p.following.token_type == TokenType.VAR:
+        p.fail("there are no recursive queries", hint="REDUCE … USING Op() keeps state of its own")
+    return p.list_of(_named_query)
+
+
+def _named_query(p: TokenCursor) -> exp.Expr:
+    name = p.name("a query's name after WITH")
+    if p.comes(TokenType.L_PAREN):
+        p.fail("a query's columns are named in its own select list", hint="as in SELECT x AS a")
+    p.expect_word("AS", f"after WITH {name.name}")
+    p.expect(TokenType.L_PAREN, f"`(` and the query after WITH {name.name} AS")
+    body = query(p)
+    p.expect(TokenType.R_PAREN, f"`)` after the query {name.name}")
+    return p.at(Definition(this=name, expression=body), name)
 
 
 def _operand(p: TokenCursor) -> exp.Expr:
@@ -124,6 +155,9 @@ def _item(p: TokenCursor) -> exp.Expr:
     value = expression(p)
     if p.take_word("AS"):
         return p.at(exp.Alias(this=value, alias=p.name("an alias after AS")), value)
+    named = is_name(p.token) or p.comes(TokenType.IDENTIFIER)
+    if named and (p.following.token_type == TokenType.COMMA or p.next_word == "FROM"):
+        return p.at(exp.Alias(this=value, alias=p.name("an alias")), value)
     return value
 
 
@@ -135,8 +169,9 @@ def _stray_hint(p: TokenCursor) -> str:
         return "does the statement before it lack its `;`?"
     if p.word in _JOIN_WORDS and p.next_word in _JOIN_WORDS:
         return f"write LEFT {p.word} JOIN"
-    close = did_you_mean(p.word, _CLAUSES)
-    return close or f"an alias needs AS: write `AS {p.token.text}`"
+    hint = clause_hint(p.word, calls=p.following.token_type == TokenType.L_PAREN)
+    words = _JOIN_WORDS if p.next_word == "JOIN" else _CLAUSES
+    return hint or did_you_mean(p.word, words) or f"an alias has AS: write `AS {p.token.text}`"
 
 
 def _order_item(p: TokenCursor) -> exp.Expr:
@@ -167,18 +202,44 @@ def _relation(p: TokenCursor) -> exp.Expr:
         p.expect(TokenType.R_PAREN, "`)` after a sub-select")
         node = exp.Subquery(this=inner, alias=_alias(p))
     else:
+        _refuse_other_relations(p)
         node = exp.Table(this=p.name("a stream's name or a sub-select"), alias=_alias(p))
     if p.comes(TokenType.COMMA):
         p.fail("FROM takes one stream", hint="join others to it: JOIN … ON, or CROSS JOIN")
     return p.at(node, token)
 
 
+def _refuse_other_relations(p: TokenCursor) -> None:
+    declared = "declare it by STREAM Name (column TYPE, …) FROM 'path' WITH (vs = …);"
+    if p.comes(TokenType.STRING):
+        p.fail("FROM takes a stream, not a file", hint=declared)
+    if is_name(p.token) and p.following.token_type == TokenType.L_PAREN:
+        p.fail("FROM takes a stream, not a function", hint=relation_hint(p.word) or declared)
+
+
 def _alias(p: TokenCursor) -> exp.Identifier | None:
     if p.take_word("AS"):
         return p.name("an alias after AS")
+    if _is_alias(p):
+        return p.name("an alias")
     if hint := _stray_hint(p):
         p.unexpected("a join or the next clause", hint=hint)
     return None
+
+
+def _is_alias(p: TokenCursor) -> bool:
+    """Tell whether the current token is an alias without AS: what is a word of a clause, here or in
+    another dialect, or nearly one of a join, is none; and what follows can follow a stream."""
+    if p.comes(TokenType.IDENTIFIER):
+        return True
+    if not is_name(p.token) or p.word in _STATEMENT_WORDS | _JOIN_WORDS:
+        return False
+    if clause_hint(p.word, calls=False):
+        return False
+    if p.next_word == "JOIN" and did_you_mean(p.word, _JOIN_WORDS):
+        return False
+    ends = (TokenType.R_PAREN, TokenType.SEMICOLON)
+    return p.next_word in _AFTER_RELATION or not p.following or p.following.token_type in ends
 
 
 def _partition(p: TokenCursor) -> PartitionSyntax:

@@ -13,6 +13,7 @@ from weir.script.cursor import TokenCursor, is_name
 from weir.script.grammar_expressions import call, expression, parameter
 from weir.script.grammar_queries import query, text
 from weir.script.grammar_types import column_definition, data_type
+from weir.script.habits import statement_hint
 from weir.script.source import did_you_mean
 from weir.script.tree import (
     AppUse,
@@ -44,7 +45,7 @@ def _statement(p: TokenCursor) -> exp.Expr:
         return p.at(_definition(p), start)
     parse = _STATEMENTS.get(p.word)
     if parse is None:
-        hint = did_you_mean(p.word, _STATEMENTS) if p.word else ""
+        hint = statement_hint(p.word) or (did_you_mean(p.word, _STATEMENTS) if p.word else "")
         p.unexpected(
             "a statement",
             hint=hint or f"one of {', '.join(_STATEMENTS)}, or `Name = SELECT …`",
@@ -61,7 +62,7 @@ def _definition(p: TokenCursor) -> exp.Expr:
     if inputs is not None:
         p.advance()
         body: exp.Expr = p.at(inputs(p, word), start)
-    elif word == "SELECT" or start.token_type == TokenType.L_PAREN:
+    elif word in ("SELECT", "WITH") or start.token_type == TokenType.L_PAREN:
         body = query(p)
     else:
         p.unexpected("SELECT, PROCESS, REDUCE, COMBINE or APP")

@@ -9,6 +9,7 @@ from sqlglot import exp
 from weir.errors import Position
 from weir.plan.binding.query import (
     JoinClause,
+    NamedQuery,
     NamedRelation,
     OrderItem,
     PartitionClause,
@@ -39,11 +40,17 @@ def translate_query(node: exp.Expr, scope: StatementScope) -> Query:
         limit=None if limit is None else integer(limit, scope, "the k of LIMIT"),
         ties=bool(node.args.get("ties")),
         position=_position(node, scope),
+        named=tuple(
+            NamedQuery(n.name, translate_query(n.args["expression"], scope), _position(n, scope))
+            for n in node.args.get("named") or ()
+        ),
     )
 
 
 def partition_clauses(query: Query) -> Iterator[PartitionClause]:
     """Yield every PARTITION BY of the query and of the sub-selects in it."""
+    for named in query.named:
+        yield from partition_clauses(named.query)
     for select in query.selects:
         if select.partition is not None:
             yield select.partition
@@ -62,7 +69,7 @@ def _selects(operand: exp.Expr, scope: StatementScope) -> tuple[Select, ...]:
     if not isinstance(operand, QueryExpression):
         return (_select(operand, scope),)
     query = translate_query(operand, scope)
-    if not query.order_by and query.limit is None:
+    if not query.order_by and query.limit is None and not query.named:
         return query.selects
     at = query.position
     star = SelectItem(Star(position=at), position=at)

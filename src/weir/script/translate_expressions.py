@@ -7,6 +7,7 @@ that of an operator, a call's name, or the constant itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from itertools import islice
 
@@ -19,6 +20,7 @@ from weir.plan.binding.functions import FUNCTIONS, OPERATORS
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, walk
 from weir.script.constants import StatementScope, literal, parameter
 from weir.script.cursor import offset_of
+from weir.script.sql_functions import accepted
 from weir.script.type_names import arrow_type
 
 _BINARY: dict[type[exp.Expr], str] = {
@@ -183,6 +185,11 @@ def _call(node: exp.Expr, scope: StatementScope, at: Position, condition: Expr |
         return AggregateCall(name, args, condition, position=at)
     if condition is not None:
         raise scope.error(f"FILTER belongs to an aggregate, and {name} is none", node)
+    found = None if name in scope.functions.scalars else accepted(name, args, at)
+    if isinstance(found, Call):
+        return replace(found, args=_with_unit(found.function, found.args))
+    if found is not None:
+        return found
     if lower in OPERATORS:
         raise scope.error(f"unknown function `{name}`", node)
     if lower in FUNCTIONS or lower == "explode":

@@ -127,9 +127,11 @@ class SelectClause(exp.Expression):
 
 
 class QueryExpression(exp.Expression):
-    """SELECTs joined by UNION ALL (`expressions`), and the order and limit of the whole."""
+    """SELECTs joined by UNION ALL (`expressions`), and the order and limit of the whole; `named`
+    are the queries that WITH name AS (…) puts before them."""
 
     arg_types: ClassVar[dict[str, bool]] = {
+        "named": False,
         "expressions": True,
         "order": False,
         "limit": False,

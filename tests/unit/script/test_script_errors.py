@@ -31,7 +31,7 @@ def test_the_whole_message() -> None:
 
 # The text of a query over A and B; `^` stands before the position of the error.
 QUERIES = [
-    ("SELECT v ^x FROM A", "expected `,` or FROM", "AS x"),
+    ("SELECT v ^x y FROM A", "expected `,` or FROM", "AS x"),
     ("SELECT ^5 s FROM A", "a duration is one word", "write `5s`"),
     ("SELECT ^5S FROM A", "neither a number nor a duration", "250ms"),
     ("SELECT ^1.5s FROM A", "neither a number nor a duration", ""),

@@ -22,6 +22,7 @@ import pyarrow as pa
 from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN, Batch, times
 from weir.kernels.expressions import (
+    functions_formats,
     functions_hashes,
     functions_lists,
     functions_logic,
@@ -69,6 +70,7 @@ BUILDERS: Mapping[str, Builder] = {
     **functions_numbers.FUNCTIONS,
     **functions_text.FUNCTIONS,
     **functions_time.FUNCTIONS,
+    **functions_formats.FUNCTIONS,
     **functions_lists.FUNCTIONS,
     **functions_hashes.FUNCTIONS,
 }

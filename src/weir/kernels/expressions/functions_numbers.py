@@ -1,9 +1,10 @@
 """Arithmetic functions follow SQL for integers and decimals and IEEE for doubles.
 
 Integers: + − * fail on overflow; // rounds down and % has the divisor's sign, so that always
-a = b * (a // b) + a % b; both fail on a zero divisor. Doubles follow IEEE: 1/0 is infinite, the
-root of −1 is NaN. ROUND is half away from zero, of a double's shortest decimal text: ROUND(2.675,
-2) is 2.68. DECIMAL results are exact; one that needs more than 38 digits fails as an overflow.
+a = b * (a // b) + a % b; MOD has the dividend's; all fail on a zero divisor. Doubles follow IEEE:
+1/0 is infinite, the root of −1 is NaN. ROUND is half away from zero, of a double's shortest decimal
+text: ROUND(2.675, 2) is 2.68. DECIMAL results are exact; one that needs more than 38 digits fails
+as an overflow.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ _EXACT_POWER = 22  # 10**22 is the largest power of ten that is a double
 _EXACT_WHOLE = 2.0**51
 _WIDE_DIGITS = 76
 _EXACT = Context(prec=800)
+_DIVISION_SIGNS = {"floordiv": "//", "mod": "%", "truncated_mod": "MOD"}
+_REMAINDERS = {"mod": np.remainder, "truncated_mod": np.fmod}
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*"}
 
 
@@ -110,7 +113,7 @@ def _row_by_row(name: str, left: pa.Array, right: pa.Array, dtype: pa.DataType) 
     return pa.array(values, dtype)
 
 
-# --- // and % ------------------------------------------------------------------------------
+# --- //, % and MOD -------------------------------------------------------------------------
 
 
 def _division(name: str) -> Builder:
@@ -124,21 +127,21 @@ def _division(name: str) -> Builder:
 def _integer_division(name: str, left: pa.Array, right: pa.Array) -> pa.Array:
     a, b = numbers(left), numbers(right)
     valid = valid_rows(left, right)
-    sign = "//" if name == "floordiv" else "%"
+    sign = _DIVISION_SIGNS[name]
     zero = b == 0
     if zero.any():
         fail_where(zero, valid, lambda row: f"division by zero: {a[row]} {sign} 0")
         b = np.where(zero, 1, b)
-    if name == "mod":
+    if name in _REMAINDERS:
         # x % −1 is 0 for every x, also where the quotient would not fit.
-        return with_nulls(np.remainder(a, b), valid)
+        return with_nulls(_REMAINDERS[name](a, b), valid)
     fail_where((a == _MIN) & (b == -1), valid, lambda row: f"overflow in {a[row]} // -1")
     with np.errstate(over="ignore"):
         return with_nulls(np.floor_divide(a, b), valid)
 
 
 def _double_division(name: str, left: pa.Array, right: pa.Array) -> pa.Array:
-    divide = np.floor_divide if name == "floordiv" else np.remainder
+    divide = np.floor_divide if name == "floordiv" else _REMAINDERS[name]
     with np.errstate(all="ignore"):
         result = divide(numbers(left), numbers(right))
     return with_nulls(result, valid_rows(left, right))
@@ -248,6 +251,7 @@ FUNCTIONS: Mapping[str, Builder] = {
     "div": plain(pc.divide),
     "floordiv": _division("floordiv"),
     "mod": _division("mod"),
+    "truncated_mod": _division("truncated_mod"),
     "neg": _checked_unary("negate"),
     "abs": _checked_unary("abs"),
     "sign": _sign,

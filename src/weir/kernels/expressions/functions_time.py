@@ -110,6 +110,11 @@ _FIELDS: Mapping[str, ArrayFunction] = {
 }
 
 
+def calendar_field(unit: str, column: pa.Array) -> pa.Array:
+    """Return a field of each time, as EXTRACT gives it."""
+    return _FIELDS[unit](column)
+
+
 def _extract(site: Site) -> ArrayFunction:
     field = _FIELDS[str(site.constant(0))]
     return lambda _, column: field(column)

@@ -27,6 +27,7 @@ from weir.plan.binding.coercion import (
     type_of,
     widens,
 )
+from weir.plan.binding.elsewhere import function_hint
 from weir.plan.binding.functions import FUNCTIONS, OPERATORS, typed
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.schema import Schema
@@ -179,12 +180,14 @@ def _names(scope: NameScope) -> list[str]:
 
 
 def unknown(
-    what: str, name: str, known: Iterable[str], position: Position | None = None
+    what: str, name: str, known: Iterable[str], position: Position | None = None, hint: str = ""
 ) -> PlanError:
-    """Make the error for a name that nothing has, with the nearest one as a hint."""
-    by_lower = {n.lower(): n for n in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    hint = f"did you mean `{by_lower[close[0]]}`?" if close else ""
+    """Make the error for a name that nothing has, with the nearest one as a hint if no other is
+    given."""
+    if not hint:
+        by_lower = {n.lower(): n for n in known}
+        close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+        hint = f"did you mean `{by_lower[close[0]]}`?" if close else ""
     return PlanError(f"unknown {what} `{name}`", position=position, hint=hint)
 
 
@@ -219,7 +222,7 @@ def _call(call: Call, scope: NameScope) -> Expr:
             return bind(AggregateCall(call.function, call.args, position=call.position), scope)
         built_in = (name for name in FUNCTIONS if name not in OPERATORS)
         known = (*built_in, *scope.functions.scalars, *scope.functions.aggregates)
-        raise unknown("function", call.function, known, call.position)
+        raise unknown("function", call.function, known, call.position, function_hint(call.function))
     args = tuple(bind(a, scope) for a in call.args)
     if call.function in FUNCTIONS:
         return typed(replace(call, args=args))

@@ -47,6 +47,12 @@ def build_query(
 ) -> Node:
     """Build the bound plan of a query over named streams; raise PlanError where there is none."""
     _check_limit(query)
+    for named in query.named:
+        if named.name in streams:
+            hint = "call the query after WITH something else"
+            message = f"there is a stream `{named.name}` already"
+            raise PlanError(message, position=named.position, hint=hint)
+        streams = {**streams, named.name: build_query(named.query, streams, functions)}
     if len(query.selects) == 1:
         order = [item.expr for item in query.order_by]
         single = _single(query, _select(query.selects[0], streams, functions, order))

@@ -13,6 +13,7 @@ where nothing else is said):
     div                  DOUBLE, DOUBLE -> DOUBLE, by IEEE rules
     floordiv mod         BIGINT, BIGINT (zero is an error) | DOUBLE, DOUBLE;
                          rounds down, mod has the divisor's sign: a = b * (a // b) + a % b
+    truncated_mod        as mod, with the dividend's sign; this is MOD of a script
     neg abs              n -> the same type
     sign                 DOUBLE -> DOUBLE | other n -> BIGINT
     round                n[, 'digits' BIGINT] -> the same type, D(p,s) -> D(p+1,s); half away from 0
@@ -44,6 +45,8 @@ where nothing else is said):
                          and years keep the day or take the month's last
     to_timestamp         STRING (ISO 8601) | BIGINT (ticks) | DATE | TIMESTAMP -> TIMESTAMP
                          STRING, 'strptime format' -> TIMESTAMP
+    formatted_time       TIMESTAMP | DATE, 'format', 'letters' | 'codes' -> STRING; this is
+                         DATE_FORMAT and STRFTIME of a script
     array_length         LIST -> BIGINT
     array_contains       LIST(T), T -> BOOLEAN
     element_at           LIST(T), BIGINT -> T; from 1, negative from the end, NULL outside
@@ -70,6 +73,7 @@ from weir.plan.binding.type_rules import (
     extract,
     field,
     fixed,
+    formatted_time,
     logic,
     null_test,
     one_of,
@@ -93,7 +97,7 @@ _text_test = fixed(STRING, STRING, result=BOOLEAN)
 _real = fixed(DOUBLE, result=DOUBLE)
 
 FUNCTIONS: Mapping[str, Rule] = {
-    **dict.fromkeys(("add", "sub", "mul", "floordiv", "mod"), arithmetic),
+    **dict.fromkeys(("add", "sub", "mul", "floordiv", "mod", "truncated_mod"), arithmetic),
     "div": fixed(DOUBLE, DOUBLE, result=DOUBLE),
     **dict.fromkeys(("neg", "abs", "sign", "floor", "ceil"), same_number),
     "round": rounding,
@@ -127,6 +131,7 @@ FUNCTIONS: Mapping[str, Rule] = {
     "extract": extract,
     "date_add": date_add,
     "to_timestamp": to_timestamp,
+    "formatted_time": formatted_time,
     "array_length": array_length,
     "array_contains": array_contains,
     "element_at": element_at,
@@ -137,6 +142,6 @@ FUNCTIONS: Mapping[str, Rule] = {
 """Canonical name to type rule; the module's docstring says what each rule leaves."""
 
 _OPERATORS = """add sub mul div floordiv mod neg eq ne lt le gt ge in and or not is_null is_not_null
-like rlike field"""
+like rlike field truncated_mod formatted_time"""
 OPERATORS = frozenset(_OPERATORS.split())
-"""Those that a script writes as operators: nobody calls them by these names."""
+"""Those that a script writes as operators, or by another name: nobody calls them by these."""

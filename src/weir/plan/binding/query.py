@@ -134,6 +134,15 @@ class OrderItem:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedQuery:
+    """A `NamedQuery` is WITH name AS (query): a stream that one query sees."""
+
+    name: str
+    query: Query
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A `Query` is one or more SELECTs joined by UNION ALL; ORDER BY and LIMIT bind to the
     whole."""
@@ -143,3 +152,5 @@ class Query:
     limit: int | None = None
     ties: bool = False
     position: Position | None = field(default=None, compare=False)
+    named: tuple[NamedQuery, ...] = ()
+    """What it sees besides the streams that there are; each sees those before it."""

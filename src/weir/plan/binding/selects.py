@@ -49,7 +49,7 @@ from weir.plan.lifetime_changes import SetLifetime
 from weir.plan.limits import check_vertices
 from weir.plan.operators import Distinct, Explode, Filter, Node, Partition, schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
-from weir.plan.windows import SnapshotWindow, Window
+from weir.plan.windows import CountWindow, Session, SnapshotWindow, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,15 @@ class SelectBuilder:
         self.select = select
         self._position = select.partition.position if select.partition else select.position
         self._hidden: list[tuple[str, Expr]] = []
+        self._group_by = select.group_by
         self._node, self._inside = _inputs(select, first, joins, functions)
+        items = select.items
+        if select.distinct and as_window(select.with_clause) and not self._is_aggregated(order):
+            items = self._without_stars()
+            self._group_by = self._distinct_keys(items)
         self._aggregator = self._aggregation(order)
         self._scope = self._aggregator.scope if self._aggregator else self._inside.at("SELECT")
-        self.items = bind_items(select.items, self._scope)
+        self.items = bind_items(items, self._scope)
         if self._aggregator is not None:
             self._aggregator.name_results({i.name: i.expr for i in self.items if not i.explode})
         self._having = None
@@ -142,8 +147,33 @@ class SelectBuilder:
                 position=select.with_position or select.position,
                 hint="nest one query in the other",
             )
-        keys = [self._group_key(e) for e in select.group_by]
+        keys = [self._group_key(e) for e in self._group_by]
         return Aggregator(self._node, self._inside, keys, window or SnapshotWindow())
+
+    def _without_stars(self) -> tuple[SelectItem, ...]:
+        items: list[SelectItem] = []
+        for item in self.select.items:
+            if isinstance(item.expr, Star):
+                at = item.position
+                for found in _starred(item.expr, self._inside):
+                    items.append(SelectItem(Column(found.full, position=at), found.name, at))
+            else:
+                items.append(item)
+        return tuple(items)
+
+    def _distinct_keys(self, items: Sequence[SelectItem]) -> tuple[Expr, ...]:
+        """Return the columns that a SELECT DISTINCT over windows reads: it has the windows in which
+        there are such rows."""
+        if isinstance(self.select.with_clause, Session | CountWindow):
+            raise PlanError(
+                "SELECT DISTINCT does not say of which rows such a window is one",
+                position=self.select.with_position,
+                hint="say it: SELECT … GROUP BY columns WITH …",
+            )
+        exprs = (item.expr for item in items if not isinstance(item.expr, Star))
+        names = dict.fromkeys(name for expr in exprs for name in sorted(columns_of(expr)))
+        window = ("vs", "ve", "window_start", "window_end")
+        return tuple(Column(name) for name in names if name not in window)
 
     def _is_aggregated(self, order: Sequence[Expr]) -> bool:
         exprs = [i.expr for i in self.select.items if not isinstance(i.expr, Star)]
@@ -293,8 +323,11 @@ def _star(star: Star, scope: NameScope) -> list[Item]:
         raise PlanError(
             "`*` cannot be selected in a query with aggregates or GROUP BY", position=star.position
         )
-    chosen = [v for v in scope.visible if star.qualifier in (None, v.qualifier)]
+    return [Item(v.name, v.expr, False, star.position) for v in _starred(star, scope)]
+
+
+def _starred(star: Star, scope: NameScope) -> list[Visible]:
     qualifiers = {v.qualifier or "" for v in (*scope.visible, *scope.times)}
     if star.qualifier is not None and star.qualifier not in qualifiers:
         raise unknown("stream", star.qualifier, qualifiers, star.position)
-    return [Item(v.name, v.expr, False, star.position) for v in chosen]
+    return [v for v in scope.visible if star.qualifier in (None, v.qualifier)]

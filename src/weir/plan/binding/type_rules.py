@@ -6,6 +6,7 @@ cast to what the evaluator gets, or raises a PlanError that names the function.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
@@ -28,6 +29,8 @@ from weir.events.types import (
 )
 from weir.plan.binding.coercion import coerce, common_type_of, decimal, decimal_of, type_of, widens
 from weir.plan.expressions import Call, Expr, Literal
+from weir.plan.render import COMPARISONS, function_text, render
+from weir.plan.time_formats import code_format, letter_format
 
 Rule: TypeAlias = Callable[[Call], Call]
 
@@ -44,7 +47,7 @@ def _made(call: Call, args: tuple[Expr, ...], result: pa.DataType) -> Call:
 
 
 def _error(call: Call, message: str, hint: str = "") -> PlanError:
-    return PlanError(f"{call.function}: {message}", position=call.position, hint=hint)
+    return PlanError(f"{function_text(call)}: {message}", position=call.position, hint=hint)
 
 
 def _names(args: tuple[Expr, ...]) -> str:
@@ -79,8 +82,40 @@ def _constant(call: Call, index: int) -> Literal:
 def _shared(call: Call) -> pa.DataType:
     shared = common_type_of(type_of(a) for a in call.args)
     if shared is None:
-        raise _error(call, f"{_names(call.args)} do not go together", hint="CAST one of them")
+        hint = _meeting_hint(call) or "CAST one of them"
+        raise _error(call, f"{_names(call.args)} do not go together", hint=hint)
     return shared
+
+
+def _meeting_hint(call: Call) -> str:
+    """Say how two sides of a comparison could be written so that they have one type."""
+    if call.function not in COMPARISONS or len(call.args) != 2:
+        return ""
+    (left, right), sign = call.args, f" {function_text(call).strip('`')} "
+    if {type_of(left), type_of(right)} == {TIMESTAMP, DATE}:
+        text = render(left if type_of(left) == TIMESTAMP else right)
+        return f"write CAST({text} AS DATE)"
+    for value, other, first in ((left, right, True), (right, left, False)):
+        if not isinstance(value, Literal) or isinstance(other, Literal):
+            continue
+        kind, text = type_of(other), render(other)
+        ways: list[tuple[str, str]] = []
+        if isinstance(value.value, str) and kind in (TIMESTAMP, DATE):
+            ways.append((text, f"{type_name(kind)} {render(value)}"))
+        elif isinstance(value.value, str) and is_numeric(kind):
+            plain = value.value.strip()
+            is_number = plain.lstrip("+-").replace(".", "", 1).isdecimal()
+            ways.append((text, plain) if is_number else (f"CAST({text} AS STRING)", render(value)))
+        elif kind == STRING and is_numeric(type_of(value)):
+            ways.append((f"CAST({text} AS {type_name(type_of(value))})", render(value)))
+            ways.append((text, f"'{render(value)}'"))
+        elif kind == BOOLEAN and value.value in (0, 1):
+            return f"write {text}, or NOT {text}: a BOOLEAN is a condition by itself"
+        elif kind == TIMESTAMP and is_integer(type_of(value)):
+            return f"write {text}{sign}TIMESTAMP '2024-01-31T08:00:00Z', or TO_TIMESTAMP(ticks)"
+        said = (sign.join((b, a) if first else (a, b)) for a, b in ways)
+        return "write " + ", or ".join(said) if ways else ""
+    return ""
 
 
 def _same(call: Call, result: pa.DataType | None = None) -> Call:
@@ -161,7 +196,7 @@ def arithmetic(call: Call) -> Call:
         return _made(call, tuple(coerce(a, shared) for a in call.args), shared)
     if call.function == "mul":
         return _decimal_product(call)
-    if call.function in ("floordiv", "mod"):
+    if call.function in ("floordiv", "mod", "truncated_mod"):
         raise _error(call, "does not take DECIMAL", hint="CAST to BIGINT or DOUBLE")
     args = tuple(coerce(a, shared) for a in call.args)
     return _made(call, args, decimal(shared.precision + 1, shared.scale))
@@ -291,6 +326,20 @@ def date_add(call: Call) -> Call:
     return _made(call, (moment, _as(call, 1, BIGINT), call.args[2]), type_of(moment))
 
 
+def formatted_time(call: Call) -> Call:
+    if len(call.args) != 3:
+        raise _error(call, "takes a time and a format", hint="as in DATE_FORMAT(t, 'yyyy-MM-dd')")
+    moment, style = _moment(call, 0), _constant(call, 2).value
+    if type_of(call.args[1]) != STRING:
+        raise _error(call, "argument 2 must be a format, a constant text")
+    form = str(_constant(call, 1).value)
+    try:
+        letter_format(form) if style == "letters" else code_format(form)
+    except PlanError as error:
+        raise PlanError(error.message, position=call.position, hint=error.hint) from None
+    return _made(call, (moment, *call.args[1:]), STRING)
+
+
 def to_timestamp(call: Call) -> Call:
     _count(call, 1, 2)
     if len(call.args) == 2:
@@ -335,4 +384,7 @@ def field(call: Call) -> Call:
     for member in struct:
         if member.name == name:
             return _made(call, call.args, member.type)
-    raise _error(call, f"no field `{name}` in {type_name(struct)}")
+    close = difflib.get_close_matches(str(name).lower(), [f.name.lower() for f in struct], n=1)
+    meant = [f.name for f in struct if f.name.lower() in close]
+    hint = f"did you mean `{meant[0]}`?" if meant else ""
+    raise _error(call, f"no field `{name}` in {type_name(struct)}", hint=hint)

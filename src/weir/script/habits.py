@@ -1,0 +1,109 @@
+"""What people write who have another SQL in the fingers, and what Weir has for it.
+
+These are hints only, for words that stand where nothing of ours can: a name that is also a word of
+another dialect stays a name. (Functions of other dialects: `plan/binding/elsewhere.py`.)
+"""
+
+from __future__ import annotations
+
+_NAME_IT = "a query has a name: `Out = SELECT …;`, and OUTPUT Out TO 'out.csv'; writes it"
+_DECLARE_INPUT = "an input is declared by STREAM Name (column TYPE, …) FROM 'path' WITH (vs = …);"
+_INSERT = "name the query and write it: `Out = SELECT …; OUTPUT Out TO 'out.csv';`"
+_NO_TABLES = "streams are not changed: a program reads inputs, and writes outputs"
+
+_STATEMENTS = {
+    "SELECT": _NAME_IT,
+    "WITH": f"{_NAME_IT} (`Out = WITH a AS (…) SELECT …;`)",
+    "FROM": f"SELECT comes first, and {_NAME_IT}",
+    "CREATE": f"{_DECLARE_INPUT} A view or a table of a query is `Name = SELECT …;`",
+    "INSERT": _INSERT,
+    "UPSERT": _INSERT,
+    "MERGE": _INSERT,
+    "COPY": "inputs are declared by STREAM … FROM 'path', outputs by OUTPUT … TO 'path'",
+    "LOAD": _DECLARE_INPUT,
+    "TABLE": _DECLARE_INPUT,
+    "REGISTER": _DECLARE_INPUT,
+    **dict.fromkeys(("UPDATE", "DELETE", "TRUNCATE", "ALTER"), _NO_TABLES),
+    "EXPLAIN": "the plan is shown by `weir explain PROGRAM`",
+    **dict.fromkeys(
+        ("DESCRIBE", "DESC", "SHOW"), "columns and types are shown by `weir explain PROGRAM`"
+    ),
+    "PRINT": "`weir run` prints the streams of a program that has no OUTPUT",
+    "ADD": "your own code comes with IMPORT 'file.py';",
+    "USE": "there are no databases: the paths of STREAM and OUTPUT start at --directory",
+    "LET": "a parameter is `DECLARE @name TYPE = value;`, a query `Name = SELECT …;`",
+    "DEF": "this is a script; Python files come with IMPORT 'file.py';",
+    "CLASS": "this is a script; Python files come with IMPORT 'file.py';",
+}  # fmt: skip
+# What follows FROM, a join or a select list elsewhere, and looks like an alias here.
+_CLAUSES = {
+    "QUALIFY": "the first k of each window: ORDER BY … LIMIT k",
+    "OFFSET": "there is no OFFSET: LIMIT takes the first k of each window or instant",
+    "FETCH": "write LIMIT k",
+    "TOP": "write ORDER BY … LIMIT k at the end of the query",
+    "EMIT": "results are final when they come, there is no EMIT: leave it out",
+    "LATERAL": "EXPLODE(list) in the select list makes one row for each element",
+    "UNNEST": "EXPLODE(list) in the select list makes one row for each element",
+    "NATURAL": "write JOIN … ON A.key = B.key",
+    "SORT": "write ORDER BY … LIMIT k: a stream has no end at which it could be sorted",
+    "CLUSTER": "write PARTITION BY key INTO n AS 'uid' after FROM",
+    "DISTRIBUTE": "write PARTITION BY key INTO n AS 'uid' after FROM",
+    "TABLESAMPLE": "there is no random function: filter by XXHASH64(key) % 100 < 10",
+    "WINDOW": "a window follows WITH, as in WITH TUMBLING(5m)",
+    "WITHIN": "rows meet while their lifetimes overlap: make them longer WITH DURATION(5m)",
+    "FOR": "AS OF a time is ASOF JOIN: each row of the left meets the latest of the right",
+    "MATCH_RECOGNIZE": "patterns are an operator of your own: REDUCE … ON key USING Op()",
+    "PIVOT": "write an aggregate for each column: SUM(x) FILTER (WHERE k = 'a') AS a",
+    "WATERMARK": "how late rows may come is WITH (vs = column, delay = 10s) of STREAM",
+    "ILIKE": "write LOWER(x) LIKE 'pattern' with a pattern in lower case",
+    "REGEXP": "write RLIKE",
+    "SIMILAR": "write RLIKE and a regular expression",
+    "GLOB": "write LIKE, with % for *",
+    "DIV": "write //",
+    "COLLATE": "texts compare by their UTF-8 bytes; LOWER(x) takes the case away",
+    "AT": "times are UTC",
+}  # fmt: skip
+# The windows and lifetimes that take no arguments: without WITH they would be aliases.
+_BARE_FORMS = ("SNAPSHOT", "POINT", "POINT_AT_END", "STITCH")
+_FORMS = ("TUMBLING", "HOPPING", "SESSION", "DURATION", "SHIFT", "EXTEND", "CHOP", "LIFETIME")
+_RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE")
+_NEIGHBOURS = ("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
+
+
+def statement_hint(word: str) -> str:
+    """Say what a statement of another dialect is here; '' for a word that none begins with."""
+    return _STATEMENTS.get(word, "")
+
+
+def clause_hint(word: str, *, calls: bool) -> str:
+    """Say what a clause of another dialect is here; `calls`: a parenthesis follows."""
+    if word in _BARE_FORMS or (calls and word in _FORMS):
+        return f"write WITH {word}" + ("(…)" if calls else "")
+    return _CLAUSES.get(word, "")
+
+
+def relation_hint(word: str) -> str:
+    """Say what a function in FROM is here; '' for those that read files."""
+    if word in ("TABLE", "TUMBLE", "HOP", "SESSION", "CUMULATE", "TUMBLING", "HOPPING"):
+        return (
+            "a window follows GROUP BY: SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(5m)"
+        )
+    if word in ("UNNEST", "LATERAL", "EXPLODE", "FLATTEN"):
+        return "EXPLODE(list) in the select list makes one row for each element"
+    return ""
+
+
+def over_hint(function: str) -> str:
+    """Say what a function over a window of rows is here."""
+    if function.upper() in _RANKS:
+        return "the first k of each window: WITH TUMBLING(5m) ORDER BY x DESC LIMIT k"
+    if function.upper() in _NEIGHBOURS:
+        return (
+            "the row before: LEFT ASOF JOIN with the stream itself, shifted by WITH SHIFT(1us); or "
+            "an operator of your own, REDUCE … ON key USING Op()"
+        )
+    return (
+        "a window follows WITH, as in WITH TUMBLING(5s); over the last hour at each instant: "
+        f"SELECT k, {function.upper()}(x) AS y FROM (SELECT k, x FROM A WITH DURATION(1h)) "
+        "GROUP BY k"
+    )
