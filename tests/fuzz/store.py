@@ -20,12 +20,15 @@ from weir.files.sidecar import Sidecar, read_sidecar, sidecar_schema, write_side
 from weir.ingress.ingress_log import IngressLog, first_record
 from weir.ingress.source_signals import IngressRecord
 from weir.job.commits import Commit, decode_commit, decode_part, encode_part
+from weir.job.drawn_plan import draw_plan, read_plan
+from weir.job.history import History, Sample, read_history
 from weir.job.job_record import Decisions, JobRecord, OutputRecord, encode_job, read_job
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.records import encode_hint, last_record, read_hint
 from weir.job.status import STATUS, read_status, read_story, story_key
 from weir.job.story import StoryLine
 from weir.plan.plan_fingerprint import PlanFingerprint, PlanPart
+from weir.plan.stages import cut_stages
 from weir.reliable.codec import (
     decode_entries,
     decode_snapshot,
@@ -33,10 +36,20 @@ from weir.reliable.codec import (
     encode_record,
     encode_snapshot,
 )
-from weir.reliable.keys import LATEST_RECORD, commit_key, ingress_key, part_key, record_key
+from weir.reliable.keys import (
+    HISTORY,
+    LATEST_RECORD,
+    commit_key,
+    ingress_key,
+    part_key,
+    record_key,
+)
+from weir.reliable.keys import PLAN as DRAWN
 from weir.reliable.objects import ObjectRef, seal_of
 from weir.reliable.store import Body, ObjectExists
 from weir.reliable.vertex import Snapshot
+from weir.runtime.topology import make_topology
+from weir.script.program import parse_program
 
 
 class OneObject:
@@ -123,6 +136,13 @@ def _status_samples() -> list[bytes]:
     return [encode_record(STATUS, status_of(_manager(), 1.0, 0.0))]
 
 
+def _plan_samples() -> list[bytes]:
+    program = parse_program("STREAM A (vs BIGINT, ve BIGINT) FROM 'a.jsonl'; OUTPUT A TO 'b.csv';")
+    plan = cut_stages(program)
+    drawn = draw_plan(plan, make_topology(plan, (1,)), {"0": "replay"}, {"A": ["a.jsonl"]})
+    return [encode_record(DRAWN, drawn)]
+
+
 _SNAPSHOT = Snapshot(
     (3, 4), (5,), {"a": pa.table({"x": [1, 2], "s": ["é", None]}), "b": pa.table({"y": [1.5]})}
 )
@@ -134,6 +154,7 @@ _FIRST = Ledger(number=0)
 PLAN = PlanFingerprint((PlanPart("stage 0", "1 vertex", "a"),))
 _OUTPUT = OutputRecord("Sums", "rows", "sums.csv", True, "BIGINT", (("k", "STRING"),))
 
+_SAMPLE = Sample(1.5, 1.0, 3.0, 2, (3.0,), (1,), (2,), (4.0,), ({3: 4},))
 _PART, _COMMIT, _RECORD = part_key("sink.0", 1, 1), commit_key("sink.0", 1), record_key(7)
 _STORY = story_key(1, 0)
 
@@ -190,6 +211,12 @@ DECODERS: dict[str, Decoder] = {
         _STORY,
         lambda b: read_story(OneObject(b)),
         lambda: [encode_record(_STORY, [StoryLine(1.5, "1.0", "done")])],
+    ),
+    "plan": Decoder(DRAWN, lambda b: read_plan(OneObject(b)), _plan_samples),
+    "history": Decoder(
+        HISTORY,
+        lambda b: read_history(OneObject(b)),
+        lambda: [encode_record(HISTORY, History(1.0, (_SAMPLE,)))],
     ),
     "log": Decoder(ingress_key("0.0", 1), _log, lambda: [_log_sample()]),
     "digest file": Decoder("", _digest_file, _digest_samples),

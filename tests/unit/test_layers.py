@@ -30,6 +30,7 @@ LAYERS = (
     "local",
     "simulator",
     "conform",
+    "page",
     "spark",
     "replay",
 )

@@ -1,5 +1,5 @@
 """The command line has `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `status`,
-`story`, `store`, `read`, `simulate` and `warm`.
+`story`, `store`, `read`, `report`, `simulate` and `warm`.
 
 Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
 line is wrong, nothing ran; 130 interrupted, 143 terminated; 141 nobody reads stdout any more.
@@ -32,6 +32,7 @@ from weir.cli.command_line import (
 from weir.cli.compare import diff, verify
 from weir.cli.conform import conform
 from weir.cli.live import read, status, store, story
+from weir.cli.page import report
 from weir.cli.programs import explain, run
 from weir.cli.replay import replay
 from weir.cli.simulate import simulate
@@ -109,7 +110,7 @@ def weir(
 
 
 COMMANDS = (
-    run, replay, explain, conform, verify, diff, status, story, store, read, simulate, warm,
+    run, replay, explain, conform, verify, diff, status, story, store, read, report, simulate, warm,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

@@ -93,7 +93,7 @@ def run_to_end(
 
     check_callbacks(program, ())
     if resume is True:
-        _opened(store)
+        opened_store(store)
     hosts = LiveSettings().hosts if hosts is None else hosts
     grace = GRACE if grace is None else grace
     chosen = master if is_submitted() else master or live_master(hosts)
@@ -135,7 +135,7 @@ def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption
     with clean_errors(debug):
         from weir.job.status import read_status
 
-        found = read_status(_opened(store))
+        found = read_status(opened_store(store))
         if found is None:
             raise Usage(f"the job in '{store}' has said nothing yet")
         if as_json:
@@ -217,7 +217,7 @@ def story(
     with clean_errors(debug):
         from weir.job.status import read_status, read_story
 
-        opened = _opened(store)
+        opened = opened_store(store)
         found = read_status(opened)
         if found is None:
             raise Usage(f"the job in '{store}' has said nothing yet")
@@ -254,7 +254,7 @@ def store(
         if verify:
             _verify(location, as_json)
             return
-        found = kept_objects(_opened(location))
+        found = kept_objects(opened_store(location))
         if as_json:
             put_json([msgspec.to_builtins(k) for k in found])
             return
@@ -270,7 +270,7 @@ def _verify(location: str, as_json: bool) -> None:
     from weir.job.verifying import verify_store
 
     with counting("objects checked", quiet=as_json) as progress:
-        found = verify_store(_opened(location), progress)
+        found = verify_store(opened_store(location), progress)
     if as_json:
         put_json(msgspec.to_builtins(found))
     else:
@@ -326,7 +326,7 @@ def read(
         from weir.job.committed import OutputReader, existing_job, manifests
         from weir.job.job_record import find_output
 
-        store = _opened(location)
+        store = opened_store(location)
         if output is None:
             if follow or to or since:
                 raise Usage("--follow, --since and --to want an OUTPUT")
@@ -420,7 +420,8 @@ class _Onlooker:
         return ""
 
 
-def _opened(location: str) -> ObjectStore:
+def opened_store(location: str) -> ObjectStore:
+    """Open the store of a live job; Usage if there is none."""
     from weir.files.object_store import existing_store
     from weir.job.records import holds_job
 

@@ -35,6 +35,8 @@ _REASONS = {
     "status": "for weir status",
     "unchecked": "the job was begun with --check, and its answer is not checked yet",
     "story": "for weir story",
+    "plan": "the plan as weir ui and weir report draw it",
+    "history": "figures over time, for weir ui and weir report",
     "commits": "the manifest of the output: which rows are there for good",
     "parts": "committed rows of the output, for its file and for weir read",
 }

@@ -94,7 +94,7 @@ class Manager:
         self._records = RecordKeeper(
             ledger, settings, now,
             collect=lambda: collect(topology, strategies, ledger),
-            tell=lambda what, at: self._tell("", what, at),
+            tell=lambda what, at: self._tell("", what, at, "manager"),
         )  # fmt: skip
         self._sweeper = Sweeper(settings.sweep_every, now)
         self._trouble = StoreTrouble(now)
@@ -163,7 +163,7 @@ class Manager:
             if parted := self._watch.parted(now, self.settings.parted):
                 self.lose(parted[0], now, parted[1])
             for line in self._trouble.news(now):
-                self._tell("", line, now)
+                self._tell("", line, now, "trouble")
             self._watch.forget_preparing(now, self.settings.silence)
             self._place(now)
             self._check_stop(now)
@@ -178,14 +178,14 @@ class Manager:
         """Take a last checkpoint of everything, then end."""
         if self._stop_asked is None:
             self._stop_asked = now
-            self._tell("", "asked to stop", now)
+            self._tell("", "asked to stop", now, "end")
 
     def _drained(self) -> list[ManagerCommand]:
         out, self._out = self._out, []
         return out
 
-    def _tell(self, vertex: str, what: str, now: float) -> None:
-        self.story.append(StoryLine(now, vertex, what))
+    def _tell(self, vertex: str, what: str, now: float, kind: str = "") -> None:
+        self.story.append(StoryLine(now, vertex, what, kind))
 
     # --- hosts -------------------------------------------------------------------------------
 
@@ -203,7 +203,8 @@ class Manager:
         if self._watch.is_overtaken(report):
             return
         if report.session not in self.hosts:
-            self._tell("", f"host {report.session} came, slot {report.slot}, pid {report.pid}", now)
+            came = f"host {report.session} came, slot {report.slot}, pid {report.pid}"
+            self._tell("", came, now, "host")
         if self._watch.hear(report, now):
             self._trouble.hear(report.session, report.trouble, report.trouble_lasts, now)
             # Once the job has finished, reports say nothing that matters but for the totals.
@@ -248,17 +249,17 @@ class Manager:
         if not self._watch.lose(session):
             return
         self._trouble.forget(session)
-        self._tell("", f"host {session} lost: {why}", now)
+        self._tell("", f"host {session} lost: {why}", now, "lost")
         fallen = self._placements.on(session)
         for placement in fallen:
-            self._tell(placement.vertex, f"lost with host {session}", now)
+            self._tell(placement.vertex, f"lost with host {session}", now, "lost")
         self._unplace(fallen, now)
         self._place(now)
 
     def _unplace(self, fallen: Sequence[Placement], now: float) -> None:
         """Take instances from their hosts, and those that this sets back."""
         for vertex, what in self._placements.unplace(fallen, now):
-            self._tell(vertex, what, now)
+            self._tell(vertex, what, now, "lost")
 
     def _mourn(self, death: Death, now: float) -> None:
         """Take in that a host has died, and in which step if that is known; see rule 7."""
@@ -270,7 +271,7 @@ class Manager:
             self._end(self._mourning.note_idle(death, now))
             return
         self._records.changed = True
-        self._tell(step.vertex, f"its host died {step.rows}: {death.cause}", now)
+        self._tell(step.vertex, f"its host died {step.rows}: {death.cause}", now, "lost")
         self._end(self._mourning.blame(step.vertex, death))
 
     # --- placing -----------------------------------------------------------------------------
@@ -298,7 +299,7 @@ class Manager:
             elif self._placements.place(placement, restart, self.hosts, load):
                 where = f"checkpoint {restart.number}" if restart is not None else "the beginning"
                 host = f"placed on {placement.session}, from {where}"
-                self._tell(vertex, f"incarnation {placement.incarnation} {host}", now)
+                self._tell(vertex, f"incarnation {placement.incarnation} {host}", now, "placed")
 
     def _orders_for(self, session: str) -> Orders:
         self._orders += 1
@@ -330,13 +331,14 @@ class Manager:
         else:
             if placement.fallen_at is not None and found.status in ("running", "done"):
                 took = now - placement.fallen_at
-                self._tell(vertex, f"runs again, {took:.3f} s after its loss was found", now)
+                told = f"runs again, {took:.3f} s after its loss was found"
+                self._tell(vertex, told, now, "recovered")
                 placement.fallen_at = None
             self._learn_durable(found, now)
             if placement.wait_until(found.waits, now):
-                self._tell(vertex, f"waits: {found.waits}", now)
+                self._tell(vertex, f"waits: {found.waits}", now, "waits")
             if found.status == "done" and (before is None or before.status != "done"):
-                self._tell(vertex, "done", now)
+                self._tell(vertex, "done", now, "done")
 
     def _learn_durable(self, found: VertexReport, now: float) -> None:
         vertex, records = found.vertex, self._records
@@ -346,7 +348,8 @@ class Manager:
         if learn_checkpoints(self.ledger, vertex, checkpoints):
             records.changed = True
             self._mourning.clear(vertex, last[0].inputs if last else None)
-            self._tell(vertex, f"checkpoint {checkpoints[-1].number}", now)
+            kind = "commit" if self.topology.vertices[vertex].kind == "sink" else "checkpoint"
+            self._tell(vertex, f"checkpoint {checkpoints[-1].number}", now, kind)
         for stream, segments in found.segments.items():
             readable = [s for s in segments if s.key not in self._spoiled]
             records.changed |= learn_segments(self.ledger, stream, readable)
@@ -361,7 +364,7 @@ class Manager:
                 "there cannot be had again: start the job again with an empty store"
             )
             return
-        self._tell(found.vertex, "fell behind its other copy, starts again", now)
+        self._tell(found.vertex, "fell behind its other copy, starts again", now, "lost")
         self._unplace([placement], now)
 
     def _go_back(self, placement: Placement, found: VertexReport, now: float) -> None:
@@ -381,7 +384,7 @@ class Manager:
         self._spoiled.update(found.corrupt)
         self._records.changed = True
         for key in found.corrupt:
-            self._tell(vertex, f"{key} cannot be read; going back", now)
+            self._tell(vertex, f"{key} cannot be read; going back", now, "trouble")
         self._unplace([placement], now)
 
     # --- checks ------------------------------------------------------------------------------
@@ -392,7 +395,7 @@ class Manager:
         if sinks <= done and not self.ledger.finished:
             self.ledger.finished = True
             self._records.changed = True
-            self._tell("", "finished", now)
+            self._tell("", "finished", now, "end")
 
     def _check_stop(self, now: float) -> None:
         if self._stop_asked is None or self._ended is not None:
@@ -442,18 +445,18 @@ class Manager:
         if error and (self._ended is None or not self._ended.error):
             self._ended = EndJob(error)
             self._records.changed = True
-            self._tell("", f"ends: {error}", self._now)
+            self._tell("", f"ends: {error}", self._now, "end")
 
     def _resign(self, error: str) -> None:
         """Stop at once, without a last record; see rule 1."""
         self.resigned = True
-        self._tell("", f"stops: {error}", self._now)
+        self._tell("", f"stops: {error}", self._now, "end")
         self._finish(EndJob(error))
 
     def _finish(self, ended: EndJob) -> None:
         if not self._over:
             if ended.stopped:
-                self._tell("", "stopped", self._now)
+                self._tell("", "stopped", self._now, "end")
             self._over, self._ended = True, ended
             self._out.append(ended)
 

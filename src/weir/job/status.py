@@ -62,6 +62,11 @@ class VertexStatus(msgspec.Struct, frozen=True):
     """For a source, what keeps anything from coming: nobody listens at its socket, say."""
     waits_seconds: float | None = None
     """For how long it has waited for that."""
+    held: str = ""
+    """Why it may not step, though it could: it waits for the `store`, or for its `readers`."""
+    late: int = 0
+    bad: int = 0
+    """For a source, how many rows it has turned away as late, and as bad."""
 
 
 class HostStatus(msgspec.Struct, frozen=True):
@@ -224,9 +229,16 @@ def _settled(status: JobStatus, last: str) -> JobStatus:
 
 def read_story(store: Store, vertex: str | None = None) -> list[StoryLine]:
     """Read what has happened to a job, in order: to this vertex and to the whole job, or all."""
-    lines: list[StoryLine] = []
-    for key in filter(is_known, store.list(_STORY)):
-        body = store.get(key)
-        if body is not None:
-            lines += decode_record(key, body, _story_decoder)
+    lines = [line for key in story_keys(store) for line in read_story_object(store, key)]
     return [line for line in lines if vertex is None or line.vertex in (vertex, "")]
+
+
+def story_keys(store: Store) -> list[str]:
+    """List the objects that hold a job's story, in order."""
+    return [key for key in store.list(_STORY) if is_known(key)]
+
+
+def read_story_object(store: Store, key: str) -> list[StoryLine]:
+    """Read the lines of the story that an object holds; none if it is gone."""
+    body = store.get(key)
+    return [] if body is None else decode_record(key, body, _story_decoder)

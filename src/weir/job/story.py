@@ -11,3 +11,6 @@ class StoryLine(msgspec.Struct, frozen=True):
     time: float
     vertex: str
     what: str
+    kind: str = ""
+    """What kind of thing happened: `host` (one came), `lost`, `placed`, `recovered`, `checkpoint`,
+    `commit`, `done`, `waits`, `trouble`, `manager`, `end`; empty: something else."""

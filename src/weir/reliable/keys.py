@@ -10,7 +10,7 @@ parts/<sink>/<incarnation>-<number>      committed rows, in sorted runs
 commits/<sink>/<number>          made once each: which part, up to which positions
 ingress/<vertex>/<number>        the log of a source; made once each, deleted in order
 unchecked                        while the answer is still to be checked (`--check`)
-status, story/<epoch>-<number>   for onlookers
+status, story/<epoch>-<number>, plan, history   for onlookers
 
 Vertices, sinks and streams have the names of the topology, a generation in front included
 (`g3-1.0/0.2`), so objects of two generations never have one name.
@@ -31,6 +31,8 @@ def record_key(number: int) -> str:
 LATEST_RECORD = "records/latest"
 JOB = "job"
 UNCHECKED = "unchecked"
+PLAN = "plan"
+HISTORY = "history"
 EPHEMERAL = ("checkpoints/", "streams/")
 """Checkpoints and segments: what the ledger names and a finished job no longer needs. (Logs go too,
 by `sweep`.)"""
@@ -99,7 +101,7 @@ def _numbers(key: str) -> tuple[int, ...]:
 
 _NAME = r"[\w.-]+"
 _KNOWN = re.compile(
-    rf"job|status|unchecked|records/latest|records/\d{{12,}}|story/\d{{6,}}-\d{{8,}}"
+    rf"job|status|plan|history|unchecked|records/latest|records/\d{{12,}}|story/\d{{6,}}-\d{{8,}}"
     rf"|checkpoints/{_NAME}/\d{{16,}}-\d{{8,}}|streams/{_NAME}/{_NAME}/\d{{16,}}-\d{{16,}}"
     rf"|parts/{_NAME}/\d{{16,}}-\d{{8,}}|commits/{_NAME}/\d{{8,}}|ingress/{_NAME}/\d{{12,}}",
     re.ASCII,

@@ -68,9 +68,10 @@ COMMANDS: dict[str, tuple[list[list[str]], list[str]]] = {
     "story": ([STORES, WORDS], []),
     "store": ([STORES], []),
     "read": ([STORES, WORDS], ["--kind", "--since", "--to"]),
+    "report": ([STORES], ["--to"]),
     "simulate": ([], ["--seeds", "--first", "--seed", "--faults", "--until", "--workloads"]),
 }
-WRITING = {"run", "read"}
+WRITING = {"run", "read", "report"}
 
 
 def command_line(number: int) -> list[str]:

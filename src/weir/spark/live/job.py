@@ -25,6 +25,8 @@ from weir.events.plurals import counted
 from weir.events.printable import printable
 from weir.files.object_store import ObjectStore
 from weir.job.committed import write_outputs
+from weir.job.drawn_plan import draw_plan
+from weir.job.history import HistoryKeeper, read_history
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
 from weir.job.placing import Placement
@@ -39,7 +41,7 @@ from weir.plan.stages import StagedPlan
 from weir.plan.strategy import default_strategy
 from weir.plan.user_code import describe
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import UNCHECKED
+from weir.reliable.keys import PLAN, UNCHECKED
 from weir.reliable.strategies import Strategy
 from weir.runtime.instances import EmitRows
 from weir.runtime.partitions import Partitions
@@ -177,7 +179,9 @@ class LiveRun:
                 self.program, self.plan, self.topology, self.partitions
             ),
         )  # fmt: skip
-        machine.story += [StoryLine(time.monotonic(), "", note) for note in self.notes]
+        history, told = self._figures(ledger)
+        notes = (*self.notes, *told)
+        machine.story += [StoryLine(time.monotonic(), "", note) for note in notes]
         security = Security(secrets.token_hex(32), self.settings.tls)
         addresses = address_settings(self.program, _setting(spark))
         with listening(
@@ -185,7 +189,7 @@ class LiveRun:
             connect=spark.client.host if is_remote() else "",
         ) as (manager_at, host_at):  # fmt: skip
             store = self.objects.impatient()
-            driver = ManagerDriver(machine, store, manager_at, security, _show)
+            driver = ManagerDriver(machine, store, manager_at, security, _show, history)
             _check_channel(driver, manager_at, security)
             job = LiveJob(
                 self.plan, self.topology, self.strategies, self.partitions, self.objects.location,
@@ -193,6 +197,17 @@ class LiveRun:
                 _of_kind(self.program, "console:"), self.cut, self.log_token, self.program.needed,
             )  # fmt: skip
             return self._drive(spark, driver, job, watch, stop), machine
+
+    def _figures(self, ledger: Ledger) -> tuple[HistoryKeeper, Sequence[str]]:
+        """Write the plan for onlookers, and go on with the history of the job's figures; return it,
+        and what the story is to say of it."""
+        names = {name: [p.name for p in parts] for name, parts in self.partitions.items()}
+        drawn = draw_plan(self.plan, self.topology, ledger.strategies, names)
+        self.objects.put(PLAN, encode_record(PLAN, drawn))
+        try:
+            return HistoryKeeper(drawn, read_history(self.objects)), ()
+        except SnapshotCorrupt as error:  # it is only for onlookers
+            return HistoryKeeper(drawn), (f"the figures over time begin anew: {error}",)
 
     def _drive(
         self,

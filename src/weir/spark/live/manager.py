@@ -3,7 +3,7 @@
 One thread runs the machine; threads of the server bring reports and wait for its answers, others
 read and write the store. Once a second the driver writes the status of the job, and what has
 happened since, to the store, for `weir status` and `weir story`; and once more when the job has
-ended, in whatever way.
+ended, in whatever way. The history of its figures follows every `KEEP_EVERY` seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from weir.errors import RunError
+from weir.job.history import HistoryKeeper
 from weir.job.manager import Manager
 from weir.job.messages import Orders, Preparing
 from weir.job.record_keeper import TAKEN_OVER
@@ -45,6 +46,7 @@ from weir.spark.live.store_threads import StoreThreads
 
 TICK = 0.02
 TELL_EVERY = 1.0
+KEEP_EVERY = 5.0
 WATCH_EVERY = 0.25
 ASK_EVERY = 2.0
 """Seconds between two questions to Spark why no host has come."""
@@ -63,8 +65,9 @@ class ManagerDriver:
         at: Endpoint,
         security: Security,
         show: Callable[[bytes], None],
+        history: HistoryKeeper | None = None,
     ) -> None:
-        self._machine, self._show = manager, show
+        self._machine, self._show, self._history = manager, show, history
         self._inbox: queue.SimpleQueue[ManagerSignal | BaseException] = queue.SimpleQueue()
         self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
         """For each session whose report waits for an answer, where to put the orders."""
@@ -76,6 +79,8 @@ class ManagerDriver:
         self._ended: EndJob | None = None
         self._told_at = time.monotonic()
         """When the status was written last."""
+        self._kept_at = self._told_at
+        """When the history was written last."""
         self._told = 0
         """How many lines of the story were told so far."""
         self._absence = ""
@@ -128,7 +133,7 @@ class ManagerDriver:
         self._inbox.put(Prepares(preparing))
 
     def _note(self, what: str) -> None:
-        self._machine.story.append(StoryLine(time.monotonic(), "", what))
+        self._machine.story.append(StoryLine(time.monotonic(), "", what, "end"))
 
     def release(self, gone: Callable[[], bool], within: float) -> None:
         """Go on answering hosts that the job is over, until all are gone, for so many seconds; but
@@ -261,7 +266,13 @@ class ManagerDriver:
         told = [msgspec.structs.replace(line, time=line.time + shift) for line in lines]
         status = self.status()
         is_ours = status.error != TAKEN_OVER  # else it is the other's to tell
-        self._onlookers.tell(status if is_ours else None, told, self._machine.ledger.epoch)
+        history = None
+        if self._history is not None and is_ours:
+            self._history.take(status, {})
+            if self._ended is not None or now - self._kept_at >= KEEP_EVERY:
+                history, self._kept_at = self._history.history, now
+        epoch = self._machine.ledger.epoch
+        self._onlookers.tell(status if is_ours else None, told, epoch, history)
 
 
 MOST_REFUSED = 100

@@ -1,0 +1,147 @@
+"""The plan of a job as onlookers draw it: stages with their operators, links, outputs, vertices.
+
+Contract
+1. Whoever runs a job writes the object `plan` before its first status. It says nothing that is
+   needed to run the job; a store that has none was made by an earlier version of Weir.
+2. Vertices and streams have the names of the topology, and a vertex lists its streams in the order
+   in which a status lists its positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from weir.events.types import type_name
+from weir.plan.holds import longest_holds
+from weir.plan.operators import Node, Source
+from weir.plan.program import StreamKind
+from weir.plan.spans import NONE, Span
+from weir.plan.stages import Branch, Channel, Stage, StagedPlan, links_of, stage_schema
+from weir.reliable.codec import decode_record
+from weir.reliable.keys import PLAN
+from weir.reliable.store import Store
+from weir.runtime.topology import Topology
+
+
+class DrawnOperator(msgspec.Struct, frozen=True):
+    """An operator: what it is called, what it does, and how long it can hold rows back."""
+
+    name: str
+    detail: str
+    hold: str
+
+
+class DrawnLink(msgspec.Struct, frozen=True):
+    """Says which stage is read, and how: see `plan.stages.Link`."""
+
+    stage: int
+    channel: Channel
+    keys: tuple[str, ...]
+
+
+class DrawnStage(msgspec.Struct, frozen=True):
+    """A stage: its operators in order, what it reads, and how it recovers. `source` is the name of
+    the stream that it brings in, if it does; `time` the type of its event times."""
+
+    number: int
+    name: str
+    source: str
+    vertices: int
+    operators: tuple[DrawnOperator, ...]
+    links: tuple[DrawnLink, ...]
+    time: str
+    strategy: str
+    why_single: str
+
+
+class DrawnOutput(msgspec.Struct, frozen=True):
+    """An output, and the stages whose rows it gets."""
+
+    title: str
+    kind: StreamKind
+    path: str
+    stages: tuple[int, ...]
+
+
+class DrawnVertex(msgspec.Struct, frozen=True):
+    """A vertex of a stage (for a sink: of an output), with the streams that it reads and writes.
+    A source has the name of its partition."""
+
+    id: str
+    kind: str
+    stage: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    partition: str
+
+
+class DrawnPlan(msgspec.Struct, frozen=True):
+    """All that is drawn of a plan."""
+
+    stages: tuple[DrawnStage, ...]
+    outputs: tuple[DrawnOutput, ...]
+    vertices: tuple[DrawnVertex, ...]
+
+
+def draw_plan(
+    plan: StagedPlan,
+    topology: Topology,
+    strategies: Mapping[str, str],
+    partitions: Mapping[str, Sequence[str]],
+) -> DrawnPlan:
+    """Describe a plan; `strategies` says how each stage recovers, by its number as a text, and
+    `partitions` how those of each source are called."""
+    running = [n for s in plan.stages for n in s.operators if not isinstance(n, Branch)]
+    holds = longest_holds(running)
+    counts = [0] * len(plan.stages)
+    for spec in topology.order:
+        if spec.kind != "sink":
+            counts[spec.stage] += 1
+    stages = tuple(
+        DrawnStage(
+            stage.number, stage.uid or "", _source(stage), counts[stage.number],
+            tuple(_operators(stage, holds)),
+            tuple(DrawnLink(link.stage, link.channel, link.keys) for _, link in links_of(stage)),
+            type_name(stage_schema(stage).time), strategies.get(str(stage.number), ""),
+            stage.why_single,
+        )
+        for stage in plan.stages
+    )  # fmt: skip
+    outputs = tuple(
+        DrawnOutput(s.output.title, s.output.kind, s.output.path, plan.stages_of(s))
+        for s in plan.sinks
+    )
+    vertices = []
+    for spec in topology.order:
+        named = partitions[_source(plan.stages[spec.stage])] if spec.kind == "source" else ()
+        partition = named[spec.index] if named else ""
+        vertices.append(
+            DrawnVertex(spec.id, spec.kind, spec.stage, spec.inputs, spec.outputs, partition)
+        )
+    return DrawnPlan(stages, outputs, tuple(vertices))
+
+
+def _source(stage: Stage) -> str:
+    first = stage.operators[0]
+    return first.name if isinstance(first, Source) else ""
+
+
+def _operators(stage: Stage, holds: Mapping[Node, Span]) -> Iterator[DrawnOperator]:
+    for operator in stage.operators:
+        if isinstance(operator, Branch):
+            yield DrawnOperator("Branch", f"{operator.number} of a union", "")
+        else:
+            hold = holds[operator]
+            held = "" if hold == NONE else str(hold)
+            yield DrawnOperator(type(operator).__name__, operator.detail(), held)
+
+
+_decoder = msgspec.json.Decoder(DrawnPlan)
+
+
+def read_plan(store: Store) -> DrawnPlan | None:
+    """Read the plan of a store's job; None where none is kept."""
+    body = store.get(PLAN)
+    return None if body is None else decode_record(PLAN, body, _decoder)

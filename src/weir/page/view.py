@@ -1,0 +1,130 @@
+"""Everything that the page shows of a job, read from its store: one value, sent as JSON.
+
+Rules
+1. The view is read from the store alone, and nothing is ever written: a job that runs, one that was
+   stopped and one that has finished look alike.
+2. A part that cannot be read (it is lost, or the store is away) is left out, and `problems` says
+   why; the rest is shown.
+3. All parts are bounded, however long the job runs. What the store holds is counted only every
+   `COUNT_EVERY` seconds, and objects of the story are read once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from weir.errors import WeirError
+from weir.files.object_store import ObjectStore
+from weir.job.drawn_plan import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex, read_plan
+from weir.job.history import History, all_delays, percentile, read_history
+from weir.job.kept import Kept, kept_objects
+from weir.job.status import JobStatus, read_status, read_story_object, story_keys
+from weir.job.story import StoryLine
+from weir.page.episodes import Told, told
+from weir.page.flows import EdgeFlow, VertexWait, flows_of, waits_of
+from weir.page.last_rows import LastRows, ShownOutput
+
+COUNT_EVERY = 10.0
+MOST_STORY = 3000
+"""So many objects of the story are read: those of the last."""
+_T = TypeVar("_T")
+
+
+class ShownVertex(msgspec.Struct, frozen=True):
+    """Where a vertex belongs."""
+
+    id: str
+    kind: str
+    stage: int
+    partition: str
+
+
+class Delay(msgspec.Struct, frozen=True):
+    """The delays of an output over all of its history, in seconds."""
+
+    p50: float | None
+    p99: float | None
+
+
+class PageView(msgspec.Struct, frozen=True):
+    """What the page shows, at a time (in seconds since 1970)."""
+
+    title: str
+    location: str
+    time: float
+    status: JobStatus | None
+    stages: tuple[DrawnStage, ...]
+    outputs: tuple[DrawnOutput, ...]
+    vertices: tuple[ShownVertex, ...]
+    flows: tuple[EdgeFlow, ...]
+    waits: tuple[VertexWait, ...]
+    history: History
+    delays: tuple[Delay, ...]
+    story: Told
+    committed: tuple[ShownOutput, ...]
+    kept: tuple[Kept, ...]
+    problems: tuple[str, ...]
+
+
+class ViewReader:
+    """Reads the view of a store's job, again and again."""
+
+    def __init__(self, store: ObjectStore, clock: Callable[[], float]) -> None:
+        self._store, self._clock = store, clock
+        self._plan: DrawnPlan | None = None
+        self._rows = LastRows(store)
+        self._story: OrderedDict[str, list[StoryLine]] = OrderedDict()
+        self._kept: tuple[Kept, ...] = ()
+        self._counted_at: float | None = None
+        self._problems: list[str] = []
+
+    def read(self) -> PageView:
+        """Read what there is to see now."""
+        self._problems = []
+        now = self._clock()
+        status = self._part("status", lambda: read_status(self._store), None)
+        if self._plan is None:
+            self._plan = self._part("plan", lambda: read_plan(self._store), None)
+        plan = self._plan or DrawnPlan((), (), ())
+        history = self._part("history", lambda: read_history(self._store), None) or History()
+        story = self._part("story", self._read_story, list[StoryLine]())
+        committed = self._part("outputs", self._rows.read, list[ShownOutput]())
+        delays = [Delay(percentile(c, 0.5), percentile(c, 0.99)) for c in all_delays(history)]
+        return PageView(
+            self._store.location.rstrip("/").rsplit("/", 1)[-1], self._store.location, now, status,
+            plan.stages, plan.outputs, tuple(map(_shown, plan.vertices)),
+            tuple(flows_of(plan, status)) if status is not None else (),
+            tuple(waits_of(plan, status)) if status is not None else (),
+            history, tuple(delays), told(story), tuple(committed),
+            self._part("store", lambda: self._count(now), self._kept), tuple(self._problems),
+        )  # fmt: skip
+
+    def _part(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:
+        """Read one part; see rule 2."""
+        try:
+            return read()
+        except WeirError as error:
+            self._problems.append(f"{name}: {error}")
+            return otherwise
+
+    def _read_story(self) -> list[StoryLine]:
+        keys = story_keys(self._store)[-MOST_STORY:]
+        for key in keys:
+            if key not in self._story:
+                self._story[key] = read_story_object(self._store, key)
+        for key in [k for k in self._story if k < keys[0]] if keys else []:
+            del self._story[key]
+        return [line for lines in self._story.values() for line in lines]
+
+    def _count(self, now: float) -> tuple[Kept, ...]:
+        if self._counted_at is None or now - self._counted_at >= COUNT_EVERY:
+            self._kept, self._counted_at = tuple(kept_objects(self._store)), now
+        return self._kept
+
+
+def _shown(vertex: DrawnVertex) -> ShownVertex:
+    return ShownVertex(vertex.id, vertex.kind, vertex.stage, vertex.partition)

@@ -1,0 +1,105 @@
+"""What the page knows of a job, read from a store that a job has filled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from simulated_store import EVIL, SimulatedStore
+from weir.cli import app
+from weir.files.object_store import ObjectStore
+from weir.job.committed import manifests
+from weir.page.document import live_page, report_page
+from weir.page.view import PageView, ViewReader
+from weir.reliable.keys import HISTORY, PLAN
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[SimulatedStore, str]:
+    """A job that has lost a host and has finished, and the name of the host."""
+    job = SimulatedStore(tmp_path_factory.mktemp("job"), seconds=8)
+    job.pass_seconds(4)
+    killed = job.kill_host()
+    job.finish()
+    return job, killed
+
+
+def view_of(store: ObjectStore) -> PageView:
+    return ViewReader(store, lambda: 0.0).read()
+
+
+def test_a_finished_job_is_shown_with_all_its_parts(finished: tuple[SimulatedStore, str]) -> None:
+    job, killed = finished
+    view = view_of(job.store)
+    assert view.problems == ()
+    assert view.status is not None and view.status.state == "finished"
+    assert [s.source for s in view.stages if s.source] == ["Sale", "Visit"]
+    assert {o.title for o in view.outputs} == {"PerShop", "Both", "bad rows of Sale"}
+    assert {v.partition.rsplit("/", 1)[-1] for v in view.vertices if v.kind == "source"} == {
+        "sales.jsonl",
+        "visits.jsonl",
+    }
+    rows = {m.name: m.rows for m in manifests(job.store) if m.kind == "rows"}
+    into = {view.outputs[f.target].title: f.read for f in view.flows if f.to_output}
+    assert into == {**rows, "bad rows of Sale": 1}
+    assert all(f.read == f.written > 0 for f in view.flows)
+    (episode,) = view.story.episodes
+    assert episode.title.startswith(f"host {killed} lost")
+    assert episode.ended is not None and episode.ended > episode.began
+    kinds = {line.kind for line in view.story.lines}
+    assert {"host", "placed", "checkpoint", "commit", "end", "manager"} <= kinds
+    assert {line.kind for line in episode.lines} >= {"lost", "placed", "recovered"}
+    assert sum(s.events * s.seconds for s in view.history.samples) > 0
+    assert {k.kind for k in view.kept} >= {"plan", "history", "status", "story", "parts", "commits"}
+
+
+def test_last_rows_are_those_of_the_file(finished: tuple[SimulatedStore, str]) -> None:
+    shown = {(o.manifest.name, o.manifest.kind): o for o in view_of(finished[0].store).committed}
+    both = shown["Both", "rows"]
+    assert [name for name, _ in both.columns] == ["vs", "ve", "shop", "amount"]
+    assert {row[2] for row in both.rows} <= {"ann's", "bob's", EVIL}
+    assert EVIL in {row[2] for row in shown["PerShop", "rows"].rows}
+    (bad,) = shown["Sale", "bad"].rows
+    assert any("<b>no number</b>" in (value or "") for value in bad)
+
+
+def test_nothing_that_users_wrote_becomes_markup(finished: tuple[SimulatedStore, str]) -> None:
+    page = report_page(view_of(finished[0].store))
+    assert "<img" not in page and "<b>no" not in page
+    assert page.count("</script>") == 2  # the view's and the page's own
+    data = page.split('id="view">')[1].split("</script>")[0]
+    rows = [row for output in json.loads(data)["committed"] for row in output["rows"]]
+    assert any(EVIL in row for row in rows)
+
+
+def test_the_page_loads_nothing_from_anywhere() -> None:
+    page = live_page()
+    assert "http-equiv" in page and "default-src 'none'" in page.replace("&#x27;", "'")
+    for sign in ('src="', "@import", "url(", "innerHTML", "document.write", "eval("):
+        assert sign not in page, sign
+    assert page.count("http://") == 1  # the name of SVG
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path: Path) -> None:
+    job = SimulatedStore(tmp_path, seconds=2)
+    job.pass_seconds(3)
+    job.store.put(HISTORY, b"torn")
+    job.store.delete([PLAN])
+    view = view_of(job.store)
+    assert [p.split(":")[0] for p in view.problems] == ["history"]
+    assert view.stages == () and view.flows == ()
+    assert view.status is not None and view.committed
+
+
+def test_the_command_writes_one_file(finished: tuple[SimulatedStore, str], tmp_path: Path) -> None:
+    to = tmp_path / "report.html"
+    done = CliRunner().invoke(app, ["report", finished[0].store.location, "--to", str(to)])
+    assert done.exit_code == 0, done.output
+    assert done.stdout == f"{finished[0].store.location} (finished) -> {to}\n"
+    assert to.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    done = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert done.exit_code == 2 and "there is no live job" in done.output
