@@ -11,11 +11,13 @@ from replay_oracle.programs import Case
 
 @dataclass(frozen=True)
 class How:
-    """A `How` says how the engine runs a case."""
+    """A `How` says how the engine runs a case; `renew` and `halves` are those of `run_app`."""
 
     cut: int | None = None
     parallelism: int = 1
     vectorise: bool = True
+    renew: bool = False
+    halves: bool = False
 
 
 WAYS = tuple(How(cut, p, v) for v in (True, False) for p in (1, 2, 5) for cut in (1, 7, None))
@@ -25,8 +27,11 @@ _CUTS = ((7, 1), (None, 2), (1, 1), (None, 5), (7, 2), (None, 1), (1, 2), (7, 5)
 
 
 def way_of(seed: int) -> How:
-    """Choose how a seed's case runs; one in four runs all code row by row."""
-    return How(*_CUTS[seed % 12], vectorise=seed // 12 % 4 != 3)
+    """Choose how a seed's case runs; one in four runs all code row by row, one in five with fresh
+    operators after each step, another one from a saved state."""
+    return How(
+        *_CUTS[seed % 12], vectorise=seed // 12 % 4 != 3, renew=seed % 5 == 2, halves=seed % 5 == 4
+    )
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,8 @@ def judge(case: Case, how: How) -> Verdict:
     try:
         came: Comparable | str = run_app(
             case.source, case.logs, case.params,
-            cut=how.cut, parallelism=how.parallelism, vectorise=how.vectorise,
+            cut=how.cut, parallelism=how.parallelism, vectorise=how.vectorise, renew=how.renew,
+            halves=how.halves,
         )  # fmt: skip
     except Refused as error:
         return Verdict("refused", str(error))

@@ -10,6 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from replay_oracle.cells import comparable
@@ -22,11 +23,14 @@ from weir.handlers.loading import load_app
 from weir.ingress.memory import MemoryPartition
 from weir.local.runner import LocalRun
 from weir.plan.program import Program
+from weir.plan.stream import Stream, stream
+from weir.replay.batch_programs import FIRST_INDEX
 from weir.runtime.outputs import output_schema
 from weir.runtime.programs import program_of
 from weir.testing import batch_rows
 
 Rows = list[dict[str, object]]
+Came = list[list[Batch]]
 
 
 class Refused(Exception):
@@ -42,8 +46,21 @@ class Prepared:
     states: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Half:
+    """A `Half` is a part of a run: before a time, or from it on and from saved states."""
+
+    end: int | None = None
+    start: int | None = None
+    saved: tuple[tuple[str, Stream], ...] = ()
+
+
 def prepare(
-    source: str, params: Mapping[str, object] | None = None, *, vectorise: bool = True
+    source: str,
+    params: Mapping[str, object] | None = None,
+    *,
+    vectorise: bool = True,
+    half: Half = Half(),
 ) -> Prepared:
     """Compile an app's text; raise Refused when the engine does not take it."""
     with tempfile.TemporaryDirectory(prefix="weir-oracle-") as folder:
@@ -51,7 +68,10 @@ def prepare(
         path.write_text(source, encoding="utf-8")
         try:
             app = load_app(path)
-            compiled = compile_app(app, params=params, final=True, vectorise=vectorise)
+            compiled = compile_app(
+                app, params=params, final=True, vectorise=vectorise, start=half.start, end=half.end,
+                restored=dict(half.saved),
+            )  # fmt: skip
             outputs = [s.to("", name=f"e.{n}") for n, s in compiled.emitted.items()]
             outputs += [s.to("", name=f"s.{n}") for n, s in compiled.final.items()]
             program = program_of(outputs)
@@ -78,20 +98,58 @@ def run_app(
     cut: int | None = None,
     parallelism: int = 1,
     vectorise: bool = True,
+    renew: bool = False,
+    halves: bool = False,
 ) -> Comparable:
-    """Run an app; return its emits and final state, ready to compare with the loop's."""
-    prepared = prepare(source, params, vectorise=vectorise)
-    came: list[list[Batch]] = [[] for _ in prepared.program.outputs]
-    try:
-        run = LocalRun(
-            prepared.program, partitions_of(prepared.program, logs),
-            [_kept(batches) for batches in came],
-            cut=cut, parallelism=parallelism, check=True,
-        )  # fmt: skip
-        run.run()
-    except WeirError as error:
-        raise AppFailed(str(error)) from error
-    return answered(prepared, came, source, logs)
+    """Run an app; return its emits and final state, ready to compare with the loop's.
+
+    With `renew`, fresh operators load a snapshot after each step. With `halves`, the second half
+    of the time is a run of its own, from the state that the first one saved.
+    """
+
+    def run_half(half: Half, logs: Logs) -> tuple[Prepared, Came]:
+        prepared = prepare(source, params, vectorise=vectorise, half=half)
+        came: Came = [[] for _ in prepared.program.outputs]
+        try:
+            run = LocalRun(
+                prepared.program, partitions_of(prepared.program, logs),
+                [_kept(batches) for batches in came],
+                cut=cut, parallelism=parallelism, check=True,
+            )  # fmt: skip
+            while renew and run.step():
+                run.renew()
+            run.run()
+        except WeirError as error:
+            raise AppFailed(str(error)) from error
+        return prepared, came
+
+    if not halves:
+        return answered(*run_half(Half(), logs), source, logs)
+    at = _middle(source, logs)
+    first, came = run_half(Half(end=at), logs)
+    emits, _ = answered(first, came, source, logs)
+    begun, tables = _saved(first, came)
+    more, cells = answered(*run_half(Half(start=at, saved=begun), {**logs, **tables}), source, logs)
+    return {n: emits.get(n, Counter()) + more.get(n, Counter()) for n in {*emits, *more}}, cells
+
+
+def _middle(source: str, logs: Logs) -> int:
+    times = sorted(_times(Loop(source), logs))
+    return times[len(times) // 2] if times else 0
+
+
+def _saved(prepared: Prepared, came: Came) -> tuple[tuple[tuple[str, Stream], ...], Logs]:
+    """Return the states that a run has saved as streams, and their rows by the streams' names."""
+    streams, tables = [], {}
+    outputs = prepared.program.outputs[len(prepared.emits) :]
+    for number, (name, output) in enumerate(zip(prepared.states, outputs, strict=True)):
+        shape = output_schema(output)
+        columns = {"vs": shape.time, "ve": shape.time, **dict(shape.columns)}
+        index = FIRST_INDEX + number
+        streams.append((name, stream(f"saved {name}", columns, "", vs="vs", index=index)))
+        rows = [r for b in came[len(prepared.emits) + number] for r in batch_rows(b, shape)]
+        tables[f"saved {name}"] = [sorted(rows, key=itemgetter("vs"))]
+    return tuple(streams), tables
 
 
 def _kept(batches: list[Batch]) -> object:
@@ -125,10 +183,13 @@ def _row(row: Mapping[str, object]) -> tuple[object, ...]:
 def _cells(states: Mapping[str, Rows], source: str, logs: Logs) -> dict[str, dict[object, object]]:
     """Return the values as of the largest vs, of saved cells and merges."""
     loop = Loop(source)
-    vs = {kind.name: kind.vs for kind in loop.kinds}
-    times = [row[vs[n]] for n, parts in logs.items() for rows in parts for row in rows]
-    end: int = max(times, default=0)  # type: ignore[type-var,assignment]
+    end = max(_times(loop, logs), default=0)
     found: dict[str, dict[object, object]] = {}
     for name, kind in loop.store.kinds.items():
         found[name] = saved_values(kind, states.get(name, []), end)
     return found
+
+
+def _times(loop: Loop, logs: Logs) -> list[int]:
+    vs = {kind.name: kind.vs for kind in loop.kinds}
+    return [row[vs[n]] for n in vs for rows in logs[n] for row in rows]  # type: ignore[misc]

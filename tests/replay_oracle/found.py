@@ -84,4 +84,39 @@ def more(e):
         s.merge(e.u, lambda v: v + other.get(k))
     app.emit("out", n=s.get(e.u))
 """, a=[[at(6, "p", u=1, tags=["p", "q"]), at(7, "q", u=1, tags=["q", "p"])]]),
+    Example("a window that a ring and others merge functions into", """
+s = app.state("s", default=1, last=9)
+x = app.state("x", default=0.5, last=9)
+@app.on(a)
+def grow(e):
+    s.merge(e.k, lambda v: v * 2 + s.get(e.k) % 7 + e.n)
+    x.merge(e.k, lambda v: v / 2 + e.n)
+    app.emit("out", n=s.get(e.k), x=x.get(e.k))
+@app.on(b)
+def more(e):
+    s.merge("p" + e.k[:0], lambda v: v - e.n)
+    x.merge(e.k, lambda v: v + x.get(e.k))
+""", a=[[at(t, "pq"[t % 3 % 2], n=t % 4) for t in range(3, 20)]],
+     b=[[at(t, "p", n=t % 3) for t in range(2, 22, 3)]]),
+    Example("a window of a serial group that others merge functions into", """
+s = app.state("s", default=1, last=9, key="STRING")
+@app.on(a)
+def tell(e):
+    app.emit("out", n=s.get(e.k))
+@app.on(b)
+def more(e):
+    s.merge(e.k, lambda v: v * 2 + e.n)
+app.emits("out", "n BIGINT")
+app.serial(tell)
+""", a=[[at(t, "p") for t in range(3, 20)]], b=[[at(t, "p", n=t % 3) for t in range(2, 22, 3)]]),
+    Example("an exact sum of a serial group that a later run goes on from", """
+s = app.state("s", default=0.0)
+@app.on(a)
+def add(e):
+    s.add(e.k, e.x)
+    s.max(e.k, -1)
+    app.emit("out", x=s.get(e.k))
+app.emits("out", "x DOUBLE")
+app.serial(add)
+""", a=[[at(t, "p", x=x) for t, x in enumerate([1e16, 1.0, 0.1, 1.0, -1e16, 0.2])]]),
 )  # fmt: skip

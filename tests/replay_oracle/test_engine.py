@@ -50,6 +50,7 @@ def test_one_app_in_many_ways(how: How) -> None:
 @pytest.mark.parametrize("example", FOUND, ids=lambda e: e.name)
 def test_found_before(example: Example) -> None:
     case = Case(0, example.source, dict(example.logs), {})  # type: ignore[arg-type]
-    for how in (How(), How(1, 5), How(7, 2, False)):
+    ways = How(), How(1, 5), How(7, 2, False), How(1, 2, renew=True), How(7, halves=True)
+    for how in ways:
         verdict = judge(case, how)
         assert verdict.kind == "same", f"{how}\n{verdict.text}"

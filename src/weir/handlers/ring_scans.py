@@ -9,7 +9,7 @@ their own; each has its place in the order within an event.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 
 import pyarrow as pa
@@ -35,7 +35,9 @@ from weir.handlers.values import (
     Tree,
 )
 from weir.plan.binding.projection import project, with_columns
-from weir.plan.states import Cell, RowCode
+from weir.plan.operators import schema
+from weir.plan.saved_states import argument_type
+from weir.plan.states import Cell, RowCode, WindowCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,11 @@ class RowPort:
     """The keys, then the leaves of the steps."""
     place: tuple[int, int]
     code: RingPort
+
+    @property
+    def calls(self) -> tuple[WindowCall, ...]:
+        """The functions that it merges into windows."""
+        return tuple(step.called for step in _inner(self.code.steps) if step.called is not None)
 
 
 def outside_reads(place: RingPlace) -> frozenset[int]:
@@ -71,7 +78,7 @@ def place_port(
     first = place.steps[0]
     keys = _key(chains, columns, place, cells)
     steps = tuple(_steps(chains, at, place, cells))
-    inner = [s for step in steps for s in (step.steps if isinstance(step, RingLoop) else (step,))]
+    inner = _inner(steps)
     loops = [step for step in steps if isinstance(step, RingLoop)]
     own = {step.answer for step in inner} | {loop.element for loop in loops}
     trees = [tree for step in inner for tree in _trees(step)]
@@ -94,6 +101,11 @@ def place_port(
     )
 
 
+def _inner(steps: Sequence[RingStep | RingLoop]) -> list[RingStep]:
+    """Return all steps, those of loops too."""
+    return [s for step in steps for s in (step.steps if isinstance(step, RingLoop) else (step,))]
+
+
 def ring_effects(chains: EventChains, place: RingPlace) -> tuple[tuple[str, pa.DataType], ...]:
     """Return the new columns of a ring's reader, in the order in which its code gives them."""
     reads = [step for step in place.steps if isinstance(step, GetAccess)]
@@ -114,11 +126,11 @@ def other_ports(
     ports = []
     for chains, merge in merges:
         (port,) = writer_ports([(chains, merge)], cells)
-        ports.append(as_row_port(port, merge.handler, chains.scope(merge).where))
+        ports.append(as_row_port(port, cells, merge.handler, chains.scope(merge).where))
     return ports
 
 
-def as_row_port(port: ScanPort, handler: str, file: str) -> RowPort:
+def as_row_port(port: ScanPort, cells: Sequence[Cell], handler: str, file: str) -> RowPort:
     """Return a port of merges, all at one place, as one of a row scan."""
     merges = port.merges
     given = (a for merge in merges for a in (*merge.args, merge.condition))
@@ -127,9 +139,11 @@ def as_row_port(port: ScanPort, handler: str, file: str) -> RowPort:
     for merge in merges:
         args = tuple(Field(a) if isinstance(a, str) else Const(a.value) for a in merge.args)
         guard = None if merge.condition is None else Field(merge.condition)
-        if merge.function is None:
-            step = RingStep(handler, file, merge.state, guard, merge.kind, args, merge.k)
-        else:
+        step = RingStep(handler, file, merge.state, guard, merge.kind, args, merge.k)
+        if merge.function is not None and cells[merge.state].last is not None:
+            types = tuple(argument_type(arg, schema(port.node)) for arg in merge.args)
+            step = replace(step, called=WindowCall(merge.state, merge.function, types))
+        elif merge.function is not None:
             new = Python(merge.function.function, (Old(), *args), line=merge.function.line)
             step = RingStep(handler, file, merge.state, guard, "call", new=new)
         steps.append(step)
@@ -166,14 +180,14 @@ def _step(chains: EventChains, access: GetAccess | MergeAccess, cells: Sequence[
     if isinstance(access, GetAccess):
         return RingStep(access.handler, scope.where, state, answer=ReadValue(access.order))
     form = merge_form(access, cells[state], scope)
-    if form.kind == "call":
-        return RingStep(
-            access.handler, scope.where, state, access.guard, kind="call", new=access.new
-        )
-    args = tuple(tree for tree, _ in form.args)
-    return RingStep(
-        access.handler, scope.where, state, access.guard, kind=form.kind, args=args, k=form.k
-    )
+    step = RingStep(access.handler, scope.where, state, access.guard, form.kind)
+    if form.function is not None and cells[state].last is None:
+        return replace(step, new=access.new)
+    if form.function is not None:
+        function = replace(form.function, name=chains.function_names[access.order])
+        types = tuple(dtype for _, dtype in form.args)
+        step = replace(step, called=WindowCall(state, function, types))
+    return replace(step, args=tuple(tree for tree, _ in form.args), k=form.k)
 
 
 def _trees(step: RingStep) -> tuple[Tree, ...]:

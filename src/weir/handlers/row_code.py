@@ -17,7 +17,9 @@ from dataclasses import dataclass
 
 from weir.handlers.python_code import TreeFunction
 from weir.handlers.values import Element, Instant, Old, ReadValue, Tree
-from weir.plan.states import Cells, MergeKind, RowFunction
+from weir.plan.made_functions import MadeFunction
+from weir.plan.saved_states import saved_name
+from weir.plan.states import Cells, MergeKind, RowFunction, WindowCall
 
 Environment = list[object]
 RowStep = Callable[[Environment, "tuple[object, ...]", Cells], None]
@@ -28,8 +30,9 @@ class RingStep:
     """A `RingStep` is a read (without a kind) or a merge of a ring; its values are computed from
     all that the row has and from the reads before it.
 
-    `args` are the arguments of a merge, `new` the result of a `call`; `guard` says where a merge
-    happens. `answer` is what a read gives, as later steps name it.
+    `args` are the arguments of a merge, `new` the result of a `call`, or for windows `called` what
+    takes the arguments; `guard` says where a merge happens. `answer` is what a read gives, as later
+    steps name it.
     """
 
     handler: str
@@ -41,6 +44,7 @@ class RingStep:
     k: int = 0
     new: Tree | None = None
     answer: ReadValue | None = None
+    called: WindowCall | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +151,21 @@ def _made(step: RingStep, names: tuple[Tree, ...]) -> RowStep:
 
         def merge_call(around: Environment, key: tuple[object, ...], cells: Cells) -> None:
             if test is None or test(around):
-                # What the function uses is what it is now: windows call it again later.
-                now = around[:count]
-                cells.merge(state, key, kind, (), lambda old: function(old, *now))
+                cells.merge(state, key, kind, (), lambda old: function(old, *around[:count]))
 
         return merge_call
     values = [_function(step, tree, names) for tree in step.args]
     more = (step.k,) if kind == "top_k" else ()
+    called: Callable[..., object] | None = None
+    name = ""
+    if step.called is not None:
+        called, name = step.called.function.function, saved_name(step.called.function)
+        called = called.make() if isinstance(called, MadeFunction) else called
 
     def merge(around: Environment, key: tuple[object, ...], cells: Cells) -> None:
         if test is None or test(around):
-            cells.merge(state, key, kind, (*(value(around) for value in values), *more))
+            args = (*(value(around) for value in values), *more)
+            cells.merge(state, key, kind, args, called, name)
 
     return merge
 

@@ -248,6 +248,7 @@ class ScanPlanner:
             ring_effects(chains, place),
             self._given.depth,
             restored,
+            tuple(call for row in rows for call in row.calls),
         )
         chains.add_point(chain, scan, at.answered | {read.order for read in reads})
         own = tuple(step for step in place.steps if isinstance(step, MergeAccess))
@@ -301,7 +302,7 @@ class ScanPlanner:
         ]
         rows = other_ports([(self._by_event[e], m) for e, m in merges], cells)
         for whole, port in self._serial.ports(cells, group):
-            rows.append(as_row_port(port, whole.handler, ""))
+            rows.append(as_row_port(port, cells, whole.handler, ""))
         return merges, rows
 
     def _restore(self, cells: tuple[Cell, ...], ports: list[ScanPort]) -> tuple[int, ...]:

@@ -6,7 +6,8 @@ Contract
 2. What handlers emit, and what they merge into states that others read, are effects: a list for
    each handler, in the order in which it happened.
 3. An effect of a merge has the key and the value after it: others set that. Where that says too
-   little it has the merge itself: `add` on a DOUBLE that others add to, all merges into windows.
+   little it has the merge itself: but for functions, into a DOUBLE that others, or a later run,
+   merge into (a sum is more than its rounded value); all merges into windows.
 """
 
 from __future__ import annotations
@@ -155,9 +156,8 @@ class _GroupContext:
         row: dict[str, object] = {f"key{i}": part for i, part in enumerate(key)}
         if effect.form == "set":
             return {**row, "value": self._cells.get(number, key)}
-        if effect.form == "sum":
-            adds = kind == "add"
-            return {**row, "adds": adds, "value": args[0] if adds else self._cells.get(number, key)}
+        if effect.form == "sum" and kind == "call":
+            return {**row, "kind": "set", "value": self._cells.get(number, key)}
         if kind in ("call", "top_k"):
             raise PlanError(
                 f"{self.handler} merges into the window of `{effect.state}` with "

@@ -69,7 +69,7 @@ class SerialRows:
             others = len(self.writers([state])) > len(own)
             merged = others or bool(self._flow.merges_into(state))
             if self._final or merged or self._is_read(state, group.number):
-                found[state] = effect_form(self._cells[state], merged)
+                found[state] = effect_form(self._cells[state], merged or self._final)
                 if found[state] == "window":
                     check_window(group, state)
         return found

@@ -59,11 +59,11 @@ class SerialGroup:
         return [(event, whole) for event, whole in self.members if state in whole.writes]
 
 
-def effect_form(cell: Cell, others_merge: bool) -> EffectForm:
-    """Say what others must know of a group's merges into a state."""
+def effect_form(cell: Cell, goes_on: bool) -> EffectForm:
+    """Say what others must know of a group's merges into a state; `goes_on`: others merge, too."""
     if cell.last is not None:
         return "window"
-    return "sum" if cell.type == DOUBLE and others_merge else "set"
+    return "sum" if cell.type == DOUBLE and goes_on else "set"
 
 
 def check_window(group: SerialGroup, state: str) -> None:
@@ -144,6 +144,7 @@ def group_scan(
         tuple((column, dtype) for _, column, dtype in effects),
         depth,
         restored,
+        tuple(call for other in others for call in other.calls),
     )
 
 
@@ -178,10 +179,6 @@ def merge_port(
 
     if form == "set":
         return ScanPort(rows, keys, (merge("set", "value", None),))
-    if form == "sum":
-        sets = Call("not", (Column("adds", type=BOOLEAN),), type=BOOLEAN)
-        both = with_columns(rows, [("sets", sets)])
-        return ScanPort(both, keys, (merge("add", "value", "adds"), merge("set", "value", "sets")))
     kinds = _LIST_KINDS if pa.types.is_list(cell.type) else _KINDS
     told = [(f"is_{kind}", _equals("kind", kind)) for kind in kinds]
     merges = tuple(
@@ -208,9 +205,7 @@ def _taken_out(scan: Node, column: str, fields: Sequence[tuple[str, pa.DataType]
 
 def _merge_fields(cell: Cell, form: EffectForm) -> list[tuple[str, pa.DataType]]:
     fields = [*zip(key_names(cell), cell.keys, strict=True)]
-    if form == "sum":
-        fields.append(("adds", BOOLEAN))
-    if form == "window":
+    if form != "set":
         fields.append(("kind", STRING))
     fields.append(("value", cell.type))
     if form == "window" and pa.types.is_list(cell.type):

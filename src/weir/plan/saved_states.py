@@ -16,7 +16,7 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from weir.errors import PlanError
 from weir.events.types import BIGINT, BINARY, DOUBLE, STRING, is_integer
 from weir.plan.expressions import Literal
 from weir.plan.schema import Schema
-from weir.plan.states import Cell, MergeFunction, StateMerge
+from weir.plan.states import Cell, MergeFunction, StateMerge, WindowCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,25 @@ def saved_name(function: MergeFunction) -> str:
     return f"call {function.name}"
 
 
+def window_calls(calls: Sequence[WindowCall], state: int) -> tuple[SavedCall, ...]:
+    """Return the calls that row code merges into the window of a state, each once."""
+    return _once(SavedCall(saved_name(c.function), c.types) for c in calls if c.state == state)
+
+
 def saved_calls(
     merges: Sequence[Sequence[StateMerge]], below: Sequence[Schema]
 ) -> tuple[SavedCall, ...]:
     """Return the calls among these merges, each once, with the types of their columns."""
-    found: dict[SavedCall, None] = {}
-    for of_port, rows in zip(merges, below, strict=True):
-        for merge in of_port:
-            if merge.function is not None:
-                types = tuple(argument_type(arg, rows) for arg in merge.args)
-                found[SavedCall(saved_name(merge.function), types)] = None
+    return _once(
+        SavedCall(saved_name(m.function), tuple(argument_type(arg, rows) for arg in m.args))
+        for of_port, rows in zip(merges, below, strict=True)
+        for m in of_port
+        if m.function is not None
+    )
+
+
+def _once(calls: Iterable[SavedCall]) -> tuple[SavedCall, ...]:
+    found = dict.fromkeys(calls)
     if len({call.name for call in found}) < len(found):
         raise PlanError(f"functions that are merged into one state share a name: {list(found)}")
     return tuple(found)

@@ -93,13 +93,14 @@ class StateRead:
 
 class Cells(Protocol):
     """`Cells` are the cells that a row's code may touch; `state` is an index in the scan's
-    `states`, `key` a tuple of Python values."""
+    `states`, `key` a tuple of Python values. A window calls a merge's function later, too: only one
+    with a `name`, of the scan's `calls`, can be saved with it."""
 
     def get(self, state: int, key: tuple[object, ...]) -> object: ...
 
     def merge(
         self, state: int, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
-        function: Callable[..., object] | None = None,
+        function: Callable[..., object] | None = None, name: str = "",
     ) -> None: ...  # fmt: skip
 
 
@@ -108,6 +109,16 @@ RowFunction: TypeAlias = Callable[
 ]
 """Takes the port, vs, ve (None: open), the values of the row's columns and the cells; returns for
 rows of port 0 one value for each effect's column."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A `WindowCall` is a function that row code merges into the window of a state, with the types
+    of its arguments; `saved_states.saved_name` says what it is called in `Cells.merge`."""
+
+    state: int
+    function: MergeFunction
+    types: tuple[pa.DataType, ...]
 
 
 @dataclass(frozen=True, slots=True)

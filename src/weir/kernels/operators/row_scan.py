@@ -22,6 +22,7 @@ from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.user_calls import check_not_interrupted, failing_line, python_values
 from weir.kernels.expressions.user_values import Misfit, settler, typed_array
 from weir.kernels.kernel import Tables, rows_table, table_rows
+from weir.kernels.operators.slow_cells import plain_function
 from weir.kernels.structures.cells import CellFailure, CellTable, Function, canonical_key
 from weir.kernels.structures.exact_doubles import ExactDouble
 from weir.kernels.structures.requests import (
@@ -31,7 +32,7 @@ from weir.kernels.structures.requests import (
 )
 from weir.kernels.structures.saved_cells import cell_rows, load_cells
 from weir.plan.operators import RowScan, schema
-from weir.plan.saved_states import state_schema
+from weir.plan.saved_states import saved_name, state_schema, window_calls
 from weir.plan.states import Cell, MergeKind
 from weir.plan.user_code import describe
 
@@ -68,12 +69,13 @@ class RowCells:
         kind: MergeKind,
         args: RowValues,
         function: Function | None = None,
+        name: str = "",
     ) -> None:
         table = self.tables[state]
         found = key if self._plain[state] else canonical_key(key)
         if found not in table:
             self._check_key(state, key)
-        table.merge(found, self.now, kind, args, function)
+        table.merge(found, self.now, kind, args, function, name)
 
     def _check_key(self, state: int, key: RowValues) -> None:
         cell, checks = self.tables[state].cell, self._checks[state]
@@ -97,6 +99,8 @@ class RowScanKernel:
         self._restored = {port: state for state, port in enumerate(node.restored) if port >= 0}
         self._cells = RowCells(node.states)
         self._run = node.code.make()
+        self._calls = [window_calls(node.calls, state) for state in range(len(node.states))]
+        self._functions = {saved_name(c.function): plain_function(c.function) for c in node.calls}
         ports = [p for p in range(len(node.inputs)) if p not in self._restored]
         self._programs = request_programs(
             [StateRequest(port, *node.places[port], port) for port in ports],
@@ -198,8 +202,7 @@ class RowScanKernel:
     def snapshot(self) -> Tables:
         return {
             f"state{i}": rows_table(
-                cell_rows(table, _key_columns(table.cell), ()),
-                [n for n, _ in state_schema(table.cell)],
+                cell_rows(table, _key_columns(table.cell), self._calls[i]), self._saved_names(i)
             )
             for i, table in enumerate(self._cells.tables)
         }
@@ -207,15 +210,18 @@ class RowScanKernel:
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         for i, table in enumerate(self._cells.tables):
             rows, _ = table_rows(tables[f"state{i}"])
-            names = [n for n, _ in state_schema(table.cell)]
+            names = self._saved_names(i)
             self._restore(i, rows, names, names[: len(table.cell.keys)])
+
+    def _saved_names(self, state: int) -> list[str]:
+        return [n for n, _ in state_schema(self._node.states[state], self._calls[state])]
 
     def _restore(self, state: int, rows: Batch, names: Sequence[str], keys: Sequence[str]) -> None:
         columns = [python_list(rows.columns[names.index(key)]) for key in keys]
         found: list[Hashable] = [
             canonical_key(k) for k in (zip(*columns, strict=True) if columns else [()] * len(rows))
         ]
-        load_cells(self._cells.tables[state], found, rows, names, {})
+        load_cells(self._cells.tables[state], found, rows, names, self._functions)
 
 
 def _needs_care(dtype: pa.DataType) -> bool:

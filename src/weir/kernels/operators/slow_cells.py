@@ -53,7 +53,7 @@ class SlowCells:
         for _, m in merges:
             if m.function:
                 named = self._functions.setdefault(m.state, {})
-                named[saved_name(m.function)] = _plain(m.function)
+                named[saved_name(m.function)] = plain_function(m.function)
 
     def __bool__(self) -> bool:
         return bool(self._tables)
@@ -181,7 +181,8 @@ class SlowCells:
         load_cells(self._tables[state], groups.tolist(), rows, names, functions)
 
 
-def _plain(function: MergeFunction) -> Callable[..., object]:
+def plain_function(function: MergeFunction) -> Callable[..., object]:
+    """Return what is called, made in this process if it has to be."""
     made = function.function
     return made.make() if isinstance(made, MadeFunction) else made
 

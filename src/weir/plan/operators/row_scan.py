@@ -13,7 +13,7 @@ from weir.plan.operators.node_class import node_class
 from weir.plan.operators.scanning import Scanning, identity, kept_cells
 from weir.plan.schema import Schema
 from weir.plan.spans import NONE, Span
-from weir.plan.states import Cell, RowCode
+from weir.plan.states import Cell, RowCode, WindowCall
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node
@@ -26,7 +26,8 @@ class RowScan(Scanning):
     Port 0 is the reader: its rows come out with a new column for each effect, and keep their
     origins. `columns` are those that the code gets of each port's rows, `places` the block and the
     order of each port: rows are taken as the requests of a `StateScan` are. `restored` is as a
-    `StateScan` has it; such ports have no columns and their places mean nothing.
+    `StateScan` has it; such ports have no columns and their places mean nothing. `calls` are the
+    functions in windows that snapshots and saved cells may name.
     """
 
     streams: tuple[Node, ...]
@@ -38,6 +39,7 @@ class RowScan(Scanning):
     effects: tuple[tuple[str, pa.DataType], ...]
     depth: int
     restored: tuple[int, ...] = ()
+    calls: tuple[WindowCall, ...] = ()
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
         return Schema((*below[0].columns, *self.effects), below[0].time)
