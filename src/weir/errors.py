@@ -8,7 +8,8 @@ are mapped to these once, at the border. All of them pickle: they cross processe
       PlanError              the program means something that cannot be run
       InputError             a source's data is wrong (file, line, column)
       RunError               a run failed
-        OperatorFailed       the user's own code failed (function, line, event, cause)
+        EventFailed          an event cannot be computed (place in the program, event, input)
+          OperatorFailed     the user's own code failed (function, line, event, cause)
         DeterminismViolation other rows under the same sequence numbers
         SnapshotCorrupt      a stored object is missing, damaged or another one
 """
@@ -16,7 +17,9 @@ are mapped to these once, at the border. All of them pickle: they cross processe
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self, TypeAlias
 
 from weir.events.printable import visible
 
@@ -24,6 +27,40 @@ SHOWN_BEFORE = 100
 """Characters of a line that are shown before the position of an error, and about as many after."""
 Position: TypeAlias = tuple[int, int]
 """Line and column in a script, both from 1."""
+
+
+class ProgramPlace(tuple[int, int]):
+    """A `ProgramPlace` is a `Position` that knows its file and its line's text, so that an error
+    can point there in another process too.
+
+    >>> place = ProgramPlace(1, 8, "a.weir", "SELECT w FROM A")
+    >>> print(place.pointed("no column `w`"))
+    a.weir, line 1, column 8: no column `w`
+      SELECT w FROM A
+             ^
+    """
+
+    file: str
+    text: str
+
+    def __new__(cls, line: int, column: int, file: str, text: str) -> Self:
+        place = super().__new__(cls, (line, column))
+        place.file, place.text = file, text
+        return place
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ProgramPlace, (*self, self.file, self.text)
+
+    def pointed(self, message: str) -> str:
+        """Return a message with the place before it, and the line with a caret below it."""
+        line, column = self
+        where = f"{visible(self.file)}, " if self.file else ""
+        return f"{where}line {line}, column {column}: {message}{self.caret}"
+
+    @property
+    def caret(self) -> str:
+        """The line with a caret below it, as lines to append; nothing where there is no text."""
+        return _caret_lines(_SECRET.sub(_stars, self.text), self[1])
 
 
 LONGEST_EVENT = 4000
@@ -81,24 +118,33 @@ class ScriptError(WeirError):
         self.line, self.column, self.file = line, column, file
         lines = source.split("\n")  # as lines are counted: other ends of lines are none here
         shown = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
-        self.source_line = _SECRET.sub(lambda found: "*" * len(found[0]), shown)
+        self.source_line = _SECRET.sub(_stars, shown)
         super().__init__(self._render())
 
     def _render(self) -> str:
         where = f"{visible(self.file)}, " if self.file else ""
         text = f"{where}line {self.line}, column {self.column}: {visible(self.message)}"
-        if self.source_line:
-            # Of a very long line, what stands around the position.
-            start = max(0, self.column - 1 - SHOWN_BEFORE)
-            end = start + 2 * SHOWN_BEFORE
-            before = visible(self.source_line[start : self.column - 1])
-            behind = visible(self.source_line[max(start, self.column - 1) : end])
-            before = f"…{before}" if start else before
-            behind = f"{behind}…" if end < len(self.source_line) else behind
-            # Tabs stay tabs under the line, so that the caret stands where the eye looks.
-            indent = "".join(c if c == "\t" else " " for c in before)
-            text += f"\n  {before}{behind}\n  {indent}^"
+        text += _caret_lines(self.source_line, self.column)
         return f"{text}\n  hint: {visible(self.hint)}" if self.hint else text
+
+
+def _stars(found: re.Match[str]) -> str:
+    return "*" * len(found[0])
+
+
+def _caret_lines(source_line: str, column: int) -> str:
+    if not source_line:
+        return ""
+    # Of a very long line, what stands around the position.
+    start = max(0, column - 1 - SHOWN_BEFORE)
+    end = start + 2 * SHOWN_BEFORE
+    before = visible(source_line[start : column - 1])
+    behind = visible(source_line[max(start, column - 1) : end])
+    before = f"…{before}" if start else before
+    behind = f"{behind}…" if end < len(source_line) else behind
+    # Tabs stay tabs under the line, so that the caret stands where the eye looks.
+    indent = "".join(c if c == "\t" else " " for c in before)
+    return f"\n  {before}{behind}\n  {indent}^"
 
 
 _LONGEST = 400
@@ -152,21 +198,94 @@ class RunError(WeirError):
     """
 
 
-class OperatorFailed(RunError):
+@dataclass(frozen=True, slots=True)
+class FailedRow:
+    """A `FailedRow` is the row on which an operator failed: the port of the operator, the row's
+    index in the batch, and its origin, if rows have one there."""
+
+    port: int
+    index: int
+    origin: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InputRow:
+    """An `InputRow` is the row of a source that an event was made of; `offset` is None where it is
+    not known. `names` are the source's columns, and `columns` says which of the event's are such
+    columns."""
+
+    source: str
+    partition: int
+    offset: int | None
+    names: tuple[str, ...]
+    columns: Mapping[str, str]
+
+
+class EventFailed(RunError):
+    """Says that a value cannot be computed: why, where in the program, on which event, and where
+    that stood in the input.
+
+    `event` is a text where it failed on something else, as in "window [0, 10) of k = 'a'".
+
+    >>> print(EventFailed("division by zero: 1 % 0", event={"v": 0}))
+    division by zero: 1 % 0, on event {'v': 0}
+    """
+
+    def __init__(
+        self,
+        cause: str,
+        *,
+        event: object,
+        place: Position | None = None,
+        row: FailedRow | None = None,
+    ) -> None:
+        self.cause, self.event, self.place, self.row = cause, event, place, row
+        self.input_row: InputRow | None = None
+        self.input = ""
+        """Where the event stood: the file, and its line or row."""
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        text = f"{self.cause}, on {self._what()}"
+        return self.place.pointed(text) if isinstance(self.place, ProgramPlace) else text
+
+    def _what(self) -> str:
+        what = self.event if isinstance(self.event, str) else f"event {self.event}"
+        what = what if len(what) <= LONGEST_EVENT else f"{what[:LONGEST_EVENT]}…"
+        return f"{what} ({self.input})" if self.input else what
+
+    def complete(self, event: object, input: str) -> None:
+        """Take in more of the event, and where it stood."""
+        self.event, self.input = event, input
+        self.args = (self._text(),)
+
+
+class OperatorFailed(EventFailed):
     """Says that the user's function raised: which one, where in its file, on which event, and why.
 
-    `event` is a text where it was called for something else, as in "window [0, 10) of k = 'a'".
+    `place` is the line of the function that raised, if it did.
 
     >>> print(OperatorFailed(function="f", file="f.py", line=2, event={"v": 0}, cause="no inverse"))
     f (f.py:2) failed on event {'v': 0}: no inverse
     """
 
-    def __init__(self, *, function: str, file: str, line: int, event: object, cause: str) -> None:
+    def __init__(
+        self,
+        *,
+        function: str,
+        file: str,
+        line: int,
+        event: object,
+        cause: str,
+        place: Position | None = None,
+        row: FailedRow | None = None,
+    ) -> None:
         self.function, self.file, self.line = function, file, line
-        self.event, self.cause = event, cause
-        what = event if isinstance(event, str) else f"event {event}"
-        what = what if len(what) <= LONGEST_EVENT else f"{what[:LONGEST_EVENT]}…"
-        super().__init__(f"{function} ({file}:{line}) failed on {what}: {cause}")
+        super().__init__(cause, event=event, place=place, row=row)
+
+    def _text(self) -> str:
+        text = f"{self.function} ({self.file}:{self.line}) failed on {self._what()}: {self.cause}"
+        return text + (self.place.caret if isinstance(self.place, ProgramPlace) else "")
 
 
 class DeterminismViolation(RunError):

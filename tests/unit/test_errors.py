@@ -11,9 +11,12 @@ import pytest
 from weir import errors
 from weir.errors import (
     DeterminismViolation,
+    EventFailed,
+    FailedRow,
     InputError,
     OperatorFailed,
     PlanError,
+    ProgramPlace,
     RunError,
     ScriptError,
     SnapshotCorrupt,
@@ -33,6 +36,8 @@ SAMPLES: list[WeirError] = [
     OperatorFailed(function="f", file="a.py", line=3, event="window [0, 5)", cause="no"),
     DeterminismViolation("other rows"),
     SnapshotCorrupt("lacks a table"),
+    EventFailed("overflow", event={"v": 1}, place=ProgramPlace(2, 3, "a.weir", "a + 1")),
+    EventFailed("overflow", event={"v": 1}, row=FailedRow(0, 1, (2, 3))),
 ]
 
 
@@ -78,3 +83,15 @@ def test_messages_say_where() -> None:
     assert str(SAMPLES[6]) == "torn"
     assert str(SAMPLES[8]) == "f (rules.py:3) failed on event {'v': 1}: ValueError: no"
     assert str(SAMPLES[9]) == "f (a.py:3) failed on window [0, 5): no"
+    assert str(SAMPLES[12]) == (
+        "a.weir, line 2, column 3: overflow, on event {'v': 1}\n  a + 1\n    ^"
+    )
+
+
+def test_an_event_is_completed() -> None:
+    error = copy.copy(SAMPLES[12])
+    assert isinstance(error, EventFailed)
+    error.complete({"v": 1, "w": 2}, "a.csv, line 9")
+    assert str(error).startswith(
+        "a.weir, line 2, column 3: overflow, on event {'v': 1, 'w': 2} (a.csv, line 9)\n"
+    )

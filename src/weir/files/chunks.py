@@ -22,7 +22,7 @@ import io
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -101,6 +101,14 @@ class SourcePartition(Protocol):
     def size(self) -> int: ...
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]: ...
+
+
+@runtime_checkable
+class PartitionSlice(Protocol):
+    """Is a part of a partition; its rows have the offsets that they have in the whole."""
+
+    @property
+    def whole(self) -> SourcePartition: ...
 
 
 @dataclass(frozen=True, slots=True)

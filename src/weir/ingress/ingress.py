@@ -29,13 +29,11 @@ from weir.files.chunks import BadRow, Chunk, shown
 from weir.ingress.ingress_loops import judge
 from weir.kernels.expressions.evaluation import shown_value
 from weir.plan.operators import Source, schema
+from weir.plan.operators.source import PARTITION_BITS
 from weir.plan.program import LATE_ORIGIN
 from weir.plan.schema import Schema
 
 Bools = npt.NDArray[np.bool_]
-
-PARTITION_BITS = 40
-"""The first origin column is source.index << PARTITION_BITS | partition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from weir.reliable.stream import MemoryStream
 from weir.reliable.traces import Traces
 from weir.reliable.vertex import Vertex
 from weir.runtime.checking import written_by
+from weir.runtime.failed_rows import completing
 from weir.runtime.partitions import Partitions
 from weir.runtime.reports import OnProgress, Progress, SinkTotal, SourceTotal
 from weir.runtime.source_vertex import PartitionReader, SourceVertex
@@ -184,9 +185,10 @@ class LocalRun:
         waiting = [reader for reader in self.sources if not reader.finished]
         if not waiting:
             return False
-        # The source that is furthest behind holds all merges back: it goes first.
-        min(waiting, key=lambda reader: reader.vertex.now).step()
-        self.work_off()
+        with completing(self._partitions):
+            # The source that is furthest behind holds all merges back: it goes first.
+            min(waiting, key=lambda reader: reader.vertex.now).step()
+            self.work_off()
         return True
 
     def work_off(self) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from weir.errors import Position
 from weir.events.types import is_integer
 from weir.plan.schema import Schema
 from weir.plan.user_code import AggregateFunction, FoldingAggregate
@@ -34,6 +35,8 @@ class Aggregation:
     params: tuple[str, ...] = ()
     user: AggregateFunction | None = None
     of: pa.DataType | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+    """Where it stands in the program."""
 
     @property
     def sees_order(self) -> bool:

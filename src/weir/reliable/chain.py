@@ -16,7 +16,7 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import PlanError
+from weir.errors import EventFailed, PlanError
 from weir.events.batch import START, Batch, Int64s, concat_batches, empty_batch
 from weir.kernels.kernel import Kernel, Tables
 from weir.kernels.operators.aggregate import AggregateKernel
@@ -36,6 +36,7 @@ from weir.kernels.operators.stateless import Transform, make_transform
 from weir.kernels.operators.stitch import StitchKernel
 from weir.kernels.operators.top import TopOfInstant, TopOfWindow
 from weir.plan.explain import operator_text
+from weir.plan.input_rows import input_row
 from weir.plan.operators import (
     Aggregate,
     AlterLifetime,
@@ -144,14 +145,32 @@ class Chain:
         return first.waiting(cti) if first is not None else np.empty(0, dtype=np.int64)
 
     def push(self, stream: int, rows: Batch, cti: int) -> None:
+        given = rows
         for index, step in enumerate(self._steps):
-            out = step.advance(stream if index == 0 else 0, rows, cti)
+            try:
+                out = step.advance(stream if index == 0 else 0, rows, cti)
+            except EventFailed as error:
+                self._trace(error, index, given)
+                raise
             if out is None:
                 return
             rows, cti = out
         if len(rows):
             self._out.append(rows)
         self._cti = max(self._cti, cti)
+
+    def _trace(self, error: EventFailed, index: int, given: Batch) -> None:
+        """Say of which row of a source an error of a step is."""
+        row, stateless = error.row, [s for s in self._steps[:index] if isinstance(s, _Stateless)]
+        if row is None or error.input_row is not None:
+            return
+        operator, origin = self._stage.operators[self._operators[index]], row.origin
+        if not origin and len(stateless) == index:
+            # Nobody asked for origins, but the source gave them.
+            for step in stateless:
+                given = step.transformed(given)
+            origin = tuple(int(column[row.index]) for column in given.origin)
+        error.input_row = input_row(_read_by(operator)[row.port], origin)
 
     def claim(self, stream: int, cti: int) -> None:
         """Push a CTI of an input stream that comes without rows."""
@@ -223,6 +242,10 @@ class _Stateless:
 
     def __init__(self, transform: Transform | None, depth: int, branch: Branch | None) -> None:
         self._transform, self._depth, self._branch = transform, depth, branch
+
+    def transformed(self, rows: Batch) -> Batch:
+        """Return what becomes of rows, with all of their origins."""
+        return rows if self._transform is None else self._transform.rows(rows)
 
     def advance(self, stream: int, rows: Batch, cti: int) -> tuple[Batch, int]:
         if self._transform is not None:

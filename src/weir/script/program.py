@@ -65,7 +65,7 @@ def parse_program(
     >>> program.sources[0].name
     'A'
     """
-    source = ProgramSource(text)
+    source = ProgramSource(text, name)
     for what in (text, *(params or {}).values()):
         _check_characters(source, what)
     try:

@@ -13,14 +13,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from weir.errors import Position, ScriptError
+from weir.errors import Position, ProgramPlace, ScriptError
 
 
 @dataclass(frozen=True)
 class ProgramSource:
-    """A `ProgramSource` is the text of a program; it makes errors that point into it."""
+    """A `ProgramSource` is the text of a program; it makes errors that point into it. `name` is
+    that of its file."""
 
     text: str
+    name: str = ""
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.splitlines() or [""]
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -35,7 +41,8 @@ class ProgramSource:
         """
         starts = self._line_starts
         line = max(1, min(bisect_right(starts, offset), len(starts) - 1))
-        return line, offset - starts[line - 1] + 1
+        column = offset - starts[line - 1] + 1
+        return ProgramPlace(line, column, self.name, self._lines[line - 1])
 
     def error(self, message: str, offset: int, hint: str = "") -> ScriptError:
         return self.error_at(message, self.position(offset), hint)

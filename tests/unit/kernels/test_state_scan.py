@@ -290,7 +290,7 @@ def test_integers_beyond_their_type_are_an_error(dtype: pa.DataType, most: int) 
     node = scan(Cell("s", (DOUBLE,), dtype, most - 1), StateMerge(0, "add", ("i",), 0, 0))
     rows = [row(1), row(2, k=2.0), row(3, i=-1), row(4)]
     assert answers(node, [rows], [False], (), False) == [[most, most, most - 1, most]]
-    with pytest.raises(RunError, match=r"overflow: add state s .*k = 1.0 on event .*'vs': 5"):
+    with pytest.raises(RunError, match=r"overflow: add state s .*k = 1.0, on event .*'vs': 5"):
         answers(node, [[*rows, row(5)]], [False], (), False)
 
 
@@ -313,7 +313,7 @@ def test_a_window_fails_where_it_is_read() -> None:
 @pytest.mark.parametrize("kind", ["add", "max", "min"])
 def test_null_is_no_argument(kind: Any) -> None:
     merge = StateMerge(0, kind, ("i",), 0, 0)
-    with pytest.raises(RunError, match=f"{kind} of NULL into a cell of s, at k = 1.0 on event"):
+    with pytest.raises(RunError, match=f"{kind} of NULL into a cell of s, at k = 1.0, on event"):
         answers(
             scan(Cell("s", (DOUBLE,), BIGINT, 0), merge), [[row(1, i=None)]], [False], (), False
         )

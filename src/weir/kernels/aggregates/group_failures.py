@@ -9,13 +9,13 @@ and the group. Only that error leaves the package.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pyarrow as pa
 
-from weir.errors import OperatorFailed, RunError
-from weir.events.batch import OPEN
-from weir.kernels.expressions.evaluation import RowFailure, UserCode
+from weir.errors import OperatorFailed, Position, ProgramPlace, RunError
+from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_python, shown_time
 from weir.kernels.structures.panes import Operations, Results
 from weir.kernels.structures.panes_loops import EMIT
 
@@ -41,24 +41,24 @@ class GroupFailure(Exception):
         window: tuple[int, int] | None = None,
         user_code: UserCode | None = None,
         event: Mapping[str, object] | None = None,
+        place: Position | None = None,
     ) -> None:
         super().__init__(why)
         self.group, self.why, self.window = group, why, window
-        self.user_code, self.event = user_code, event
+        self.user_code, self.event, self.place = user_code, event, place
 
-    def named(self, keys: Mapping[str, object]) -> RunError:
-        """Make the error that users see."""
-        window = _window_text(self.window, keys)
-        user = self.user_code
+    def named(self, keys: Mapping[str, object], time: pa.DataType) -> RunError:
+        """Make the error that users see; `time` is the type of the window's bounds."""
+        window = _window_text(self.window, keys, time)
+        user, place = self.user_code, self.place
         if user is None:
-            return RunError(f"in {window}: {self.why}")
+            text = f"in {window}: {self.why}"
+            return RunError(place.pointed(text) if isinstance(place, ProgramPlace) else text)
         return OperatorFailed(
-            function=user.function,
-            file=user.file,
-            line=user.line,
-            event=window if self.event is None else _event(self.event, keys),
-            cause=self.why,
-        )
+            function=user.function, file=user.file, line=user.line, cause=self.why,
+            event=window if self.event is None else _event(self.event, keys, time),
+            place=user.place,
+        )  # fmt: skip
 
 
 def located(
@@ -72,7 +72,10 @@ def located(
     rows = np.flatnonzero(results.emit == following[0]) if len(following) else following
     window = (int(results.vs[rows[0]]), int(results.ve[rows[0]])) if len(rows) else None
     event = failure.event if isinstance(failure, OperationFailure) else None
-    return GroupFailure(group, failure.why, window=window, user_code=failure.user_code, event=event)
+    place = failure.place if isinstance(failure, RowFailure) else None
+    return GroupFailure(
+        group, failure.why, window=window, user_code=failure.user_code, event=event, place=place
+    )
 
 
 def key_text(keys: Mapping[str, object]) -> str:
@@ -83,25 +86,36 @@ def key_text(keys: Mapping[str, object]) -> str:
     return ", ".join(named)
 
 
-def _window_text(window: tuple[int, int] | None, keys: Mapping[str, object]) -> str:
+def _window_text(
+    window: tuple[int, int] | None, keys: Mapping[str, object], time: pa.DataType
+) -> str:
     if window is None:
         return f"the group {key_text(keys)}" if keys else "the group of all events"
-    start, end = window
-    shown = f"window [{start}, {'open' if end == OPEN else end})"
+    start, end = (shown_time(bound, time) for bound in window)
+    shown = f"window [{start}, {'open' if end is None else end})"
     return f"{shown} of {key_text(keys)}" if keys else shown
 
 
-def _event(event: Mapping[str, object], keys: Mapping[str, object]) -> dict[str, object]:
+def _event(
+    event: Mapping[str, object], keys: Mapping[str, object], time: pa.DataType
+) -> dict[str, object]:
     """List the lifetime, the keys and the rest of an event; a computed value is called by its
     number."""
-    lifetime = {name: event[name] for name in ("vs", "ve")}
+    lifetime = {n: t if t is None else shown_time(t, time) for n, t in _lifetime(event)}
     named = {_label(n, "key", i): v for i, (n, v) in enumerate(keys.items(), 1)}
     rest = [(n, v) for n, v in event.items() if n not in lifetime]
     return {
         **lifetime,
         **named,
-        **{_label(n, "argument", i): v for i, (n, v) in enumerate(rest, 1)},
+        **{_label(n, "argument", i): shown_python(v) for i, (n, v) in enumerate(rest, 1)},
     }
+
+
+def _lifetime(event: Mapping[str, object]) -> Iterator[tuple[str, int | None]]:
+    for name in ("vs", "ve"):
+        time = event[name]
+        assert time is None or isinstance(time, int)
+        yield name, time
 
 
 def _label(name: str, kind: str, number: int) -> str:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from weir.events.batch import Int64s
 from weir.kernels.aggregates.moments import Moment, make_moment
 from weir.kernels.aggregates.states import MergedMoment, pack
-from weir.kernels.expressions.evaluation import Mask
+from weir.kernels.expressions.evaluation import Mask, RowFailure
 from weir.kernels.structures.rows import valid_mask
 from weir.plan.aggregations import Aggregation
 from weir.plan.schema import Schema
@@ -59,7 +59,7 @@ class Lanes:
                 merged = aggregation.of is not None
                 self._moments[column] = MergedMoment(moment) if merged else moment
             function = "count" if aggregation.function == "count_star" else aggregation.function
-            self._results.append((function, column, aggregation.type))
+            self._results.append((function, column, aggregation))
 
     @staticmethod
     def _column(aggregation: Aggregation, schema: Schema) -> _Column:
@@ -106,7 +106,7 @@ class Lanes:
             starts[column] = at
             at += len(moment.lane_names)
         columns = []
-        for function, column, dtype in self._results:
+        for function, column, aggregation in self._results:
             if column == _ALL_ROWS:
                 columns.append(pa.array(np.ascontiguousarray(matrix[:, 0])))
                 continue
@@ -115,8 +115,12 @@ class Lanes:
             lanes = matrix[:, starts[column] : starts[column] + len(names)]
             if function == "moments":
                 columns.append(pack(lanes, names))
-            else:
-                columns.append(moment.result(function, lanes, dtype))
+                continue
+            try:
+                columns.append(moment.result(function, lanes, aggregation.type))
+            except RowFailure as failure:
+                failure.place = aggregation.position
+                raise
         return columns
 
     def load(self, names: Sequence[str]) -> None:

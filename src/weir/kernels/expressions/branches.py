@@ -153,8 +153,7 @@ def _slices(vector: Part, rows: Part, batch: Batch) -> Iterator[pa.Array]:
         try:
             yield as_array(rows.run(part), len(part))
         except RowFailure as failure:
-            row = start + failure.row
-            raise RowFailure(row, failure.why, failure.user_code) from failure.__cause__
+            raise failure.moved_to(start + failure.row) from failure.__cause__
 
 
 def _without_constants(
@@ -231,5 +230,4 @@ def _values(part: Part, batch: Batch, rows: RowIndices) -> pa.Array:
     try:
         return part.array(Batch(batch.vs[rows], batch.ve[rows], columns))
     except RowFailure as failure:
-        row = int(rows[failure.row])
-        raise RowFailure(row, failure.why, failure.user_code) from failure.__cause__
+        raise failure.moved_to(int(rows[failure.row])) from failure.__cause__

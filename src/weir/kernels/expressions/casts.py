@@ -37,7 +37,13 @@ from weir.events.types import (
     is_integer,
     type_name,
 )
-from weir.kernels.expressions.evaluation import RowFailure, fail_where, numbers, valid_rows
+from weir.kernels.expressions.evaluation import (
+    RowFailure,
+    fail_where,
+    numbers,
+    shown_value,
+    valid_rows,
+)
 
 Convert = Callable[[pa.Array], pa.Array]
 
@@ -131,7 +137,7 @@ def _from_text(target: pa.DataType) -> Convert:
         fits = pc.match_substring_regex(column, shape)
         if pc.all(fits).as_py() is False:
             row = pc.index(fits, False).as_py()
-            raise RowFailure(row, misfit(column[row].as_py(), target))
+            raise RowFailure(row, misfit(shown_value(column[row]), target))
         return parse(column)
 
     return convert
@@ -225,7 +231,7 @@ def _double_to_integer(column: pa.Array, target: pa.DataType) -> pa.Array:
     values = np.trunc(numbers(column).astype(np.float64, copy=False))
     half = 2.0 ** (target.bit_width - 1)
     fits = (values >= -half) & (values < half)  # false for NaN
-    fail_where(~fits, valid_rows(column), lambda row: misfit(column[row].as_py(), target))
+    fail_where(~fits, valid_rows(column), lambda row: misfit(shown_value(column[row]), target))
     return column.cast(target, safe=False)
 
 
@@ -238,7 +244,7 @@ def _decimal_to_integer(column: pa.Array, target: pa.DataType) -> pa.Array:
     bad = pc.or_(pc.less(whole, low), pc.greater_equal(whole, bound))
     if pc.any(bad).as_py():
         row = pc.index(bad, True).as_py()
-        raise RowFailure(row, misfit(column[row].as_py(), target))
+        raise RowFailure(row, misfit(shown_value(column[row]), target))
     return whole.cast(pa.decimal128(38, 0)).cast(target)
 
 
@@ -256,7 +262,7 @@ def list_converter(convert: Convert, target: pa.DataType) -> Convert:
             elements = convert(column.flatten())
         except RowFailure as failure:
             row = int(np.searchsorted(offsets, failure.row, side="right")) - 1
-            raise RowFailure(row, failure.why) from None
+            raise failure.moved_to(row) from None
         mask = pa.array(np.asarray(column.is_null())) if column.null_count else None
         return pa.ListArray.from_arrays(pa.array(offsets), elements, type=target, mask=mask)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import TypeAlias
 
 import numpy as np
@@ -20,9 +21,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.errors import Position, ProgramPlace
+from weir.events.batch import OPEN
 from weir.events.python_lists import python_list
 from weir.events.text import format_dates, format_timestamps
-from weir.events.types import DATE, type_name
+from weir.events.types import BIGINT, DATE, TIMESTAMP
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 ArrayFunction = Callable[..., pa.Array]
@@ -51,31 +54,74 @@ Builder = Callable[[Site], ArrayFunction]
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """This is the line at which the user's own code failed."""
+    """This is the line at which the user's own code failed; `place` points into it where code of
+    the user raised."""
 
     function: str
     file: str
     line: int
+    place: ProgramPlace | None = None
 
 
 class RowFailure(Exception):
-    """The expression cannot be computed for this row."""
+    """The expression cannot be computed for this row; `place` is where it stands in the program."""
 
-    def __init__(self, row: int, why: str, user_code: UserCode | None = None) -> None:
+    def __init__(
+        self,
+        row: int,
+        why: str,
+        user_code: UserCode | None = None,
+        place: Position | None = None,
+    ) -> None:
         super().__init__(why)
-        self.row, self.why, self.user_code = row, why, user_code
+        self.row, self.why, self.user_code, self.place = row, why, user_code, place
+
+    def moved_to(self, row: int) -> RowFailure:
+        """Return the failure as that of a row of a larger batch."""
+        moved = RowFailure(row, self.why, self.user_code, self.place)
+        moved.__cause__ = self.__cause__
+        return moved
 
 
 def shown_value(scalar: pa.Scalar) -> object:
-    """Write a value as messages show it."""
-    try:
-        value: object = scalar.as_py()
-    except (ValueError, OverflowError):  # a time that Python has no date for
-        if pa.types.is_nested(scalar.type):
-            return f"<{type_name(scalar.type)}>"
-        write = format_dates if scalar.type == DATE else format_timestamps
-        return write(pa.repeat(scalar, 1))[0].as_py()
+    """Write a value as messages show it: times as ISO 8601.
+
+    >>> shown_value(pa.scalar([0], pa.list_(pa.timestamp("us", "UTC"))))
+    ['1970-01-01T00:00:00Z']
+    """
+    dtype = scalar.type
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_timestamp(dtype) or pa.types.is_date32(dtype):
+        write = format_dates if dtype == DATE else format_timestamps
+        return write(pa.repeat(scalar, 1))[0].as_py().replace(".000000Z", "Z")
+    if pa.types.is_list(dtype):
+        return [shown_value(element) for element in scalar]
+    if pa.types.is_struct(dtype):
+        return {name: shown_value(value) for name, value in scalar.items()}
+    return scalar.as_py()
+
+
+def shown_python(value: object) -> object:
+    """Write a value that the user's code was given as messages show it."""
+    match value:
+        case datetime():
+            return shown_value(pa.scalar(value, TIMESTAMP))
+        case date():
+            return value.isoformat()
+        case list() | tuple():
+            return [shown_python(element) for element in value]
+        case dict():
+            return {name: shown_python(element) for name, element in value.items()}
     return value
+
+
+def shown_time(ticks: int, time: pa.DataType) -> object:
+    """Write a time of a lifetime as messages show it: a number, or ISO 8601; an open end is
+    None."""
+    if ticks == OPEN:
+        return None
+    return ticks if time == BIGINT else shown_value(pa.scalar(ticks, time))
 
 
 def plain(function: ArrayFunction) -> Builder:
@@ -160,7 +206,7 @@ def _in_groups(function: ArrayFunction, args: Sequence[Datum], dtype: pa.DataTyp
         try:
             parts.append((rows, function(column.take(pa.array(rows)), *key)))
         except RowFailure as failure:
-            raise RowFailure(rows[failure.row], failure.why) from None
+            raise failure.moved_to(rows[failure.row]) from None
     return assemble(length, dtype, parts)
 
 

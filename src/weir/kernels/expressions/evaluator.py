@@ -15,12 +15,12 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from weir.errors import OperatorFailed, RunError
-from weir.events.batch import OPEN, Batch, times
+from weir.errors import Position, RunError
+from weir.events.batch import Batch, times
 from weir.kernels.expressions import (
     functions_formats,
     functions_hashes,
@@ -51,6 +51,7 @@ from weir.kernels.expressions.evaluation import (
     as_array,
     shown_value,
 )
+from weir.kernels.expressions.failed_events import event_at, named_failure
 from weir.kernels.expressions.user_calls import build_user_call
 from weir.plan.expressions import (
     LIFETIME_NAMES,
@@ -76,8 +77,16 @@ BUILDERS: Mapping[str, Builder] = {
 }
 PYTHON_BUILDERS: Mapping[str, Builder] = {**python_numbers.FUNCTIONS, **python_text.FUNCTIONS}
 """What event handlers are compiled to; no script can call it."""
-Why = Callable[[Sequence[object], Exception], str]
-"""What to say of arguments on which Arrow fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Says where a part stands in the program, and what to say of arguments on which Arrow
+    fails."""
+
+    place: Position | None
+    why: Callable[[Sequence[object], Exception], str]
+
 
 _TELL_NULLS = frozenset(("is_null", "is_not_null"))
 _TAKE_NULLS = _TELL_NULLS | {"in", "nullif", "greatest", "least"}
@@ -111,27 +120,6 @@ def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array
     return evaluate
 
 
-def event_at(batch: Batch, schema: Schema, row: int) -> dict[str, object]:
-    """Return one event as messages show it: its lifetime (an open end is None), then its
-    columns."""
-    ve = int(batch.ve[row])
-    event: dict[str, object] = {"vs": int(batch.vs[row]), "ve": None if ve == OPEN else ve}
-    for name, column in zip(schema.names, batch.columns, strict=True):
-        event[name] = shown_value(column[row])
-    return event
-
-
-def named_failure(failure: RowFailure, batch: Batch, schema: Schema) -> RunError:
-    """Make the error that users see, with the event."""
-    event = event_at(batch, schema, failure.row)
-    user = failure.user_code
-    if user is None:
-        return RunError(f"{failure.why}, on event {event}")
-    return OperatorFailed(
-        function=user.function, file=user.file, line=user.line, event=event, cause=failure.why
-    )
-
-
 # --- compilation ---------------------------------------------------------------------------
 
 
@@ -149,7 +137,8 @@ def _compile(expr: Expr, schema: Schema) -> Part:
         case Cast():
             arg = _compile(expr.arg, schema)
             convert = build_cast(arg.type, _type(expr), expr.lenient)
-            return _apply(convert, [arg], _type(expr), lambda v, _: misfit(v[0], _type(expr)))
+            told = _Told(expr.position, lambda v, _: misfit(v[0], _type(expr)))
+            return _apply(convert, [arg], _type(expr), told)
         case UserCall():
             return _user_call(expr, [_compile(a, schema) for a in expr.args])
     raise AssertionError(f"not bound: {expr!r}")
@@ -203,49 +192,52 @@ def _is_null_for_nulls(function: str, args: Sequence[Part]) -> bool:
     return function not in _TELL_NULLS and any(pa.types.is_null(a.type) for a in args)
 
 
-def _told(call: Call) -> Why:
+def _told(call: Call) -> _Told:
     def why(values: Sequence[object], error: Exception) -> str:
         shown = render(replace(call, args=tuple(Literal(v) for v in values)))
         return f"{error} in {shown}"
 
-    return why
+    return _Told(call.position, why)
 
 
 def _is_null(part: Part) -> bool:
     return part.constant is not None and not part.constant.is_valid
 
 
-def _apply(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, why: Why) -> Part:
+def _apply(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, told: _Told) -> Part:
     if all(a.constant is not None for a in args):
-        return _folded(function, args, dtype, why)
-    run = _runner(function, [a.run for a in args], why)
+        return _folded(function, args, dtype, told)
+    run = _runner(function, [a.run for a in args], told)
     return made_of(args, run, dtype)
 
 
-def _folded(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, why: Why) -> Part:
+def _folded(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, told: _Told) -> Part:
     one = [as_array(a.constant, 1) for a in args]
     try:
         return constant_part(function(*one)[0])
     except (pa.ArrowInvalid, RowFailure):
         # Whether it fails is for the rows that reach it to say.
-        return Part(_runner(function, [a.array for a in args], why), dtype)
+        return Part(_runner(function, [a.array for a in args], told), dtype)
 
 
 def _runner(
-    function: ArrayFunction, args: Sequence[Callable[[Batch], Datum]], why: Why
+    function: ArrayFunction, args: Sequence[Callable[[Batch], Datum]], told: _Told
 ) -> Callable[[Batch], Datum]:
     def run(batch: Batch) -> Datum:
         values = [arg(batch) for arg in args]
         try:
             return function(*values)
+        except RowFailure as failure:
+            failure.place = failure.place or told.place
+            raise
         except pa.ArrowInvalid as error:
-            raise _located(function, values, len(batch), why, error) from None
+            raise _located(function, values, len(batch), told, error) from None
 
     return run
 
 
 def _located(
-    function: ArrayFunction, values: Sequence[Datum], length: int, why: Why, error: Exception
+    function: ArrayFunction, values: Sequence[Datum], length: int, told: _Told, error: Exception
 ) -> RowFailure:
     """Find the first row on which Arrow fails, and return its failure."""
     low, high = 0, length
@@ -258,7 +250,7 @@ def _located(
         else:
             low = middle
     shown = [shown_value(v if isinstance(v, pa.Scalar) else v[low]) for v in values]
-    return RowFailure(low, why(shown, error))
+    return RowFailure(low, told.why(shown, error), place=told.place)
 
 
 def _slice(value: Datum, start: int, stop: int) -> Datum:

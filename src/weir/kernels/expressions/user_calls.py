@@ -13,6 +13,7 @@ called where nobody needs the result. That must change nothing.
 
 from __future__ import annotations
 
+import linecache
 import opcode
 import os
 import traceback
@@ -24,7 +25,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import OperatorFailed
+from weir.errors import OperatorFailed, ProgramPlace
 from weir.events.frozen_values import freezer
 from weir.events.python_lists import python_list, slices
 from weir.events.types import type_name
@@ -61,8 +62,19 @@ def failing_line(name: str, function: object, error: BaseException | None) -> Us
     frames = traceback.extract_tb(error.__traceback__) if error is not None else []
     for frame in reversed(frames):
         if frame.filename == file and frame.lineno is not None:
-            return UserCode(name, file, frame.lineno)
+            return UserCode(name, file, frame.lineno, _place(frame))
     return UserCode(name, file, line)
+
+
+def _place(frame: traceback.FrameSummary) -> ProgramPlace | None:
+    """Return where a frame stands, with its line; None where there is no source."""
+    if frame.lineno is None or frame.colno is None or not frame.line:
+        return None
+    # Python counts bytes of UTF-8 from the beginning of the line, and gives the line stripped.
+    whole = linecache.getline(frame.filename, frame.lineno).rstrip()
+    column = len(whole.encode()[: frame.colno].decode(errors="replace"))
+    indent = len(whole) - len(whole.lstrip())
+    return ProgramPlace(frame.lineno, max(column - indent, 0) + 1, frame.filename, whole.lstrip())
 
 
 def _code_of(function: object) -> CodeType | None:
@@ -117,6 +129,7 @@ def guarded(
             line=failed_at.line,
             event=event,
             cause=describe(error),
+            place=failed_at.place,
         ) from error
 
 
@@ -197,7 +210,7 @@ def python_rows(columns: Sequence[pa.Array]) -> Iterator[tuple[object, ...]]:
         try:
             values = [python_values(c.slice(start, end - start)) for c in columns]
         except RowFailure as failure:
-            raise RowFailure(start + failure.row, failure.why) from None
+            raise failure.moved_to(start + failure.row) from None
         yield from zip(*values, strict=True)
 
 

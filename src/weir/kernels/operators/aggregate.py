@@ -142,7 +142,7 @@ class AggregateKernel:
     def _named(self, failure: GroupFailure) -> RunError:
         keys = self._groups.keys(np.array([failure.group]))
         values = (shown_value(column[0]) for column in keys)
-        return failure.named(dict(zip(self._key_names, values, strict=True)))
+        return failure.named(dict(zip(self._key_names, values, strict=True)), self._schema.time)
 
     def _let_go(self, gone: Int64s) -> None:
         if not len(gone):

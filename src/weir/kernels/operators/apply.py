@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import SnapshotCorrupt
+from weir.errors import OperatorFailed, SnapshotCorrupt
 from weir.events.batch import OPEN, START, Batch, Int64s, empty_batch
 from weir.events.python_lists import python_column, slices
 from weir.kernels.aggregates.group_failures import key_text
-from weir.kernels.expressions.evaluation import RowFailure
+from weir.kernels.expressions.evaluation import RowFailure, shown_python, shown_time
+from weir.kernels.expressions.failed_events import event_at, failed_row
 from weir.kernels.expressions.user_calls import extra_calls, python_values
 from weir.kernels.expressions.user_values import typed_array
 from weir.kernels.kernel import Tables, emitted
@@ -71,22 +72,42 @@ class ApplyKernel:
         return len(self._members) + len(self._timers)
 
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
-        for event in self._merged(slices):
-            self._fire(event.vs)
-            self._deliver(event)
-        # Everything before the CTI has come, so timers at the CTI itself are due.
-        self._fire(cti)
-        for key, after in self._changed.items():
-            self._user.check_nested(self._members[key].instance, after)
+        events = [self._events(port, batch) for port, batch in enumerate(slices)]
+        try:
+            for event in self._merged(slices, events):
+                self._fire(event.vs)
+                self._deliver(event)
+            # Everything before the CTI has come, so timers at the CTI itself are due.
+            self._fire(cti)
+            for key, after in self._changed.items():
+                self._user.check_nested(self._members[key].instance, after)
+        except OperatorFailed as error:
+            self._name(error, slices, events)
+            raise
         self._changed.clear()
         rows, self._context.rows = self._context.rows, []
         return self._batch(rows), cti
 
-    def _merged(self, slices: Sequence[Batch]) -> Iterator[Event]:
+    def _events(self, port: int, batch: Batch) -> list[Event]:
         try:
-            events = [_events(b, self._inputs[i].names, i) for i, b in enumerate(slices)]
+            return _events(batch, self._inputs[port].names, port)
         except RowFailure as failure:  # a value that Python has not
-            raise self._user.failed("an event", failure.why) from None
+            shape = self._inputs[port]
+            error = self._user.failed(event_at(batch, shape, failure.row), failure.why)
+            error.row = failed_row(batch, failure.row, port)
+            raise error from None
+
+    def _name(
+        self, error: OperatorFailed, slices: Sequence[Batch], events: Sequence[Sequence[Event]]
+    ) -> None:
+        """Show the event of an error as it came: the user's code may have changed it."""
+        for port, batch in enumerate(slices):
+            for row, event in enumerate(events[port]):
+                if event is error.event:
+                    error.row = failed_row(batch, row, port)
+                    error.complete(event_at(batch, self._inputs[port], row), "")
+
+    def _merged(self, slices: Sequence[Batch], events: Sequence[list[Event]]) -> Iterator[Event]:
         if len(events) == 1:
             yield from events[0]
             return
@@ -110,8 +131,10 @@ class ApplyKernel:
                 self._run("on_time", key, time, self._timer(time, member))
 
     def _timer(self, time: int, member: _Member) -> str:
-        keys = key_text(dict(zip(self._keys[0], member.values, strict=True)))
-        return f"the timer at {time} of {keys}" if keys else f"the timer at {time}"
+        values = (shown_python(value) for value in member.values)
+        keys = key_text(dict(zip(self._keys[0], values, strict=True)))
+        at = shown_time(time, self._schema.time)
+        return f"the timer at {at} of {keys}" if keys else f"the timer at {at}"
 
     def _deliver(self, event: Event) -> None:
         values = tuple(event.values[name] for name in self._keys[event.input])

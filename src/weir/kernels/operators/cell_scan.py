@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.errors import RunError
+from weir.errors import EventFailed
 from weir.events.batch import START, Batch, Int64s
 from weir.events.hashing import hash_rows
 from weir.events.types import type_name
 from weir.kernels.kernel import Tables, rows_table, table_rows
-from weir.kernels.operators.slow_cells import SlowCells, event_of, event_text
+from weir.kernels.operators.slow_cells import SlowCells, scan_failure
 from weir.kernels.structures.cell_groups import CellGroups, Hashes
 from weir.kernels.structures.fast_cells import FastCells, FastFailure
 from weir.kernels.structures.fast_cells_loops import NULL_ARGUMENT, NULL_CELL
@@ -170,7 +170,7 @@ class CellScan:
             mask |= column.fill_null(False).to_numpy(zero_copy_only=False)
         return mask
 
-    def _named(self, failure: FastFailure, slices: Sequence[Batch]) -> RunError:
+    def _named(self, failure: FastFailure, slices: Sequence[Batch]) -> EventFailed:
         merging = failure.request < len(self._merges)
         port, kind, state = 0, "reading", -1
         if merging:
@@ -185,8 +185,8 @@ class CellScan:
             why = f"{kind} into a cell of {cell.state} that is NULL"
         else:
             why = f"overflow: {kind} state {cell.state} gives a value beyond {type_name(cell.type)}"
-        event = event_of(self._inputs[port], slices[port], failure.row)
-        return RunError(f"{why}, {event_text(event, self._key_names[port])}")
+        rows, keys = self._inputs[port], self._key_names[port]
+        return scan_failure(why, rows, keys, slices[port], failure.row, port)
 
     # --- keeping -----------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from weir.errors import RunError
 from weir.events.batch import OPEN, START, Batch, Int64s
-from weir.kernels.expressions.evaluator import event_at
+from weir.kernels.expressions.failed_events import event_at
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import TimeQueue

@@ -18,7 +18,8 @@ from weir.events.collecting import collecting_later
 from weir.events.frozen_values import freezer
 from weir.events.python_lists import python_column, python_list
 from weir.events.types import DOUBLE
-from weir.kernels.expressions.evaluation import RowFailure
+from weir.kernels.expressions.evaluation import RowFailure, UserCode
+from weir.kernels.expressions.failed_events import event_at, failed_row
 from weir.kernels.expressions.user_calls import check_not_interrupted, failing_line, python_values
 from weir.kernels.expressions.user_values import Misfit, settler, typed_array
 from weir.kernels.kernel import Tables, rows_table, table_rows
@@ -181,20 +182,19 @@ class RowScanKernel:
         if isinstance(error, CellFailure):
             return self._wrong(str(error), port, batch, row)
         failed_at = failing_line(self._node.code.name, self._run, error)
-        return self._error(failed_at.file, failed_at.line, describe(error), port, batch, row)
+        return self._error(failed_at, describe(error), port, batch, row)
 
     def _wrong(self, why: str, port: int, batch: Batch, row: int) -> OperatorFailed:
         failed_at = failing_line(self._node.code.name, self._run, None)
-        return self._error(failed_at.file, failed_at.line, why, port, batch, row)
+        return self._error(failed_at, why, port, batch, row)
 
     def _error(
-        self, file: str, line: int, why: str, port: int, batch: Batch, row: int
+        self, failed_at: UserCode, why: str, port: int, batch: Batch, row: int
     ) -> OperatorFailed:
-        names = self._inputs[port].names
-        event = {n: c[row].as_py() for n, c in zip(names, batch.columns, strict=True)}
         return OperatorFailed(
-            function=self._node.code.name, file=file, line=line,
-            event={"vs": int(batch.vs[row]), **event}, cause=why,
+            function=self._node.code.name, file=failed_at.file, line=failed_at.line, cause=why,
+            event=event_at(batch, self._inputs[port], row), place=failed_at.place,
+            row=failed_row(batch, row, port),
         )  # fmt: skip
 
     # --- snapshots ---------------------------------------------------------------------------

@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.errors import OperatorFailed, RunError
-from weir.events.batch import OPEN, Batch, Int64s
+from weir.errors import EventFailed, OperatorFailed
+from weir.events.batch import Batch, Int64s
 from weir.events.collecting import collecting_later
 from weir.events.frozen_values import freezer
 from weir.events.python_lists import python_column
+from weir.kernels.aggregates.group_failures import key_text
+from weir.kernels.expressions.evaluation import shown_value
+from weir.kernels.expressions.failed_events import event_at, failed_row
 from weir.kernels.expressions.user_calls import check_not_interrupted, failing_line, python_values
 from weir.kernels.structures.cells import CellFailure, CellTable
 from weir.kernels.structures.requests import RequestProgram, Visits
@@ -144,9 +147,8 @@ class SlowCells:
                 raise
             raise self._user_failed(function, error, 0, batch, row) from error
 
-    def _failed(self, failure: CellFailure, port: int, batch: Batch, row: int) -> RunError:
-        event = event_of(self._inputs[port], batch, row)
-        return RunError(f"{failure}, {event_text(event, self._keys[port])}")
+    def _failed(self, failure: CellFailure, port: int, batch: Batch, row: int) -> EventFailed:
+        return scan_failure(str(failure), self._inputs[port], self._keys[port], batch, row, port)
 
     def _user_failed(
         self, function: MergeFunction, error: BaseException, port: int, batch: Batch, row: int
@@ -155,7 +157,8 @@ class SlowCells:
         failed_at = failing_line(function.name, function.function, error)
         return OperatorFailed(
             function=function.name, file=failed_at.file, line=failed_at.line,
-            event=event_of(self._inputs[port], batch, row), cause=describe(error),
+            event=event_at(batch, self._inputs[port], row), cause=describe(error),
+            place=failed_at.place, row=failed_row(batch, row, port),
         )  # fmt: skip
 
     # --- keeping -----------------------------------------------------------------------------
@@ -192,14 +195,11 @@ def _python(column: pa.Array) -> list[object]:
     return values if freeze is None else [freeze(value) for value in values]
 
 
-def event_of(rows: Schema, batch: Batch, row: int) -> dict[str, object]:
-    """Return an event as messages show it."""
-    ve = int(batch.ve[row])
-    lifetime = {"vs": int(batch.vs[row]), "ve": None if ve == OPEN else ve}
-    return lifetime | {n: c[row].as_py() for n, c in zip(rows.names, batch.columns, strict=True)}
-
-
-def event_text(event: Mapping[str, object], keys: Sequence[str]) -> str:
-    """Name an event and its key, as words to append."""
-    key = ", ".join(f"{name} = {event[name]!r}" for name in keys)
-    return f"at {key} on event {dict(event)}" if key else f"on event {dict(event)}"
+def scan_failure(
+    why: str, rows: Schema, keys: Sequence[str], batch: Batch, row: int, port: int
+) -> EventFailed:
+    """Make the error of a cell that cannot be computed: it names the key and the event."""
+    values = {name: shown_value(batch.columns[rows.index(name)][row]) for name in keys}
+    key = f", at {key_text(values)}" if keys else ""
+    event = event_at(batch, rows, row)
+    return EventFailed(f"{why}{key}", event=event, row=failed_row(batch, row, port))

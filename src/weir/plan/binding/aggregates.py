@@ -226,6 +226,7 @@ class Aggregator:
             None if call.filter is None else self._column(call.filter),
             call.params,
             user,
+            position=call.position,
         )
 
     def _replace(self, expr: Expr) -> Expr | None:

@@ -35,6 +35,9 @@ bytes of a column's texts in 31 bits)."""
 SOURCE_ORIGIN_DEPTH = 2
 """The origin of a source's row: the source with its partition, and the offset."""
 
+PARTITION_BITS = 40
+"""The first origin column is source.index << PARTITION_BITS | partition."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:

@@ -15,11 +15,12 @@ from itertools import groupby
 import pyarrow as pa
 from pyspark import TaskContext
 
-from weir.errors import WeirError
+from weir.errors import EventFailed, WeirError
 from weir.events.batch import Batch
 from weir.files.chunks import CHUNK_ROWS, SourcePartition
 from weir.files.columnar import ArrivingBatches
 from weir.plan.stages import stage_schema
+from weir.runtime.failed_rows import complete
 from weir.runtime.source_vertex import PartitionReader
 from weir.runtime.vertices import make_source_vertex, source_of
 from weir.spark.offline.blocks import BlockRow, Blocks, decode, row_record, rows_of
@@ -179,6 +180,8 @@ def _guarded(job: Job, wave: int, piece: int, records: Records) -> Records:
     try:
         yield from records
     except WeirError as error:
+        if isinstance(error, EventFailed):
+            complete(error, job.pieces[piece].partitions)
         if job.errors == "raise":
             # Spark's text then begins with our message. This worker ends with the error.
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
