@@ -51,7 +51,7 @@ BUGS = (
         "if depth > MOST_PARTS:", "if depth < 0:",
         ("tests/unit/script/test_script_expressions.py",)),
     Bug("a terminal is told what a program says", "errors.py",
-        "before = visible(self.source_line[start : self.column - 1])",
-        "before = self.source_line[start : self.column - 1]",
+        "before = visible(source_line[start : column - 1])",
+        "before = source_line[start : column - 1]",
         ("tests/unit/script/test_script_errors.py",)),
 )  # fmt: skip

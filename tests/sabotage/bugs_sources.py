@@ -169,7 +169,7 @@ BUGS = (
     Bug("a signature in a URL is taken", "plan/urls.py",
         " or _PARAMETER.search(authority + rest))", ")", _IN_BUCKETS),
     Bug("an error shows the line with a password", "errors.py",
-        '_SECRET.sub(lambda found: "*" * len(found[0]), shown)', "shown", _IN_BUCKETS),
+        '_SECRET.sub(_stars, shown)', "shown", _IN_BUCKETS),
     Bug("an error shows what a server answers", _ERRORS,
         'said = " ".join(filter(None, (status, code)))', "said = text", _IN_BUCKETS),
     Bug("what will not pass is tried again", _ERRORS,
