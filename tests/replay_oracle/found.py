@@ -119,4 +119,32 @@ def add(e):
 app.emits("out", "x DOUBLE")
 app.serial(add)
 """, a=[[at(t, "p", x=x) for t, x in enumerate([1e16, 1.0, 0.1, 1.0, -1e16, 0.2])]]),
+    Example("an order that a read decides which never happens", """
+one = app.state("one", default=0)
+two = app.state("two", default=0)
+@app.on(a)
+def copy(e):
+    one.add(e.k, two.get(e.u))
+@app.on(a)
+def keep(e):
+    two.set(e.u, 1)
+    if 0:
+        one.get(e.k)
+""", a=[[at(6, "p")]]),
+    Example("an order that a helper's write decides which a parameter switches off", """
+one = app.state("one", default=0)
+two = app.state("two", default=0)
+on = app.param("on", False)
+def put(state, key):
+    if on:
+        state.set(key, 7)
+    return two.get(key)
+@app.on(a)
+def tell(e):
+    app.emit("out", n=put(one, e.k))
+@app.on(a)
+def keep(e):
+    two.set(e.k, one.get(e.k) + 1)
+app.emits("out", "n BIGINT")
+""", a=[[at(6, "p"), at(7, "p")]]),
 )  # fmt: skip

@@ -65,7 +65,7 @@ class Analysed:
     """An `Analysed` is what analysis knows of one handler for one of its event types.
 
     `refused` says why it cannot be compiled to scans (with the line); the handler then runs whole,
-    row by row, in a ring or by `app.serial()`, and `states` are those that it may touch.
+    row by row, by `app.serial()`.
     """
 
     handler: str
@@ -73,6 +73,7 @@ class Analysed:
     accesses: tuple[GetAccess | MergeAccess | EmitAccess, ...]
     reads: frozenset[str]
     writes: frozenset[str]
+    """What its text reads and writes, on all branches."""
     emits: frozenset[str]
     refused: str = ""
     refused_line: int = 0

@@ -2,10 +2,12 @@
 
 Contract
 1. What no handler may do raises ScriptError: file, line, reason, way out (`reach.py`).
-2. A handler that has no form as accesses has `Analysed.refused`: why, where, and that
-   `app.serial()` runs it row by row. What it may read, write and emit is then that of its text.
-3. Otherwise the accesses are those of the handler on all its branches, helpers included, in the
-   order in which Python would do them; reads, writes and emits are theirs.
+2. What a handler reads and writes is that of its text, on all branches (`state_uses.py`), so that
+   no value of a parameter changes the order of handlers.
+3. A handler that has no form as accesses has `Analysed.refused`: why, where, and that
+   `app.serial()` runs it row by row. What it may emit is then that of its text.
+4. Otherwise the accesses are those on the branches that these parameters leave, helpers included,
+   in the order in which Python would do them.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from weir.handlers.declarations import EventHandler, EventType
 from weir.handlers.execution import Execution, FailingCheck, NotAccesses
 from weir.handlers.frames import Exits, Frame, Path
 from weir.handlers.reach import Reach, resolver
+from weir.handlers.state_uses import state_uses
 from weir.handlers.symbols import TheEvent, known
 from weir.handlers.values import Op, ReadValue, Tree, children
 
@@ -71,24 +74,18 @@ def _analysed(
     touched = reach.of_function(function, handler=True)
     run = Execution(app, event, handler.name, params, reach, _Steps())
     try:
+        uses = state_uses(function, reach)
         _run(run, function)
         accesses = _with_checks(run)
     except NotAccesses as refused:
         error = refused.error(handler.name)
         return Analysed(
-            handler.name, event.name, (), frozenset(touched.reads), frozenset(touched.writes),
-            frozenset(touched.emits), str(error), error.line,
-        )  # fmt: skip
+            handler.name, event.name, (), *uses, frozenset(touched.emits), str(error), error.line
+        )
     except RecursionError as error:
         raise PlanError(f"the handler `{handler.name}` is nested too deeply") from error
-    return Analysed(
-        handler.name,
-        event.name,
-        tuple(accesses),
-        frozenset(a.state for a in accesses if isinstance(a, GetAccess)),
-        frozenset(a.state for a in accesses if isinstance(a, MergeAccess)),
-        frozenset(a.name for a in accesses if isinstance(a, EmitAccess)),
-    )
+    emits = frozenset(a.name for a in accesses if isinstance(a, EmitAccess))
+    return Analysed(handler.name, event.name, tuple(accesses), *uses, emits)
 
 
 def _run(run: Execution, function: FunctionType) -> None:

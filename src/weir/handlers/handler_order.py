@@ -1,7 +1,8 @@
 """The handlers of an event type run in one order, and their accesses are numbered by it.
 
 Rules
-1. A handler that writes a state runs before one that only reads it. Handlers that these rules put
+1. A handler that writes a state runs before one that only reads it, by the text of both: on all
+   branches, whether these parameters leave them or not. Handlers that these rules put
    before each other, in a circle, stay together, in order of definition.
 2. Of all that may come next, the one that is defined first does.
 3. `order` counts over all accesses of the event type. A loop is called by the smallest order of
@@ -93,10 +94,9 @@ def event_flow(
     for name in names:
         found, group = by_name[name], groups.get(name)
         if group is not None:
+            reads, writes = _done(found)
             whole.append(
-                WholeHandler(
-                    name, group, following, found.reads, found.writes, found.emits, found.accesses
-                )
+                WholeHandler(name, group, following, reads, writes, found.emits, found.accesses)
             )
             following += 1
             continue
@@ -105,6 +105,16 @@ def event_flow(
         accesses += [moved(a, following, blocks, known) for a in found.accesses]
         following += max((a.order + 1 for a in found.accesses), default=0)
     return EventFlow(event, names, tuple(accesses), tuple(whole))
+
+
+def _done(found: Analysed) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what a handler reads and writes with these parameters, as far as that is known."""
+    if found.refused:
+        return found.reads, found.writes
+    return (
+        frozenset(a.state for a in found.accesses if isinstance(a, GetAccess)),
+        frozenset(a.state for a in found.accesses if isinstance(a, MergeAccess)),
+    )
 
 
 def _blocks(accesses: Collection[GetAccess | MergeAccess | EmitAccess]) -> dict[int, int]:

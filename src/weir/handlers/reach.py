@@ -101,7 +101,7 @@ class Reach:
     def of_thing(self, thing: object) -> Touched:
         """Return what an object's functions may touch, and the states that lie in it."""
         found = Touched()
-        for inner in _inside(thing):
+        for inner in inside(thing):
             if isinstance(inner, FunctionType) and is_users(inner):
                 found.include(self.of_function(inner))
             elif isinstance(inner, State):
@@ -266,7 +266,7 @@ class _Mentioned:
                 self._check_app(param_app(thing), f"the parameter `{mention.name}`", mention)
                 self._found.params.add(thing._weir_name)
             case _:
-                for inner in _inside(thing):
+                for inner in inside(thing):
                     self._inner(inner, mention)
 
     def _inner(self, thing: object, mention: Mention) -> None:
@@ -313,7 +313,7 @@ class _Mentioned:
             )
 
 
-def _inside(thing: object, depth: int = 0) -> Iterator[object]:
+def inside(thing: object, depth: int = 0) -> Iterator[object]:
     """Return a thing, and what lies in it as far as handlers may reach it."""
     yield thing
     if depth == _DEEPEST:
@@ -339,7 +339,7 @@ def _inside(thing: object, depth: int = 0) -> Iterator[object]:
     elif hasattr(thing, "__dict__") and not isinstance(thing, FunctionType):
         inner = (*vars(thing).values(), *_methods(type(thing)))
     for part in inner:
-        yield from _inside(part, depth + 1)
+        yield from inside(part, depth + 1)
 
 
 def _methods(kind: type) -> Iterator[object]:

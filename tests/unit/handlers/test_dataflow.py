@@ -14,7 +14,9 @@ Found = GetAccess | MergeAccess | EmitAccess
 
 
 def touching(handler: str, reads: str = "", writes: str = "") -> Analysed:
-    return Analysed(handler, "e", (), frozenset(reads.split()), frozenset(writes.split()), NONE)
+    """A handler that has no form as accesses."""
+    both = frozenset(reads.split()), frozenset(writes.split())
+    return Analysed(handler, "e", (), *both, NONE, "line 3: while", 3)
 
 
 def analysed(handler: str, *accesses: Found, event: str = "e") -> Analysed:
@@ -221,7 +223,7 @@ def test_a_merge_with_another_key_in_a_loop_of_a_ring_is_refused() -> None:
 
 
 def test_what_analysis_refuses_needs_a_serial_group() -> None:
-    strange = Analysed("h", "e", (), NONE, frozenset(["s"]), NONE, "line 3: while", 3)
+    strange = touching("h", writes="s")
     with pytest.raises(PlanError, match="line 3: while"):
         flow(strange)
     (of_e,) = flow(strange, groups={"h": 0}).events
