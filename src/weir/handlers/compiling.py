@@ -67,6 +67,7 @@ def compile_app(
     end: int | None = None,
     restored: Mapping[str, Stream] | None = None,
     final: bool = False,
+    as_of: int | None = None,
     vectorise: bool = True,
     first_index: int = 0,
     streams: Mapping[str, Stream] | None = None,
@@ -74,8 +75,9 @@ def compile_app(
     """Compile an app: to what it emits, and with `final` to the cells of its states at the end.
 
     `paths` are those of logs, by event type; only events with start ≤ vs < end count. `restored`
-    are the final states of an earlier run, which this one goes on from. The app's own sources have
-    the numbers from `first_index` on. `streams` are in place of the logs of some event types.
+    are the final states of an earlier run, which this one goes on from. `as_of` is a time that no
+    event is later than: final states then leave out what has ended by it. The app's own sources
+    have the numbers from `first_index` on. `streams` are in place of the logs of some event types.
     """
     for name in restored or {}:
         if name not in app.states:
@@ -113,7 +115,16 @@ def compile_app(
     _check_keys_known(flow, cells)
     planner = ScanPlanner(
         PlanInputs(
-            app, values, flow, chains, cells, emitted, enters.depth, dict(restored or {}), final
+            app,
+            values,
+            flow,
+            chains,
+            cells,
+            emitted,
+            enters.depth,
+            dict(restored or {}),
+            final,
+            as_of,
         )
     )
     planner.plan()

@@ -62,6 +62,7 @@ class PlanInputs:
     depth: int
     restored: Mapping[str, Stream]
     final: bool
+    as_of: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +264,7 @@ class ScanPlanner:
         node = FinalState(
             tuple(port.node for port in ports), tuple(port.keys for port in ports), cell,
             tuple(port.merges for port in ports), self._given.depth,
-            restored[0] if restored else None,
+            restored[0] if restored else None, self._given.as_of,
         )  # fmt: skip
         return Stream(node, cell.state)
 

@@ -10,8 +10,9 @@ Contract
    of the window: the key, `number` (their order within a cell), `merge` (the kind, or
    `call` and which function), and what it takes: `arg` (of the cell's type, BIGINT for INT), or for
    lists `element` and `k`, or for a `call` a column for each argument.
-4. Which cells are saved does not depend on cuts or parallelism: a cell that has expired is
-   saved too, and whoever asks for values as of a time leaves it out.
+4. Which cells are saved does not depend on cuts or parallelism. Where the time of the last event
+   is known, cells and merges that have ended by then are not saved; else they are, and whoever asks
+   for values as of a time leaves them out.
 """
 
 from __future__ import annotations

@@ -62,17 +62,20 @@ def batch_program(
     *,
     emitted: Mapping[str, str] | None = None,
     final: bool = False,
+    cut: int | None = None,
     restored: Mapping[str, str] | None = None,
     shapes: Mapping[str, Schema] | None = None,
 ) -> BatchProgram:
     """Make the program of a batch. `emitted` says where emitted streams go by their keys (None: to
-    the batch's folder). With `final`, the states behind the batch go to its folder. `restored` are
+    the batch's folder). With `final`, the states behind the batch go to its folder; where
+    `cut` is given, all events are before it, and what has ended by then is left out. `restored` are
     the tables to begin with, by the keys of states, and `shapes` the columns that they have."""
     begun = _Restored(shapes or {}, restored or {})
     compiled = [
         compile_app(
             task.app, paths=task.paths, params=variant.values, start=task.start, end=task.end,
-            restored=begun.streams(variant, task.app), final=final, vectorise=task.vectorise,
+            restored=begun.streams(variant, task.app), final=final,
+            as_of=None if cut is None else cut - 1, vectorise=task.vectorise,
         )
         for variant in task.variants
     ]  # fmt: skip

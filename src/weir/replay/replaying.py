@@ -263,7 +263,7 @@ class _Replay:
         paths = {key: self._output_path(key) for key in self.first.emitted}
         made = batch_program(
             self.task, emitted=paths, final=self.wanted.state_out is not None,
-            restored=self.begun, shapes=self.first.shapes,
+            cut=self._cut(cuts), restored=self.begun, shapes=self.first.shapes,
         )  # fmt: skip
         made_in = folder.new_batch(0).absolute()
         in_batch = {o: replace(o, path=str(made_in / o.path)) for o in made.states.values()}
@@ -290,6 +290,8 @@ class _Replay:
     def _in_batches(self, folder: RunFolder, run: RunBatch, cuts: LogCuts) -> ReplayReport:
         labels = {key: output.path for key, output in self.first.states.items()}
         later = batch_program(self.task, final=True, restored=labels, shapes=self.first.shapes)
+        states = self.task.app.states.values()
+        ends = any(s.last is not None or s.expires is not None for s in states)
         logs = open_logs(self.first.program, self.task.paths)
         before, made = self.begun, []
         waiting = [b.events for n, b in enumerate(cuts.batches) if folder.finished(n) is None]
@@ -299,6 +301,13 @@ class _Replay:
                 found = folder.finished(number)
                 if found is None:
                     program = later if number else self.first
+                    if ends:
+                        is_last = number == len(cuts.batches) - 1
+                        program = batch_program(
+                            self.task, final=True, restored=labels if number else self.begun,
+                            cut=self._cut(cuts) if is_last else batch.reached + 1,
+                            shapes=self.first.shapes,
+                        )  # fmt: skip
                     part = folder.new_batch(number)
                     partitions = self._partitions(program, before, reading.partitions(number))
                     progress = self._progress(cuts, number, done, size)
@@ -355,14 +364,19 @@ class _Replay:
         folder = self.wanted.state_out
         if folder is None:
             return
-        cut = self.task.end
-        if cut is None and cuts is not None and cuts.first is not None:
-            cut = max(batch.reached for batch in cuts.batches) + 1
-        if cut is None and self.manifest is not None:
-            cut = self.manifest.cut  # nothing came since
+        cut = self._cut(cuts)
         for variant in self.task.variants:
             own = {name: tables[key_of(variant, name)] for name in self.first.shapes}
             save_state(folder / variant.folder, own, self.task.app, self.first.shapes, cut)
+
+    def _cut(self, cuts: LogCuts | None) -> int | None:
+        """Return the time before which all events are in the last state; None if there are none, or
+        nobody knows."""
+        if self.task.end is not None:
+            return self.task.end
+        if cuts is not None and cuts.first is not None:
+            return max(batch.reached for batch in cuts.batches) + 1
+        return None if self.manifest is None else self.manifest.cut  # nothing came since
 
     def _report(
         self,

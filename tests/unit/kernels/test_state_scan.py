@@ -33,7 +33,7 @@ from weir.plan.operators import (
     schema,
 )
 from weir.plan.saved_states import key_names
-from weir.plan.states import Cell, MergeFunction, StateMerge, StateRead
+from weir.plan.states import Cell, MergeFunction, MergeKind, StateMerge, StateRead
 from weir.reliable.chain import make_kernel
 
 COLUMNS = (
@@ -262,6 +262,52 @@ def test_final_states_go_on_where_they_were_saved(seed: int) -> None:
             [c.to_pylist() for c in out.columns]
         )
         assert again.vs.tolist() == out.vs.tolist()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_final_states_leave_out_what_has_ended(seed: int) -> None:
+    rng = random.Random(seed)
+    node, ports, nested = random_scan(rng)
+    for state, cell in enumerate(node.states):
+        whole = final(node, state, len(ports))
+        slices = [batch(r, n) for r, n in zip(ports, nested, strict=True)]
+        out, _ = make_kernel(whole).step(slices, OPEN)
+        last = max((int(b.vs.max()) for b in slices if len(b)), default=0)
+        trimmed = replace(whole, as_of=last)
+        once, _ = make_kernel(trimmed).step(slices, OPEN)
+        span = cell.last or cell.expires
+        alive = out.vs + span > last if span else out.vs == out.vs
+        assert once.vs.tolist() == out.vs[alive].tolist()
+        for time in (last, last + 1, 20):
+            assert cells(saved(once, whole), whole, time) == cells(saved(out, whole), whole, time)
+        # In two runs, the first of which leaves out what has ended by its end.
+        parts = [cut_anywhere(rows, (6, rng.randrange(2), rng.randrange(10))) for rows in ports]
+        first, _ = make_kernel(replace(whole, as_of=6)).step(
+            [batch(p[0], n) for p, n in zip(parts, nested, strict=True)], OPEN
+        )
+        going_on = replace(final(node, state, len(ports), restored=True), as_of=last)
+        rest = [batch(p[1], n) for p, n in zip(parts, nested, strict=True)]
+        again, _ = make_kernel(going_on).step([*rest, first], OPEN)
+        assert again.vs.tolist() == once.vs.tolist()
+        assert shown([c.to_pylist() for c in again.columns]) == shown(
+            [c.to_pylist() for c in once.columns]
+        )
+
+
+@pytest.mark.parametrize("kind", ["expires", "last"])
+@pytest.mark.parametrize("merged", ["add", "append"])
+def test_a_final_state_keeps_what_lives(kind: str, merged: MergeKind) -> None:
+    dtype, default = (BIGINT, 0) if merged == "add" else (pa.list_(BIGINT), ())
+    cell = replace(Cell("s", (BIGINT,), dtype, default), **{kind: 10})
+    merge = StateMerge(0, merged, ("k",), 0, 0)
+    source = Source("S", (("k", BIGINT), ("vs", BIGINT)), "", SourceOptions("vs"), 0)
+    kernel = make_kernel(FinalState((source,), (("k",),), cell, ((merge,),), 1, as_of=10**6))
+    most = 0
+    for start in range(0, 50_000, 1000):
+        vs = np.arange(start, start + 1000)
+        kernel.step([Batch(vs, vs + 1, (pa.array(vs),), (vs, vs))], start + 1000)
+        most = max(most, kernel.state_rows)
+    assert most < 5000
 
 
 def cut_anywhere(

@@ -17,6 +17,7 @@ from weir.handlers.app import App
 from weir.handlers.loading import load_app
 from weir.replay import assembling, batch_runs, run_folder
 from weir.replay.replaying import replay_app
+from weir.replay.run_folder import FinishedBatch
 from weir.runtime.reports import Progress
 
 LOGS = {"message": "m.jsonl"}
@@ -116,6 +117,46 @@ def test_a_saved_state_goes_on(app: App, batch: int | None) -> None:
     both = [*emitted("one/spam.parquet"), *emitted("two/spam.parquet")]
     assert both == in_order(spam(rows(60)))
     assert report.events == 60 - len(before)
+
+
+def test_what_has_ended_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("ends.py")
+    path.write_text(ENDS)
+    log = [{"ts": t, "id": t, "sender": t // 3} for t in range(60)]
+    logs = {"message": write(Path("ends.jsonl"), log)}
+    handed_on: list[int] = []
+
+    def finished(*given: Any) -> FinishedBatch:
+        made = assembling.finished_batch(*given)
+        handed_on.extend(file.rows for file in made.states.values())
+        return made
+
+    monkeypatch.setattr("weir.replay.replaying.finished_batch", finished)
+    found = set()
+    for batch in (None, 7, 25):
+        out, state = f"out{batch}", f"state{batch}"
+        report = replay_app(load_app(path), logs=logs, out=out, state_out=state, batch=batch)
+        tables = [Path(state, f"{name}.parquet") for name in ("ending", "window")]
+        found.add((report.outputs[0].digest, *(t.read_bytes() for t in tables)))
+        assert [len(pq.read_table(t)) for t in tables] == [4, 10]
+    assert len(found) == 1
+    assert len(handed_on) == 2 * (9 + 3) and max(handed_on) <= 10
+
+
+ENDS = """
+import weir
+app = weir.App("ends")
+message = app.events("message", "id BIGINT, sender BIGINT, ts BIGINT", vs="ts")
+ending = app.state("ending", default=0, expires=10)
+window = app.state("window", default=0, last=10)
+
+@app.on(message)
+def count(e):
+    ending.add(e.sender, 1)
+    window.add(e.sender, 1)
+    app.emit("seen", n=ending.get(e.sender - 2), m=window.get(e.sender - 2))
+"""
 
 
 def test_without_an_end_the_cut_is_behind_the_last_event(app: App) -> None:

@@ -191,11 +191,13 @@ class CellScan:
     # --- keeping -----------------------------------------------------------------------------
 
     def forget(self, time: int) -> None:
-        """Drop cells that are the default for every read from this time on.
+        """Do what `drop` does, when there are twice as many groups as were left the last time."""
+        if len(self._groups) >= max(2 * self._swept, _FEWEST):
+            self.drop(time)
 
-        Groups are looked through when there are twice as many as were left the last time.
-        """
-        if not self._ends or len(self._groups) < max(2 * self._swept, _FEWEST):
+    def drop(self, time: int) -> None:
+        """Drop cells that are the default for every read from this time on."""
+        if not self._ends:
             return
         live = self._groups.live()
         self._fast.drop(live, time)

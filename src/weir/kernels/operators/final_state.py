@@ -21,7 +21,7 @@ class FinalStateKernel:
     right_from = START
 
     def __init__(self, node: FinalState) -> None:
-        self._types = schema(node).types
+        self._types, self._as_of = schema(node).types, node.as_of
         restored = {} if node.restored is None else {node.restored: 0}
         self._scan = CellScan(
             [schema(i) for i in node.inputs], node.keys, (node.state,), node.merges, (),
@@ -35,7 +35,11 @@ class FinalStateKernel:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         self._scan.run(slices)
         if cti != OPEN:
+            if self._as_of is not None:
+                self._scan.forget(min(cti, self._as_of))
             return empty_batch(self._types), START
+        if self._as_of is not None:
+            self._scan.drop(self._as_of)
         rows = self._scan.rows_of(0)
         return emitted([(rows.vs, rows)]), cti
 

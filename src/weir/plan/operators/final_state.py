@@ -30,7 +30,8 @@ class FinalState(Scanning):
     """A `FinalState` gives the cells of a state as rows, when its input has ended.
 
     All ports merge. `saved_states.py` says what the rows are; `restored` is the port with those
-    that an earlier run has saved, if there is one.
+    that an earlier run has saved, if there is one. Where `as_of` is given, no merge is later than
+    it, and cells (merges in windows) that have ended by then are neither kept nor given.
     """
 
     streams: tuple[Node, ...]
@@ -39,6 +40,7 @@ class FinalState(Scanning):
     merges: tuple[tuple[StateMerge, ...], ...]
     depth: int
     restored: int | None = None
+    as_of: int | None = None
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
         calls = saved_calls(self.merges, below)
