@@ -1,5 +1,5 @@
 """The command line has `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `status`,
-`story`, `store`, `read`, `report`, `simulate` and `warm`.
+`story`, `store`, `read`, `report`, `simulate`, `warm`, `init`, `doctor` and `completion`.
 
 Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
 line is wrong, nothing ran; 130 interrupted, 143 terminated; 141 nobody reads stdout any more.
@@ -9,16 +9,21 @@ that `--help` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.completion import completion_init  # type: ignore[attr-defined]
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 from weir import __version__
 from weir.cli.command_line import (
+    COMPLETION,
     DONE,
     INTERRUPTED,
     NOT_READ,
@@ -29,18 +34,73 @@ from weir.cli.command_line import (
     say,
     settle_process,
 )
-from weir.cli.compare import diff, verify
-from weir.cli.conform import conform
-from weir.cli.live import read, status, store, story
-from weir.cli.page import report
-from weir.cli.programs import explain, run
-from weir.cli.replay import replay
-from weir.cli.simulate import simulate
-from weir.cli.warm import warm
+from weir.cli.plain_values import PlainCommand, TakesPlainValues
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context
+
+COMMANDS = {
+    "init": ("init", "Make a folder with a small program, its data, a test and a page about it."),
+    "run": (
+        "programs",
+        "Run a program from its inputs to its outputs: a script, or an app's Python file.",
+    ),
+    "replay": (
+        "replay",
+        "Run an app's handlers over logs: the answer is that of a plain loop, event by event.",
+    ),
+    "explain": (
+        "programs",
+        "Show the plan: operators, stages, partitions, what each vertex keeps and for how long.",
+    ),
+    "conform": ("conform", "Run programs with known answers and compare."),
+    "verify": ("compare", "Compare two outputs, or two runs, by their digests."),
+    "diff": (
+        "compare",
+        "Show the first event time at which two outputs differ, and the rows there.",
+    ),
+    "status": (
+        "live",
+        "Show how a live job is: its vertices, hosts, rates, lag and positions; or how it ended.",
+    ),
+    "story": (
+        "live",
+        "Tell what happened to a vertex: placements, checkpoints, failures, recoveries.",
+    ),
+    "store": ("live", "Show what a live job keeps in its store, and why."),
+    "read": ("live", "Read the committed rows of a live job's output, while it runs or later."),
+    "report": (
+        "page",
+        "Write a page that shows a live job as it is now: one HTML file that needs no network.",
+    ),
+    "simulate": (
+        "simulate",
+        "Run the live runtime's machines in simulated worlds where everything goes wrong.",
+    ),
+    "warm": (
+        "warm",
+        "Compile the loops that programs need, so that none is compiled when they run.",
+    ),
+    "doctor": ("doctor", "Look whether this machine has what Weir needs, and say what to do."),
+    "completion": ("completion", "Print the script that lets a shell complete commands."),
+}
+"""The module of each command, and the first paragraph of its docstring: `--help` imports none."""
 
 
-class Commands(TyperGroup):
-    """Holds all commands. What is wrong with a command line is told as other errors are."""
+class Commands(TakesPlainValues, TyperGroup):
+    """Holds all commands, whose modules are imported when they are called. What is wrong with a
+    command line is told as other errors are."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, (_, line) in COMMANDS.items():  # what lists show of them
+            self.add_command(TyperCommand(name, help=line))
+
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, Command | None, list[str]]:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found if found is None or name is None else load_command(name), rest
 
     def main(
         self,
@@ -52,6 +112,8 @@ class Commands(TyperGroup):
         **extra: object,
     ) -> NoReturn:
         given = sys.argv[1:] if args is None else args
+        if COMPLETION in os.environ:  # a shell asks what a line could become
+            completion_init()
         try:
             code = super().main(
                 _plain_resume(given), prog_name, complete_var, False, windows_expand_args, **extra
@@ -109,11 +171,16 @@ def weir(
     """A reliable temporal stream engine: one program, one answer."""
 
 
-COMMANDS = (
-    run, replay, explain, conform, verify, diff, status, story, store, read, report, simulate, warm,
-)  # fmt: skip
-for command in COMMANDS:
-    app.command()(command)
+def load_command(name: str) -> TyperCommand:
+    """Import a command and make it from its function."""
+    module = import_module(f"weir.cli.{COMMANDS[name][0]}")
+    alone = typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    )
+    alone.command(name, cls=PlainCommand)(getattr(module, name))
+    made = get_command(alone)
+    assert isinstance(made, TyperCommand)
+    return made
 
 
 def main() -> NoReturn:

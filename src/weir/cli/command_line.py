@@ -30,6 +30,8 @@ if sys.platform != "win32":
     import resource
 
 DONE, FAILED, WRONG, INTERRUPTED, NOT_READ, TERMINATED = 0, 1, 2, 130, 141, 143
+COMPLETION = "_WEIR_COMPLETE"
+"""Is set in the environment by a shell that completes a line."""
 AGAIN = 0.5
 """Seconds until SIGTERM takes effect again, if something swallowed it."""
 LONGEST = 10_000

@@ -7,16 +7,13 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from weir.cli.command_line import (
     INTERRUPTED,
@@ -31,7 +28,9 @@ from weir.cli.command_line import (
     put_json,
     say,
 )
+from weir.cli.job_status import clock, show_status
 from weir.cli.progress import Meter, counting
+from weir.cli.tables import cell, show_table
 from weir.errors import RunError
 from weir.events.plurals import counted
 from weir.events.printable import in_one_line
@@ -39,7 +38,6 @@ from weir.events.printable import in_one_line
 if TYPE_CHECKING:
     from weir.files.object_store import ObjectStore
     from weir.job.committed import Manifest, OutputReader
-    from weir.job.status import JobStatus, VertexStatus
     from weir.plan.program import Program
     from weir.runtime.reports import RunReport
     from weir.spark.live.prepare import ResumeChoice
@@ -141,65 +139,7 @@ def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption
         if as_json:
             put(msgspec.json.encode(found) + b"\n")
             return
-        _show_status(found)
-
-
-def _show_status(found: JobStatus) -> None:
-    hosts = "" if found.over else f", {len(found.hosts)} of {found.hosts_wanted} hosts"
-    say(
-        f"{in_one_line(found.state)} at {_clock(found.time)}, epoch {found.epoch}, "
-        f"{counted(found.events, 'event')} read, "
-        f"{counted(found.recoveries, 'recovery', 'recoveries')}{hosts}"
-    )
-    if found.error:
-        say(f"error: {in_one_line(found.error)}")
-    if found.trouble:
-        say(f"trouble: {in_one_line(found.trouble)}")
-    for what in found.preparing:
-        say(in_one_line(what))
-    rows = [_vertex_cells(v, over=found.over) for v in found.vertices]
-    table = Table(*(rows[0] if rows else ()), box=None)
-    for row in rows:
-        table.add_row(*map(_cell, row.values()))
-    _show_table(table)
-    for v in found.vertices:
-        if v.step_seconds is not None:
-            since = f"since {_clock(found.time - v.step_seconds)}, {v.step_seconds:.0f} s"
-            where = f"{v.id} keeps host {v.host} busy"
-            say(in_one_line(f"{where} with one step {since}, {v.step_rows}"))
-        if v.waits_seconds is not None:
-            say(in_one_line(f"{v.id} has waited for {v.waits_seconds:.0f} s: {v.waits}"))
-    for host in found.hosts:
-        vertices = ", ".join(host.vertices)
-        say(in_one_line(f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}"))
-
-
-def _vertex_cells(v: VertexStatus, *, over: bool) -> dict[str, str]:
-    """Return the columns and their texts; those that a job has only while it runs are left out when
-    it is over."""
-    lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
-    cells = {
-        "vertex": v.id, "host": v.host or "", "state": v.status,
-        "events/s": f"{v.events_per_second:,.0f}", "lag s": lag,
-        "in": " ".join(map(str, v.inputs)), "out": " ".join(map(str, v.outputs)),
-        "state rows": f"{v.state_rows:,}", "queue": f"{v.queued_bytes:,}",
-        "snapshots": f"{v.snapshots:,}", "recoveries": f"{v.recoveries:,}",
-    }  # fmt: skip
-    alive = ("host", "events/s", "lag s", "queue") if over else ()
-    return {name: text for name, text in cells.items() if name not in alive}
-
-
-def _cell(text: str) -> Text:
-    """Return a foreign text as a cell: no markup, nothing that moves the cursor."""
-    return Text(in_one_line(text))
-
-
-def _show_table(table: Table) -> None:
-    """Print a table as plain text, as wide as the terminal, or as it needs where there is none."""
-    console = Console(no_color=True, force_terminal=False, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    say(captured.get().rstrip("\n"))
+        show_status(found)
 
 
 def story(
@@ -230,7 +170,7 @@ def story(
             return
         for line in lines:
             who = f"{line.vertex}: " if line.vertex else ""
-            say(f"{_clock(line.time)}  {in_one_line(who + line.what)}")
+            say(f"{clock(line.time)}  {in_one_line(who + line.what)}")
 
 
 def store(
@@ -261,8 +201,8 @@ def store(
         table = Table("kind", "of", "objects", "bytes", "why", box=None)
         for kept in found:
             cells = (kept.kind, kept.of, f"{kept.objects:,}", f"{kept.bytes:,}", kept.why)
-            table.add_row(*map(_cell, cells))
-        _show_table(table)
+            table.add_row(*map(cell, cells))
+        show_table(table)
         say(f"{counted(sum(k.bytes for k in found), 'byte')} in all")
 
 
@@ -414,7 +354,7 @@ class _Onlooker:
         if now - self._changed >= SILENCE and not is_checking and not self._told:
             self._told = True
             last = (
-                "it has said nothing yet" if told is None else f"the last word is of {_clock(told)}"
+                "it has said nothing yet" if told is None else f"the last word is of {clock(told)}"
             )
             say(f"weir: nobody seems to run the job: {last}; waiting", err=True)
         return ""
@@ -432,10 +372,3 @@ def opened_store(location: str) -> ObjectStore:
     if not holds_job(opened):
         raise Usage(f"there is no live job in '{location}'")
     return opened
-
-
-def _clock(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="milliseconds")
-    except (ValueError, OverflowError, OSError):
-        return f"{seconds} s since 1970"  # no calendar reaches there

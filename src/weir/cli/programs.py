@@ -185,10 +185,13 @@ def run(
         checked = _read_any(program, param, said, log, out, form, name)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is RunnerName.local:
-            from weir.local.files import run_files
-            from weir.runtime.process import keep_freed_memory
+            from weir.runtime.process import keep_freed_memory, leave_pandas_out
 
             keep_freed_memory()
+            if not is_app(program) and not checked.code:
+                leave_pandas_out()
+            from weir.local.files import run_files  # with arrays of its own
+
             with meter, prints_aside():
                 report = run_files(
                     checked, directory=directory, cut=cut, parallelism=parallelism or 1,

@@ -50,14 +50,18 @@ class Standing:
     seconds_left: int | None
 
     def __str__(self) -> str:
-        line = f"{counted(self.events, 'event')}, {self.events_per_second:,} events/s"
+        line = counted(self.events, "event")
+        if self.events_per_second:  # a few events that take a while have no speed to speak of
+            line += f", {self.events_per_second:,} events/s"
         if self.stage:
             line = f"{self.stage}: {line}"
         if self.event_time is not None:
             at = (
                 self.event_time if isinstance(self.event_time, str) else f"tick {self.event_time:,}"
             )
-            line += f", at {at}, {self.times_real_time:,.1f} × real time"
+            line += f", at {at}"
+            if self.times_real_time is not None and self.times_real_time >= 0.05:
+                line += f", {self.times_real_time:,.1f} × real time"
         if self.done is not None and self.seconds_left is not None:
             what = "done" if self.stage else "read"
             line += f", {self.done:.0%} {what}, {timedelta(seconds=self.seconds_left)} left"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weir.cli.command_line import DebugOption, JsonOption, clean_errors, put_json, say
+from weir.cli.command_line import DebugOption, JsonOption, Usage, clean_errors, put_json, say
 from weir.cli.programs import ParamOption, read_program
 from weir.cli.progress import counting
 from weir.events.printable import in_one_line
@@ -33,6 +33,10 @@ def warm(
         typer.Argument(metavar="[PROGRAM]", help="Only what this program needs; all without it."),
     ] = None,
     param: ParamOption = None,
+    spark: Annotated[
+        bool,
+        typer.Option("--spark", help="Instead keep Spark's classes, so that its JVM starts fast."),
+    ] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -44,6 +48,11 @@ def warm(
     read or written but the cache, and none of the user's functions is called.
     """
     with clean_errors(debug):
+        if spark:
+            if program is not None:
+                raise Usage("--spark is for all programs, and takes none")
+            _keep_classes(as_json)
+            return
         from weir.events.loop_cache import code_folder, count_compiled, packed
         from weir.local.rehearsal import rehearsed
 
@@ -66,6 +75,18 @@ def warm(
             say(f"{compiled} loops compiled in {seconds:.1f} s, {where}")
         else:
             say(f"nothing to do: all loops are there, {where}")
+
+
+def _keep_classes(as_json: bool) -> None:
+    from weir.spark.class_archive import make_archive
+
+    began = time.monotonic()
+    path = make_archive()
+    seconds = time.monotonic() - began
+    if as_json:
+        put_json({"archive": str(path), "seconds": round(seconds, 3)})
+    else:
+        say(f"Spark's classes kept in {seconds:.1f} s, in {in_one_line(str(path))}")
 
 
 def _all_programs() -> Sequence[Program]:

@@ -56,8 +56,12 @@ def inlined(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
 
 
 def _jit(loop: Callable[Arguments, Any], **options: Any) -> Callable[Arguments, Any]:
+    """Compile a loop. One whose name begins with `_` is called by other loops alone, whose code
+    contains it: so it has no entry for Python and is not kept, which are half of the work."""
+    inner = loop.__name__.startswith("_")
+    options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
     made = numba.njit(nogil=True, error_model="numpy", **options)(loop)
     # A function typed at a prompt or in a doctest has no file that its code depends on.
-    if loop.__code__.co_filename.endswith(".py"):
+    if not inner and loop.__code__.co_filename.endswith(".py"):
         keep_code(made)
     return cast("Callable[Arguments, Any]", made)

@@ -8,6 +8,7 @@ from weir.events.compiled import compiled, in_place
 
 _DIGIT = 11  # bits: the counts of a digit stay in the nearest cache
 _FEW_DIGITS = 3
+_SHORT = 32  # rows that are sorted by inserting one by one
 
 
 @compiled
@@ -16,7 +17,11 @@ def sort_within(groups, values):
 
     Runs are mostly a few rows long, where inserting one by one beats any general sort.
     """
-    order = np.arange(len(groups))
+    order = np.empty(len(groups), dtype=np.int64)
+    for i in range(len(groups)):
+        order[i] = i
+    other = order[:0]
+    ends = order[:0]
     start = np.int64(0)
     while start < len(groups):
         stop = start + 1
@@ -26,49 +31,87 @@ def sort_within(groups, values):
             stop += 1
         if in_order:
             pass
-        elif stop - start > 32:
-            _sort_run(values, start, stop, order)
+        elif stop - start > _SHORT:
+            if len(other) < stop:
+                other = np.empty(len(groups), dtype=np.int64)
+                ends = np.empty((1 << _DIGIT) + 1, dtype=np.int64)
+            _sort_run(values, start, stop, order, other, ends)
         else:
-            for i in range(start + 1, stop):
-                at = i
-                while at > start and values[order[at - 1]] > values[i]:
-                    order[at] = order[at - 1]
-                    at -= 1
-                order[at] = i
+            _insert(values, start, stop, order)
         start = stop
     return order
 
 
-@compiled
-def _sort_run(values, start, stop, order):
-    """Sort the positions `order[start:stop]` by value, stably.
+@in_place
+def _insert(values, start, stop, order):
+    """Sort the positions `order[start:stop]`, which ascend, by inserting one by one."""
+    for i in range(start + 1, stop):
+        row, at = order[i], i
+        while at > start and values[order[at - 1]] > values[row]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = row
+
+
+@in_place
+def _sort_run(values, start, stop, order, other, ends):
+    """Sort the positions `order[start:stop]` by value, stably. The rest is room to work in.
 
     It goes digit by digit where the values lie so close together that they have few digits.
     """
     lowest, highest = values[start], values[start]
     for i in range(start, stop):
-        lowest, highest = min(lowest, values[i]), max(highest, values[i])
+        lowest = values[i] if values[i] < lowest else lowest
+        highest = values[i] if values[i] > highest else highest
     span = np.uint64(highest) - np.uint64(lowest)  # modulo 2⁶⁴, so it is right for any two
     digits = 0
     while digits <= _FEW_DIGITS and span >> np.uint64(_DIGIT * digits):
         digits += 1
     if digits > _FEW_DIGITS or stop - start < 1 << (_DIGIT - 3):
-        order[start:stop] = start + np.argsort(values[start:stop], kind="mergesort")
+        _merge_sort(values, start, stop, order, other)
         return
-    other = np.empty(stop - start, dtype=np.int64)
     mask = np.uint64((1 << _DIGIT) - 1)
     for digit in range(digits):
         shift = np.uint64(_DIGIT * digit)
-        ends = np.zeros((1 << _DIGIT) + 1, dtype=np.int64)
+        for i in range(len(ends)):
+            ends[i] = 0
         for i in range(start, stop):
             ends[((np.uint64(values[i]) - np.uint64(lowest)) >> shift & mask) + np.uint64(1)] += 1
         for i in range(1, len(ends)):
             ends[i] += ends[i - 1]
         for i in range(start, stop):
             at = (np.uint64(values[order[i]]) - np.uint64(lowest)) >> shift & mask
-            other[ends[at]] = order[i]
+            other[start + ends[at]] = order[i]
             ends[at] += 1
-        order[start:stop] = other
+        for i in range(start, stop):
+            order[i] = other[i]
+
+
+@in_place
+def _merge_sort(values, start, stop, order, other):
+    """Sort short pieces by inserting, then merge neighbours until one is left. (NumPy's argsort
+    within a loop takes seconds to compile.)"""
+    for piece in range(start, stop, _SHORT):
+        _insert(values, piece, piece + _SHORT if piece + _SHORT < stop else stop, order)
+    length = _SHORT
+    while length < stop - start:
+        for piece in range(start, stop, 2 * length):
+            middle = piece + length if piece + length < stop else stop
+            end = middle + length if middle + length < stop else stop
+            left, right = piece, middle
+            for at in range(piece, end):
+                take_left = left < middle
+                if take_left and right < end:
+                    take_left = values[order[left]] <= values[order[right]]
+                if take_left:
+                    other[at] = order[left]
+                    left += 1
+                else:
+                    other[at] = order[right]
+                    right += 1
+        for i in range(start, stop):
+            order[i] = other[i]
+        length *= 2
 
 
 @compiled

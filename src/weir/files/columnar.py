@@ -19,11 +19,10 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from weir.errors import InputError, WeirError
 from weir.events.intact import check_intact
@@ -33,6 +32,9 @@ from weir.files.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, D
 from weir.files.object_file import AHEAD, ObjectFile, joined
 from weir.kernels.expressions.casts import convert_what_fits
 from weir.kernels.expressions.evaluation import shown_value
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 IpcReader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
 Bytes: TypeAlias = pa.OSFile | pa.PythonFile
@@ -230,6 +232,8 @@ def _is_of(path: str, names: Sequence[str]) -> bool:
 
 
 def _opened(data: DataFile, source: str | ObjectFile) -> pq.ParquetFile:
+    import pyarrow.parquet as pq  # when it is needed: it takes a while
+
     with _names_the_file(data.name):
         return pq.ParquetFile(
             source,

@@ -31,7 +31,7 @@ def copy_texts(characters, begins, ends, out):
 @in_place
 def scan_lines(data, names, name_ends, kinds, words, begins, ends):
     """Write where each value begins and ends; whether the lines are as the contract says."""
-    at = 0
+    at = np.int64(0)  # a literal would be a type of its own, and `_object` compiled for each
     for row in range(begins.shape[1]):
         at = _object(data, at, names, name_ends, kinds, words, begins, ends, row)
         if at < 0:
@@ -48,7 +48,7 @@ def _object(data, at, names, name_ends, kinds, words, begins, ends, row):
     at = _skip(data, at + 1)
     if data[at] == _CLOSE:
         return _next_line(data, at + 1)
-    expected = 0
+    expected = np.int64(0)
     while data[at] == _QUOTE:
         end = _text_end(data, at + 1)
         if end < 0:

@@ -14,7 +14,6 @@ from typing import Protocol
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from weir.errors import PlanError
 from weir.events.python_lists import python_list, slices
@@ -56,6 +55,8 @@ def sink_format(path: str) -> str:
 
 class ParquetSink:
     def __init__(self, path: str, schema: pa.Schema) -> None:
+        import pyarrow.parquet as pq  # when it is needed: it takes a while
+
         # All that decides about bytes is fixed here, not left to a default that may change.
         # Whole numbers as differences: of random ones half is left for the compression to read,
         # of times nearly nothing; a dictionary of them costs more than it saves. What is left of

@@ -8,6 +8,9 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
+from importlib.abc import MetaPathFinder
+
+import pyarrow as pa
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 _KEPT_BYTES = 128 << 20
@@ -27,3 +30,26 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
         mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
+
+
+@cache
+def leave_pandas_out() -> None:
+    """Keep Arrow from importing pandas, in a process that runs nobody's code but Weir's.
+
+    Arrow imports it with the first array, where it is installed, to know its values when it sees
+    them. That takes longer than a small run.
+    """
+    if "pandas" in sys.modules:
+        return
+    hiding = _NoPandas()
+    sys.meta_path.insert(0, hiding)
+    try:
+        pa.array([None])  # Arrow looks for it, and does not look again
+    finally:
+        sys.meta_path.remove(hiding)
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)

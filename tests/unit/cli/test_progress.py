@@ -33,6 +33,17 @@ def test_progress_as_lines(clock: list[float], capsys: pytest.CaptureFixture[str
     )
 
 
+def test_a_few_events_that_take_long_have_no_speed(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    meter = Meter(Console(file=io.StringIO()), in_time=True)
+    with meter:
+        meter.take(Progress(1, 0))
+        clock[0] += 15
+        meter.take(Progress(4, 100_000))
+    assert capsys.readouterr().err == "4 events, at 1970-01-01 00:00:00\n"
+
+
 def test_progress_on_a_terminal(clock: list[float]) -> None:
     screen = io.StringIO()
     meter = Meter(Console(file=screen, force_terminal=True, width=100), in_time=False)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from hostile import invoke
+from weir.cli import tables
 from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
 from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus
@@ -100,3 +103,38 @@ def test_what_earlier_versions_told_can_be_read(tmp_path: Path) -> None:
     del before["error"]
     out = shown(store_with(tmp_path, encode_record(STATUS, before)))
     assert out.startswith("running at") and "error" not in out
+
+
+LONG = msgspec.structs.replace(
+    RUNNING,
+    vertices=tuple(
+        msgspec.structs.replace(
+            VERTEX, id=f"{n}.0", inputs=(10**9,) * 4, outputs=(10**9,) * 4, snapshots=10**6
+        )
+        for n in range(12)
+    ),
+)
+
+
+@pytest.mark.parametrize("wide", [60, 80, 100, 200])
+def test_no_row_of_the_table_is_wider_than_the_terminal(
+    tmp_path: Path, wide: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_width", lambda: wide)
+    lines = shown(store_with(tmp_path, told(LONG))).splitlines()
+    first = next(n for n, line in enumerate(lines) if line.split()[:1] == ["vertex"])
+    rows = lines[first + 1 : first + 13]
+    assert [row.split()[0] for row in rows] == [f"{n}.0" for n in range(12)]
+    assert max(map(len, rows)) <= wide
+    assert lines[-1].startswith("a wider terminal shows in, out") == (wide < 200)
+
+
+def test_where_no_terminal_reads_it_the_table_has_all_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with redirect_stdout(io.StringIO()):
+        assert tables._width() == tables.WIDE
+    monkeypatch.setattr(tables, "_width", lambda: tables.WIDE)
+    out = shown(store_with(tmp_path, told(LONG)))
+    row = next(line for line in out.splitlines() if line.split()[:2] == ["0.0", "h1"])
+    assert row.count("1000000000") == 8 and row.endswith(" 0") and "wider" not in out

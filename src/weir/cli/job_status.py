@@ -1,0 +1,71 @@
+"""How `weir status` shows a live job."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from weir.cli.command_line import say
+from weir.cli.tables import show_rows
+from weir.events.plurals import counted
+from weir.events.printable import in_one_line
+
+if TYPE_CHECKING:
+    from weir.job.status import JobStatus, VertexStatus
+
+_WORDS = ("vertex", "host", "state", "in", "out")
+_LEFT_OUT = ("in", "out", "snapshots", "recoveries", "queue", "lag s", "host")
+"""Columns that a narrow terminal does not show, the first of them first."""
+
+
+def show_status(found: JobStatus) -> None:
+    """Print how a job is, or how it ended."""
+    hosts = "" if found.over else f", {len(found.hosts)} of {found.hosts_wanted} hosts"
+    say(
+        f"{in_one_line(found.state)} at {clock(found.time)}, epoch {found.epoch}, "
+        f"{counted(found.events, 'event')} read, "
+        f"{counted(found.recoveries, 'recovery', 'recoveries')}{hosts}"
+    )
+    if found.error:
+        say(f"error: {in_one_line(found.error)}")
+    if found.trouble:
+        say(f"trouble: {in_one_line(found.trouble)}")
+    for what in found.preparing:
+        say(in_one_line(what))
+    rows = [_vertex_cells(v, over=found.over) for v in found.vertices]
+    left_out = show_rows(rows, _LEFT_OUT, _WORDS)
+    for v in found.vertices:
+        if v.step_seconds is not None:
+            since = f"since {clock(found.time - v.step_seconds)}, {v.step_seconds:.0f} s"
+            where = f"{v.id} keeps host {v.host} busy"
+            say(in_one_line(f"{where} with one step {since}, {v.step_rows}"))
+        if v.waits_seconds is not None:
+            say(in_one_line(f"{v.id} has waited for {v.waits_seconds:.0f} s: {v.waits}"))
+    for host in found.hosts:
+        vertices = ", ".join(host.vertices)
+        say(in_one_line(f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}"))
+    if left_out:
+        say(f"a wider terminal shows {', '.join(left_out)} too, --json all there is")
+
+
+def _vertex_cells(v: VertexStatus, *, over: bool) -> dict[str, str]:
+    """Return the columns and their texts; those that a job has only while it runs are left out when
+    it is over."""
+    lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
+    cells = {
+        "vertex": v.id, "host": v.host or "", "state": v.status,
+        "events/s": f"{v.events_per_second:,.0f}", "lag s": lag,
+        "in": " ".join(map(str, v.inputs)), "out": " ".join(map(str, v.outputs)),
+        "state rows": f"{v.state_rows:,}", "queue": f"{v.queued_bytes:,}",
+        "snapshots": f"{v.snapshots:,}", "recoveries": f"{v.recoveries:,}",
+    }  # fmt: skip
+    alive = ("host", "events/s", "lag s", "queue") if over else ()
+    return {name: text for name, text in cells.items() if name not in alive}
+
+
+def clock(seconds: float) -> str:
+    """Return a time since 1970 as people read it."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds} s since 1970"  # no calendar reaches there

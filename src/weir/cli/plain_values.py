@@ -1,0 +1,71 @@
+"""Takes the values of a command line without Pydantic, which Typer asks for each of them: importing
+it, and making its adapters, would be a good part of a small run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from typer.core import TyperCommand
+
+
+class TakesPlainValues:
+    """Lets the parameters of a command, `--help` among them, take plain values as they are."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of a command."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            # Private to Typer, which has no public way to say how values are made.
+            if parameter._runtime_param is None:
+                parameter._runtime_param = PlainValues(parameter)
+        return parameters
+
+
+class PlainCommand(TakesPlainValues, TyperCommand):
+    """A command that takes plain values."""
+
+
+class PlainValues:
+    """Makes the value of one parameter; what is not plainly right is left to Typer, which tells
+    what is wrong with it."""
+
+    def __init__(self, parameter: Any) -> None:
+        self._type = parameter.type_descriptor.annotation
+        self._info = parameter.type_descriptor.parameter_info
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value of a text, of several, or of a default."""
+        many = param.multiple or param.nargs == -1
+        if value is None:
+            return () if many else None
+        if many and isinstance(value, Sequence) and not isinstance(value, str):
+            (inner,) = getattr(self._type, "__args__", (None,))
+            made = [self._plain(inner, each) for each in value]
+            if None not in made:
+                return made
+        elif not many and (made_one := self._plain(self._type, value)) is not None:
+            return made_one
+        param._runtime_param = None
+        try:
+            return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+        finally:
+            param._runtime_param = self
+
+    def _plain(self, kind: Any, value: Any) -> Any:
+        """Return a value of this type; None if it takes more to tell."""
+        if not isinstance(value, str):
+            return value if isinstance(kind, type) and isinstance(value, kind) else None
+        if kind is str:
+            return value
+        if kind is Path:
+            return Path(value)
+        if kind is int and value.isdecimal() and value.isascii() and len(value) <= 18:
+            low, high, number = self._info.min, self._info.max, int(value)
+            is_within = (low is None or low <= number) and (high is None or number <= high)
+            return number if is_within else None
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return next((each for each in kind if each.value == value), None)
+        return None
