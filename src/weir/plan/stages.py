@@ -7,9 +7,11 @@ many vertices a keyed stage has.
 Rules
 1. A stateless operator joins the stage of its input. So does a stateful one whose input comes
    from one stage, is read by nobody else, and is split by a subset of the operator's keys.
-   One in which no rows meet joins whatever feeds it.
+   One in which no rows meet joins whatever feeds it. If others read the input too, it begins a
+   stage whose vertices stand beside the input's.
 2. Any other stateful operator begins a stage: each input is split by the hash of its key
-   columns, or, when rows of all keys may meet, goes to the stage's only vertex.
+   columns, or, when rows of all keys may meet, goes to the stage's only vertex. A scan is split
+   by some of its keys where the next one needs no others (`scan_splits.py`).
 3. UNION ALL is no operator at run time: whoever reads it reads all its branches. Stateless
    operators above a union run in each branch.
 4. A node that several others read, or that is an output and read too, ends its stage.
@@ -27,6 +29,7 @@ from weir.plan.operators import Node, Partition, Source, Union, schema
 from weir.plan.operators.facts import Meet, Meeting
 from weir.plan.origins import origin_depths
 from weir.plan.program import Output, Program, row_outputs
+from weir.plan.scan_splits import scan_splits
 from weir.plan.schema import Schema
 from weir.plan.traversal import ordered_nodes, reader_counts
 
@@ -184,7 +187,9 @@ class _Cutter:
         self._drafts: list[_Draft] = []
         self._drafted: dict[Node, list[_Draft]] = {}
         self._origins = origin_depths(program)
-        self._readers = reader_counts(program, ordered_nodes(row_outputs(program)))
+        nodes = ordered_nodes(row_outputs(program))
+        self._readers = reader_counts(program, nodes)
+        self._scan_splits = scan_splits(nodes)
 
     def cut(self) -> StagedPlan:
         sinks = []
@@ -239,21 +244,20 @@ class _Cutter:
         meeting, below = node.meeting(), node.inputs
         feeding = [self._drafted[i] for i in below]
         hint = _partition_hint(below[0])
-        if len(below) == 1 and len(feeding[0]) == 1 and self._readers[below[0]] == 1:
+        if len(below) == 1 and len(feeding[0]) == 1:
             draft = feeding[0][0]
-            if self._suits(draft, meeting) and (hint is None or hint.uid == draft.uid):
-                draft.operators.append(node)
-                return draft
+            named = hint is not None and (hint.uid != draft.uid or self._readers[below[0]] > 1)
+            if self._suits(draft, meeting) and not named:
+                return self._extended(draft, node, below[0])
         if isinstance(meeting, Meet):
             ports = tuple(Port(tuple(Link(d.number, "all") for d in ds)) for ds in feeding)
             why = f"{type(node).__name__} without keys sees all rows together"
             return self._begin(ports, 1, (), node, why_single=why)
-        split = list(meeting)
-        count, uid = self._parallelism, None
+        by, count, uid = self._scan_splits.get(node, meeting[0]), self._parallelism, None
         if hint is not None and set(hint.keys) <= set(meeting[0]):
-            indices = [meeting[0].index(k) for k in hint.keys]
-            split = [tuple(k[p] for p in indices) for k in meeting]
-            count, uid = hint.count, hint.uid
+            by, count, uid = hint.keys, hint.count, hint.uid
+        indices = [meeting[0].index(k) for k in by]
+        split = [tuple(k[p] for p in indices) for k in meeting]
         ports = tuple(
             Port(tuple(Link(d.number, "hash", split[i]) for d in ds))
             for i, ds in enumerate(feeding)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,16 @@ import pytest
 from weir.events.batch import Batch
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
-from weir.spark.offline.blocks import BlockRow, Blocks, decode, encode, row_record, rows_of
+from weir.spark.offline.block_files import read_block
+from weir.spark.offline.blocks import (
+    COLLECTED,
+    BlockRow,
+    Blocks,
+    decode,
+    encode,
+    row_record,
+    rows_of,
+)
 
 
 def batch(count: int, *, origin: bool = False, width: int = 10) -> Batch:
@@ -73,6 +84,28 @@ def test_writers_hold_little_in_all() -> None:
     assert early
     out.flush()
     assert sum(len(decode(b.block, 2)) for b in [*early, *blocks_of(out)]) == sent
+
+
+def test_blocks_for_vertices_lie_in_a_file_of_the_folder(tmp_path: Path) -> None:
+    out = Blocks(str(tmp_path), block_bytes=2_000)
+    for partition in (0, 7):
+        out.stream(partition, 1).write(Entry(0, batch(90), 0))
+    out.stream(COLLECTED, 0).write(Entry(0, batch(3), 0))
+    out.flush()
+    found: dict[int, list[int]] = {}
+    for row in blocks_of(out):
+        block = read_block(str(tmp_path), row.block) if row.partition >= 0 else row.block
+        assert row.partition == COLLECTED or len(row.block) < 100
+        found.setdefault(row.partition, []).extend(decode(block, 2).vs.tolist())
+    down = list(range(89, -1, -1))
+    assert found == {0: down, 7: down, COLLECTED: [2, 1, 0]}
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_task_without_blocks_makes_no_file(tmp_path: Path) -> None:
+    out = Blocks(str(tmp_path))
+    out.flush()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_few_rows_do_not_keep_the_batch_they_came_in() -> None:

@@ -8,6 +8,8 @@ Contract
 3. Partitions below 0 name no vertex: `REPORT` rows carry a report of a task, `COLLECTED` ones
    rows of an output asked for in memory; `input` is then the output's number in the job.
 4. Writers hold at most about `HELD_BYTES` in all, however many vertices they write to.
+5. Where a job has a folder for them, blocks for vertices lie in files (`block_files.py`), and
+   `block` says where.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from weir.events.packed import stream_size, write_stream
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
 from weir.spark.narrow import narrowed, widened
+from weir.spark.offline.block_files import BlockFile
 from weir.spark.session import BLOCK_BYTES
 
 HELD_BYTES = 64 << 20
@@ -103,9 +106,17 @@ def rows_of(record: pa.RecordBatch) -> Iterator[BlockRow]:
 
 
 class Blocks:
-    """Collects the blocks that a task writes: its streams fill it, the task drains it."""
+    """Collects the blocks that a task writes: its streams fill it, the task drains it. With a
+    `folder`, blocks for vertices go into a file there."""
 
-    def __init__(self, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> None:
+    def __init__(
+        self,
+        folder: str | None = None,
+        *,
+        block_bytes: int = BLOCK_BYTES,
+        held_bytes: int = HELD_BYTES,
+    ) -> None:
+        self._file = None if folder is None else BlockFile(folder)
         self._ready: list[BlockRow] = []
         self._streams: list[BlockStream] = []
         self._block_bytes, self._held_bytes = block_bytes, held_bytes
@@ -120,6 +131,13 @@ class Blocks:
     def add(self, row: BlockRow) -> None:
         self._ready.append(row)
 
+    def add_rows(self, partition: int, input_index: int, rows: Batch) -> None:
+        """Make a block of some rows."""
+        block: bytes | pa.Buffer = encode(rows)
+        if self._file is not None and partition >= 0:
+            block = self._file.write(block)
+        self.add(BlockRow(partition, input_index, int(np.min(rows.vs)), block))
+
     def hold(self, count: int) -> None:
         """Note that so many bytes more (or less) wait for their block to fill."""
         self._held += count
@@ -131,6 +149,8 @@ class Blocks:
         for stream in self._streams:
             stream.flush()
         self._streams = []
+        if self._file is not None:
+            self._file.close()
 
     def drain(self) -> Iterator[pa.RecordBatch]:
         """Give what is ready, a record batch for each block."""
@@ -168,8 +188,7 @@ class BlockStream:
         rows = concat_batches(self._waiting)
         size, self._waiting, self.held_bytes = self.held_bytes, [], 0
         for piece in _pieces(rows, self._block_bytes):
-            first = int(np.min(piece.vs))
-            self._out.add(BlockRow(self._partition, self._input, first, encode(piece)))
+            self._out.add_rows(self._partition, self._input, piece)
         self._out.hold(-size)
 
 

@@ -5,8 +5,9 @@ It uses public DataFrame operations only, those that Spark Connect has too.
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 
@@ -52,9 +53,11 @@ def job_frame(
             flow = arrived.mapInArrow(WaveTask(job, wave), ROWS)
         parts = [] if flow is None else [flow]
         if job.sources[wave]:
-            count = _tasks(_source_tasks(job, wave, cores), tasks)
-            numbers = spark.range(0, len(job.sources[wave]), 1, count)
-            parts.append(numbers.mapInArrow(SourceTask(job, wave), ROWS))
+            shares = source_shares(
+                [partition_of(job, group).size for group in job.sources[wave]], cores, tasks
+            )
+            numbers = spark.range(0, len(shares), 1, len(shares))
+            parts.append(numbers.mapInArrow(SourceTask(job, wave, shares), ROWS))
         for group in job.frames[wave]:
             frame = (frames or {})[frame_path(job, group)]
             parts.append(frame.mapInArrow(FrameTask(job, wave, group), ROWS))
@@ -63,12 +66,24 @@ def job_frame(
     return flow
 
 
-def _source_tasks(job: Job, wave: int, cores: int) -> int:
-    """Return how many tasks read a wave's sources. Small files share one, since to begin a task
-    takes longer than to read them."""
-    read = job.sources[wave]
-    size = sum(partition_of(job, group).size for group in read)
-    return min(len(read), cores * max(1, -(-size // (cores * TASK_BYTES))))
+def source_shares(
+    sizes: Sequence[int], cores: int, most: int | None = None
+) -> tuple[tuple[int, ...], ...]:
+    """Return, for each of at most so many tasks that read sources, the numbers of its partitions:
+    about as many bytes for each. Small files share a task, since to begin one takes longer than to
+    read them.
+
+    >>> source_shares([5, 5, 90, 70], 2)
+    ((2,), (3, 0, 1))
+    """
+    wanted = cores * max(1, -(-sum(sizes) // (cores * TASK_BYTES)))
+    count = _tasks(min(len(sizes), wanted), most)
+    shares: list[tuple[int, int, list[int]]] = [(0, task, []) for task in range(count)]
+    # The largest first, each to the task that has least.
+    for number in sorted(range(len(sizes)), key=lambda n: -sizes[n]):
+        held, task, mine = heapq.heappop(shares)
+        heapq.heappush(shares, (held + sizes[number], task, [*mine, number]))
+    return tuple(tuple(mine) for _, _, mine in sorted(shares, key=lambda share: share[1]))
 
 
 def _tasks(vertices: int, most: int | None) -> int:

@@ -137,11 +137,13 @@ def run_programs(
         def reports_of(
             cut: int | None, progress: OnProgress | None, *, compare: bool = False
         ) -> list[list[TaskReport]]:
-            job = make_job(
-                pieces, cut=cut, errors="end", progress=new_folder(), traces=traces, compare=compare
-            )
-            query = partial(job_frame, spark, job, cores, tasks, frames)
-            return _run_job(spark, job, query, progress)
+            with _block_folder(spark) as blocks:
+                job = make_job(
+                    pieces, cut=cut, errors="end", progress=new_folder(), traces=traces,
+                    compare=compare, blocks=blocks,
+                )  # fmt: skip
+                query = partial(job_frame, spark, job, cores, tasks, frames)
+                return _run_job(spark, job, query, progress)
 
         if check:
             jobs = JobsProgress(progress, 2, in_time=True)
@@ -174,6 +176,20 @@ def run_programs(
 def is_local(spark: SparkSession) -> bool:
     """Say whether all tasks run on this machine."""
     return not is_remote() and str(spark.sparkContext.master).startswith("local")
+
+
+@contextmanager
+def _block_folder(spark: SparkSession) -> Iterator[str | None]:
+    """Make a folder for the blocks of a job, where Spark keeps its own files; None if tasks run on
+    other machines."""
+    if not is_local(spark):
+        yield None
+        return
+    settings = spark.sparkContext.getConf()
+    folders = os.environ.get("SPARK_LOCAL_DIRS") or settings.get("spark.local.dir") or ""
+    beside = folders.split(",")[0] or None
+    with tempfile.TemporaryDirectory(prefix="weir-blocks-", dir=beside) as folder:
+        yield folder
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from weir.plan.stages import stage_schema
 from weir.runtime.failed_rows import complete
 from weir.runtime.source_vertex import PartitionReader
 from weir.runtime.vertices import make_source_vertex, source_of
+from weir.spark.offline.block_files import read_block
 from weir.spark.offline.blocks import BlockRow, Blocks, decode, row_record, rows_of
 from weir.spark.offline.groups import ExchangeReader, GroupRun
 from weir.spark.offline.progress import TaskProgress, tell_failure
@@ -36,15 +37,17 @@ Records = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class SourceTask:
-    """Reads partitions of sources: those whose numbers in `job.sources[wave]` Spark gives."""
+    """Reads partitions of sources: `shares` are their numbers in `job.sources[wave]`, by task;
+    Spark gives the number of the task."""
 
     job: Job
     wave: int
+    shares: tuple[tuple[int, ...], ...]
 
     def __call__(self, records: Records) -> Records:
         settle_worker(self.job.progress, self.wave)
         for record in records:
-            for number in record.column(0).to_pylist():
+            for number in (n for task in record.column(0).to_pylist() for n in self.shares[task]):
                 group = self.job.sources[self.wave][number]
                 partition = partition_of(self.job, group)
                 progress = TaskProgress(self.job.progress, self.wave, f"s{number}", group)
@@ -89,7 +92,7 @@ def partition_of(job: Job, group: Group) -> SourcePartition:
 
 def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProgress) -> Records:
     """Read a partition from its beginning to its end, through the vertices that it feeds."""
-    out = Blocks()
+    out = Blocks(job.blocks)
     run, plan = GroupRun(job, group, out), job.pieces[group.piece].plan
     vertex = make_source_vertex(plan, job.spec(group), partition.name, run.streams)
     reader = PartitionReader(vertex, partition, job.cut or CHUNK_ROWS)
@@ -131,12 +134,12 @@ class WaveTask:
         plan, spec = self.job.pieces[group.piece].plan, self.job.spec(group)
         feeding = [port.links[0].stage for port in plan.stages[spec.stage].ports]
         widths = [len(stage_schema(plan.stages[stage]).columns) for stage in feeding]
-        out = Blocks()
+        out = Blocks(self.job.blocks)
         run = GroupRun(self.job, group, out)
         reader = ExchangeReader(plan, spec, run.streams)
         events = 0
         for row in blocks:
-            batch = decode(row.block, widths[row.input])
+            batch = decode(self._block(row), widths[row.input])
             for rows in _cut(batch, self.job.cut):
                 reader.take(row.input, rows, row.first_vs)
                 run.work_off()
@@ -149,6 +152,10 @@ class WaveTask:
         yield from out.drain()
         progress.end(events)
 
+    def _block(self, row: BlockRow) -> bytes | pa.Buffer:
+        folder = self.job.blocks
+        return row.block if folder is None else read_block(folder, row.block)
+
     def _write(self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress) -> Records:
         sink = self.job.spec(group).stage
         target = self.job.pieces[group.piece].targets[sink]
@@ -157,7 +164,7 @@ class WaveTask:
         def decoded() -> Iterator[tuple[Batch, int]]:
             events = 0
             for row in blocks:
-                batch = decode(row.block, width)
+                batch = decode(self._block(row), width)
                 events += len(batch)
                 progress.tell(events, row.first_vs)
                 yield batch, row.first_vs

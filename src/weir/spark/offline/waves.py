@@ -82,6 +82,8 @@ class Job:
     """The folder for traces of all streams (`reliable/traces.py`), or a bucket's URL for them."""
     compare: bool = False
     """Whether the traces are there already, to be compared with."""
+    blocks: str | None = None
+    """The folder for blocks, where all tasks run on this machine."""
 
     def spec(self, group: Group) -> VertexSpec:
         """Return the first vertex of a group."""
@@ -119,6 +121,7 @@ def make_job(
     progress: str | None = None,
     traces: str | None = None,
     compare: bool = False,
+    blocks: str | None = None,
 ) -> Job:
     """Assign the vertices of all pieces to waves and partitions, by the module's rules."""
     drafted = _Drafted()
@@ -137,7 +140,7 @@ def make_job(
     )
     return Job(
         tuple(pieces), tuple(waves), sources, frames, partition_of,
-        cut, check, errors, progress, traces, compare,
+        cut, check, errors, progress, traces, compare, blocks,
     )  # fmt: skip
 
 
