@@ -14,7 +14,8 @@ Other values without a checksum are not seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,9 +27,10 @@ import pyarrow as pa
 
 from weir.errors import InputError, WeirError
 from weir.events.intact import check_intact
-from weir.events.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, type_name
+from weir.events.types import BIGINT, DOUBLE, TIMESTAMP, type_name
 from weir.files.buckets import Found
 from weir.files.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
+from weir.files.columnar_types import columns_to_read
 from weir.files.object_file import AHEAD, ObjectFile, joined
 from weir.kernels.expressions.casts import convert_what_fits
 from weir.kernels.expressions.evaluation import shown_value
@@ -42,7 +44,6 @@ Batches: TypeAlias = Iterator[tuple[pa.RecordBatch, int]]
 """Batches of a file, and how many of its bytes have been read behind each."""
 
 _ARROW_FILE = b"ARROW1"
-_MOST_DIGITS = 38
 # Without a buffer all pages of a row group would be in memory at once.
 _BUFFER_BYTES = 1 << 20
 _GAP_BYTES = 1 << 16
@@ -61,7 +62,7 @@ class ParquetFile(DataFile):
                 opened.enter_context(source)
             file = opened.enter_context(closing(_opened(self, source)))
             with _names_the_file(self.name):
-                columns = _columns_to_read(file.schema_arrow, self)
+                columns = columns_to_read(file.schema_arrow, self)
                 names = [name for name, _ in columns]
                 groups, first = _groups_from(file.metadata, start)
                 if isinstance(source, ObjectFile):
@@ -99,20 +100,45 @@ class ArrowFile(DataFile):
         with _opened_ipc(self.path, self.found) as source:
             with _names_the_file(self.name):
                 found = _ipc(source, self.name, None).schema
-                columns = _columns_to_read(found, self)
+                columns = columns_to_read(found, self)
                 indexes = [found.get_field_index(name) for name, _ in columns]
             reader = _ipc(source, self.name, indexes if len(indexes) < len(found) else None)
-            yield from _chunks(self, self._batches(source, reader), columns, size, start)
+            if isinstance(reader, pa.RecordBatchStreamReader):
+                batches, first = self._streamed(source, reader), 0
+            else:
+                begin, first = self._batch_with(source, found, start)
+                batches = self._from_batch(reader, begin)
+            yield from _chunks(self, batches, columns, size, start, first)
 
-    def _batches(self, source: Bytes, reader: IpcReader) -> Batches:
-        if isinstance(reader, pa.RecordBatchStreamReader):
-            for batch in _intact(reader, self.name):
-                yield batch, source.tell()
-            return
+    def _streamed(self, source: Bytes, reader: pa.RecordBatchStreamReader) -> Batches:
+        for batch in _intact(reader, self.name):
+            yield batch, source.tell()
+
+    def _from_batch(self, reader: pa.RecordBatchFileReader, begin: int) -> Batches:
         count = reader.num_record_batches
-        batches = (reader.get_batch(i) for i in range(count))
-        for i, batch in enumerate(_intact(batches, self.name)):
+        batches = (reader.get_batch(i) for i in range(begin, count))
+        for i, batch in enumerate(_intact(batches, self.name), begin):
             yield batch, self.size * (i + 1) // count
+
+    def _batch_with(self, source: Bytes, found: pa.Schema, start: int) -> tuple[int, int]:
+        """Return the number of the batch that has row `start`, and the number of its first row. Of
+        those before it one column is read, the narrowest, to count their rows."""
+        if start == 0 or not len(found):
+            return 0, 0
+        narrowest = min(range(len(found)), key=lambda i: _bits(found.field(i).type))
+        reader = _ipc(source, self.name, [narrowest])
+
+        def counts() -> Iterator[int]:
+            for number in range(reader.num_record_batches):
+                with _names_the_file(self.name):
+                    yield reader.get_batch(number).num_rows
+
+        return _piece_with(counts(), start)
+
+
+def _bits(dtype: pa.DataType) -> float:
+    """Return how wide a value is; texts, lists and the like are wider than any number."""
+    return dtype.bit_width if pa.types.is_primitive(dtype) else math.inf
 
 
 @contextmanager
@@ -163,7 +189,7 @@ class ArrivingBatches(DataFile):
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         first = next(self.batches, None)
         if first is not None:
-            columns = _columns_to_read(first.schema, self)
+            columns = columns_to_read(first.schema, self)
             batches = ((batch, 0) for batch in chain([first], self.batches))
             yield from _chunks(self, batches, columns, size, start)
 
@@ -195,13 +221,21 @@ def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[
 
 def _groups_from(found: pq.FileMetaData, start: int) -> tuple[list[int], int]:
     """Return the row groups that have rows from `start` on, and the number of their first row."""
-    first = 0
-    for number in range(found.num_row_groups):
-        rows = found.row_group(number).num_rows
+    counts = (found.row_group(number).num_rows for number in range(found.num_row_groups))
+    begin, first = _piece_with(counts, start)
+    return list(range(begin, found.num_row_groups)), first
+
+
+def _piece_with(counts: Iterable[int], start: int) -> tuple[int, int]:
+    """Return which of a file's pieces, with so many rows each, has row `start`, and the number of
+    its first row; behind the last where none has it."""
+    first = number = 0
+    for rows in counts:
         if first + rows > start:
-            return list(range(number, found.num_row_groups)), first
+            break
         first += rows
-    return [], first
+        number += 1
+    return number, first
 
 
 def _column_spans(
@@ -262,76 +296,6 @@ def _ipc(source: Bytes, name: str, indexes: list[int] | None) -> IpcReader:
     with _names_the_file(name):
         opened = pa.ipc.open_file if is_file else pa.ipc.open_stream
         return opened(source, options=options)
-
-
-# --- types ---------------------------------------------------------------------------------
-
-
-def _columns_to_read(found: pa.Schema, file: DataFile) -> Columns:
-    """Return the needed columns and those in which a value may not fit. Raise InputError if a
-    declared column is missing or has another type, needed or not."""
-    _check(found, file.columns, file.name)
-    return [
-        (name, dtype)
-        for name, dtype in file.columns
-        if file.needs(name) or not _always_fits(found.field(name).type, dtype)
-    ]
-
-
-def _always_fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_dictionary(found):
-        return _always_fits(found.value_type, wanted)
-    if found == wanted or wanted in (DOUBLE, STRING):
-        return True
-    return bool(pa.types.is_signed_integer(found))
-
-
-def _check(found: pa.Schema, columns: Columns, file: str) -> None:
-    for name, dtype in columns:
-        indexes = found.get_all_field_indices(name)
-        if len(indexes) != 1:
-            message = f"the file has this column {len(indexes)} times, not once"
-            raise InputError(message, file=file, column=name)
-        kind = found.field(indexes[0]).type
-        if not _widens(kind, dtype):
-            message = f"wanted {type_name(dtype)}, the file has {type_name(kind)}"
-            raise InputError(message, file=file, column=name)
-
-
-def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_dictionary(found):
-        return _widens(found.value_type, wanted)
-    if found == wanted or pa.types.is_null(found):
-        return True
-    if pa.types.is_nested(wanted):
-        return _nested_widens(found, wanted)
-    if wanted == TIMESTAMP:
-        # Asked for its zone now: one that is no text raises.
-        return bool(pa.types.is_timestamp(found)) and found.tz != ""
-    if wanted == DATE:
-        return bool(pa.types.is_date(found))
-    if wanted in (BIGINT, INT):
-        return bool(pa.types.is_integer(found)) and found.bit_width <= wanted.bit_width
-    if wanted == DOUBLE:
-        return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
-    if pa.types.is_decimal(wanted):
-        # Arrow dies of scales that no decimal has.
-        return bool(pa.types.is_decimal(found)) and -_MOST_DIGITS <= found.scale <= wanted.scale
-    if wanted == STRING:
-        return bool(pa.types.is_large_string(found) or pa.types.is_string_view(found))
-    return bool(pa.types.is_large_binary(found) or pa.types.is_fixed_size_binary(found))
-
-
-def _nested_widens(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_list(wanted):
-        lists = pa.types.is_list(found) or pa.types.is_large_list(found)
-        return bool(lists) and _widens(found.value_type, wanted.value_type)
-    names = [f.name for f in wanted]
-    return (
-        bool(pa.types.is_struct(found))
-        and [f.name for f in found] == names
-        and all(_widens(f.type, w.type) for f, w in zip(found, wanted, strict=True))
-    )
 
 
 # --- chunks --------------------------------------------------------------------------------

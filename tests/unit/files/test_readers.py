@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from weir.errors import InputError
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.files import columnar as columnar_files
+from weir.files.columnar import ArrowFile
 from weir.files.readers import open_source
 from weir.ingress.connectors.registry import open_any
 from weir.plan.operators import Source, SourceOptions
@@ -389,6 +390,33 @@ def test_columnar_files_widen(tmp_path, kind, size, start):
     for row in expected:
         row["t"] = row["t"].replace(tzinfo=UTC)
     assert [(o, row) for o, _, row in rows] == list(enumerate(expected))[start:]
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_an_arrow_file_is_read_from_the_batch_that_is_wanted(tmp_path, monkeypatch, narrow):
+    table = pa.table({"s": [f"{i}" for i in range(20)], "vs": range(20)})
+    table = table if narrow else table.select(["s"]).append_column("t", table["s"])
+    columns = {name: BIGINT if name == "vs" else STRING for name in table.column_names}
+    path = tmp_path / "a.arrow"
+    with pa.ipc.new_file(path, table.schema) as file:
+        for begin, stop in ((0, 3), (3, 3), (3, 11), (11, 12), (12, 20)):
+            file.write_batch(table.slice(begin, stop - begin).to_batches()[0] if stop > begin
+                             else pa.RecordBatch.from_pylist([], table.schema))  # fmt: skip
+    read_batches = []
+    check = columnar_files.check_intact
+    monkeypatch.setattr(
+        columnar_files, "check_intact", lambda b: (read_batches.append(len(b)), check(b))
+    )
+    partition = ArrowFile(str(path), tuple(columns.items()))
+    for start in range(22):
+        read_batches.clear()
+        chunks = list(partition.chunks(4, start))
+        assert [o for c in chunks for o in c.offsets.tolist()] == list(range(start, 20))
+        assert [v for c in chunks for v in c.rows.column("s").to_pylist()] == [
+            f"{i}" for i in range(start, 20)
+        ]
+        assert sum(read_batches) == sum(n for n, stop in ((3, 3), (8, 11), (1, 12), (8, 20))
+                                        if stop > start)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
