@@ -22,6 +22,10 @@ class BlockPlace(msgspec.Struct, frozen=True, array_like=True):
     size: int
 
 
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(BlockPlace)
+
+
 class BlockFile:
     """Is the file of a task; it is made with its first block."""
 
@@ -35,7 +39,7 @@ class BlockFile:
             self._file = pa.OSFile(os.path.join(self._folder, self._name), "wb")
         start = self._file.tell()
         self._file.write(block)
-        return msgspec.msgpack.encode(BlockPlace(self._name, start, block.size))
+        return _encoder.encode(BlockPlace(self._name, start, block.size))
 
     def close(self) -> None:
         if self._file is not None:
@@ -44,7 +48,7 @@ class BlockFile:
 
 def read_block(folder: str, place: bytes | pa.Buffer) -> pa.Buffer:
     """Read the block that lies at a place."""
-    found = msgspec.msgpack.decode(place, type=BlockPlace)
+    found = _decoder.decode(place)
     with pa.OSFile(os.path.join(folder, found.file)) as file:
         file.seek(found.start)
         return file.read_buffer(found.size)

@@ -181,8 +181,8 @@ def is_local(spark: SparkSession) -> bool:
 @contextmanager
 def _block_folder(spark: SparkSession) -> Iterator[str | None]:
     """Make a folder for the blocks of a job, where Spark keeps its own files; None if tasks run on
-    other machines."""
-    if not is_local(spark):
+    other machines, or could (`local-cluster`)."""
+    if not is_local(spark) or str(spark.sparkContext.master).startswith("local-cluster"):
         yield None
         return
     settings = spark.sparkContext.getConf()
