@@ -11,6 +11,7 @@ Names are loaded when they are first used, so that `import weir` and `weir --hel
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
         SnapshotCorrupt,
         WeirError,
     )
+    from weir.files.given_rows import from_rows
     from weir.handlers.app import App
     from weir.job.committed import Committed, read_committed
     from weir.local.run import collect, run
     from weir.plan.decorators import aggregate, operator, udf
     from weir.plan.stream import Stream, stream
-    from weir.plan.terms import call, case, col, count, explode, lit
+    from weir.plan.terms import call, case, col, count, explode, expr, lit
     from weir.plan.windows import count_window, hopping, session, snapshot, tumbling
     from weir.runtime.reports import Progress, RunReport
     from weir.script.program import parse_program
@@ -66,6 +68,8 @@ __all__ = [
     "count",
     "count_window",
     "explode",
+    "expr",
+    "from_rows",
     "from_spark",
     "hopping",
     "lit",
@@ -88,12 +92,13 @@ _HOMES = {
         "DeterminismViolation", "InputError", "OperatorFailed", "PlanError", "RunError",
         "ScriptError", "SnapshotCorrupt", "WeirError",
     ),
+    "weir.files.given_rows": ("from_rows",),
     "weir.handlers.app": ("App",),
     "weir.job.committed": ("Committed", "read_committed"),
     "weir.local.run": ("collect", "run"),
     "weir.plan.decorators": ("aggregate", "operator", "udf"),
     "weir.plan.stream": ("Stream", "stream"),
-    "weir.plan.terms": ("call", "case", "col", "count", "explode", "lit"),
+    "weir.plan.terms": ("call", "case", "col", "count", "explode", "expr", "lit"),
     "weir.plan.windows": ("count_window", "hopping", "session", "snapshot", "tumbling"),
     "weir.runtime.reports": ("Progress", "RunReport"),
     "weir.script.program": ("parse_program",),
@@ -104,34 +109,31 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def _to_spark(stream: Stream, *args: Any, **options: Any) -> object:
-    from weir.spark.offline.frames import to_spark  # Spark is loaded when it is asked for
+def _loaded(home: str, name: str) -> Callable[..., object]:
+    """Make a function that loads its module when it is first called: Spark, numba and the like cost
+    time."""
 
-    return to_spark(stream, *args, **options)
+    def called(*args: Any, **options: Any) -> object:
+        found: object = getattr(import_module(home), name)(*args, **options)
+        return found
 
-
-def _app_emitted(app: App, name: str, **options: Any) -> object:
-    from weir.handlers.compiling import app_emitted
-
-    return app_emitted(app, name, **options)
-
-
-def _app_replay(app: App, **options: Any) -> object:
-    from weir.replay.replaying import replay_app
-
-    return replay_app(app, **options)
+    return called
 
 
-def _app_program(app: App, **options: Any) -> object:
-    from weir.replay.app_programs import app_program
-
-    return app_program(app, **options)
-
-
-provide("to_spark", _to_spark)
-provide("app_emitted", _app_emitted)
-provide("app_replay", _app_replay)
-provide("app_program", _app_program)
+for _name, _home, _function in (
+    ("to_spark", "weir.spark.offline.frames", "to_spark"),
+    ("app_emitted", "weir.handlers.compiling", "app_emitted"),
+    ("app_replay", "weir.replay.replaying", "replay_app"),
+    ("app_program", "weir.replay.app_programs", "app_program"),
+    ("expression", "weir.script.fragments", "read_expression"),
+    ("rows_path", "weir.files.given_rows", "rows_path"),
+    ("collect", "weir.local.run", "collect"),
+    ("head", "weir.local.showing", "head"),
+    ("show", "weir.local.showing", "show"),
+    ("explain", "weir.local.showing", "explain_stream"),
+    ("html", "weir.local.showing", "html_of"),
+):
+    provide(_name, _loaded(_home, _function))
 
 
 def __getattr__(name: str) -> object:

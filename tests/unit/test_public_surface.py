@@ -17,7 +17,8 @@ from weir.plan.terms import Term
 SURFACE = """
     App Committed DeterminismViolation InputError LiveProgress OperatorFailed PlanError Progress
     RunError RunReport ScriptError SnapshotCorrupt Stream WeirError __version__
-    aggregate call case col collect count count_window explode from_spark hopping lit operator
+    aggregate call case col collect count count_window explode expr from_rows
+    from_spark hopping lit operator
     parse_program read_committed run run_live run_offline session snapshot spark_transform stream
     tumbling udf
 """.split()  # noqa: SIM905

@@ -61,6 +61,40 @@ def type_name(dtype: pa.DataType) -> str:
     return _NAMES.get(dtype, str(dtype))
 
 
+def holding_type(found: pa.DataType) -> pa.DataType | None:
+    """Return the type of the language that holds all values of an Arrow type, if there is one.
+
+    >>> holding_type(pa.large_string()) == STRING, holding_type(pa.duration("s"))
+    (True, None)
+    """
+    is_a = pa.types
+    if is_a.is_dictionary(found):
+        return holding_type(found.value_type)
+    if is_a.is_list(found) or is_a.is_large_list(found):
+        element = holding_type(found.value_type)
+        return None if element is None else pa.list_(element)
+    if is_a.is_struct(found):
+        fields = [(field.name, holding_type(field.type)) for field in found]
+        return None if any(t is None for _, t in fields) else pa.struct(fields)
+    if found in (BOOLEAN, STRING, BINARY, DATE, NULL) or is_a.is_decimal128(found):
+        return found
+    if is_a.is_integer(found):
+        small = found.bit_width < 32 or found == INT
+        return INT if small else BIGINT
+    for is_it, dtype in (
+        (is_a.is_floating, DOUBLE),
+        (is_a.is_timestamp, TIMESTAMP),
+        (is_a.is_date, DATE),
+        (is_a.is_large_string, STRING),
+        (is_a.is_string_view, STRING),
+        (is_a.is_large_binary, BINARY),
+        (is_a.is_fixed_size_binary, BINARY),
+    ):
+        if is_it(found):
+            return dtype
+    return None
+
+
 def is_integer(dtype: pa.DataType) -> bool:
     return bool(dtype in (BIGINT, INT))
 

@@ -25,14 +25,10 @@ from weir.errors import InputError
 from weir.events.batch import Batch, ticks
 from weir.events.types import (
     BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
     NULL,
     STRING,
     TIMESTAMP,
+    holding_type,
     type_name,
 )
 from weir.files.buckets import Found
@@ -218,7 +214,7 @@ def _text_names(file: str, found: Mapping[str, Found]) -> list[str]:
 
 def _stored_form(file: str, found: Found | None) -> OutputForm:
     stored = _stored_schema(file, found)
-    types = {column.name: _weir_type(column.type, file, column.name) for column in stored}
+    types = {column.name: _held(column, file) for column in stored}
     lifetime = all(types.get(name) in (BIGINT, TIMESTAMP) for name in _TIMES)
     if not lifetime and types.get("offset") != BIGINT:
         message = "not an output: no columns vs and ve of times, nor the offset of bad rows"
@@ -234,29 +230,8 @@ def _stored_schema(file: str, found: Found | None) -> pa.Schema:
         raise InputError(f"not a readable file: {error}", file=file) from error
 
 
-def _weir_type(found: pa.DataType, file: str, column: str) -> pa.DataType:
-    """Return the type of the language that holds all values of a type that others write."""
-    is_a = pa.types
-    if is_a.is_dictionary(found):
-        return _weir_type(found.value_type, file, column)
-    if is_a.is_list(found) or is_a.is_large_list(found):
-        return pa.list_(_weir_type(found.value_type, file, column))
-    if is_a.is_struct(found):
-        return pa.struct([(f.name, _weir_type(f.type, file, column)) for f in found])
-    if found in (BOOLEAN, STRING, BINARY, DATE, NULL) or is_a.is_decimal128(found):
-        return found
-    if is_a.is_integer(found):
-        small = found.bit_width < 32 or found == INT
-        return INT if small else BIGINT
-    for is_it, dtype in (
-        (is_a.is_floating, DOUBLE),
-        (is_a.is_timestamp, TIMESTAMP),
-        (is_a.is_date, DATE),
-        (is_a.is_large_string, STRING),
-        (is_a.is_string_view, STRING),
-        (is_a.is_large_binary, BINARY),
-        (is_a.is_fixed_size_binary, BINARY),
-    ):
-        if is_it(found):
-            return dtype
-    raise InputError(f"no type of Weir holds {found}", file=file, column=column)
+def _held(column: pa.Field, file: str) -> pa.DataType:
+    found = holding_type(column.type)
+    if found is None:
+        raise InputError(f"no type of Weir holds {column.type}", file=file, column=column.name)
+    return found

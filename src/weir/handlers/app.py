@@ -21,14 +21,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar
 
-import pyarrow as pa
-
 from weir.errors import PlanError
+from weir.events.python_types import TypeText
 from weir.handlers.declarations import EmitDeclaration, EventHandler, EventType, State
 from weir.handlers.declared_types import (
     ColumnsText,
     KeyTypes,
-    SpanText,
     check_app_name,
     parse_columns,
     parse_keys,
@@ -46,6 +44,7 @@ from weir.handlers.parameters import (
 from weir.handlers.running import current
 from weir.plan.binding.binder import unknown
 from weir.plan.binding.projection import check_name
+from weir.plan.durations import Ticks
 from weir.plan.operators import Source
 from weir.plan.operators.source import MAX_RECORD
 from weir.plan.runners import provided
@@ -148,10 +147,10 @@ class App(EmittingApp):
         name: str,
         *,
         default: object = None,
-        type: str | pa.DataType | None = None,
+        type: TypeText | None = None,
         key: KeyTypes | None = None,
-        last: SpanText | None = None,
-        expires: SpanText | None = None,
+        last: Ticks | None = None,
+        expires: Ticks | None = None,
     ) -> State:
         """Declare versioned state, a cell for each key; the type is the default's, or said.
 

@@ -9,7 +9,6 @@ lists are tuples, structs are tuples of (name, value) pairs.
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -17,26 +16,14 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.events.types import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    STRING,
-    TIMESTAMP,
-    parse_type,
-    type_name,
-)
-from weir.plan.durations import parse_duration
+from weir.events.python_types import PYTHON_TYPES, TypeText, written_type
+from weir.events.types import BOOLEAN, parse_type, type_name
+from weir.plan.durations import Ticks, parse_duration
 
-ColumnsText: TypeAlias = "str | Mapping[str, str | pa.DataType]"
+ColumnsText: TypeAlias = "str | Mapping[str, TypeText]"
 """Columns as `app.events` takes them: a text ("id BIGINT, ip STRING") or a mapping."""
-KeyTypes: TypeAlias = "str | pa.DataType | Sequence[str | pa.DataType]"
-SpanText: TypeAlias = "str | int | datetime.timedelta"
+KeyTypes: TypeAlias = "TypeText | Sequence[TypeText]"
 
-_PYTHON = {bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING, bytes: BINARY,
-           datetime.date: DATE, datetime.datetime: TIMESTAMP}  # fmt: skip
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _LARGEST = 2**63 - 1
 
@@ -57,7 +44,7 @@ def parse_columns(columns: object, where: str) -> dict[str, pa.DataType]:
     {'id': 'BIGINT', 'to': 'LIST(STRING)'}
     """
     if isinstance(columns, Mapping):
-        return {name: _type(t) for name, t in columns.items()}
+        return {name: written_type(t, f"column `{name}`") for name, t in columns.items()}
     if not isinstance(columns, str):
         hint = "as in 'id BIGINT, ip STRING' or {'id': 'BIGINT', 'ip': 'STRING'}"
         raise PlanError(f"no columns of {where}: {columns!r}", hint=hint)
@@ -81,17 +68,14 @@ def parse_keys(keys: KeyTypes) -> tuple[pa.DataType, ...]:
     """
     if isinstance(keys, str):
         return tuple(parse_type(part) for part in _split(keys))
-    if isinstance(keys, pa.DataType):
-        return (_type(keys),)
-    return tuple(_type(t) for t in keys)
+    if isinstance(keys, Sequence):
+        return tuple(written_type(t) for t in keys)
+    return (written_type(keys),)
 
 
-def parse_span(name: str, span: SpanText) -> int:
+def parse_span(name: str, span: Ticks) -> int:
     """Return the ticks of `7d`, of a timedelta or of a number of ticks; at least one."""
-    if isinstance(span, datetime.timedelta):
-        ticks = span // datetime.timedelta(microseconds=1)
-    else:
-        ticks = parse_duration(span)
+    ticks = parse_duration(span)
     if not 1 <= ticks <= _LARGEST:
         raise PlanError(f"`{name}` is at least 1 tick, not {span!r}", hint="as in '7d' or '250ms'")
     return ticks
@@ -109,22 +93,14 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _type(written: str | pa.DataType) -> pa.DataType:
-    if isinstance(written, str):
-        return parse_type(written)
-    if not isinstance(written, pa.DataType) or parse_type(type_name(written)) != written:
-        raise PlanError(f"no type of the language: {written!r}", hint="write it as text, 'BIGINT'")
-    return written
-
-
 # --- defaults -------------------------------------------------------------------------------
 
 
 def typed_default(
-    state: str, default: object, written: str | pa.DataType | None
+    state: str, default: object, written: TypeText | None
 ) -> tuple[pa.DataType, object]:
     """Return a state's type and its default, immutable and of that type."""
-    dtype = _type(written) if written is not None else _type_of(state, default)
+    dtype = written_type(written) if written is not None else _type_of(state, default)
     return dtype, frozen(as_type(default, dtype, f"the default of `{state}`"))
 
 
@@ -173,8 +149,8 @@ def _check_fields(value: object, dtype: pa.DataType, misfit: PlanError) -> None:
 
 def _type_of(state: str, default: object) -> pa.DataType:
     """Return the type that a default says; PlanError with what to write where it says none."""
-    if type(default) in _PYTHON:
-        return _PYTHON[type(default)]
+    if type(default) in PYTHON_TYPES:
+        return PYTHON_TYPES[type(default)]
     if isinstance(default, Mapping) and default:
         fields = [(str(n), _type_of(f"{state}.{n}", v)) for n, v in default.items()]
         return pa.struct(fields)

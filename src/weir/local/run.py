@@ -18,13 +18,14 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.events.batch import Batch, concat_batches, empty_batch, times
 from weir.events.order import in_order
+from weir.files.given_rows import table_of
 from weir.ingress.memory import MemoryPartition
 from weir.local.files import run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import differences_here, kept_traces, other_cut
 from weir.plan.limits import check_numbers
 from weir.plan.operators import Source, schema
-from weir.plan.stream import Stream
+from weir.plan.stream import Stream, as_stream
 from weir.runtime.checking import check_same
 from weir.runtime.partitions import open_partitions
 from weir.runtime.programs import Runnable, as_program, program_of
@@ -69,7 +70,7 @@ def run(
 def collect(
     stream: Stream,
     *,
-    inputs: Mapping[str, Items] | None = None,
+    inputs: Mapping[str, object] | None = None,
     directory: str | Path = ".",
     cut: int | None = None,
     parallelism: int = 1,
@@ -77,8 +78,9 @@ def collect(
 ) -> pa.Table:
     """Return the rows of a stream as a table, in the order in which a file would have them.
 
-    Sources read their files, or the rows that `inputs` has under their names (a row
-    `{"$cti": T}` is an explicit CTI). The columns are vs, ve, then the payload.
+    Sources read their files, or the rows that `inputs` has under their names: dicts (one that is
+    `{"$cti": T}` is an explicit CTI), or a table of Arrow, Pandas or Polars. The columns are vs,
+    ve, then the payload.
 
     >>> from weir import stream
     >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -86,7 +88,7 @@ def collect(
     [{'vs': 1, 've': 6, 'v': 7}]
     """
     check_numbers(cut=cut, parallelism=parallelism)
-    program = program_of([stream.to("", name="Out")])
+    program = program_of([as_stream(stream).to("", name="Out")])
     partitions = (
         open_partitions(program, directory)
         if inputs is None
@@ -104,16 +106,25 @@ def collect(
             other = other_cut(cut, local.events)
             again = differences_here(program, partitions, kept.folder, other, parallelism)
             check_same(local.plan, local.topology, again)
-    return _table(batches, stream)
+    return table_of_rows(batches, stream)
 
 
-def _memory(source: Source, inputs: Mapping[str, Items]) -> MemoryPartition:
+def _memory(source: Source, inputs: Mapping[str, object]) -> MemoryPartition:
     if source.name not in inputs:
         raise PlanError(f"`inputs` has no rows for {source.name}")
-    return MemoryPartition(source.name, inputs[source.name], source.declared)
+    return MemoryPartition(source.name, _items(inputs[source.name]), source.declared)
 
 
-def _table(batches: Sequence[Batch], stream: Stream) -> pa.Table:
+def _items(given: Items | object) -> Items:
+    """Return rows as dicts, whatever they were given as."""
+    if isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):
+        return given
+    rows: Items = table_of(given).to_pylist()
+    return rows
+
+
+def table_of_rows(batches: Sequence[Batch], stream: Stream) -> pa.Table:
+    """Return the rows of a stream as a table, in order."""
     shape = schema(stream.node)
     plain = [Batch(b.vs, b.ve, b.columns) for b in batches]
     rows = concat_batches([empty_batch(shape.types), *plain])

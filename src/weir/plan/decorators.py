@@ -11,12 +11,12 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, overload
+from typing import overload
 
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.events.types import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING, parse_type, type_name
+from weir.events.python_types import TypeText, python_type, written_type
 from weir.plan.binding.projection import check_name
 from weir.plan.user_code import (
     AggregateFunction,
@@ -24,10 +24,6 @@ from weir.plan.user_code import (
     OperatorFunction,
     ScalarFunction,
 )
-
-TypeText: TypeAlias = "str | pa.DataType"
-
-_PYTHON = {int: BIGINT, float: DOUBLE, str: STRING, bool: BOOLEAN, bytes: BINARY}
 
 
 @overload
@@ -61,7 +57,7 @@ def udf(
     def decorate(function: Callable[..., object]) -> ScalarFunction:
         name = _name(function)
         taken = _types(args) if args is not None else _parameters(function, name)
-        given = _type(result) if result is not None else _returned(function, name)
+        given = written_type(result) if result is not None else _returned(function, name)
         return ScalarFunction(name, function, taken, given, vectorised)
 
     return decorate if function is None else decorate(function)
@@ -122,7 +118,8 @@ def aggregate(
                 hint="leave out one: exact keeps rows, so that they can be removed",
             )
         taken = _types(args) if args is not None else _added(cls)
-        given = _type(result) if result is not None else _returned(_method(cls, "result"), name)
+        said = _method(cls, "result")
+        given = written_type(result) if result is not None else _returned(said, name)
         if state is None:
             return AggregateFunction(name, cls, taken, given, exact)
         return FoldingAggregate(name, cls, taken, given, state=_state(state, name))
@@ -153,8 +150,8 @@ def operator(
         _refuse_lazy(getattr(cls, "on_time", None), f"{cls.__name__}.on_time")
         for name in columns:
             check_name(name)
-        emitted = tuple((n, _type(t)) for n, t in columns.items())
-        kept = _annotated(cls) if state is None else {n: _type(t) for n, t in state.items()}
+        emitted = tuple((n, written_type(t)) for n, t in columns.items())
+        kept = _annotated(cls) if state is None else {n: written_type(t) for n, t in state.items()}
         return OperatorFunction(cls.__name__, cls, emitted, tuple(kept.items()))
 
     return decorate
@@ -175,49 +172,31 @@ def result_type(function: object) -> pa.DataType | None:
     if not isinstance(function, types.FunctionType):
         return None
     try:
-        return _known(typing.get_type_hints(function).get("return"))
+        return python_type(typing.get_type_hints(function).get("return"))
     except Exception:  # an annotation may be any expression, and need not be one that works
         return None
 
 
-def _type(written: TypeText) -> pa.DataType:
-    if isinstance(written, str):
-        return parse_type(written)
-    if not isinstance(written, pa.DataType) or parse_type(type_name(written)) != written:
-        raise PlanError(f"no type of the language: {written!r}", hint="write it as text, 'BIGINT'")
-    return written
-
-
 def _state(written: TypeText | Mapping[str, TypeText], name: str) -> pa.DataType:
     if not isinstance(written, Mapping):
-        return _type(written)
+        return written_type(written)
     if not written:
         raise PlanError(f"the state of {name} has no names")
     for field in written:
         check_name(field)
-    return _type(pa.struct([(field, _type(dtype)) for field, dtype in written.items()]))
+    fields = [(field, written_type(dtype)) for field, dtype in written.items()]
+    return written_type(pa.struct(fields))
 
 
 def _types(written: Sequence[TypeText]) -> tuple[pa.DataType, ...]:
-    return tuple(_type(t) for t in written)
+    return tuple(written_type(t) for t in written)
 
 
 def _annotation(hint: object, where: str) -> pa.DataType:
-    dtype = _known(hint)
+    dtype = python_type(hint)
     if dtype is None:
         raise PlanError(f"{where} has no type that Weir knows", hint="write it as text, 'BIGINT'")
     return dtype
-
-
-def _known(hint: object) -> pa.DataType | None:
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is list:
-        element = _known(inner[0])
-        return None if element is None else pa.list_(element)
-    if origin in (typing.Union, types.UnionType):  # `int | None` is a BIGINT that may be NULL
-        real = [i for i in inner if i is not type(None)]
-        return _known(real[0]) if len(real) == 1 else None
-    return _PYTHON.get(hint) if isinstance(hint, type) else None
 
 
 def _hints(thing: Callable[..., object] | type) -> Mapping[str, object]:

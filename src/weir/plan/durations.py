@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from typing import TypeAlias
 
 from weir.errors import PlanError
 
@@ -15,21 +17,28 @@ UNITS = {
     "d": 86_400_000_000,
 }
 
+Ticks: TypeAlias = "str | int | timedelta"
+"""A duration as people write it."""
+
 _DURATION = re.compile(r"(-?[0-9]+)([a-z]*)", re.ASCII)
 
 
-def parse_duration(value: str | int) -> int:
-    """Return the ticks of `250ms`, `5s`, `2m`, `1h`, `7d`, `10us`, or of a plain number.
+def parse_duration(value: Ticks) -> int:
+    """Return the ticks of `250ms`, `5s`, `2m`, `1h`, `7d`, `10us`, of a timedelta, or of a plain
+    number.
 
-    >>> parse_duration("250ms"), parse_duration("-2m"), parse_duration(7)
-    (250000, -120000000, 7)
+    >>> parse_duration("250ms"), parse_duration("-2m"), parse_duration(timedelta(seconds=2))
+    (250000, -120000000, 2000000)
     """
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None or (match[2] and match[2] not in UNITS):
         raise PlanError(
-            f"{value!r} is no duration", hint="as in 250ms, 5s, 2m, 1h, 7d, or a number of ticks"
+            f"{value!r} is no duration",
+            hint="as in 250ms, 5s, 2m, 1h, 7d, a timedelta, or a number of ticks",
         )
     return int(match[1]) * UNITS.get(match[2], 1)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from weir.events.types import type_name
-from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
+from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
 
 # How tightly an operator binds; what binds less tightly inside it gets parentheses.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _WHOLE = range(8)
@@ -73,7 +73,17 @@ def _render(expr: Expr) -> tuple[str, int]:
             return f"CASE{branches} ELSE {render(expr.otherwise)} END", _WHOLE
         case UserCall():
             return f"{expr.function.name}({_listed(expr.args)})", _WHOLE
+        case AggregateCall():  # in what is not bound yet
+            return _aggregate(expr), _WHOLE
     raise TypeError(f"{type(expr).__name__} does not occur in plans")
+
+
+def _aggregate(call: AggregateCall) -> str:
+    name = call.function.removesuffix("_star").removesuffix("_distinct").upper()
+    args = "*" if call.function == "count_star" else _listed(call.args)
+    distinct = "DISTINCT " if call.distinct or call.function == "count_distinct" else ""
+    kept = "" if call.filter is None else f" FILTER (WHERE {render(call.filter)})"
+    return f"{name}({distinct}{', '.join((args, *call.params))}){kept}"
 
 
 def _call(call: Call) -> tuple[str, int]:

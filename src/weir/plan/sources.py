@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.events.types import BIGINT, TIMESTAMP, parse_type, type_name
+from weir.events.python_types import TypeText, written_type
+from weir.events.types import BIGINT, TIMESTAMP, type_name
 from weir.plan.binding.binder import unknown
 from weir.plan.binding.projection import check_name
 from weir.plan.operators import Source, SourceOptions
@@ -17,14 +18,14 @@ from weir.plan.urls import refuse_secrets
 
 def declare_source(
     name: str,
-    columns: Mapping[str, str | pa.DataType],
+    columns: Mapping[str, TypeText],
     path: str,
     options: SourceOptions,
     index: int,
 ) -> Source:
     """Make a source whose options fit its columns; raise PlanError where they do not."""
     refuse_secrets(path)
-    declared = {n: parse_type(t) if isinstance(t, str) else t for n, t in columns.items()}
+    declared = {n: written_type(t, f"column `{n}`") for n, t in columns.items()}
     for column in declared:
         if column not in ("vs", "ve"):
             check_name(column)

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
 
 from weir.errors import PlanError
+from weir.events.python_types import TypeText, written_type
+from weir.events.types import type_name
 from weir.plan.binding.builder import apply, union
 from weir.plan.binding.drafts import Draft, Named, both, draft, select_items, term
 from weir.plan.binding.lifetimes import BoundChange, change_lifetime
@@ -31,7 +33,7 @@ from weir.plan.binding.query import (
     StitchChange,
 )
 from weir.plan.binding.selects import partition
-from weir.plan.durations import parse_duration
+from weir.plan.durations import Ticks, parse_duration
 from weir.plan.lifetime_changes import (
     ClipDuration,
     Duration,
@@ -50,11 +52,10 @@ from weir.plan.schema import Schema
 from weir.plan.sizes import parse_size
 from weir.plan.sources import declare_source
 from weir.plan.strategy import parse_strategy
-from weir.plan.terms import Term, explode
+from weir.plan.terms import Condition, Term, as_condition, explode
 from weir.plan.user_code import OperatorCall
 from weir.plan.windows import Window
 
-Ticks: TypeAlias = "str | int"
 JoinName: TypeAlias = Literal[
     "inner", "left", "right", "full", "semi", "anti", "clip", "asof", "left_asof", "cross"
 ]
@@ -62,8 +63,8 @@ JoinName: TypeAlias = Literal[
 
 def stream(
     name: str,
-    columns: Mapping[str, str | pa.DataType],
-    path: str,
+    columns: Mapping[str, TypeText],
+    path: object,
     *,
     vs: str,
     ve: str | None = None,
@@ -75,13 +76,21 @@ def stream(
     max_record: str | int = MAX_RECORD,
     index: int = 0,
 ) -> Stream:
-    """Declare an input, as STREAM in a script; `index` is its number among a program's inputs, from
-    0.
+    """Declare an input, as STREAM in a script.
 
-    >>> a = stream("A", {"At": "TIMESTAMP", "k": "STRING"}, "a.jsonl", vs="At", delay="10s")
+    Types are names ("BIGINT"), Python's (int) or Arrow's. Instead of a path there may be rows: see
+    `weir.from_rows`. Rows of equal times are ordered by the inputs' `index`, then by their names.
+
+    >>> a = stream("A", {"At": "TIMESTAMP", "k": str}, "a.jsonl", vs="At", delay="10s")
     >>> a.columns
     ('At', 'k')
     """
+    if not (isinstance(name, str) and _is_mapping(columns)):
+        hint = 'as in stream("A", {"At": "TIMESTAMP", "k": "STRING"}, "a.jsonl", vs="At")'
+        raise PlanError("a stream has a name, columns with types, and a path", hint=hint)
+    if not isinstance(path, str | Path):
+        types = {n: written_type(t, f"column `{n}`") for n, t in columns.items()}
+        path = str(provided("rows_path")(path, name, types))
     options = SourceOptions(
         vs=vs,
         ve="ve" if ve is None and "ve" in columns else ve,
@@ -92,10 +101,17 @@ def stream(
         bad=bad,
         max_record=parse_size(max_record),
     )
-    return Stream(declare_source(name, columns, path, options, index), name)
+    return Stream(declare_source(name, columns, str(path), options, index), name)
 
 
-@dataclass(frozen=True, slots=True)
+def _is_mapping(given: object) -> bool:
+    return isinstance(given, Mapping)
+
+
+_ENDS = '.agg(n=weir.count()), or .select("*")'
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Selection:
     """A `Selection` is a SELECT without its list: joins, WHERE, GROUP BY, HAVING and a window so
     far."""
@@ -103,18 +119,30 @@ class Selection:
     draft: Draft
     keys: tuple[Term, ...] = ()
 
-    def join(self, other: Stream, on: Term | None = None, kind: JoinName = "inner") -> Selection:
+    def __repr__(self) -> str:
+        return f"<Selection of {', '.join(self.draft.streams)}, which .select(…) or .agg(…) ends>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # Asked for what a selection does not have: most likely it was to be a stream.
+        if name in vars(Stream):
+            raise PlanError(f"`.{name}` is for a stream: end the selection first", hint=_ENDS)
+        raise AttributeError(f"a selection has no attribute '{name}'")
+
+    def join(
+        self, other: Stream, on: Condition | None = None, kind: JoinName = "inner"
+    ) -> Selection:
         """Add another join; both sides' columns are then `A.k`, by the streams' names."""
-        if other.name is None:
+        if as_stream(other).name is None:
             raise PlanError("a stream in a join needs a name", hint='as_("…")')
-        condition = None if on is None else on.expr
+        assert other.name is not None
+        condition = None if on is None else as_condition(on).expr
         clause = JoinClause(kind, NamedRelation(other.name), condition)
         return replace(self, draft=self.draft.joined(clause, other.node))
 
-    def where(self, condition: Term) -> Selection:
+    def where(self, condition: Condition) -> Selection:
         """Keep the rows for which the condition is true, as WHERE; several are joined by AND."""
         select = self.draft.select
-        return self._with(where=both(select.where, condition.expr))
+        return self._with(where=both(select.where, as_condition(condition).expr))
 
     def group_by(self, *keys: Named) -> Selection:
         """Group rows by keys, as GROUP BY."""
@@ -123,12 +151,17 @@ class Selection:
 
     def window(self, window: Window) -> Selection:
         """Set the windows of the aggregates, as WITH."""
+        given: object = window
+        if not isinstance(given, Window):
+            hint = 'weir.tumbling("10s"), hopping("1m", "10s"), session("5m"), count_window(10)'
+            raise PlanError(f"{window!r} is no window", hint=hint)
         return self._with(with_clause=window)
 
-    def having(self, condition: Term) -> Selection:
+    def having(self, condition: Condition) -> Selection:
         """Keep the results for which the condition is true, as HAVING."""
-        changed = replace(self.draft.select, having=condition.expr)
-        return replace(self, draft=self.draft.changed(changed, [condition]))
+        kept = as_condition(condition)
+        changed = replace(self.draft.select, having=kept.expr)
+        return replace(self, draft=self.draft.changed(changed, [kept]))
 
     def select(self, *items: Named, **named: Named) -> Stream:
         """Select rows; strings are columns' names, `*` is all of them, keywords give names."""
@@ -137,9 +170,11 @@ class Selection:
         done = self.draft.changed(changed, terms)
         return Stream(done.planned(), draft=done)
 
-    def agg(self, *aggregates: Term, **named: Term) -> Stream:
-        """Select the group keys, then these aggregates."""
-        return self.select(*self.keys, *aggregates, **named)
+    def agg(self, *aggregates: Condition, **named: Condition) -> Stream:
+        """Select the group keys, then these aggregates: terms, or expressions as a script writes
+        them."""
+        computed = {name: as_condition(given) for name, given in named.items()}
+        return self.select(*self.keys, *map(as_condition, aggregates), **computed)
 
     def _with(self, **changes: object) -> Selection:
         # The callers name fields of the draft; mypy would want each of their types here.
@@ -147,7 +182,7 @@ class Selection:
         return replace(self, draft=self.draft.changed(changed))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Stream:
     """A `Stream` is a plan and the name its rows have in joins. Streams of equal plans are equal.
 
@@ -158,7 +193,16 @@ class Stream:
 
     node: Node
     name: str | None = field(default=None, compare=False)
-    draft: Draft | None = field(default=None, compare=False, repr=False)
+    draft: Draft | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{n} {type_name(t)}" for n, t in self.schema.columns)
+        return f"<Stream{f' {self.name}' if self.name else ''} ({columns})>"
+
+    def _repr_html_(self) -> str:
+        shown = provided("html")(self)
+        assert isinstance(shown, str)
+        return shown
 
     @property
     def schema(self) -> Schema:
@@ -198,14 +242,17 @@ class Stream:
         """
         return self._selection().select(*items, **named)
 
-    def where(self, condition: Term) -> Stream:
-        """Keep the rows for which the condition is true, as WHERE.
+    def where(self, condition: Condition) -> Stream:
+        """Keep the rows for which the condition is true, as WHERE: a term, or an expression as a
+        script writes it.
 
         >>> from weir import col, collect
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> rows = [{"vs": 1, "ve": 2, "v": 5}, {"vs": 1, "ve": 2, "v": 6}]
         >>> collect(a.where(col("v") > 5), inputs={"A": rows}).to_pylist()
         [{'vs': 1, 've': 2, 'v': 6}]
+        >>> a.where("v > 5") == a.where(col("v") > 5)
+        True
         """
         return self._keeping(self._selection().where(condition).select("*").node)
 
@@ -236,15 +283,17 @@ class Stream:
 
     # --- windows, joins, unions ----------------------------------------------------------
 
-    def join(self, other: Stream, on: Term | None = None, kind: JoinName = "inner") -> Selection:
+    def join(
+        self, other: Stream, on: Condition | None = None, kind: JoinName = "inner"
+    ) -> Selection:
         """Pair rows with those of another stream at the instants at which both are valid, as JOIN;
         `select` or `agg` ends it.
 
-        >>> from weir import col, collect
+        >>> from weir import collect
         >>> columns = {"vs": "BIGINT", "ve": "BIGINT", "k": "BIGINT"}
         >>> a = stream("A", columns, "a.jsonl", vs="vs")
-        >>> b = stream("B", columns, "b.jsonl", vs="vs", index=1)
-        >>> both = a.join(b, col("A.k") == col("B.k")).select("A.k")
+        >>> b = stream("B", columns, "b.jsonl", vs="vs")
+        >>> both = a.join(b, "A.k = B.k").select("A.k")
         >>> rows = {"A": [{"vs": 1, "ve": 5, "k": 7}], "B": [{"vs": 3, "ve": 9, "k": 7}]}
         >>> collect(both, inputs=rows).to_pylist()
         [{'vs': 3, 've': 5, 'k': 7}]
@@ -275,7 +324,7 @@ class Stream:
         """
         return self._selection().window(window)
 
-    def agg(self, *aggregates: Term, **named: Term) -> Stream:
+    def agg(self, *aggregates: Condition, **named: Condition) -> Stream:
         """Compute aggregates of the whole stream at every instant.
 
         >>> from weir import collect, count
@@ -308,7 +357,7 @@ class Stream:
         >>> collect(a.union(a.shift(10)), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 1, 've': 9, 'v': 5}, {'vs': 11, 've': 19, 'v': 5}]
         """
-        return Stream(union([self.node, *(o.node for o in others)]))
+        return Stream(union([self.node, *(as_stream(o).node for o in others)]))
 
     def partition_by(self, *keys: str, into: int, uid: str) -> Stream:
         """Set how the stage that reads this stream is split, and its name.
@@ -496,13 +545,57 @@ class Stream:
         ... class Meeting:
         ...     def on_event(self, event, ctx): ...
         >>> a = stream("A", {"vs": "BIGINT", "k": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> b = stream("B", {"vs": "BIGINT", "key": "BIGINT"}, "b.jsonl", vs="vs", index=1)
+        >>> b = stream("B", {"vs": "BIGINT", "key": "BIGINT"}, "b.jsonl", vs="vs")
         >>> a.combine(b, ("k", "key"), using=Meeting()).columns
         ('n',)
         """
         pairs = [(k, k) if isinstance(k, str) else k for k in keys]
         sides = [[left for left, _ in pairs], [right for _, right in pairs]]
-        return Stream(apply([self.node, other.node], sides, using))
+        return Stream(apply([self.node, as_stream(other).node], sides, using))
+
+    # --- looking at rows -----------------------------------------------------------------
+
+    def collect(self, **options: Any) -> pa.Table:
+        """Return the rows as a table, in the order in which a file would have them; the options are
+        those of `weir.collect`.
+
+        >>> from weir import from_rows
+        >>> from_rows([{"at": 1, "v": 5}], vs="at").collect().to_pylist()
+        [{'vs': 1, 've': 2, 'at': 1, 'v': 5}]
+        """
+        return provided("collect")(self, **options)
+
+    def head(self, n: int = 5, *, directory: str | Path = ".") -> pa.Table:
+        """Return the first n rows, in the order of a file; no more of the inputs is read than that
+        needs.
+
+        >>> from weir import from_rows
+        >>> from_rows({"at": [1, 2, 3]}, vs="at").head(2).column("at").to_pylist()
+        [1, 2]
+        """
+        return provided("head")(self, n, directory=directory)
+
+    def show(self, n: int = 20, *, directory: str | Path = ".") -> None:
+        """Print the first n rows.
+
+        >>> from weir import from_rows
+        >>> from_rows({"at": [1, 2, 3], "k": ["x", "y", None]}, vs="at").show(2)
+        vs  ve  at  k
+         1   2   1  x
+         2   3   2  y
+        … and more: 2 rows are shown
+        """
+        provided("show")(self, n, directory=directory)
+
+    def explain(self, format: Literal["text", "dot", "json"] = "text") -> None:
+        """Print what will be done: the plan, its stages, how long each operator can hold rows back.
+
+        >>> from weir import from_rows
+        >>> from_rows({"at": [1]}, vs="at").duration("5s").explain("dot")  # doctest: +ELLIPSIS
+        digraph weir {
+        ...
+        """
+        provided("explain")(self, format)
 
     # --- where rows go -------------------------------------------------------------------
 
@@ -553,3 +646,14 @@ class Stream:
 
     def _change(self, change: BoundChange) -> Stream:
         return self._keeping(change_lifetime(self.node, change))
+
+
+def as_stream(given: object) -> Stream:
+    """Return what is a stream; PlanError, with what to do, for anything else."""
+    if isinstance(given, Stream):
+        return given
+    if isinstance(given, Selection):
+        raise PlanError("a selection is no stream yet", hint=f"end it: {_ENDS}")
+    if isinstance(given, Output):
+        raise PlanError("an output is no stream", hint="leave .to(…) out, or give it to weir.run")
+    raise PlanError(f"{given!r:.60} ({type(given).__name__}) is no stream", hint="weir.stream(…)")

@@ -8,21 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
-import pyarrow as pa
-
 from weir.errors import PlanError
-from weir.events.types import TIMESTAMP, parse_type
+from weir.events.python_types import TypeText, written_type
+from weir.events.types import DATE, TIMESTAMP
+from weir.plan.durations import parse_duration
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
+from weir.plan.render import render
+from weir.plan.runners import provided
 from weir.plan.user_code import AggregateFunction, ScalarFunction
 
-Value: TypeAlias = "Term | bool | int | float | str | bytes | Decimal | list[object] | None"
+Value: TypeAlias = (
+    "Term | bool | int | float | str | bytes | Decimal | datetime | date | timedelta"
+    " | list[object] | tuple[object, ...] | None"
+)
+"""A term, or a constant."""
+Condition: TypeAlias = "Term | str"
+"""A term, or an expression as a script writes it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Term:
     """A `Term` is an expression to be; `alias` and `descending` apply where it stands in a list.
 
@@ -35,6 +43,10 @@ class Term:
     descending: bool = False
     aggregates: tuple[AggregateFunction, ...] = ()
 
+    def __repr__(self) -> str:
+        alias = "" if self.alias is None else f" AS {self.alias}"
+        return f"<{render(self.expr)}{alias}{' DESC' if self.descending else ''}>"
+
     def __bool__(self) -> bool:
         raise TypeError("a term has no truth value: write & | ~ instead of and, or, not")
 
@@ -46,19 +58,19 @@ class Term:
         """Put the largest first, in `top`."""
         return replace(self, descending=True)
 
-    def filter(self, condition: Term) -> Term:
+    def filter(self, condition: Condition) -> Term:
         """Restrict an aggregate to rows where the condition holds: FILTER (WHERE …)."""
         if not isinstance(self.expr, AggregateCall):
             raise PlanError("FILTER belongs to an aggregate")
-        return replace(self, expr=replace(self.expr, filter=condition.expr))
+        return replace(self, expr=replace(self.expr, filter=as_condition(condition).expr))
 
-    def cast(self, dtype: str | pa.DataType) -> Term:
+    def cast(self, dtype: TypeText) -> Term:
         """Cast the value, as CAST; one that does not fit ends the run."""
-        return replace(self, expr=Cast(self.expr, type=_type(dtype)))
+        return replace(self, expr=Cast(self.expr, type=written_type(dtype)))
 
-    def try_cast(self, dtype: str | pa.DataType) -> Term:
+    def try_cast(self, dtype: TypeText) -> Term:
         """Cast the value; it becomes NULL where it does not fit."""
-        return replace(self, expr=Cast(self.expr, lenient=True, type=_type(dtype)))
+        return replace(self, expr=Cast(self.expr, lenient=True, type=written_type(dtype)))
 
     # --- operators -----------------------------------------------------------------------
 
@@ -216,23 +228,64 @@ class Term:
 def col(name: str) -> Term:
     """Name a column, `A.k` in joins; `vs` and `ve` are the lifetime.
 
-    >>> col("v").expr
-    Column(type=None, name='v')
+    >>> col("v") > 3
+    <v > 3>
     """
+    _check_text(name, "a column's name")
     return Term(Column(name))
 
 
-def lit(value: Value | datetime) -> Term:
+def expr(text: str) -> Term:
+    """Make a term of an expression as a script writes it.
+
+    >>> expr("lower(k) || '!'")
+    <LOWER(k) || '!'>
+    """
+    _check_text(text, "an expression")
+    found = provided("expression")(text)
+    assert isinstance(found, Expr)
+    return Term(found)
+
+
+def as_condition(given: object) -> Term:
+    """Return a condition, which may be written as text, as a term."""
+    if isinstance(given, str):
+        return expr(given)
+    if not isinstance(given, Term):
+        hint = 'as in col("v") > 3, or as text: "v > 3"'
+        raise PlanError(f"{_shown(given)} is no condition", hint=hint)
+    return given
+
+
+def lit(value: Value) -> Term:
     """Make a constant.
 
-    >>> lit(1).expr
-    Literal(type=None, value=1)
+    >>> lit(1), lit(datetime(2026, 3, 1))
+    (<1>, <CAST('2026-03-01T00:00:00' AS TIMESTAMP)>)
     """
-    if isinstance(value, Term):
-        return value
-    if isinstance(value, datetime):
-        return Term(Cast(Literal(value.isoformat()), type=TIMESTAMP))
-    return Term(Literal(value))
+    match value:
+        case Term():
+            return value
+        case datetime():
+            return Term(Cast(Literal(value.isoformat()), type=TIMESTAMP))
+        case date():
+            return Term(Cast(Literal(value.isoformat()), type=DATE))
+        case timedelta():
+            return Term(Literal(parse_duration(value)))
+        case None | bool() | int() | float() | str() | bytes() | Decimal() | list() | tuple():
+            return Term(Literal(value))
+    raise PlanError(f"{_shown(value)} is no constant", hint='col("name") names a column')
+
+
+def _check_text(given: object, what: str) -> None:
+    if not isinstance(given, str):
+        raise PlanError(f"{what} is a text, not {_shown(given)}")
+
+
+def _shown(value: object) -> str:
+    """Show what was given instead of what was wanted."""
+    text = repr(value)
+    return f"{text if len(text) < 60 else text[:60] + '…'} ({type(value).__name__})"
 
 
 def count() -> Term:
@@ -259,6 +312,10 @@ def call(function: str | ScalarFunction | AggregateFunction, *args: Value) -> Te
     >>> call("lower", col("k")).expr.function
     'lower'
     """
+    given: object = function
+    if not isinstance(given, str | ScalarFunction | AggregateFunction):
+        hint = 'a built-in one by its name, "lower", or yours with @weir.udf or @weir.aggregate'
+        raise PlanError(f"{_shown(given)} is no function of a program", hint=hint)
     terms = [lit(a) for a in args]
     exprs = tuple(t.expr for t in terms)
     carried = _carried(terms)
@@ -269,13 +326,13 @@ def call(function: str | ScalarFunction | AggregateFunction, *args: Value) -> Te
     return Term(Call(function.lower(), exprs), aggregates=carried)
 
 
-def case(*branches: tuple[Term, Value], otherwise: Value = None) -> Term:
+def case(*branches: tuple[Condition, Value], otherwise: Value = None) -> Term:
     """Choose a value: CASE WHEN condition THEN value … ELSE otherwise END.
 
     >>> case((col("v") > 3, "big"), otherwise="small").expr.otherwise.value
     'small'
     """
-    pairs = [(condition, lit(value)) for condition, value in branches]
+    pairs = [(as_condition(condition), lit(value)) for condition, value in branches]
     default = lit(otherwise)
     carried = _carried([*(t for pair in pairs for t in pair), default])
     exprs = tuple((c.expr, v.expr) for c, v in pairs)
@@ -285,7 +342,3 @@ def case(*branches: tuple[Term, Value], otherwise: Value = None) -> Term:
 def _carried(terms: Iterable[Term]) -> tuple[AggregateFunction, ...]:
     # An `AggregateCall` has the user's function by name only; the term has to bring it along.
     return tuple(dict.fromkeys(f for t in terms for f in t.aggregates))
-
-
-def _type(dtype: str | pa.DataType) -> pa.DataType:
-    return parse_type(dtype) if isinstance(dtype, str) else dtype

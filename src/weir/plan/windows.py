@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from weir.plan.durations import duration_text, parse_duration
+from weir.plan.durations import Ticks, duration_text, parse_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def offset_text(offset: int) -> str:
     return f", offset {duration_text(offset)}" if offset else ""
 
 
-def hopping(size: str | int, hop: str | int, offset: str | int = 0) -> Hopping:
+def hopping(size: Ticks, hop: Ticks, offset: Ticks = 0) -> Hopping:
     """Make windows of `size`, one every `hop`.
 
     >>> hopping("30s", "2s")
@@ -78,7 +78,7 @@ def hopping(size: str | int, hop: str | int, offset: str | int = 0) -> Hopping:
     return Hopping(parse_duration(size), parse_duration(hop), parse_duration(offset))
 
 
-def tumbling(size: str | int, offset: str | int = 0) -> Hopping:
+def tumbling(size: Ticks, offset: Ticks = 0) -> Hopping:
     """Make windows of `size`, one after the other.
 
     >>> tumbling(5)
@@ -87,7 +87,7 @@ def tumbling(size: str | int, offset: str | int = 0) -> Hopping:
     return hopping(size, size, offset)
 
 
-def session(timeout: str | int) -> Session:
+def session(timeout: Ticks) -> Session:
     """Make a window for each run of events that start less than `timeout` after the one before.
 
     >>> session("30m")

@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from weir.errors import PlanError, ScriptError
-from weir.plan.operators import Source
+from weir.plan.operators import Node, Source
 from weir.plan.program import Output, Program
-from weir.plan.traversal import ordered_nodes
+from weir.plan.traversal import ordered_nodes, rebuilt, with_inputs
 from weir.script.program import parse_program
 
 Runnable: TypeAlias = str | Path | Program | Output | Sequence[Output]
@@ -58,6 +58,8 @@ def as_program(
     found = tuple(output for output in outputs if isinstance(output, Output))
     if len(found) < len(outputs):
         strange = next(type(o).__name__ for o in outputs if not isinstance(o, Output))
+        if strange in ("Stream", "Selection"):
+            raise PlanError("a stream has no place to write to", hint="stream.to('path.csv')")
         hint = "a text, a Path, a program, or outputs: stream.to('path')"
         raise PlanError(f"{strange} cannot be run", hint=hint)
     return program_of(found)
@@ -84,19 +86,34 @@ def program_of(outputs: Sequence[Output]) -> Program:
                 f"two outputs are called {output.title}: '{other.path}' and '{output.path}'",
                 hint="give one of them a name of its own, .to(path, name='…')",
             )
-    return Program(_sources(outputs), (), tuple(outputs))
+    return _numbered(Program(_sources(outputs), (), tuple(outputs)))
 
 
 def _sources(outputs: Sequence[Output]) -> tuple[Source, ...]:
-    """List the sources in order of declaration; PlanError if two have the same name or index."""
+    """List the sources by index, then by name; PlanError if two have the same name."""
     nodes = ordered_nodes(output.node for output in outputs)
-    ordered = sorted((n for n in nodes if isinstance(n, Source)), key=lambda s: s.index)
+    sources = (n for n in nodes if isinstance(n, Source))
+    ordered = sorted(sources, key=lambda s: (s.index, s.name))
     names = Counter(source.name for source in ordered)
     for name, count in names.items():
         if count > 1:
             raise PlanError(f"{count} inputs are called {name}", hint="give each its own name")
-    for one, other in pairwise(s for s in ordered if s.has_origins):
-        if one.index == other.index:
-            hint = "stream(…, index=0), stream(…, index=1), in order of declaration"
-            raise PlanError(f"inputs {one.name} and {other.name} have the same index", hint=hint)
     return tuple(ordered)
+
+
+def _numbered(program: Program) -> Program:
+    """Give each source an index of its own, where two have the same one: origins begin with it."""
+    indexes = [source.index for source in program.sources]
+    if len({*indexes}) == len(indexes):
+        return program
+    own = {source: replace(source, index=i) for i, source in enumerate(program.sources)}
+
+    def again(node: Node, inputs: tuple[Node, ...]) -> Node:
+        return own[node] if isinstance(node, Source) else with_inputs(node, inputs)
+
+    renumbered = rebuilt(program, again)
+    outputs = (
+        o if o.kind == "rows" or not isinstance(o.node, Source) else replace(o, node=own[o.node])
+        for o in renumbered.outputs
+    )
+    return replace(renumbered, sources=tuple(own.values()), outputs=tuple(outputs))

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 from sqlglot import exp
@@ -15,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from weir.script.cursor import TokenCursor
+from weir.script.grammar_expressions import expression
 from weir.script.grammar_statements import program
 from weir.script.source import ProgramSource
 
@@ -55,9 +58,27 @@ Weir.Tokenizer._COMMENTS.pop("{#", None)
 
 def parse_statements(source: ProgramSource) -> list[exp.Expr]:
     """Parse the program into syntax trees; raise ScriptError and nothing else."""
-    try:
+    with _only_script_errors(source):
         tokens = _tokens(source)
         return [tree for tree in Weir().parser().parse(tokens, source.text) if tree is not None]
+
+
+def parse_expression(source: ProgramSource) -> exp.Expr:
+    """Parse a text that is one expression; raise ScriptError and nothing else."""
+    with _only_script_errors(source):
+        cursor = Weir().parser()
+        assert isinstance(cursor, TokenCursor)
+        cursor.start(_tokens(source), source.text)
+        tree = expression(cursor)
+        if cursor.token:
+            cursor.unexpected("the end of the expression")
+        return tree
+
+
+@contextmanager
+def _only_script_errors(source: ProgramSource) -> Iterator[None]:
+    try:
+        yield
     except ParseError as error:
         details = error.errors[0] if error.errors else {}
         message = str(details.get("description") or "the program cannot be read")

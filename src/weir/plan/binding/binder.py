@@ -11,6 +11,7 @@ Contract
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -32,6 +33,9 @@ from weir.plan.binding.functions import FUNCTIONS, OPERATORS, typed
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.schema import Schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+
+_NO_NAME = re.compile(r"[^\w.]")
+"""What stands in no plain name of a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,9 @@ def unknown(
 ) -> PlanError:
     """Make the error for a name that nothing has, with the nearest one as a hint if no other is
     given."""
-    if not hint:
+    if not hint and position is None and _NO_NAME.search(name):
+        hint = f"weir.expr({name!r}) is an expression"  # of Python: most likely it is one
+    elif not hint:
         by_lower = {n.lower(): n for n in known}
         close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
         hint = f"did you mean `{by_lower[close[0]]}`?" if close else ""

@@ -80,8 +80,14 @@ def draft(node: Node, name: str | None) -> Draft:
     return Draft(Query((select,)), {called: node})
 
 
-def term(named: Named) -> Term:
-    return col(named) if isinstance(named, str) else named
+def term(named: object) -> Term:
+    """Return a column or a term as a term."""
+    if isinstance(named, str):
+        return col(named)
+    if not isinstance(named, Term):
+        hint = 'a column\'s name, a term such as col("v") + 1, or lit(…) for a constant'
+        raise PlanError(f"{named!r} ({type(named).__name__}) is no column", hint=hint)
+    return named
 
 
 def select_items(items: Sequence[Named], named: Mapping[str, Named]) -> tuple[SelectItem, ...]:

@@ -21,12 +21,12 @@ from pyspark.sql import functions as f
 from weir.errors import PlanError
 from weir.files.columnar import ArrivingBatches
 from weir.files.writers import OutputForm
-from weir.plan.durations import parse_duration
+from weir.plan.durations import Ticks, parse_duration
 from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.operators import SourceOptions
 from weir.plan.program import Program
 from weir.plan.sources import declare_source
-from weir.plan.stream import Stream, Ticks
+from weir.plan.stream import Stream
 from weir.runtime.partitions import Partitions
 from weir.runtime.programs import program_of
 from weir.spark.frames import all_partitions, frame_sources

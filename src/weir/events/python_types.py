@@ -1,0 +1,92 @@
+"""Types as Python programs write them: a text, an Arrow type, or a type of Python's own."""
+
+from __future__ import annotations
+
+import datetime
+import types
+import typing
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    parse_type,
+    type_name,
+)
+
+TypeText: TypeAlias = "str | pa.DataType | type | types.GenericAlias"
+"""A type as text ('BIGINT'), of Arrow, or of Python (int, list[str])."""
+
+PYTHON_TYPES: dict[type, pa.DataType] = {
+    bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING, bytes: BINARY,
+    datetime.date: DATE, datetime.datetime: TIMESTAMP,
+}  # fmt: skip
+
+
+def python_type(hint: object) -> pa.DataType | None:
+    """Return the type of the language that an annotation says, if it says one.
+
+    >>> python_type(list[str | None]) == pa.list_(STRING), python_type(dict)
+    (True, None)
+    """
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        element = python_type(inner[0])
+        return None if element is None else pa.list_(element)
+    if origin in (typing.Union, types.UnionType):  # `int | None` is a BIGINT that may be NULL
+        real = [i for i in inner if i is not type(None)]
+        return python_type(real[0]) if len(real) == 1 else None
+    return PYTHON_TYPES.get(hint) if isinstance(hint, type) else None
+
+
+def written_type(written: object, where: str = "") -> pa.DataType:
+    """Return the type that a program has written; PlanError, with `where` in front, if it is none.
+
+    >>> written_type("BIGINT") == written_type(int) == written_type(pa.int64())
+    True
+    """
+    if isinstance(written, str):
+        return parse_type(written)
+    found = written if isinstance(written, pa.DataType) else python_type(written)
+    if found is None or not _is_ours(found):
+        shown = getattr(written, "__name__", None) if isinstance(written, type) else None
+        before = f"{where}: " if where else ""
+        raise PlanError(
+            f"{before}{shown or repr(written)} is no type of the language", hint=_instead(written)
+        )
+    return found
+
+
+def _is_ours(dtype: pa.DataType) -> bool:
+    try:
+        return bool(parse_type(type_name(dtype)) == dtype)
+    except PlanError:
+        return False
+
+
+def _instead(written: object) -> str:
+    """Say what to write for a type that the language does not have."""
+    if isinstance(written, pa.DataType):
+        is_a = pa.types
+        for is_it, instead in (
+            (is_a.is_timestamp, "'TIMESTAMP', which is pa.timestamp('us', 'UTC')"),
+            (is_a.is_integer, "'BIGINT' or 'INT'"),
+            (is_a.is_floating, "'DOUBLE'"),
+            (is_a.is_large_string, "'STRING'"),
+            (is_a.is_string_view, "'STRING'"),
+            (is_a.is_large_binary, "'BINARY'"),
+            (is_a.is_dictionary, "the type of its values, as 'STRING'"),
+        ):
+            if is_it(written):
+                return f"write {instead}; values of files are converted"
+    if getattr(written, "__name__", "") == "Decimal":
+        return "write its digits, 'DECIMAL(18, 2)'"
+    return "as in 'BIGINT', int, pa.int64(), 'LIST(STRING)', list[str]"

@@ -1,0 +1,149 @@
+"""Makes inputs of rows that a Python program has in memory.
+
+`from_rows` takes a list of dicts, a dict of columns, or a table of Arrow, Pandas or Polars. The
+rows go to an Arrow file in a folder that lives as long as the process: so every runner on this
+machine reads them as it reads any file, and equal rows are one file.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from weir.errors import InputError, PlanError
+from weir.events.python_types import TypeText
+from weir.events.types import holding_type, type_name
+from weir.plan.binding.binder import unknown
+from weir.plan.durations import Ticks
+from weir.plan.stream import Stream, stream
+
+KINDS = "a list of dicts, a dict of columns, or a table of Arrow, Pandas or Polars"
+
+
+def from_rows(
+    rows: object,
+    *,
+    vs: str,
+    name: str = "Rows",
+    columns: Mapping[str, TypeText] | None = None,
+    ve: str | None = None,
+    lifetime: Ticks | None = None,
+    delay: Ticks = 0,
+    late: Literal["fail", "drop", "adjust"] = "fail",
+) -> Stream:
+    """Make a stream of rows in memory: a list of dicts, a dict of columns, or a table of Arrow,
+    Pandas or Polars.
+
+    They stand in order of time, or `delay` says how late one may come. Types are those of the
+    values, or `columns` says them. The rows lie in a temporary file of this machine for as long as
+    the process runs; for a cluster write them to a file that all see, or take `from_spark`.
+
+    >>> rows = from_rows([{"at": 1, "k": "x"}, {"at": 4, "k": "y"}], vs="at")
+    >>> rows.duration(5).collect().column("ve").to_pylist()
+    [6, 9]
+    """
+    table = table_of(rows)
+    if columns is None:
+        columns = {field.name: _held(field) for field in table.schema}
+    return stream(name, columns, table, vs=vs, ve=ve, lifetime=lifetime, delay=delay, late=late)
+
+
+def rows_path(rows: object, name: str, columns: Mapping[str, pa.DataType]) -> str:
+    """Write the rows to a file, in the columns' types, and return its path."""
+    table = table_of(rows, columns)
+    arrays = [_column(table, column, dtype) for column, dtype in columns.items()]
+    sink = pa.BufferOutputStream()
+    fields = pa.schema(list(columns.items()))
+    with pa.ipc.new_file(sink, fields) as writer:
+        writer.write_table(pa.Table.from_arrays(arrays, schema=fields))
+    body = sink.getvalue()
+    digest = hashlib.sha256(body).hexdigest()[:16]
+    readable = "".join(c if c.isalnum() else "_" for c in name)[:40]
+    path = _folder(os.getpid()) / f"{readable}-{digest}.arrow"
+    if not path.exists():
+        path.write_bytes(body)
+    return str(path)
+
+
+def table_of(rows: object, columns: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+    """Return rows of any kind as a table; `columns` are those that dicts are looked up for."""
+    match rows:
+        case pa.Table():
+            return rows
+        case pa.RecordBatch():
+            return pa.Table.from_batches([rows])
+        case Mapping():
+            return _made(lambda: pa.table({str(n): list(values) for n, values in rows.items()}))
+        case str() | bytes():
+            raise PlanError(f"{rows!r} is no rows", hint=f"rows are {KINDS}")
+        case Sequence() if all(isinstance(row, Mapping) for row in rows):
+            return _of_dicts(rows, columns)
+    if type(rows).__module__.partition(".")[0] == "pandas":
+        return _made(lambda: pa.Table.from_pandas(rows, preserve_index=False))
+    if hasattr(rows, "__arrow_c_stream__"):
+        return _made(lambda: pa.table(rows))
+    raise PlanError(f"a value of type {type(rows).__name__} is no rows", hint=f"rows are {KINDS}")
+
+
+def _of_dicts(
+    rows: Sequence[Mapping[str, object]], columns: Mapping[str, pa.DataType] | None
+) -> pa.Table:
+    names = dict.fromkeys(str(name) for row in rows for name in row)
+    if columns is not None:
+        names = dict.fromkeys(name for name in columns if name in names)
+    types = columns or {}
+    return _made(
+        lambda: pa.table({n: pa.array([row.get(n) for row in rows], types.get(n)) for n in names})
+    )
+
+
+def _made(make: Callable[[], pa.Table]) -> pa.Table:
+    try:
+        return make()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the rows do not fit into columns: {error}") from error
+
+
+def _held(field: pa.Field) -> pa.DataType:
+    found = holding_type(field.type)
+    if found is None or pa.types.is_null(found):
+        raise PlanError(
+            f"column `{field.name}` is {field.type}, of which the type is not clear",
+            hint="say it: from_rows(…, columns={'name': 'STRING', …})",
+        )
+    return found
+
+
+def _column(table: pa.Table, name: str, dtype: pa.DataType) -> pa.Array:
+    if name not in table.column_names:
+        raise unknown("column", name, table.column_names)
+    column = table.column(name).combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        return column.cast(dtype)
+    except pa.ArrowException as error:
+        why = f"values of {column.type} do not fit into {type_name(dtype)}: {error}"
+        raise InputError(why, column=name) from error
+
+
+@cache
+def _folder(process: int) -> Path:
+    """Make the folder of this process, which goes when it ends; a forked one makes its own."""
+    folder = Path(tempfile.mkdtemp(prefix=f"weir-rows-{process}-"))
+    atexit.register(_remove, folder, process)
+    return folder
+
+
+def _remove(folder: Path, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,41 @@
+"""Reads expressions that Python programs have as texts: `a.where("Amount > 3")`.
+
+Errors of the text point into it. What comes of it stands in no script, so it has no positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weir.plan.expressions import AggregateCall, Call, Case, Cast, Expr, UserCall
+from weir.script.constants import StatementScope
+from weir.script.dialect import parse_expression
+from weir.script.source import ProgramSource
+from weir.script.translate_expressions import expression
+
+
+def read_expression(text: str) -> Expr:
+    """Read an expression as scripts have them; raise ScriptError where it is none.
+
+    >>> from weir.plan.render import render
+    >>> render(read_expression("lower(k) = 'x' and v between 1 and 3"))
+    "LOWER(k) = 'x' AND v >= 1 AND v <= 3"
+    """
+    source = ProgramSource(text)
+    return _unplaced(expression(parse_expression(source), StatementScope(source)))
+
+
+def _unplaced(expr: Expr) -> Expr:
+    """Return the expression without positions."""
+    match expr:
+        case Call() | UserCall():
+            expr = replace(expr, args=tuple(map(_unplaced, expr.args)))
+        case AggregateCall():
+            filter = None if expr.filter is None else _unplaced(expr.filter)
+            expr = replace(expr, args=tuple(map(_unplaced, expr.args)), filter=filter)
+        case Cast():
+            expr = replace(expr, arg=_unplaced(expr.arg))
+        case Case():
+            branches = tuple((_unplaced(c), _unplaced(v)) for c, v in expr.branches)
+            expr = replace(expr, branches=branches, otherwise=_unplaced(expr.otherwise))
+    return replace(expr, position=None)
