@@ -57,12 +57,17 @@ def written_type(written: object, where: str = "") -> pa.DataType:
         return parse_type(written)
     found = written if isinstance(written, pa.DataType) else python_type(written)
     if found is None or not _is_ours(found):
-        shown = getattr(written, "__name__", None) if isinstance(written, type) else None
         before = f"{where}: " if where else ""
         raise PlanError(
-            f"{before}{shown or repr(written)} is no type of the language", hint=_instead(written)
+            f"{before}{_shown(written)} is no type of the language", hint=_instead(written)
         )
     return found
+
+
+def _shown(written: object) -> str:
+    if isinstance(written, type):
+        return written.__name__
+    return str(written) if isinstance(written, pa.DataType) else repr(written)
 
 
 def _is_ours(dtype: pa.DataType) -> bool:

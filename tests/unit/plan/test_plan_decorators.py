@@ -90,7 +90,7 @@ def test_aggregates_that_declare_their_state() -> None:
 @pytest.mark.parametrize(
     ("state", "told"),
     [({}, "the state of Total has no names"), ({"vs": "BIGINT"}, "cannot be called `vs`"),
-     ("NUMBER", "NUMBER"), (pa.int8(), "unknown type `int8`")],
+     ("NUMBER", "NUMBER"), (pa.int8(), "int8 is no type of the language; write 'BIGINT' or 'INT'")],
 )  # fmt: skip
 def test_states_that_are_refused(state: object, told: str) -> None:
     with pytest.raises(PlanError, match=told):

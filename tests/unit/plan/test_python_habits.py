@@ -208,7 +208,7 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
         (lambda s: weir.stream("A", {"vs": int, "d": Decimal}, "a.jsonl", vs="vs"),
          "column `d`: Decimal is no type of the language; write its digits"),
         (lambda s: weir.stream("A", {"vs": pa.timestamp("ns")}, "a.jsonl", vs="vs"),
-         "column `vs`: TimestampType(timestamp[ns]) is no type of the language; write 'TIMESTAMP'"),
+         "column `vs`: timestamp[ns] is no type of the language; write 'TIMESTAMP'"),
         (lambda s: weir.stream("A", {"vs": int}, 3, vs="vs"),
          "a value of type int is no rows; rows are a list"),
         (lambda s: weir.stream("A", {"vs": int, "w": int}, ROWS, vs="vs"), "unknown column `w`"),
