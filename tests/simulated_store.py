@@ -133,7 +133,7 @@ class SimulatedStore:
     def _publish(self) -> None:
         machine = self.world.managers.alive[-1].machine
         status = status_of(machine, self.world.time.now, BEGAN, self.world.ended)
-        self._history.take(status, {})
+        self._history.take(status)
         self.world.disk.settle()
         there = {key: self.world.disk.body(key) for key in self.world.disk.list()}
         for key, body in there.items():

@@ -1,5 +1,6 @@
 """The command line has `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `status`,
-`story`, `store`, `read`, `report`, `simulate`, `warm`, `init`, `doctor` and `completion`.
+`story`, `store`, `read`, `ui`, `report`, `simulate`, `warm`, `init`, `doctor` and
+`completion`.
 
 Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
 line is wrong, nothing ran; 130 interrupted, 143 terminated; 141 nobody reads stdout any more.
@@ -69,6 +70,10 @@ COMMANDS = {
     ),
     "store": ("live", "Show what a live job keeps in its store, and why."),
     "read": ("live", "Read the committed rows of a live job's output, while it runs or later."),
+    "ui": (
+        "page",
+        "Serve a page that shows a live job while it runs, or as it ended, until Ctrl-C.",
+    ),
     "report": (
         "page",
         "Write a page that shows a live job as it is now: one HTML file that needs no network.",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,8 +38,10 @@ from weir.events.printable import in_one_line
 if TYPE_CHECKING:
     from weir.files.object_store import ObjectStore
     from weir.job.committed import Manifest, OutputReader
+    from weir.job.status import JobStatus
     from weir.plan.program import Program
     from weir.runtime.reports import RunReport
+    from weir.spark.live.job import LiveRun
     from weir.spark.live.prepare import ResumeChoice
 
 StoreLocation = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
@@ -77,9 +79,13 @@ def run_to_end(
     grace: str | None,
     check: bool = False,
     tls: tuple[Path, Path, Path | None] | None = None,
+    page: bool = False,
+    metrics: str | None = None,
 ) -> RunReport:
-    """Run a live job; when it is stopped before its end, exit as an interrupted command does."""
+    """Run a live job; when it is stopped before its end, exit as an interrupted command does.
+    Meanwhile its `page` is served, and its `metrics` at this address."""
     from weir.job.settings import ManagerSettings
+    from weir.page.metrics import metrics_address
     from weir.spark.live.hosts import check_spark, live_master, live_settings
     from weir.spark.live.job import check_callbacks
     from weir.spark.live.prepare import prepare_live
@@ -90,6 +96,7 @@ def run_to_end(
     from weir.spark.signals import signals_ask
 
     check_callbacks(program, ())
+    metrics_at = None if metrics is None else metrics_address(metrics)
     if resume is True:
         opened_store(store)
     hosts = LiveSettings().hosts if hosts is None else hosts
@@ -111,8 +118,13 @@ def run_to_end(
         with meter:
             return live.finish(watching(meter.take))
     try:
-        with session(chosen, wanted) as spark, meter, signals_ask() as asked:
-            report = live.run(spark, watch=watching(meter.take))
+        with (
+            _onlooking(live, page, metrics_at) as look,
+            session(chosen, wanted) as spark, meter, signals_ask() as asked,
+        ):  # fmt: skip
+            shown = watching(meter.take)
+            assert shown is not None
+            report = live.run(spark, watch=lambda status: (look(status), shown(status))[-1])
             code = TERMINATED if asked() == signal.SIGTERM else INTERRUPTED
     except KeyboardInterrupt as interrupt:
         word, code = ended_by(interrupt)
@@ -123,6 +135,27 @@ def run_to_end(
         say(f"weir: {word}; go on with --resume --store {store}", err=True)
         raise typer.Exit(code)
     return report
+
+
+@contextmanager
+def _onlooking(
+    live: LiveRun, page: bool, metrics_at: tuple[str, int] | None
+) -> Iterator[Callable[[JobStatus], None]]:
+    """Serve the page and the metrics of a job meanwhile, as they are wanted, and say where; give
+    the function that takes each status."""
+    from weir.page.metrics import serving_metrics
+    from weir.page.server import serving
+
+    with ExitStack() as served:
+        if page:
+            address = served.enter_context(serving(live.objects))
+            say(f"weir: the job's page: {address}", err=True)
+        if metrics_at is None:
+            yield lambda _: None
+            return
+        take, address = served.enter_context(serving_metrics(metrics_at, live.drawn))
+        say(f"weir: metrics: {address}", err=True)
+        yield take
 
 
 def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption = False) -> None:

@@ -1,8 +1,10 @@
-"""`weir report` writes the page of a live job as a file."""
+"""`weir ui` serves the page of a live job, `weir report` writes it as a file."""
 
 from __future__ import annotations
 
+import threading
 import time
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +13,34 @@ import typer
 from weir.cli.command_line import DebugOption, clean_errors, say
 from weir.cli.live import StoreLocation, opened_store
 from weir.events.printable import in_one_line
+
+PortOption = Annotated[
+    int,
+    typer.Option(min=0, max=65535, metavar="PORT", help="Where to listen. \\[default: any free]"),
+]
+
+
+def ui(
+    store: StoreLocation,
+    port: PortOption = 0,
+    browse: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    debug: DebugOption = False,
+) -> None:
+    """Serve a page that shows a live job while it runs, or as it ended, until Ctrl-C.
+
+    Example: [bold]weir ui /var/weir/clicks --open[/bold]
+
+    It listens on this machine only; the address that is printed has a token,
+    without which nothing of the job is told. Nothing is written to the store.
+    """
+    with clean_errors(debug):
+        from weir.page.server import serving
+
+        with serving(opened_store(store), port) as address:
+            say(address)
+            if browse:
+                webbrowser.open(address)
+            threading.Event().wait()
 
 
 def report(

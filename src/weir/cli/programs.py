@@ -151,6 +151,16 @@ def run(
             "\\[default: 10s]",
         ),
     ] = None,
+    page: Annotated[
+        bool, typer.Option("--ui", help="Serve a page that shows a live run; see `weir ui`.")
+    ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[HOST:]PORT",
+            help="Serve a live run's figures for Prometheus. \\[default host: 127.0.0.1]",
+        ),
+    ] = None,
     directory: Annotated[
         Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
     ] = Path(),
@@ -174,6 +184,7 @@ def run(
         live_only = {
             "--store": store, "--resume": resume, "--hosts": hosts, "--grace": grace,
             "--tls-cert": tls_cert, "--tls-key": tls_key, "--tls-ca": tls_ca, "--set": said,
+            "--ui": page or None, "--metrics": metrics,
         }  # fmt: skip
         for option, given in live_only.items():
             if given is not None and runner is not RunnerName.live:
@@ -207,6 +218,7 @@ def run(
                 resume="auto" if resume is ResumeMode.auto else resume is not None,
                 accept_code_changes=accept_code_changes, grace=grace, check=check,
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
+                page=page, metrics=metrics,
             )  # fmt: skip
         else:
             from weir.spark.offline.run_offline import run_offline

@@ -4,20 +4,18 @@ Rules
 1. A sample is taken of every status that is written. Samples are merged until they span `every`
    seconds; when there are `MOST`, each two become one, and `every` doubles. So the history of a job
    of any length has a bounded size, and its past is coarser the longer the job has run.
-2. Rates of merged samples are means over their time, delays are counted together, and of rows that
-   wait or are kept the largest number counts.
-3. Delays are counted in buckets, `BUCKETS` to a factor of ten, so that they can be merged and any
-   percentile is right to about 12 %.
-4. A driver that goes on with a job goes on with its history; the time between is a gap.
+2. Rates are of the rows read since the sample before. Of samples that are merged, rates are means,
+   delays are counted together, and of rows that wait or are kept the largest number counts.
+3. A driver that goes on with a job goes on with its history; the time between is a gap.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from weir.job.delays import added
 from weir.job.drawn_plan import DrawnPlan
 from weir.job.status import JobStatus, VertexStatus
 from weir.reliable.codec import decode_record
@@ -28,10 +26,6 @@ MOST = 240
 """So many samples are kept at most."""
 EVERY = 1.0
 """Seconds that the first samples span."""
-BUCKETS = 20
-"""See rule 3."""
-_LEAST, _LONGEST = 1e-4, 1e6
-"""Seconds: shorter and longer delays count as these."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
@@ -57,48 +51,6 @@ class History(msgspec.Struct, frozen=True):
     samples: tuple[Sample, ...] = ()
 
 
-def bucket_of(seconds: float) -> int:
-    """Number the bucket that a delay falls into.
-
-    >>> [bucket_of(s) for s in (0.0, 0.0001, 0.001, 0.0011, 1.0)]
-    [0, 0, 20, 21, 80]
-    """
-    return math.ceil(round(BUCKETS * math.log10(min(max(seconds, _LEAST), _LONGEST) / _LEAST), 6))
-
-
-def bucket_end(bucket: int) -> float:
-    """Return the longest delay, in seconds, that falls into a bucket.
-
-    >>> bucket_end(20), bucket_end(80)
-    (0.001, 1.0)
-    """
-    return round(_LEAST * 10 ** (bucket / BUCKETS), 6)
-
-
-def percentile(counts: Mapping[int, int], share: float) -> float | None:
-    """Return the delay that this share of all counted ones does not exceed; None of none.
-
-    >>> percentile({20: 98, 80: 2}, 0.5), percentile({20: 98, 80: 2}, 0.99), percentile({}, 0.5)
-    (0.001, 1.0, None)
-    """
-    wanted = share * sum(counts.values())
-    so_far = 0
-    for bucket in sorted(counts):
-        so_far += counts[bucket]
-        if so_far >= wanted:
-            return bucket_end(bucket)
-    return None
-
-
-def counted_delays(delays: Iterable[float]) -> dict[int, int]:
-    """Count delays, in seconds, by bucket."""
-    counts: dict[int, int] = {}
-    for seconds in delays:
-        bucket = bucket_of(seconds)
-        counts[bucket] = counts.get(bucket, 0) + 1
-    return counts
-
-
 class HistoryKeeper:
     """Keeps the history of a job, by the module's rules."""
 
@@ -116,15 +68,19 @@ class HistoryKeeper:
         """Samples that together do not span `every` seconds yet."""
         self._last: float | None = None
         """The time of the last sample."""
+        self._counted: dict[str, Mapping[int, int]] = {}
+        """The delays of each sink that samples have."""
+        self._events: dict[tuple[str, int], int] = {}
+        """How many rows each instance had read at the last sample, by vertex and place."""
 
-    def take(self, status: JobStatus, delays: Mapping[str, Mapping[int, int]]) -> None:
-        """Take a sample of a status; `delays` has those of each sink since the last one."""
+    def take(self, status: JobStatus) -> None:
+        """Take a sample of a status."""
         now = status.time
         seconds = EVERY if self._last is None else now - self._last
         self._last = now
         if seconds <= 0:
             return  # the clock was set back
-        self._open.append(self._sample(status, delays, seconds))
+        self._open.append(self._sample(status, seconds))
         if sum(s.seconds for s in self._open) < self._every - EVERY / 2:
             return
         self._samples.append(merged(self._open))
@@ -139,31 +95,43 @@ class HistoryKeeper:
         left = (merged(self._open),) if self._open else ()
         return History(self._every, (*self._samples, *left))
 
-    def _sample(
-        self, status: JobStatus, delays: Mapping[str, Mapping[int, int]], seconds: float
-    ) -> Sample:
+    def _sample(self, status: JobStatus, seconds: float) -> Sample:
         stages, outputs = len(self._plan.stages), len(self._plan.outputs)
         rates, state, waiting = [0.0] * stages, [0] * stages, [0] * stages
         written = [0.0] * outputs
         counted: list[dict[int, int]] = [{} for _ in range(outputs)]
         unread = unread_rows(self._plan, status.vertices)
         events = 0.0
-        for v in status.vertices:
+        for number, v in enumerate(status.vertices):
             if (stage := self._stage_of.get(v.id)) is not None:
-                rates[stage] += v.events_per_second
+                rate = self._new_events(v, number) / seconds
+                rates[stage] += rate
                 state[stage] += v.state_rows
                 waiting[stage] += unread.get(v.id, 0)
-                events += v.events_per_second if v.kind == "source" else 0.0
+                events += rate if v.kind == "source" else 0.0
             elif (output := self._output_of.get(v.id)) is not None:
-                written[output] += v.events_per_second
-        for sink, found in delays.items():
-            if (output := self._output_of.get(sink)) is not None:
-                counted[output] = dict(found)
+                written[output] += self._new_events(v, number) / seconds
+                counted[output] = self._new_delays(v)
         return Sample(
             round(status.time, 3), round(seconds, 3), round(events, 1), len(status.hosts),
             tuple(round(r, 1) for r in rates), tuple(waiting), tuple(state),
             tuple(round(r, 1) for r in written), tuple(counted),
         )  # fmt: skip
+
+    def _new_events(self, v: VertexStatus, number: int) -> int:
+        """Count the rows that an instance has read since the last sample. One that was placed anew
+        begins to count anew; a source goes on from its checkpoint, and reads rows again."""
+        before = self._events.get((v.id, number))
+        self._events[v.id, number] = v.events
+        if before is None:
+            return 0
+        return v.events - before if v.events >= before else 0 if v.kind == "source" else v.events
+
+    def _new_delays(self, sink: VertexStatus) -> dict[int, int]:
+        """Count the delays since the last sample: a status counts all of them."""
+        before, self._counted[sink.id] = self._counted.get(sink.id, {}), sink.delays
+        counts = {b: n - before.get(b, 0) for b, n in sink.delays.items()}
+        return {b: n for b, n in counts.items() if n > 0}
 
 
 def unread_rows(plan: DrawnPlan, vertices: Sequence[VertexStatus]) -> dict[str, int]:
@@ -205,21 +173,13 @@ def merged(samples: Sequence[Sample]) -> Sample:
         tuple(int(max(rows)) for rows in each("unread")),
         tuple(int(max(rows)) for rows in each("state")),
         tuple(mean(rates) for rates in each("written")),
-        tuple(_together(c) for c in zip(*(s.delays for s in samples), strict=True)),
+        tuple(added(c) for c in zip(*(s.delays for s in samples), strict=True)),
     )  # fmt: skip
-
-
-def _together(counts: Sequence[Mapping[int, int]]) -> dict[int, int]:
-    total: dict[int, int] = {}
-    for some in counts:
-        for bucket, count in some.items():
-            total[bucket] = total.get(bucket, 0) + count
-    return total
 
 
 def all_delays(history: History) -> list[dict[int, int]]:
     """Count the delays of each output over all of a history."""
-    return [_together(c) for c in zip(*(s.delays for s in history.samples), strict=True)]
+    return [added(c) for c in zip(*(s.delays for s in history.samples), strict=True)]
 
 
 _decoder = msgspec.json.Decoder(History)

@@ -21,7 +21,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from weir.errors import SnapshotCorrupt
 from weir.job.committing import RunningSink
@@ -76,10 +77,12 @@ class Host:
         settings: HostSettings,
         notes: Notes | None = None,
         deaths: Sequence[Death] = (),
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """`session` names this host, as no other host is ever named; `make` makes instances;
-        `deaths` are those of hosts that ran in this slot before."""
-        self.session = session
+        `deaths` are those of hosts that ran in this slot before; `clock`, if there is one, tells
+        the time of marks (`delays.py`): that of a step, finer than the time of a signal."""
+        self.session, self._clock = session, clock
         self._notes, self._deaths = notes or MemoryNotes(), tuple(deaths)
         self._topology, self._strategies = topology, strategies
         self._make, self._settings = make, settings
@@ -300,7 +303,7 @@ class Host:
 
     def _step(self, running: Running) -> bool:
         instance = running.instance
-        if instance is None or running.status != "running" or self._is_full(instance):
+        if instance is None or running.status != "running" or self._held_by(instance):
             return False
         if any(stream.doubt is not None for stream in instance.streams.values()):
             return False  # it fails as soon as the store tells the row
@@ -308,6 +311,8 @@ class Host:
         progressed = running.noted("step", instance.work, None)
         if progressed is None:
             return False
+        if progressed and self._clock is not None and instance.spec.kind != "inner":
+            running.marks.note(instance.cti, self._clock())
         for input, cursor in enumerate(instance.cursors):
             taken = before[input] - cursor.queued_bytes
             if taken > 0:
@@ -315,15 +320,16 @@ class Host:
                 self._out.append(room)
         return progressed
 
-    def _is_full(self, instance: Instance) -> bool:
-        """Say whether back pressure keeps an instance from stepping; see rule 3."""
+    def _held_by(self, instance: Instance) -> Literal["", "store", "readers"]:
+        """Say whether back pressure keeps an instance from stepping, and whose; see rule 3."""
         limit = self._settings.tail_buffer
         if any(
             s.held_bytes > limit and s.volatile_bytes > limit for s in instance.streams.values()
         ):
-            return True
+            return "store"
         written = [instance.streams[s] for o in instance.spec.outlets for s in o.streams]
-        return bool(written) and all(s.is_ahead(self._settings.ahead_buffer) for s in written)
+        ahead = bool(written) and all(s.is_ahead(self._settings.ahead_buffer) for s in written)
+        return "readers" if ahead else ""
 
     def _keep(self, now: float) -> None:
         """Write the segments, checkpoints and commits that are due; ask for the next chunks of
@@ -334,7 +340,7 @@ class Host:
             if running.order.writes_log:
                 self._ask(running, running.flush(now))
             self._ask(running, running.keep(now))
-            if not self._is_full(running.instance):
+            if not self._held_by(running.instance):
                 self._out += running.pull()
         for stream in self._streams.values():
             for key in stream.missing:
@@ -392,7 +398,10 @@ class Host:
     def report(self, address: str = "", slot: int = 0, pid: int = 0, machine: str = "") -> Report:
         """Make a report of the whole state of the host."""
         self._report_number += 1
-        vertices = tuple(r.report() for r in self._running.values())
+        vertices = tuple(
+            r.report("" if r.instance is None else self._held_by(r.instance))
+            for r in self._running.values()
+        )
         return Report(
             self.session, self._report_number, self._epoch, address, slot, pid, machine,
             vertices, self.trouble, deaths=self._deaths, trouble_lasts=self.trouble_lasts,

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weir.job.commits import LOST, PUT_BACK
+from weir.job.delays import Delays
 from weir.job.ledger import (
     Ledger,
     collect,
@@ -98,6 +99,7 @@ class Manager:
         )  # fmt: skip
         self._sweeper = Sweeper(settings.sweep_every, now)
         self._trouble = StoreTrouble(now)
+        self.delays = Delays(topology)  # how late sinks are after their sources, for onlookers
         ledger.epoch += 1
         ledger.manager = name
         ledger.incarnations = 0
@@ -232,6 +234,8 @@ class Manager:
             found = reports.get(placement.vertex)
             if found is not None and found.incarnation == placement.incarnation:
                 self._learn(placement, found, now)
+                if report.clock:
+                    self.delays.take(found.vertex, found.marks, now - report.clock)
 
     def _count(self, report: Report) -> None:
         """Learn how much instances have read in the end: sinks may be done before the host of a

@@ -18,6 +18,7 @@ from typing import Literal
 
 import msgspec
 
+from weir.job.delays import EventTimeMark
 from weir.job.poison import Death, Step
 from weir.reliable.log import Segment
 from weir.reliable.objects import ObjectRef
@@ -85,6 +86,10 @@ class VertexReport(msgspec.Struct, frozen=True):
     """For a source, the last record of its log that it knows of."""
     waits: str = ""
     """For a source, what keeps anything from coming; it does not end the job."""
+    held: Literal["", "store", "readers"] = ""
+    """Why back pressure keeps it from stepping: rows that are not durable, or not read, yet."""
+    marks: tuple[EventTimeMark, ...] = ()
+    """For a source or a sink, when it has reached which event time, of late; see `delays.py`."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -114,6 +119,8 @@ class Report(msgspec.Struct, frozen=True):
     """Addresses of hosts from which rows are wanted, and nothing at all has come for a while."""
     trouble_lasts: bool = False
     """Whether the trouble will stay: asking again does not help."""
+    clock: float = 0.0
+    """What the clock of the marks shows when this is sent; 0: there is none."""
 
 
 class Pulse(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ import msgspec
 from weir.errors import SnapshotCorrupt, WeirError
 from weir.events.batch import OPEN
 from weir.files.chunks import Chunk
+from weir.job.delays import Marks
 from weir.job.flushing import Flushing
 from weir.job.messages import Checkpoint, VertexOrder, VertexReport
 from weir.job.poison import Notes, Phase
@@ -84,6 +85,8 @@ class Running:
         """Whether a source has asked for a chunk and not got it yet."""
         self.waits = ""
         """What keeps anything from coming to a source; see `SourceWaits`."""
+        self.marks = Marks()
+        """When the instance has reached which event time."""
         self._corrupt: list[str] = []
         """Objects that could not be read."""
         self._error = ""
@@ -257,8 +260,8 @@ class Running:
             return "done"
         return self.status if instance.caught_up or self.status != "running" else "loading"
 
-    def report(self) -> VertexReport:
-        """Report the state of the instance."""
+    def report(self, held: Literal["", "store", "readers"] = "") -> VertexReport:
+        """Report the state of the instance; `held` says why back pressure holds it up."""
         instance = self.instance
         if instance is None or self.status == "loading":
             return VertexReport(
@@ -289,4 +292,6 @@ class Running:
             self._kept,
             None if source is None else source.log_record,
             self.waits,
+            held,
+            tuple(self.marks.recent),
         )

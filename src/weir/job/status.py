@@ -26,6 +26,8 @@ from weir.reliable.keys import UNCHECKED, is_known
 from weir.reliable.store import Store
 
 STATUS = "status"
+UNHEARD = 3.0
+"""Seconds: a rate that is older counts as 0."""
 _STORY = "story/"
 _BROKEN_OFF = ("stopped", "failed", "ended")
 """The states of a job that ended before its time; earlier versions wrote the last for all."""
@@ -67,6 +69,8 @@ class VertexStatus(msgspec.Struct, frozen=True):
     late: int = 0
     bad: int = 0
     """For a source, how many rows it has turned away as late, and as bad."""
+    delays: dict[int, int] = {}
+    """For a sink, how many of its delays fell into which bucket under this driver (`delays.py`)."""
 
 
 class HostStatus(msgspec.Struct, frozen=True):
@@ -169,13 +173,20 @@ def _vertex(manager: Manager, placement: Placement, front: int | None, now: floa
     behind = front is not None and reached is not None and _is_time(reached)
     return VertexStatus(
         placement.vertex, spec.kind, placement.session, report.status, placement.incarnation,
-        report.events, round(placement.rate, 1), reached,
+        report.events, _rate(placement, now), reached,
         front - reached if behind and front is not None and reached is not None else None,
         report.inputs, report.outputs, report.state_rows, report.queued_bytes,
         report.checkpoints[-1].number if report.checkpoints else None, *counts,
         *_step(manager, placement), report.waits,
         None if placement.waits_since is None else round(now - placement.waits_since, 1),
+        report.held, report.late, report.bad,
+        dict(manager.delays.counts.get(placement.vertex, {})),
     )  # fmt: skip
+
+
+def _rate(placement: Placement, now: float) -> float:
+    """Return the rate of an instance; of one that has not reported for a while it is not known."""
+    return round(placement.rate, 1) if now - placement.rated_at <= UNHEARD else 0.0
 
 
 def _step(manager: Manager, placement: Placement) -> tuple[float | None, str]:
@@ -220,7 +231,7 @@ def _settled(status: JobStatus, last: str) -> JobStatus:
         msgspec.structs.replace(
             v, host=None, status=v.status if v.status in ("done", "failed") else last,
             events_per_second=0.0, lag=None, queued_bytes=0, step_seconds=None, step_rows="",
-            waits="", waits_seconds=None,
+            waits="", waits_seconds=None, held="",
         )
         for v in status.vertices
     )  # fmt: skip

@@ -19,8 +19,9 @@ import msgspec
 
 from weir.errors import WeirError
 from weir.files.object_store import ObjectStore
+from weir.job.delays import percentile
 from weir.job.drawn_plan import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex, read_plan
-from weir.job.history import History, all_delays, percentile, read_history
+from weir.job.history import History, all_delays, read_history
 from weir.job.kept import Kept, kept_objects
 from weir.job.status import JobStatus, read_status, read_story_object, story_keys
 from weir.job.story import StoryLine

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from weir.job.host import Host
 from weir.job.messages import Pulse
 from weir.job.poison import Death, Step
@@ -70,8 +72,9 @@ class SimulatedHosts:
         notes = FallingNotes(self._falls)
         deaths = [self._deaths[slot]] if slot in self._deaths else []
         machine = Host(
-            session, job.topology, job.strategies, job.make, job.host_settings, notes, deaths
-        )
+            session, job.topology, job.strategies, job.make, job.host_settings, notes, deaths,
+            lambda: self._time.now,
+        )  # fmt: skip
         host = SimulatedHost(slot, machine, notes, ahead=float(self._time.rng.random() * 100))
         self.alive.append(host)
         self._loop(host)
@@ -156,6 +159,7 @@ class SimulatedHosts:
             return
         if host.frozen_until <= self._time.now:
             report = host.machine.report(address=host.machine.session, slot=host.slot)
+            report = msgspec.structs.replace(report, clock=self._time.now)
             managers = self._world.managers
             self._world.network.send(host, lambda: managers.tell_all(Reported(report)))
         self._time.after(REPORT_EVERY, lambda: self._report(host))

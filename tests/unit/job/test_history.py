@@ -5,15 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from weir.job.delays import bucket_end, bucket_of
 from weir.job.drawn_plan import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex
 from weir.job.history import (
     MOST,
     History,
     HistoryKeeper,
     all_delays,
-    bucket_end,
-    bucket_of,
-    counted_delays,
     unread_rows,
 )
 from weir.job.status import JobStatus, VertexStatus
@@ -35,38 +33,40 @@ PLAN = DrawnPlan(
 
 
 def vertex(
-    id: str, kind: str, rate: float, inputs: tuple[int, ...], outputs: tuple[int, ...]
+    id: str, kind: str, events: int, inputs: tuple[int, ...], outputs: tuple[int, ...]
 ) -> VertexStatus:
     return VertexStatus(
-        id, kind, "h", "running", 1, 0, rate, None, None, inputs, outputs, 3, 0, None
+        id, kind, "h", "running", 1, events, 0.0, None, None, inputs, outputs, 3, 0, None
     )
 
 
-def status(time: float, rate: float, unread: int = 0) -> JobStatus:
+def status(
+    time: float, events: int, unread: int = 0, delays: dict[int, int] | None = None
+) -> JobStatus:
     vertices = (
-        vertex("0.0", "source", rate, (9,), (100 + unread,)),
-        vertex("1.0", "inner", 5.0, (100,), (50,)),
-        vertex("sink.0", "sink", 2.0, (48,), ()),
+        vertex("0.0", "source", events, (9,), (100 + unread,)),
+        vertex("1.0", "inner", 5, (100,), (50,)),
+        msgspec.structs.replace(vertex("sink.0", "sink", 2, (48,), ()), delays=delays or {}),
     )
     return JobStatus("running", time, 1, 0, 0, None, vertices, ())
 
 
 def test_rows_that_wait_are_those_between_writer_and_reader() -> None:
-    assert unread_rows(PLAN, status(1.0, 1.0, unread=7).vertices) == {"1.0": 7, "sink.0": 2}
+    assert unread_rows(PLAN, status(1.0, 1, unread=7).vertices) == {"1.0": 7, "sink.0": 2}
 
 
 def test_a_long_job_has_a_bounded_history_with_the_same_totals() -> None:
     keeper = HistoryKeeper(PLAN)
     seconds = 10 * MOST + 17
     for second in range(seconds):
-        delays = {"sink.0": counted_delays([0.01])}
-        keeper.take(status(1000.0 + second, float(second % 3), unread=second), delays)
+        counts = {bucket_of(0.01): second + 1}
+        keeper.take(status(1000.0 + second, 3 * second, second, counts))
     history = keeper.history
     assert len(history.samples) <= MOST
     assert history.every >= seconds / MOST
     assert sum(s.seconds for s in history.samples) == pytest.approx(seconds)
     total = sum(s.events * s.seconds for s in history.samples)
-    assert total == pytest.approx(sum(n % 3 for n in range(seconds)), rel=0.05)
+    assert total == pytest.approx(3 * (seconds - 1), rel=0.001)
     assert all_delays(history) == [{bucket_of(0.01): seconds}]
     assert max(s.unread[1] for s in history.samples) == seconds - 1
     times = [s.time for s in history.samples]
@@ -76,26 +76,39 @@ def test_a_long_job_has_a_bounded_history_with_the_same_totals() -> None:
 
 def test_who_goes_on_keeps_what_was_before_and_counts_no_gap() -> None:
     first = HistoryKeeper(PLAN)
-    first.take(status(1000.0, 4.0), {})
+    for time, events in ((1000.0, 70), (1001.0, 74)):
+        first.take(status(time, events))
     again = HistoryKeeper(PLAN, first.history)
-    again.take(status(5000.0, 8.0), {})
+    for time, events in ((5000.0, 90), (5002.0, 98)):
+        again.take(status(time, events))
     assert [(s.time, s.seconds, s.events) for s in again.history.samples] == [
-        (1000.0, 1.0, 4.0),
-        (5000.0, 1.0, 8.0),
+        (1000.0, 1.0, 0.0),
+        (1001.0, 1.0, 4.0),
+        (5000.0, 1.0, 0.0),
+        (5002.0, 2.0, 4.0),
     ]
+
+
+def test_a_source_that_reads_again_and_a_vertex_that_counts_anew_give_no_negative_rates() -> None:
+    keeper = HistoryKeeper(PLAN)
+    for time, events in ((1000.0, 70), (1001.0, 50), (1002.0, 60)):
+        told = status(time, events)
+        inner = msgspec.structs.replace(told.vertices[1], events=events)
+        keeper.take(msgspec.structs.replace(told, vertices=(told.vertices[0], inner)))
+    assert [s.rates for s in keeper.history.samples] == [(0.0, 0.0), (0.0, 50.0), (10.0, 10.0)]
 
 
 def test_a_history_of_another_plan_is_not_mixed_in() -> None:
     wider = msgspec.structs.replace(PLAN, stages=(*PLAN.stages, stage(2)))
     keeper = HistoryKeeper(wider)
-    keeper.take(status(1000.0, 4.0), {})
+    keeper.take(status(1000.0, 4))
     assert HistoryKeeper(PLAN, keeper.history).history == History()
 
 
 def test_a_clock_that_is_set_back_gives_no_sample_of_negative_length() -> None:
     keeper = HistoryKeeper(PLAN)
     for time in (1000.0, 900.0, 901.0):
-        keeper.take(status(time, 1.0), {})
+        keeper.take(status(time, 1))
     assert [s.seconds for s in keeper.history.samples] == [1.0, 1.0]
 
 

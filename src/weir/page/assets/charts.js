@@ -1,17 +1,18 @@
 // Line charts over time, with a cross that follows the pointer or the arrow keys.
 
-const WIDE = 560, HIGH = 190, LEFT = 52, RIGHT = 10, TOP = 10, BOTTOM = 22;
+const HIGH = 200, LEFT = 52, RIGHT = 10, TOP = 10, BOTTOM = 22;
+const TWO_COLUMNS = 900, BETWEEN = 14, WITHIN = 34;
 
-function chart({ title, series, marks, format, logarithmic, from, to }) {
+function chart({ title, series, marks, format, logarithmic, from, to, wide }) {
   const values = series.flatMap((line) => line.points.map((p) => p[1])).filter((v) => v !== null);
   const now = series.length === 1 && values.length ? `${format(values[values.length - 1])} last, ${format(Math.max(...values))} at most` : "";
   const head = h("div", { class: "head" }, h("h3", null, title), h("span", { class: "now" }, now));
   if (!values.length) return h("div", { class: "card chart" }, head, h("p", { class: "empty" }, "Nothing was measured yet."));
   const scale = logarithmic ? logScale(values) : linearScale(values);
-  const x = (t) => LEFT + ((t - from) / Math.max(to - from, 1e-9)) * (WIDE - LEFT - RIGHT);
+  const x = (t) => LEFT + ((t - from) / Math.max(to - from, 1e-9)) * (wide - LEFT - RIGHT);
   const y = (v) => TOP + (1 - scale.at(v)) * (HIGH - TOP - BOTTOM);
   const drawn = scale.ticks.map((v) => [
-    s("line", { class: "grid", x1: LEFT, x2: WIDE - RIGHT, y1: y(v), y2: y(v) }),
+    s("line", { class: "grid", x1: LEFT, x2: wide - RIGHT, y1: y(v), y2: y(v) }),
     s("text", { x: LEFT - 7, y: y(v) + 4, "text-anchor": "end" }, format(v)),
   ]);
   for (const mark of marks) {
@@ -21,12 +22,12 @@ function chart({ title, series, marks, format, logarithmic, from, to }) {
   for (const line of series) drawn.push(...strokes(line, x, y, series.length === 1));
   drawn.push(
     s("text", { x: LEFT, y: HIGH - 5 }, clock(from)),
-    s("text", { x: WIDE - RIGHT, y: HIGH - 5, "text-anchor": "end" }, clock(to)));
+    s("text", { x: wide - RIGHT, y: HIGH - 5, "text-anchor": "end" }, clock(to)));
   const cross = s("line", { class: "cross", y1: TOP, y2: HIGH - BOTTOM, visibility: "hidden" });
-  const plot = s("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, tabindex: 0, role: "img", "aria-label": `${title}: ${series.map((l) => summary(l, format)).join("; ")}` }, drawn, cross);
+  const plot = s("svg", { viewBox: `0 0 ${wide} ${HIGH}`, width: wide, height: HIGH, tabindex: 0, role: "img", "aria-label": `${title}: ${series.map((l) => summary(l, format)).join("; ")}` }, drawn, cross);
   const tip = h("div", { class: "tip", hidden: "" });
   const card = h("div", { class: "card chart" }, head, plot, tip, series.length > 1 ? legend(series) : null);
-  follow(plot, tip, cross, series, { x, from, to, format });
+  follow(plot, tip, cross, series, { x, from, to, format, wide });
   return card;
 }
 
@@ -77,7 +78,7 @@ function logScale(values) {
   return { at: (v) => (Math.log10(Math.max(v, 10 ** low)) - low) / (top - low), ticks };
 }
 
-function follow(plot, tip, cross, series, { x, from, to, format }) {
+function follow(plot, tip, cross, series, { x, from, to, format, wide }) {
   const times = [...new Set(series.flatMap((line) => line.points.map((p) => p[0])))].sort((a, b) => a - b);
   let at = times.length - 1;
   const show = (index) => {
@@ -88,7 +89,7 @@ function follow(plot, tip, cross, series, { x, from, to, format }) {
       return point && point[1] !== null ? h("div", null, `${line.name} ${format(point[1])}`) : null;
     });
     tip.replaceChildren(h("div", { class: "now" }, clock(time)), ...lines.filter(Boolean));
-    const share = (x(time) / WIDE) * plot.clientWidth;
+    const share = (x(time) / wide) * plot.clientWidth;
     tip.hidden = false;
     tip.style.left = `${Math.min(Math.max(0, share + 12), plot.clientWidth - tip.offsetWidth)}px`;
     cross.setAttribute("x1", x(time));
@@ -98,7 +99,7 @@ function follow(plot, tip, cross, series, { x, from, to, format }) {
   const hide = () => { tip.hidden = true; cross.setAttribute("visibility", "hidden"); };
   plot.addEventListener("pointermove", (event) => {
     const box = plot.getBoundingClientRect();
-    const time = from + (((event.clientX - box.left) / box.width) * WIDE - LEFT) / (WIDE - LEFT - RIGHT) * (to - from);
+    const time = from + (((event.clientX - box.left) / box.width) * wide - LEFT) / (wide - LEFT - RIGHT) * (to - from);
     let best = 0;
     times.forEach((t, index) => { if (Math.abs(t - time) < Math.abs(times[best] - time)) best = index; });
     show(best);
@@ -134,12 +135,13 @@ function sampled(view) {
   return first < 0 ? [] : samples.slice(Math.max(0, first - 1));
 }
 
-function charts(view) {
+function charts(view, room) {
   const samples = sampled(view);
   if (!samples.length) return [h("p", { class: "empty" }, "No figures over time were kept for this job yet.")];
   const from = samples[0][0] - samples[0][1], to = samples[samples.length - 1][0];
   const marks = view.story.episodes.map((e) => ({ time: e.began, what: e.title }));
-  const common = { marks, from, to };
+  const columns = room >= TWO_COLUMNS ? 2 : 1;
+  const common = { marks, from, to, wide: Math.floor((room - BETWEEN * (columns - 1)) / columns) - WITHIN };
   const points = (value) => samples.map((p) => [p[0], value(p), p[1]]);
   const delays = view.outputs.flatMap((output, n) => [
     { name: `${output.title} p50`, colour: COLOURS[n % 8], points: points((p) => percentileOf(p[8][n] || {}, 0.5)) },

@@ -1,7 +1,7 @@
 // The page: it draws a view, and (if it is served) asks for the next one every second.
 
 const ASK_EVERY = 1000;
-const state = { chosen: null, routine: false, most: FIRST_LINES, open: new Set(), view: null, drawn: {} };
+const state = { chosen: null, routine: false, allKept: false, most: FIRST_LINES, open: new Set(), view: null, drawn: {} };
 const byId = (id) => document.getElementById(id);
 const graph = new Graph(byId("graph"), (node) => { state.chosen = state.chosen === node ? null : node; draw(); });
 
@@ -39,13 +39,16 @@ function draw() {
   graph.show(view, state.chosen);
   section("waits", view.waits, () => waitList(view.waits) || []);
   section("panel-place", [state.chosen, status, view.delays], () => (state.chosen ? panel(view, state.chosen, () => { const node = state.chosen; state.chosen = null; draw(); graph.cards.get(node)?.focus(); }) : []));
-  section("charts", [view.history, view.story.episodes.length], () => charts(view));
-  section("lanes", [view.story, isOver(view) ? 0 : Math.round(status.time)], () => lanes(view, openEpisode));
+  const room = byId("charts").clientWidth;
+  byId("charts").classList.toggle("two", room >= TWO_COLUMNS);
+  section("charts", [view.history, view.story.episodes.length, room], () => charts(view, room));
+  const inside = byId("lanes").clientWidth;
+  section("lanes", [view.story, isOver(view) ? 0 : Math.round(status.time), inside], () => lanes(view, openEpisode, inside));
   section("story", [view.story, state.routine, state.most], () => storyList(view, state, draw));
   section("hosts", [status && [status.hosts, status.vertices], view.story.lines.length], () => hosts(view));
   section("outputs", [view.committed, view.outputs], () => outputs(view));
   section("turned", [status && status.vertices.map((v) => [v.late, v.bad, v.events]), view.committed, view.stages.length], () => turnedAway(view));
-  section("store", view.kept, () => storeTable(view));
+  section("store", [view.kept, state.allKept], () => storeTable(view, state, draw));
 }
 
 function openEpisode(episode) {

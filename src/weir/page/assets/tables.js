@@ -94,8 +94,9 @@ function hosts(view) {
 function rowTable(output) {
   if (output.problem) return h("p", { class: "note bad" }, output.problem);
   if (!output.rows.length) return h("p", { class: "empty" }, "No rows yet.");
-  const heads = output.columns.map(([name]) => [name]);
-  return table(heads, output.rows.map((row) => h("tr", null, row.map((value) => h("td", { class: value === null ? "null cell" : "cell", title: value === null ? "NULL" : value }, value === null ? "NULL" : value)))), `last rows of ${output.manifest.name}`);
+  const kinds = output.columns.map(([, type]) => (/^(BIGINT|INT|DOUBLE|DECIMAL)/.test(type) ? "" : "text "));
+  const heads = output.columns.map(([name], at) => [name, kinds[at]]);
+  return table(heads, output.rows.map((row) => h("tr", null, row.map((value, at) => h("td", { class: `${kinds[at]}cell${value === null ? " null" : ""}`, title: value === null ? "NULL" : value }, value === null ? "NULL" : value)))), `last rows of ${output.manifest.name}`);
 }
 
 function outputCard(output) {
@@ -128,10 +129,15 @@ function turnedAway(view) {
   ];
 }
 
-function storeTable(view) {
+const FIRST_KEPT = 8;
+
+function storeTable(view, state, redraw) {
   const most = Math.max(1, ...view.kept.map((k) => k.bytes));
-  const rows = [...view.kept].sort((a, b) => b.bytes - a.bytes).map((k) => h("tr", null,
+  const sorted = [...view.kept].sort((a, b) => b.bytes - a.bytes);
+  const left = state.allKept ? 0 : sorted.length - FIRST_KEPT;
+  const rows = sorted.slice(0, left > 0 ? FIRST_KEPT : undefined).map((k) => h("tr", null,
     h("td", { class: "text" }, k.of ? `${k.kind} of ${k.of}` : k.kind), h("td", null, count(k.objects)), h("td", null, bytes(k.bytes)),
     h("td", { class: "text" }, h("span", { class: "share", css: { width: `${(k.bytes / most) * 7}rem` } })), h("td", { class: "why" }, k.why)));
-  return h("div", { class: "card" }, table([["kept", "text"], ["objects"], ["bytes"], ["", "text"], ["why", "text"]], rows, "what the store holds"));
+  return h("div", { class: "card" }, table([["kept", "text"], ["objects"], ["bytes"], ["", "text"], ["why", "text"]], rows, "what the store holds"),
+    left > 0 ? h("button", { type: "button", class: "plain", "data-focus": "kept", onclick: () => { state.allKept = true; redraw(); } }, `${count(left)} more`) : null);
 }

@@ -12,12 +12,12 @@ const LANES = [
 const STEP = 24;
 const FIRST_LINES = 12;
 
-function lanes(view, open) {
+function lanes(view, open, room) {
   const lines = view.story.lines;
   if (!lines.length) return h("p", { class: "empty" }, "Nothing has happened yet.");
   const from = lines[0].time;
   const to = Math.max(lines[lines.length - 1].time, isOver(view) ? 0 : view.status.time, from + 1);
-  const width = 1000, left = 88, right = 14, high = LANES.length * STEP + 24;
+  const width = Math.max(300, room), left = 88, right = 14, high = LANES.length * STEP + 24;
   const x = (t) => left + ((t - from) / (to - from)) * (width - left - right);
   const drawn = LANES.map(([name, holds, colour], lane) => {
     const y = lane * STEP + 16;
@@ -36,8 +36,8 @@ function lanes(view, open) {
       onclick: () => open(episode), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(episode); } },
     }, s("title", null, episodeTitle(episode))));
   });
-  drawn.push(s("text", { x: left, y: high - 2 }, day(from)), s("text", { x: width - right, y: high - 2, "text-anchor": "end" }, clock(to)));
-  return h("div", { class: "lanes wide" }, s("svg", { viewBox: `0 0 ${width} ${high}`, css: { "min-width": "560px" }, role: "group", "aria-label": "what has happened over time" }, drawn));
+  drawn.push(s("text", { x: left, y: high - 2 }, width < 600 ? clock(from) : day(from)), s("text", { x: width - right, y: high - 2, "text-anchor": "end" }, clock(to)));
+  return h("div", { class: "lanes" }, s("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, role: "group", "aria-label": "what has happened over time" }, drawn));
 }
 
 function episodeTitle(episode) {

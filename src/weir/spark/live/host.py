@@ -109,6 +109,7 @@ class _Session:
             job.host_settings,
             notes,
             deaths,
+            time.monotonic,
         )
         notes.open_session(self._machine.session)
         self._threads = StoreThreads(store, self._inbox.put)

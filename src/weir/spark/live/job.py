@@ -25,7 +25,7 @@ from weir.events.plurals import counted
 from weir.events.printable import printable
 from weir.files.object_store import ObjectStore
 from weir.job.committed import write_outputs
-from weir.job.drawn_plan import draw_plan
+from weir.job.drawn_plan import DrawnPlan, draw_plan
 from weir.job.history import HistoryKeeper, read_history
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
@@ -179,7 +179,7 @@ class LiveRun:
                 self.program, self.plan, self.topology, self.partitions
             ),
         )  # fmt: skip
-        history, told = self._figures(ledger)
+        history, told = self._figures()
         notes = (*self.notes, *told)
         machine.story += [StoryLine(time.monotonic(), "", note) for note in notes]
         security = Security(secrets.token_hex(32), self.settings.tls)
@@ -198,11 +198,16 @@ class LiveRun:
             )  # fmt: skip
             return self._drive(spark, driver, job, watch, stop), machine
 
-    def _figures(self, ledger: Ledger) -> tuple[HistoryKeeper, Sequence[str]]:
+    @property
+    def drawn(self) -> DrawnPlan:
+        """The plan as onlookers draw it."""
+        names = {name: [p.name for p in parts] for name, parts in self.partitions.items()}
+        return draw_plan(self.plan, self.topology, self.ledger.strategies, names)
+
+    def _figures(self) -> tuple[HistoryKeeper, Sequence[str]]:
         """Write the plan for onlookers, and go on with the history of the job's figures; return it,
         and what the story is to say of it."""
-        names = {name: [p.name for p in parts] for name, parts in self.partitions.items()}
-        drawn = draw_plan(self.plan, self.topology, ledger.strategies, names)
+        drawn = self.drawn
         self.objects.put(PLAN, encode_record(PLAN, drawn))
         try:
             return HistoryKeeper(drawn, read_history(self.objects)), ()

@@ -268,7 +268,7 @@ class ManagerDriver:
         is_ours = status.error != TAKEN_OVER  # else it is the other's to tell
         history = None
         if self._history is not None and is_ours:
-            self._history.take(status, {})
+            self._history.take(status)
             if self._ended is not None or now - self._kept_at >= KEEP_EVERY:
                 history, self._kept_at = self._history.history, now
         epoch = self._machine.ledger.epoch

@@ -164,6 +164,8 @@ def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
     if not 0 <= report.slot < hosts:
         raise _bad("a report", f"slot {report.slot} of {hosts} hosts")
     _check_counts("a report", (report.number, report.pid))
+    if not math.isfinite(report.clock):
+        raise _bad("a report", f"a clock that shows {report.clock}")
     _check_step("a report", report.step, topology)
     for death in report.deaths:
         _check_step("a report", death.step, topology)
@@ -190,6 +192,9 @@ def _check_vertex(spec: VertexSpec, found: VertexReport) -> None:
             found.queued_bytes, found.late, found.bad, found.kept, *found.flushed.values(),
         ),
     )  # fmt: skip
+    for cti, at in found.marks:
+        if abs(cti) > _LARGEST + 1 or not math.isfinite(at):
+            raise _bad(what, f"a mark ({cti}, {at})")
     for checkpoint in found.checkpoints:
         _check_checkpoint(what, spec, checkpoint)
     _check_log(what, spec, found.log_end)

@@ -194,7 +194,7 @@ class Reporter:
         step = self._notes.read()
         if step is not None and step.seconds < LONG_STEP:
             step = None
-        report = msgspec.structs.replace(last, step=step)
+        report = msgspec.structs.replace(last, step=step, clock=time.monotonic())
         return self._manager.act(last.session, "report", msgspec.msgpack.encode(report))
 
     def close(self) -> None:

@@ -1,0 +1,190 @@
+"""The figures of a live job for Prometheus: the text format, and a server that tells them.
+
+Figures are those of the job's last status. Counters of a vertex begin anew when it is placed anew,
+as counters of a process do. Nothing but names of vertices, outputs and the job's state are labels.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeAlias
+
+from weir.errors import PlanError, RunError
+from weir.job.delays import BUCKETS, bucket_end
+from weir.job.drawn_plan import DrawnPlan
+from weir.job.history import unread_rows
+from weir.job.status import JobStatus
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_STATES = ("starting", "running", "checking", "finished", "stopped", "failed")
+_BOUNDS = range(0, 7 * BUCKETS + 1, BUCKETS // 4)
+"""The buckets that are told, four to a factor of ten: from 0.1 ms to 1000 s."""
+Labels: TypeAlias = Mapping[str, str]
+
+
+def metrics_text(status: JobStatus, plan: DrawnPlan) -> str:
+    """Write the figures of a status."""
+    return "".join(f"{line}\n" for line in _lines(status, plan))
+
+
+def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
+    unread = unread_rows(plan, status.vertices)
+    stages = {v.id: str(v.stage) for v in plan.vertices}
+    own = [({"vertex": v.id, "kind": v.kind, "stage": stages.get(v.id, "")}, v)
+           for v in {v.id: v for v in reversed(status.vertices)}.values()]  # fmt: skip
+    sources = [(labels, v) for labels, v in own if v.kind == "source"]
+    states = [({"state": state}, float(state == status.state)) for state in _STATES]
+    yield from _family("weir_job_state", "gauge", "1 for the state that the job is in.", states)
+    job: list[tuple[str, str, str, float]] = [
+        ("weir_status_timestamp_seconds", "gauge", "When these figures were so.", status.time),
+        ("weir_epoch", "gauge", "How many drivers have run the job.", status.epoch),
+        ("weir_events_total", "counter", "Events read by all sources.", status.events),
+        ("weir_recoveries_total", "counter", "Vertices that were recovered.", status.recoveries),
+        ("weir_hosts", "gauge", "Hosts that are there.", len(status.hosts)),
+        ("weir_hosts_wanted", "gauge", "Hosts that were asked for.", status.hosts_wanted),
+    ]  # fmt: skip
+    for name, kind, text, value in job:
+        yield from _family(name, kind, text, [({}, value)])
+    each: list[tuple[str, str, str, list[tuple[Labels, float]]]] = [
+        ("weir_vertex_events_total", "counter", "Rows read by the vertex.",
+         [(labels, v.events) for labels, v in own]),
+        ("weir_vertex_events_per_second", "gauge", "Rows read a second, of late.",
+         [(labels, v.events_per_second) for labels, v in own]),
+        ("weir_vertex_lag_seconds", "gauge", "Event time behind the vertex that is furthest.",
+         [(labels, v.lag / 1e6) for labels, v in own if v.lag is not None]),
+        ("weir_vertex_unread_rows", "gauge", "Rows written for the vertex that it has not read.",
+         [(labels, unread[v.id]) for labels, v in own if v.id in unread]),
+        ("weir_vertex_queued_bytes", "gauge", "Bytes that came from other hosts and wait.",
+         [(labels, v.queued_bytes) for labels, v in own]),
+        ("weir_vertex_state_rows", "gauge", "Rows in the vertex's state.",
+         [(labels, v.state_rows) for labels, v in own]),
+        ("weir_vertex_held", "gauge", "1 while back pressure of the store or of readers holds it.",
+         [({**labels, "by": by}, float(v.held == by)) for labels, v in own
+          for by in ("store", "readers")]),
+        ("weir_vertex_snapshots_total", "counter", "Snapshots and commits that were stored.",
+         [(labels, v.snapshots) for labels, v in own]),
+        ("weir_vertex_recoveries_total", "counter", "How often the vertex was recovered.",
+         [(labels, v.recoveries) for labels, v in own]),
+        ("weir_source_late_rows_total", "counter", "Rows that were turned away as late.",
+         [(labels, v.late) for labels, v in sources]),
+        ("weir_source_bad_rows_total", "counter", "Rows that were turned away as bad.",
+         [(labels, v.bad) for labels, v in sources]),
+    ]  # fmt: skip
+    for family in each:
+        yield from _family(*family)
+    yield from _delays(status, plan)
+
+
+def _delays(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
+    name = "weir_output_delay_seconds"
+    yield from _head(name, "histogram", "From sources to an output; the sum is of upper ends.")
+    for v in status.vertices:
+        if v.kind != "sink":
+            continue
+        number = int(v.id.rsplit(".", 1)[1])
+        output = plan.outputs[number].title if number < len(plan.outputs) else v.id
+        labels = {"output": output, "vertex": v.id}
+        for bound in _BOUNDS:
+            count = sum(n for bucket, n in v.delays.items() if bucket <= bound)
+            yield _line(f"{name}_bucket", {**labels, "le": f"{bucket_end(bound):g}"}, count)
+        total = sum(v.delays.values())
+        yield _line(f"{name}_bucket", {**labels, "le": "+Inf"}, total)
+        yield _line(f"{name}_sum", labels, sum(bucket_end(b) * n for b, n in v.delays.items()))
+        yield _line(f"{name}_count", labels, total)
+
+
+def _family(
+    name: str, kind: str, text: str, values: Iterable[tuple[Labels, float]]
+) -> Iterator[str]:
+    yield from _head(name, kind, text)
+    for labels, value in values:
+        yield _line(name, labels, value)
+
+
+def _head(name: str, kind: str, text: str) -> Iterator[str]:
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} {kind}"
+
+
+def _line(name: str, labels: Labels, value: float) -> str:
+    told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+    return f"{name}{{{told}}} {value!r}" if told else f"{name} {value!r}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+# --- the server ------------------------------------------------------------------------------
+
+
+class _MetricsServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, at: tuple[str, int], text: Callable[[], str]) -> None:
+        self.text = text
+        super().__init__(at, _MetricsRequest)
+
+
+class _MetricsRequest(BaseHTTPRequestHandler):
+    server: _MetricsServer
+    timeout = 30.0
+    server_version, sys_version = "weir", ""
+
+    def do_GET(self) -> None:
+        found = self.path == "/metrics"
+        body = (self.server.text() if found else "the metrics are at /metrics\n").encode()
+        self.send_response(HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
+        self.send_header("Content-Type", CONTENT_TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the terminal is the command's."""
+
+
+def metrics_address(text: str) -> tuple[str, int]:
+    """Read PORT or HOST:PORT; without a host it is loopback.
+
+    >>> metrics_address("9464"), metrics_address("0.0.0.0:9464")
+    (('127.0.0.1', 9464), ('0.0.0.0', 9464))
+    """
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 65536):
+        raise PlanError(f"--metrics takes PORT or HOST:PORT, not {text!r}")
+    return host or "127.0.0.1", int(port)
+
+
+@contextmanager
+def serving_metrics(
+    at: tuple[str, int], plan: DrawnPlan
+) -> Iterator[tuple[Callable[[JobStatus], None], str]]:
+    """Serve metrics meanwhile; give the function that takes each status, and the address."""
+    last: list[JobStatus] = []
+
+    def text() -> str:
+        return metrics_text(last[-1], plan) if last else ""
+
+    def take(status: JobStatus) -> None:
+        last[:] = [status]
+
+    try:
+        server = _MetricsServer(at, text)
+    except OSError as error:
+        why = f"metrics cannot be served at {at[0]}:{at[1]}: {error.strerror or error}"
+        raise RunError(why) from None
+    thread = threading.Thread(
+        target=server.serve_forever, args=(0.05,), daemon=True, name="metrics"
+    )
+    thread.start()
+    try:
+        yield take, f"http://{at[0]}:{server.server_address[1]}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,132 @@
+"""The server of the page: on loopback, behind a token, for reading alone.
+
+Rules
+1. It listens on 127.0.0.1 only. Whoever else has an account on the machine needs the token, which
+   the printed address has in its fragment: browsers keep that to themselves. The page sends it in a
+   header, so no other page can ask in its name.
+2. A request whose Host is not this server's is refused: a foreign name that leads to loopback (DNS
+   rebinding) reaches nothing.
+3. Two paths are served, `/` and `/view`, and nothing of the file system. `/` is the same for
+   everybody and says nothing of the job.
+4. Views are read one at a time, and no more than one in `FRESH` seconds, however many ask.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import msgspec
+
+from weir.errors import RunError
+from weir.files.object_store import ObjectStore
+from weir.page.document import live_page
+from weir.page.view import ViewReader
+
+LOOPBACK = "127.0.0.1"
+FRESH = 0.5
+_PATIENCE = 30.0
+"""Seconds that a connection may take for its request."""
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves the page of a store's job; `address` is what to open."""
+
+    daemon_threads = True
+
+    def __init__(self, store: ObjectStore, port: int = 0) -> None:
+        try:
+            super().__init__((LOOPBACK, port), _Request)
+        except OSError as error:
+            raise RunError(f"port {port} cannot be listened at: {error.strerror}") from None
+        self._token = secrets.token_urlsafe(24)
+        self._reader = ViewReader(store, time.time)
+        self._lock = threading.Lock()
+        self._last: tuple[float, bytes, str] | None = None
+        """When the last view was read, the view, and its tag."""
+        at = self.server_address[1]
+        self.names = (f"{LOOPBACK}:{at}", f"localhost:{at}")
+        """The Hosts that requests may be for."""
+        self.address = f"http://{self.names[0]}/#token={self._token}"
+
+    def admits(self, authorization: str) -> bool:
+        """Say whether a request brings the token; the time it takes tells nothing of it."""
+        wanted = f"Bearer {self._token}"
+        return hmac.compare_digest(authorization.encode("utf-8", "replace"), wanted.encode())
+
+    def view(self) -> tuple[bytes, str]:
+        """Read what there is to see, as JSON, and a tag that changes with it."""
+        with self._lock:
+            now = time.monotonic()
+            if self._last is None or now - self._last[0] >= FRESH:
+                view = self._reader.read()
+                body = msgspec.json.encode(view)
+                timeless = msgspec.json.encode(msgspec.structs.replace(view, time=0.0))
+                tag = f'"{hashlib.sha256(timeless).hexdigest()[:32]}"'
+                self._last = (now, body, tag)
+            return self._last[1:]
+
+
+class _Request(BaseHTTPRequestHandler):
+    """Answers one request, by the module's rules."""
+
+    server: PageServer
+    timeout = _PATIENCE
+    server_version, sys_version = "weir", ""
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if self.headers.get("Host", "").lower() not in self.server.names:
+            self._answer(HTTPStatus.MISDIRECTED_REQUEST, b"this server is for loopback only\n")
+        elif self.path == "/":
+            self._answer(HTTPStatus.OK, live_page().encode(), "text/html; charset=utf-8")
+        elif self.path != "/view":
+            self._answer(HTTPStatus.NOT_FOUND, b"there is nothing here\n")
+        elif not self.server.admits(self.headers.get("Authorization", "")):
+            self._answer(HTTPStatus.UNAUTHORIZED, b"the token is wrong\n")
+        else:
+            body, tag = self.server.view()
+            if self.headers.get("If-None-Match") == tag:
+                self._answer(HTTPStatus.NOT_MODIFIED, b"", tag=tag)
+            else:
+                self._answer(HTTPStatus.OK, body, "application/json", tag)
+
+    def _answer(
+        self, status: HTTPStatus, body: bytes, kind: str = "text/plain", tag: str = ""
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Frame-Options", "DENY")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        if tag:
+            self.send_header("ETag", tag)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the terminal is the command's."""
+
+
+@contextmanager
+def serving(store: ObjectStore, port: int = 0) -> Iterator[str]:
+    """Serve the page in a thread meanwhile; give the address to open."""
+    server = PageServer(store, port)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True, name="page")
+    thread.start()
+    try:
+        yield server.address
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,148 @@
+"""The page in a real browser: what is drawn, what changes as a job runs, keys, narrow screens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from browser.conftest import WatchedPage
+from simulated_store import EVIL, SimulatedStore
+from weir.page.document import report_page
+from weir.page.server import serving
+from weir.page.view import ViewReader
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> SimulatedStore:
+    """A job that runs: the tests let its time pass, in their order."""
+    job = SimulatedStore(tmp_path_factory.mktemp("job"), seconds=16)
+    job.pass_seconds(4)
+    return job
+
+
+@pytest.fixture(scope="module")
+def address(job: SimulatedStore) -> Iterator[str]:
+    with serving(job.store) as address:
+        yield address
+
+
+def test_a_job_is_drawn_and_its_figures_change(
+    job: SimulatedStore, address: str, watched: WatchedPage
+) -> None:
+    page = watched.page
+    page.goto(address)
+    page.wait_for_selector("[data-node=s0]")
+    assert page.locator(".pill").first.inner_text() == "running"
+    nodes = page.locator(".node .name").all_inner_texts()
+    assert {"Sale", "Visit", "Join", "Aggregate", "PerShop", "Both"} <= set(nodes)
+    paths = page.eval_on_selector_all("path.edge", "all => all.map(p => p.getTotalLength())")
+    assert len(paths) == page.evaluate("document.querySelectorAll('.graph .tag').length") >= 6
+    assert all(length > 20 for length in paths)
+    before = page.locator(".tile .figure").first.inner_text()
+    tag = page.locator(".graph .tag").first.inner_text()
+    for _ in range(2):
+        job.pass_second()
+        page.wait_for_timeout(1100)
+    assert page.locator(".tile .figure").first.inner_text() != before
+    assert page.locator(".graph .tag").first.inner_text() != tag
+    assert page.locator(".graph .tag b").first.inner_text().endswith("/s")
+    assert page.locator("path.edge.flows").count() > 0
+    # Nothing but the page itself and views were asked for.
+    assert {url.split("/", 3)[3].split("#")[0] for url in watched.requests} == {"", "view"}
+
+
+def test_a_kill_appears_on_the_timeline_with_its_story(
+    job: SimulatedStore, address: str, watched: WatchedPage
+) -> None:
+    page = watched.page
+    page.goto(address)
+    page.wait_for_selector(".lanes svg")
+    assert page.locator("[data-episode]").count() == 0
+    killed = job.kill_host()
+    job.pass_seconds(4)
+    page.wait_for_selector("[data-episode]")
+    assert f"host {killed} lost" in (page.get_attribute("[data-episode]", "aria-label") or "")
+    page.focus("[data-episode]")
+    page.keyboard.press("Enter")
+    story = page.locator("details[open]")
+    assert f"host {killed} lost" in story.locator("summary").inner_text()
+    told = story.locator("li").all_inner_texts()
+    assert any("placed on" in line for line in told)
+    assert any("runs again" in line for line in told)
+    page.wait_for_timeout(1200)  # the next view comes, and the story stays open
+    assert page.locator("details[open]").count() == 1
+    assert page.locator(".chart .mark").count() > 0
+
+
+def test_keys_reach_everything_and_vertices_are_shown_on_demand(
+    job: SimulatedStore, address: str, watched: WatchedPage
+) -> None:
+    page = watched.page
+    page.goto(address)
+    page.wait_for_selector("[data-node=s0]")
+    assert page.locator("#panel").count() == 0
+    page.focus("[data-node=s0]")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.node") == "s1"
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.node") == "s2"
+    page.keyboard.press("Enter")
+    assert page.locator("#panel tbody tr").count() == 2
+    assert page.get_attribute("[data-node=s2]", "aria-expanded") == "true"
+    assert "split by the hash of" in page.locator("#panel").inner_text()
+    page.focus("#panel button")
+    page.keyboard.press("Enter")
+    assert page.locator("#panel").count() == 0
+    assert page.evaluate("document.activeElement.dataset.node") == "s2"
+    page.focus(".chart svg")
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(".chart .tip:not([hidden])").count() == 1
+
+
+def test_who_has_no_token_sees_nothing_of_the_job(address: str, watched: WatchedPage) -> None:
+    page = watched.page
+    page.goto(address.split("#")[0] + "#token=guessed")
+    page.wait_for_selector("#lost .note")
+    assert "token" in page.locator("#lost").inner_text()
+    assert page.locator(".node").count() == 0
+    assert [c for c in watched.complaints if "401" not in c] == []
+    watched.complaints.clear()  # the browser itself tells of the 401
+
+
+def test_a_file_of_a_finished_job_on_all_screens(
+    job: SimulatedStore, watched: WatchedPage, tmp_path: Path
+) -> None:
+    job.finish()
+    file = tmp_path / "report.html"
+    file.write_text(report_page(ViewReader(job.store, lambda: 0.0).read()), encoding="utf-8")
+    page = watched.page
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        for width in (1400, 768, 390):
+            page.set_viewport_size({"width": width, "height": 844})
+            page.goto(file.as_uri())
+            page.wait_for_selector("[data-node=s0]")
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+            crossing = page.evaluate(OVERLAPS)
+            assert crossing == [], (width, crossing)
+    assert page.locator(".pill").first.inner_text() == "finished"
+    # What users wrote is text.
+    shown = EVIL.replace("\u202e", "\\u202e")
+    assert page.locator("td", has_text="</script>").first.inner_text() == shown
+    assert page.locator("img").count() == 0
+    assert "<b>no number</b>" in page.locator("#turned").inner_text()
+    assert {url.split(":")[0] for url in watched.requests} <= {"file", "data"}
+
+
+OVERLAPS = """() => {
+  const boxes = [...document.querySelectorAll('.node')].map(
+    (node) => ({ name: node.dataset.node, ...node.getBoundingClientRect().toJSON() }));
+  return boxes.flatMap((a) => boxes.filter((b) => a.name < b.name
+    && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
+  ).map((b) => a.name + b.name));
+}"""
+"""Finds the cards of the graph that lie over one another."""

@@ -1,0 +1,97 @@
+"""Metrics are read by Prometheus's own parser, and are the figures of the status."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+
+import msgspec
+import pytest
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from simulated_store import SimulatedStore
+from weir.errors import PlanError, RunError
+from weir.job.drawn_plan import DrawnPlan, read_plan
+from weir.job.history import unread_rows
+from weir.job.status import JobStatus, read_status
+from weir.page.metrics import metrics_address, metrics_text, serving_metrics
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[JobStatus, DrawnPlan]:
+    job = SimulatedStore(tmp_path_factory.mktemp("job"), seconds=8)
+    job.pass_seconds(4)
+    job.kill_host()
+    job.pass_seconds(3)
+    status, plan = read_status(job.store), read_plan(job.store)
+    assert status is not None and plan is not None
+    return status, plan
+
+
+def parsed(text: str) -> dict[str, Metric]:
+    return {family.name: family for family in text_string_to_metric_families(text)}
+
+
+def test_all_figures_are_there_and_right(told: tuple[JobStatus, DrawnPlan]) -> None:
+    status, plan = told
+    found = parsed(metrics_text(status, plan))
+
+    def values(name: str) -> dict[str, float]:
+        return {s.labels["vertex"]: s.value for s in found[name].samples}
+
+    (events,) = found["weir_events"].samples
+    assert (events.value, found["weir_events"].type) == (status.events, "counter")
+    assert found["weir_recoveries"].samples[0].value == status.recoveries > 0
+    states = {s.labels["state"]: s.value for s in found["weir_job_state"].samples}
+    assert states["running"] == 1 and sum(states.values()) == 1
+    assert values("weir_vertex_events") == {v.id: v.events for v in status.vertices}
+    assert values("weir_vertex_state_rows") == {v.id: v.state_rows for v in status.vertices}
+    assert values("weir_vertex_unread_rows") == unread_rows(plan, status.vertices)
+    lags = {v.id: v.lag / 1e6 for v in status.vertices if v.lag is not None}
+    assert values("weir_vertex_lag_seconds") == pytest.approx(lags)
+    assert sum(values("weir_source_bad_rows").values()) == 1
+    assert all(f.documentation for f in found.values())
+
+
+def test_delays_are_a_histogram(told: tuple[JobStatus, DrawnPlan]) -> None:
+    status, plan = told
+    family = parsed(metrics_text(status, plan))["weir_output_delay_seconds"]
+    assert family.type == "histogram"
+    sink = next(v for v in status.vertices if v.id == "sink.0")
+    mine = [s for s in family.samples if s.labels["vertex"] == "sink.0"]
+    buckets = [s.value for s in mine if s.name.endswith("_bucket")]
+    assert buckets == sorted(buckets) and buckets[-1] == sum(sink.delays.values()) > 0
+    assert {s.labels["output"] for s in mine} == {"PerShop"}
+    (count,) = (s.value for s in mine if s.name.endswith("_count"))
+    assert count == buckets[-1]
+
+
+def test_labels_are_escaped(told: tuple[JobStatus, DrawnPlan]) -> None:
+    evil = 'a"b\\c\nd{e="f"} 1'
+    vertex = msgspec.structs.replace(told[0].vertices[0], id=evil)
+    text = metrics_text(msgspec.structs.replace(told[0], vertices=(vertex,)), told[1])
+    (sample,) = parsed(text)["weir_vertex_events"].samples
+    assert sample.labels["vertex"] == evil
+
+
+def test_they_are_served_while_a_job_runs(told: tuple[JobStatus, DrawnPlan]) -> None:
+    with serving_metrics(("127.0.0.1", 0), told[1]) as (take, address):
+        with urllib.request.urlopen(address) as answer:
+            assert answer.read() == b""  # nothing was told yet
+        take(told[0])
+        with urllib.request.urlopen(address) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            assert answer.read().decode() == metrics_text(*told)
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(address.replace("/metrics", "/"))
+        port = int(address.split(":")[2].split("/")[0])
+        taken = pytest.raises(RunError, match=f"metrics cannot be served at 127.0.0.1:{port}")
+        with taken, serving_metrics(("127.0.0.1", port), told[1]):
+            pass
+
+
+@pytest.mark.parametrize("text", ["", "x", "1:2:x", "65536", "-1", "8080 ", "host:", "٣"])
+def test_an_address_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(PlanError, match="--metrics takes PORT or HOST:PORT"):
+        metrics_address(text)

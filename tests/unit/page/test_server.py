@@ -1,0 +1,128 @@
+"""Who gets what from the page's server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simulated_store import SimulatedStore
+from weir.errors import RunError
+from weir.page.server import LOOPBACK, PageServer, serving
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> SimulatedStore:
+    job = SimulatedStore(tmp_path_factory.mktemp("job"), seconds=4)
+    job.pass_seconds(2)
+    return job
+
+
+@pytest.fixture(scope="module")
+def server(job: SimulatedStore) -> Iterator[PageServer]:
+    server = PageServer(job.store)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def asked(
+    server: PageServer, path: str, method: str = "GET", **headers: str
+) -> tuple[int, bytes, http.client.HTTPMessage]:
+    connection = http.client.HTTPConnection(LOOPBACK, server.server_address[1], timeout=10)
+    connection.putrequest(method, path, skip_host=True)
+    headers = {"Host": server.names[0], **headers}
+    for name, value in headers.items():
+        connection.putheader(name.replace("_", "-"), value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    found = answer.status, answer.read(), answer.headers
+    connection.close()
+    return found
+
+
+def token(server: PageServer) -> str:
+    return server.address.split("#token=")[1]
+
+
+def test_only_loopback_is_listened_at(server: PageServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    assert server.address.startswith(f"http://127.0.0.1:{server.server_address[1]}/#token=")
+    assert len(token(server)) >= 32
+
+
+def test_the_token_opens_the_view_and_nothing_else_does(server: PageServer) -> None:
+    status, body, headers = asked(server, "/view", Authorization=f"Bearer {token(server)}")
+    assert status == 200 and json.loads(body)["title"] == "shops"
+    assert headers["Cache-Control"] == "no-store"
+    right = token(server)
+    for wrong in ("", "Bearer", "Bearer ", f"Bearer {right[:-1]}", f"Bearer {right}x", right,
+                  f"Basic {right}", "Bearer \xe9"):  # fmt: skip
+        status, body, _ = asked(server, "/view", Authorization=wrong)
+        assert (status, b"shops" in body) == (401, False), wrong
+    assert asked(server, "/view")[0] == 401
+    assert asked(server, f"/view?token={right}")[0] == 404
+
+
+def test_the_page_itself_tells_nothing(server: PageServer) -> None:
+    status, body, headers = asked(server, "/")
+    assert status == 200 and b"shops" not in body and token(server).encode() not in body
+    assert headers["X-Frame-Options"] == "DENY" and headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "", "127.0.0.1", "localhost:1"]
+)
+def test_other_hosts_are_refused(server: PageServer, host: str) -> None:
+    for path in ("/", "/view"):
+        given = asked(server, path, Host=host, Authorization=f"Bearer {token(server)}")
+        assert given[0] == 421
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/status", "/../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd", "/view/",
+     "/assets/page.js", "/%00", "http://127.0.0.1/view"],
+)  # fmt: skip
+def test_nothing_of_the_file_system_is_served(server: PageServer, path: str) -> None:
+    assert asked(server, path, Authorization=f"Bearer {token(server)}")[0] == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE"])
+def test_it_can_only_be_read(server: PageServer, method: str) -> None:
+    assert asked(server, "/view", method, Authorization=f"Bearer {token(server)}")[0] == 501
+
+
+def test_a_view_that_has_not_changed_is_not_sent_again(
+    server: PageServer, job: SimulatedStore
+) -> None:
+    bearer = f"Bearer {token(server)}"
+    tag = asked(server, "/view", Authorization=bearer)[2]["ETag"]
+    assert asked(server, "/view", Authorization=bearer, If_None_Match=tag)[:2] == (304, b"")
+    job.pass_second()
+    server._last = None  # as if half a second had passed
+    status, _, headers = asked(server, "/view", Authorization=bearer, If_None_Match=tag)
+    assert status == 200 and headers["ETag"] != tag
+
+
+def test_reading_writes_nothing(server: PageServer, job: SimulatedStore) -> None:
+    folder = Path(job.store.location)
+    before = {p: p.stat().st_mtime_ns for p in folder.rglob("*")}
+    asked(server, "/view", Authorization=f"Bearer {token(server)}")
+    assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before
+
+
+def test_a_port_that_is_taken_is_told(server: PageServer, job: SimulatedStore) -> None:
+    port = server.server_address[1]
+    with (
+        pytest.raises(RunError, match=f"port {port} cannot be listened at: Address already in use"),
+        serving(job.store, port),
+    ):
+        pass
