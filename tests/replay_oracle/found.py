@@ -147,4 +147,22 @@ def keep(e):
     two.set(e.k, one.get(e.k) + 1)
 app.emits("out", "n BIGINT")
 """, a=[[at(6, "p"), at(7, "p")]]),
+    Example("comprehensions of all types that nobody declared", """
+s = app.state("s", default=0)
+def above(n, i):
+    assert n > -100
+    return n > i
+@app.on(a)
+def tell(e):
+    i = "no number"
+    total = sum(i * 2 for i in e.nums)
+    s.add((e.k, sum(n + len(t) for n in e.nums for t in e.tags)), total)
+    app.emit("numbers", total=total, half=sum(n / 2 for n in e.nums),
+             text=f"{sum(n / 2 for n in e.nums)}", much=sum(n * 10**18 for n in e.nums) % 7)
+    app.emit("lists", texts=[t.strip() for t in e.tags if t], of=[i for n in e.nums],
+             pairs=sorted([j for n in e.nums for j in (n, e.n)]))
+    app.emit("truths", any=any(above(n, 1) for n in e.nums), all=all(t for t in e.tags))
+    app.emit("seen", n=s.get((e.k, len([t for t in e.tags]))))
+""", a=[[at(6, "p", n=3, nums=[1, 2], tags=[" p", "q"]), at(7, "p", n=1, nums=[], tags=[]),
+         at(8, "q", n=2, nums=[9, 9], tags=[""])]]),
 )  # fmt: skip

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakValueDictionary
@@ -27,6 +28,7 @@ from weir.handlers.changes import IN_PLACE, MUTATORS, changed_arguments, changed
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.forbidden import full_name
 from weir.handlers.frames import RETURNED, Exits, Frame, Path
+from weir.handlers.one_round import round_of
 from weir.handlers.parameters import AppParam, param_name
 from weir.handlers.reach import attribute, is_users
 from weir.handlers.symbols import Known, LocalFunction, TheEvent, Unusable, op
@@ -46,7 +48,8 @@ def expression(run: Execution, frame: Frame, node: ast.expr) -> Tree:
     if any(isinstance(n, ast.NamedExpr) for n in ast.walk(node)):
         raise NotAccesses("`:=` in an expression that is called as a whole", node, frame)
     statement = ast.copy_location(ast.Return(node), node)
-    return _Outline(run, frame, [statement]).value(RETURNED, node)
+    made = _Outline(run, frame, [statement]).value(RETURNED, node)
+    return replace(made, like=round_of(run, frame, node, made.args))
 
 
 def statement(run: Execution, frame: Frame, node: ast.stmt, path: Path) -> Exits:
@@ -212,7 +215,7 @@ class _Outline:
             if mention.name != name:
                 self._take(mention.name, mention.attributes, mention.node)
 
-    def value(self, wanted: str, node: ast.AST) -> Tree:
+    def value(self, wanted: str, node: ast.AST) -> Python:
         """Return what a variable is after the code, as a call."""
         jumps = _Jumps(wanted)
         body = [s for old in self._body for s in _as_list(jumps.visit(copy.deepcopy(old)))]

@@ -153,6 +153,9 @@ class _Typing:
                 for part in rest:
                     dtype = widened(dtype, self.column(part))
                 return dtype
+            case Python(like=like) if like is not None:
+                inside = self._arguments(tree)
+                return None if inside is None else type_of(like, inside)
             case Python(function=function, args=(over,), keywords=()) if function is sum:
                 found = self.of(over)
                 return DOUBLE if found == pa.list_(DOUBLE) else None
@@ -273,6 +276,9 @@ class _Typing:
         function, args = tree.function, tree.args
         if tree.result is not None:
             return tree.result
+        if tree.like is not None:
+            inside = self._arguments(tree)
+            return None if inside is None else static_type(tree.like, inside)
         if isinstance(function, ScalarFunction):
             return function.result
         if function in (min, max) and len(args) > 1:
@@ -293,6 +299,12 @@ class _Typing:
             return _FUNCTIONS.get(function)
         except TypeError:  # a callable object that cannot be hashed
             return None
+
+    def _arguments(self, tree: Python) -> Scope | None:
+        """Return the scope of what a call is like, if the types of its arguments are known."""
+        types = [self.of(arg) for arg in tree.args]
+        fields = {str(i): ("", dtype) for i, dtype in enumerate(types) if dtype is not None}
+        return Scope(fields) if len(fields) == len(types) else None
 
     def _rounded(self, args: tuple[Tree, ...]) -> pa.DataType | None:
         number = as_number(self.of(args[0]))

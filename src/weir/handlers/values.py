@@ -245,13 +245,15 @@ class Python(Tree):
     """A `Python` is a call of a function: a built-in (`len`), one of the library (`re.search`,
     `math.log`), a `@weir.udf`, or the user's own that analysis did not look into.
 
-    It is pure as far as analysis can tell. `result` is its declared type, if it has one.
+    It is pure as far as analysis can tell. `result` is its declared type, if it has one; `like` a
+    value of the same type, over the fields "0", "1" … in the place of its arguments.
     """
 
     function: Callable[..., object]
     args: tuple[Tree, ...]
     keywords: tuple[tuple[str, Tree], ...] = ()
     result: pa.DataType | None = None
+    like: Tree | None = field(default=None, compare=False, repr=False)
 
     def parts(self) -> tuple[object, ...]:
         return *_told(self.function), self.args, self.keywords, self.result
@@ -262,7 +264,8 @@ class Python(Tree):
 
     def named(self) -> dict[str, Any]:
         names = tuple(name for name, _ in self.keywords)
-        return {"function": self.function, "keywords": names, "result": self.result}
+        named = {"function": self.function, "keywords": names, "result": self.result}
+        return named if self.like is None else named | {"like": self.like}
 
     @classmethod
     def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
