@@ -167,12 +167,12 @@ def answered(
     emits = dict(zip(prepared.emits, rows, strict=False))
     states = dict(zip(prepared.states, rows[len(prepared.emits) :], strict=True))
     return (
-        {name: Counter(_row(r) for r in found) for name, found in emits.items() if found},
-        _cells(states, source, logs),
+        {name: Counter(emitted_row(r) for r in found) for name, found in emits.items() if found},
+        cells_of(states, source, logs),
     )
 
 
-def _row(row: Mapping[str, object]) -> tuple[object, ...]:
+def emitted_row(row: Mapping[str, object]) -> tuple[object, ...]:
     fields = {n: v for n, v in row.items() if n not in ("vs", "ve")}
     return (row["vs"], row["ve"], comparable(fields))
 
@@ -180,7 +180,9 @@ def _row(row: Mapping[str, object]) -> tuple[object, ...]:
 # --- final states ------------------------------------------------------------------------------
 
 
-def _cells(states: Mapping[str, Rows], source: str, logs: Logs) -> dict[str, dict[object, object]]:
+def cells_of(
+    states: Mapping[str, Rows], source: str, logs: Logs
+) -> dict[str, dict[object, object]]:
     """Return the values as of the largest vs, of saved cells and merges."""
     loop = Loop(source)
     end = max(_times(loop, logs), default=0)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.events.types import type_name
 from weir.handlers.accesses import MergeAccess
 from weir.handlers.columns import type_of
 from weir.handlers.merges import recognised
@@ -36,12 +35,6 @@ def merge_form(merge: MergeAccess, cell: Cell, scope: Scope) -> MergeForm:
         types = [_own_type(tree, scope, where) if kind == "call" else cell.type for tree in args]
         return MergeForm(kind, tuple(zip(args, types, strict=True)), function=function)
     if merge.kind in ("append", "add_to_set", "top_k"):
-        if not pa.types.is_list(cell.type):
-            raise PlanError(
-                f"{where}: `{merge.kind}` is for states of a LIST type, and `{cell.state}` is "
-                f"{type_name(cell.type)}",
-                hint=f"app.state('{cell.state}', default=[], type='LIST(BIGINT)')",
-            )
         element = ((merge.args[0], cell.type.value_type),)
         return MergeForm(merge.kind, element, _largest(merge, where))
     return MergeForm(merge.kind, ((merge.args[0], cell.type),))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import difflib
 
+import pyarrow as pa
+
+from weir.events.types import BIGINT, DOUBLE, INT, type_name
 from weir.handlers.arguments import CallArguments, called_with
 from weir.handlers.declarations import MERGES, State
 from weir.handlers.execution import Execution, mentions_old
@@ -25,6 +28,7 @@ def call_state(run: Execution, frame: Frame, state: State, method: str, node: as
     if method != "get" and run.merging is not None:
         message = f"`{state.name}` is merged inside of a merge function of `{run.merging.name}`"
         raise frame.file.error(message, node, "merge it before or after")
+    _check_type(state, method, frame, node)
     given = _named(state, method, called_with(run, frame, node), frame, node)
     key = key_columns(run, frame, given["key"], node)
     if state.keys is not None and len(state.keys) != len(key):
@@ -42,6 +46,23 @@ def call_state(run: Execution, frame: Frame, state: State, method: str, node: as
             _check_k(args[1], frame, node)
         run.merge(state, key, MERGES[method], tuple(args), None, node)
     return Const(None, line=node.lineno)
+
+
+def _check_type(state: State, method: str, frame: Frame, node: ast.AST) -> None:
+    """Refuse a merge that values of the state's type do not have."""
+    dtype = state.type
+    if method in ("append", "add_to_set", "top_k") and not pa.types.is_list(dtype):
+        wanted, hint = "a LIST type", f"app.state('{state.name}', default=[], type='LIST(BIGINT)')"
+    elif method == "add" and dtype not in (BIGINT, INT, DOUBLE):
+        wanted, hint = "numbers", f"{state.name}.merge(key, lambda old: …) takes any type"
+    elif method in ("max", "min") and pa.types.is_nested(dtype):
+        wanted, hint = "ordered values", f"{state.name}.merge(key, lambda old: …) takes any type"
+    elif method == "top_k" and pa.types.is_nested(dtype.value_type):
+        wanted, hint = "a LIST of ordered values", "keep what they are ordered by"
+    else:
+        return
+    message = f"`{method}` is for states of {wanted}, and `{state.name}` is {type_name(dtype)}"
+    raise frame.file.error(message, node, hint)
 
 
 def _named(
