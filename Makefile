@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # One more than CI has cores: tests that start processes wait a good deal.
 WORKERS ?= 3
+# Each test process and each child reads the modules compiled, whatever the machine says of it:
+# without, every start of `weir` and every Spark worker takes 0.7 s longer.
+test unit property spark coverage warm: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos attack cluster night clean

@@ -1,5 +1,6 @@
 """What every process of the tests needs, and would else make for itself: the compiled loops of the
-kernels, and the archive of Spark's classes (a JVM then starts in half the time)."""
+kernels, the archive of Spark's classes (a JVM then starts in half the time), and the tests' modules
+with their asserts as pytest rewrites them."""
 
 import subprocess
 import sys
@@ -13,14 +14,15 @@ CASES = Path(__file__).parent / "conformance"
 
 def main() -> None:
     archive = archive_path()
-    making = None
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq"]
+    making = [subprocess.Popen(collect, stdout=subprocess.DEVNULL)]  # the run tells what is wrong
     if archive is not None and not archive.exists():
-        making = subprocess.Popen([sys.executable, "-m", "weir.spark.class_archive"])
+        making.append(subprocess.Popen([sys.executable, "-m", "weir.spark.class_archive"]))
     for path in sorted(CASES.glob("*.jsonl")):
         for _ in check_cases(list(read_cases(path))[::8], (3, None), (1,)):
             pass  # the tests look at what comes out
-    if making is not None:
-        making.wait()  # without it all is slower, but right
+    for process in making:
+        process.wait()  # without it all is slower, but right
 
 
 if __name__ == "__main__":
