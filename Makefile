@@ -7,9 +7,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # One more than CI has cores: tests that start processes wait a good deal.
 WORKERS ?= 3
-# Each test process and each child reads the modules compiled, whatever the machine says of it:
-# without, every start of `weir` and every Spark worker takes 0.7 s longer.
-test unit property spark coverage warm: export PYTHONDONTWRITEBYTECODE =
+# Processes read modules compiled, whatever the machine says of it: without, every start of `weir`
+# and every worker of Spark takes 0.7 s longer.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos attack cluster night clean
@@ -23,8 +23,9 @@ $(INSTALLED): pyproject.toml
 	  uv pip install --quiet --python $(BIN)/python --editable '.[dev]'; \
 	else \
 	  [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'; \
 	fi
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || true  # pip has one core for it
 	@touch $@
 
 install: $(INSTALLED)  ## .venv with the weir command and the development tools

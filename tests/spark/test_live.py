@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ from weir.job.status import JobStatus, read_story
 pytestmark = pytest.mark.xdist_group("processes")
 
 PROGRAM = """
-STREAM R (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://6000?rows=360000&keys=50' WITH (vs = t);
-STREAM Q (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://600?rows=36000&keys=50'
+STREAM R (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://6000?rows=120000&keys=50' WITH (vs = t);
+STREAM Q (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://600?rows=12000&keys=50'
   WITH (vs = t, lifetime = 300ms);
 Sums = SELECT k, SUM(value) AS s, COUNT(*) AS n FROM R GROUP BY k WITH HOPPING(2s, 1s);
 Pairs = SELECT R.k AS k, R.value AS v, Q.value AS q FROM R INNER JOIN Q ON R.k == Q.k
@@ -31,40 +32,47 @@ def live(folder: Path, *more: str) -> subprocess.Popen[str]:
     return weir_run(folder, *arguments, "--parallelism", "2", *more)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What the local runner gives: digests, and files in a folder."""
+
+    digests: dict[str, str]
+    files: Path
+
+    def is_in(self, folder: Path) -> bool:
+        names = sorted(p.name for p in self.files.iterdir())
+        return names == sorted(p.name for p in (folder / "out").iterdir()) and all(
+            (self.files / n).read_bytes() == (folder / "out" / n).read_bytes() for n in names
+        )
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "program.weir").write_text(PROGRAM, encoding="utf-8")
     return tmp_path
 
 
-@pytest.fixture
-def expected(folder: Path) -> dict[str, str]:
-    digests = finished(weir_run(folder, "program.weir"))
-    (folder / "out").rename(folder / "wanted")
-    return digests
-
-
-def same_bytes(folder: Path) -> bool:
-    names = sorted(p.name for p in (folder / "wanted").iterdir())
-    return names == sorted(p.name for p in (folder / "out").iterdir()) and all(
-        (folder / "wanted" / n).read_bytes() == (folder / "out" / n).read_bytes() for n in names
-    )
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    there = tmp_path_factory.mktemp("local")
+    (there / "program.weir").write_text(PROGRAM, encoding="utf-8")
+    return Answer(finished(weir_run(there, "program.weir")), there / "out")
 
 
 def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
-    folder: Path, expected: dict[str, str]
+    folder: Path, wanted: Answer
 ) -> None:
     process = live(folder)
-    status = wait_for(folder, lambda s: s.events > 20_000 and len(s.hosts) == 2)
+    status = wait_for(folder, lambda s: s.events > 10_000 and len(s.hosts) == 2)
     refused = live(folder)  # the store is taken
     busy = next(h for h in status.hosts if h.vertices)
     os.kill(busy.pid, signal.SIGKILL)
     status = wait_for(
-        folder, lambda s: s.events > 60_000 and s.recoveries > 0 and busy.pid not in pids(s)
+        folder, lambda s: s.events > 30_000 and s.recoveries > 0 and busy.pid not in pids(s)
     )
     still = next(h for h in status.hosts if h.vertices)
     os.kill(still.pid, signal.SIGSTOP)
-    wait_for(folder, lambda s: s.events > 100_000 and still.id not in {h.id for h in s.hosts})
+    wait_for(folder, lambda s: s.events > 50_000 and still.id not in {h.id for h in s.hosts})
     os.kill(still.pid, signal.SIGCONT)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -73,7 +81,7 @@ def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
     assert "--resume" in refused.communicate(timeout=60)[1]
     assert refused.returncode == 2
     stopped_at = wait_for(folder, lambda s: True).events
-    assert stopped_at < 360_000
+    assert stopped_at < 120_000
 
     process = live(folder, "--resume")
     wait_for(folder, lambda s: s.events > stopped_at + 10_000)
@@ -81,29 +89,29 @@ def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
     process.wait()
     assert not (folder / "out").exists()
 
-    assert finished(live(folder, "--resume")) == expected
-    assert same_bytes(folder)
+    assert finished(live(folder, "--resume")) == wanted.digests
+    assert wanted.is_in(folder)
     told = [line.what for line in read_story(ObjectStore(str(folder / "store")))]
     assert any("lost" in what for what in told)
     assert any("runs again" in what for what in told)
 
     (folder / "out" / "sums.parquet").unlink()  # a job that has finished needs no Spark
     nowhere = ("--master", "spark://127.0.0.1:1")
-    assert finished(live(folder, "--resume=auto", *nowhere)) == expected
-    assert same_bytes(folder)
+    assert finished(live(folder, "--resume=auto", *nowhere)) == wanted.digests
+    assert wanted.is_in(folder)
 
 
-def test_a_job_goes_on_under_another_strategy(folder: Path, expected: dict[str, str]) -> None:
+def test_a_job_goes_on_under_another_strategy(folder: Path, wanted: Answer) -> None:
     events = 0
     for strategy in ("checkpoint(1s)", "replay"):
         process = live(folder, "--set", f"strategy={strategy}", "--resume=auto")
-        wait_for(folder, lambda s, least=events: s.events > least + 20_000)  # type: ignore[misc]
+        wait_for(folder, lambda s, least=events: s.events > least + 10_000)  # type: ignore[misc]
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
         events = wait_for(folder, lambda s: True).events
-    assert finished(live(folder, "--resume", "--set", "strategy=replicate(2)")) == expected
-    assert same_bytes(folder)
+    assert finished(live(folder, "--resume", "--set", "strategy=replicate(2)")) == wanted.digests
+    assert wanted.is_in(folder)
     told = [line.what for line in read_story(ObjectStore(str(folder / "store")))]
     noted = [what for what in told if what.startswith("goes on with another strategy")]
     assert any("recovers by replay, before by checkpoint(1s)" in what for what in noted)
