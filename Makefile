@@ -25,7 +25,8 @@ $(INSTALLED): pyproject.toml
 	  [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'; \
 	fi
-	@$(BIN)/python -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || true  # pip has one core for it
+	@# On all cores, which pip does not; some files there are templates, and no Python.
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || true
 	@touch $@
 
 install: $(INSTALLED)  ## .venv with the weir command and the development tools

@@ -8,11 +8,14 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from weir.events.loop_cache import FROZEN
+
+pytestmark = pytest.mark.xdist_group("layers")  # one process reads all files, once
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -55,8 +58,13 @@ def modules() -> list[Path]:
     return sorted((SRC / "weir").rglob("*.py"))
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Every module that a file imports, by its full name."""
+    return frozenset(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     package = path.relative_to(SRC).with_suffix("").parts
     package = package if path.name == "__init__.py" else package[:-1]
     for node in _parsed(path):
@@ -89,13 +97,19 @@ def test_every_package_has_a_place() -> None:
     assert files <= TOP
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SRC / "weir")))
-def test_imports_go_up(path: Path) -> None:
-    here = layer(".".join(path.relative_to(SRC).with_suffix("").parts))
-    if here in TOP:
-        return
-    reached = {layer(module) for module in imported(path)} - {""}
-    assert not {there for there in reached if not allowed(here, there)}
+def home(path: Path) -> str:
+    return layer(".".join(path.relative_to(SRC).with_suffix("").parts))
+
+
+def test_imports_go_up() -> None:
+    wrong = {}
+    for path in modules():
+        here = home(path)
+        reached = {layer(module) for module in imported(path)} - {""}
+        if here not in TOP:
+            wrong[path] = {there for there in reached if not allowed(here, there)}
+    assert len(wrong) > 300
+    assert {path: found for path, found in wrong.items() if found} == {}
 
 
 def test_the_runners_on_spark_know_nothing_of_each_other() -> None:
@@ -107,23 +121,25 @@ def test_the_runners_on_spark_know_nothing_of_each_other() -> None:
         assert not reached & (runners - {here}), path
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SRC / "weir")))
-def test_libraries_stay_at_home(path: Path) -> None:
-    here = layer(".".join(path.relative_to(SRC).with_suffix("").parts))
-    used = {module.split(".")[0] for module in imported(path)}
-    assert not {name for name, homes in LIBRARIES.items() if name in used and here not in homes}
+def test_libraries_stay_at_home() -> None:
+    for path in modules():
+        used = {module.split(".")[0] for module in imported(path)}
+        away = {name for name, at in LIBRARIES.items() if name in used and home(path) not in at}
+        assert not away, path
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SRC / "weir")))
-def test_no_import_goes_around_the_rule(path: Path) -> None:
+def test_no_import_goes_around_the_rule() -> None:
     """Imports by name are not in the syntax trees; only `weir` itself loads its names so, and the
     command line, which may import everything, its commands."""
-    if path in (SRC / "weir" / "__init__.py", SRC / "weir" / "cli" / "__init__.py"):
-        return
-    names = {node.id for node in _parsed(path) if isinstance(node, ast.Name)}
-    names |= {node.attr for node in _parsed(path) if isinstance(node, ast.Attribute)}
-    names |= {module.rpartition(".")[2] for module in imported(path)}
-    assert not names & {"import_module", "__import__", "run_module", "run_path"}
+    around = {"import_module", "__import__", "run_module", "run_path"}
+    for path in modules():
+        if path in (SRC / "weir" / "__init__.py", SRC / "weir" / "cli" / "__init__.py"):
+            continue
+        nodes = list(_parsed(path))
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        names |= {module.rpartition(".")[2] for module in imported(path)}
+        assert not names & around, path
 
 
 def _parsed(path: Path) -> Iterator[ast.AST]:
@@ -142,7 +158,7 @@ def test_the_rule_itself() -> None:
 
 def test_loops_lie_in_modules_of_their_own() -> None:
     """One setting of mypy is for them, and their text alone says whether code on disk is right."""
-    users = {p for p in modules() if "weir.events.compiled" in set(imported(p))}
+    users = {p for p in modules() if "weir.events.compiled" in imported(p)}
     assert users == {p for p in modules() if p.stem.endswith("_loops")}
     settings = tomllib.loads((SRC.parent / "pyproject.toml").read_text(encoding="utf-8"))
     untyped = [o["module"] for o in settings["tool"]["mypy"]["overrides"] if "module" in o]
