@@ -201,9 +201,11 @@ def run(
             keep_freed_memory()
             if not is_app(program) and not checked.code:
                 leave_pandas_out()
+            from weir.local.ahead import compiled_ahead
             from weir.local.files import run_files  # with arrays of its own
 
-            with meter, prints_aside():
+            ahead = compiled_ahead(checked, parallelism or 1, meter.compiling)
+            with meter, prints_aside(), ahead:
                 report = run_files(
                     checked, directory=directory, cut=cut, parallelism=parallelism or 1,
                     check=check, progress=meter.take,

@@ -77,6 +77,7 @@ class Meter:
         self._started = self._said = time.monotonic()
         self._first: int | None = None
         self._latest: Progress | None = None
+        self._loops = 0
         self._live = Live(self, console=console, transient=True, refresh_per_second=4)
 
     @property
@@ -98,13 +99,25 @@ class Meter:
 
     def __rich__(self) -> Text:
         """Return what stands on the terminal now; `Live` asks for it again and again."""
+        if self._loops:
+            return Text(self._compiles)
         if self.elapsed < QUIET_SECONDS:
             return Text()
         if self._latest is None:
-            return Text("starting (the first run on a machine compiles the kernels)")
+            return Text("starting")
         return Text(
             in_one_line(str(self.standing(self._latest))), no_wrap=True, overflow="ellipsis"
         )
+
+    @property
+    def _compiles(self) -> str:
+        return f"compiling {counted(self._loops, 'loop')}, once on this machine"
+
+    def compiling(self, loops: int) -> None:
+        """Take in that so many loops are compiled now, or that they are."""
+        self._loops = loops
+        if loops and not self._changes and not self._as_json:
+            say(f"weir: {self._compiles}", err=True)
 
     def take(self, progress: Progress) -> None:
         """Take in how far the run is, and print a line where it is time for one."""

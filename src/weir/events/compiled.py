@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, cast
 
 import numba
 
-from weir.events.loop_cache import keep_code
+from weir.events.loop_cache import every_loop, keep_code
 
 Arguments = ParamSpec("Arguments")
 
@@ -62,6 +62,7 @@ def _jit(loop: Callable[Arguments, Any], **options: Any) -> Callable[Arguments, 
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
     made = numba.njit(nogil=True, error_model="numpy", **options)(loop)
     # A function typed at a prompt or in a doctest has no file that its code depends on.
+    every_loop.append(made)
     if not inner and loop.__code__.co_filename.endswith(".py"):
         keep_code(made)
     return cast("Callable[Arguments, Any]", made)

@@ -25,7 +25,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -234,6 +234,12 @@ _loops: dict[tuple[str, str], Any] = {}
 """The loops of all modules that were imported, by module and name."""
 
 
+every_loop: list[Any] = []
+"""All loops, also those that only others call."""
+_on_miss: list[Callable[[], None]] = []
+"""What is called, each once and the first of them first, when a loop is not there."""
+
+
 class LoopCache:
     """Keeps the code of one loop, for all types of its arguments: what Numba asks for it."""
 
@@ -256,8 +262,11 @@ class LoopCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Load the code for arguments of these types; None: there is none."""
         name = self.file_name(signature)
-        if name not in self._held:
+        while name not in self._held:
             body = find(name)
+            if body is None and _on_miss:
+                _missed()
+                continue
             if body is None:
                 return None
             target.refresh()
@@ -283,6 +292,26 @@ def keep_code(loop: Any) -> None:
     loop._cache = LoopCache(function.__module__, function.__qualname__)
 
 
+@contextmanager
+def on_miss(*steps: Callable[[], None]) -> Iterator[None]:
+    """Let these functions be called meanwhile, one each time a loop is needed that was never
+    compiled on this machine: they may compile it along with others. Where they do not, Numba does
+    when they return."""
+    _on_miss[:] = steps
+    try:
+        yield
+    finally:
+        _on_miss.clear()
+
+
+def _missed() -> None:
+    """Call the next of the functions that `on_miss` was given; what it lacks itself calls none."""
+    step, *later = _on_miss
+    _on_miss.clear()
+    step()
+    _on_miss.extend(later)
+
+
 def forget_used() -> None:
     """Let `used` begin anew. What was loaded or compiled stays."""
     with global_compiler_lock:  # who compiles looks at what was used
@@ -299,6 +328,11 @@ def used() -> tuple[Need, ...]:
 def count_compiled() -> int:
     """Count the loops that this process had to compile so far."""
     return sum(sum(loop.stats.cache_misses.values()) for loop in _loops.values())
+
+
+def is_kept(need: Need) -> bool:
+    """Say whether the code of a loop is on disk."""
+    return find(LoopCache(need.module, need.name).file_name(need.args)) is not None
 
 
 def make_ready(needs: Sequence[Need], tell: OnReady = lambda done, of: None) -> None:

@@ -13,7 +13,7 @@ import hashlib
 import itertools
 import math
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 from weir.events.batch import Batch
+from weir.events.dry_runs import dry_run
 from weir.events.loop_cache import (
     PACKAGE,
     Need,
@@ -118,7 +119,20 @@ def rehearse(program: Program) -> list[Exception]:
     return errors
 
 
-def _run(program: Program, folder: Path, numbers: range, parallelism: int) -> None:
+def guessed_needs(program: Program, parallelism: int, *, many: bool) -> list[Need]:
+    """Guess which loops a local run of a program needs for few or many rows, of those that this
+    process has not loaded; none is compiled."""
+    plan = _with_stand_ins(rewrite(program))
+    with tempfile.TemporaryDirectory() as folder, dry_run() as found, suppress(Exception):
+        # Any error may come: see what is said of dry runs.
+        _run(plan, Path(folder), MANY if many else FEW, min(parallelism, 2), restarts=False)
+    is_json = any(".json" in source.path.lower() for source in program.sources)
+    return [n for n in found if is_json or not n.module.startswith("weir.files.json_scan")]
+
+
+def _run(
+    program: Program, folder: Path, numbers: range, parallelism: int, *, restarts: bool = True
+) -> None:
     outputs = _own_outputs(program)
     partitions = {s.name: [_partition(s, numbers, folder)] * parallelism for s in program.sources}
     writers: list[OutputWriter] = []
@@ -131,7 +145,7 @@ def _run(program: Program, folder: Path, numbers: range, parallelism: int) -> No
             writers.append(output_writer(output, folder, len(spec.inputs)))
             undo.callback(writers[-1].abort)
         while run.step():
-            for vertex in run.vertices:
+            for vertex in run.vertices if restarts else ():
                 run.restart(vertex)
         for writer, egress in zip(writers, run.egress, strict=True):
             writer.finish(egress.digest)

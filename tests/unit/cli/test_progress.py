@@ -103,3 +103,18 @@ def test_progress_as_json_lines(
         "seconds": 20.0,
     }
     assert screen.getvalue() == ""
+
+
+def test_what_is_compiled_is_said_once(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    piped = Meter(Console(file=io.StringIO()), in_time=True)
+    piped.compiling(12)
+    piped.compiling(0)
+    Meter(Console(file=io.StringIO()), in_time=True, as_json=True).compiling(12)
+    assert capsys.readouterr().err == "weir: compiling 12 loops, once on this machine\n"
+    screen = Meter(Console(file=io.StringIO(), force_terminal=True), in_time=True)
+    screen.compiling(1)
+    assert screen.__rich__().plain == "compiling 1 loop, once on this machine"
+    screen.compiling(0)
+    assert screen.__rich__().plain == ""

@@ -1,0 +1,146 @@
+"""Finds which loops something needs, without compiling any; and compiles many of them at once.
+
+In a dry run loops run as the plain Python that they are. Their integers then are NumPy's and
+Python's, so a value may come out otherwise, or not at all: what is found is a good guess. One that
+would not end is broken off.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from weir.events.loop_cache import Need, every_loop, make_ready
+
+LINES = 2_000_000
+"""So many lines of loops a dry run may take: some seconds."""
+MOST_PROCESSES = 4
+
+
+class TooLong(Exception):
+    """Says that a dry run took too many lines."""
+
+
+@contextmanager
+def dry_run() -> Iterator[dict[Need, None]]:
+    """Let loops that have no code yet run as Python in the block; give those that were called."""
+    found: dict[Need, None] = {}
+    tracer = _Tracer()
+    for loop in every_loop:
+        # Numba asks for code so when it has none for these arguments; and then calls it.
+        loop._compile_for_args = _stand_in(loop, found, tracer)
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield found
+    finally:
+        for loop in every_loop:
+            del loop._compile_for_args
+
+
+class _Tracer:
+    """Counts lines, and how deep loops call each other."""
+
+    def __init__(self) -> None:
+        self.depth, self._lines = 0, 0
+
+    def __call__(self, frame: FrameType, event: str, value: Any) -> _Tracer:
+        self._lines += 1
+        if self._lines > LINES:
+            raise TooLong
+        return self
+
+
+def _stand_in(loop: Any, found: dict[Need, None], tracer: _Tracer) -> Callable[..., Any]:
+    function = loop.py_func
+
+    def call(*args: Any) -> Any:
+        if tracer.depth == 0:
+            types = tuple(loop.typeof_pyval(value) for value in args)
+            found[Need(function.__module__, function.__qualname__, types)] = None
+        before = sys.gettrace()
+        tracer.depth += 1
+        sys.settrace(tracer)
+        try:
+            return function(*args)
+        finally:
+            sys.settrace(before)
+            tracer.depth -= 1
+
+    return lambda *args, **options: call
+
+
+# --- compiling -----------------------------------------------------------------------------------
+
+
+def compile_together(needs: Sequence[Need]) -> None:
+    """Compile loops in as many processes as there are cores. What another process compiled is on
+    disk afterwards, unless no folder keeps it: then it is compiled here, when it is needed."""
+    in_turn = sorted(needs, key=_size, reverse=True)
+    with tempfile.TemporaryDirectory() as folder:
+        others = [_helper(in_turn, Path(folder)) for _ in range(_helpers(len(needs)))]
+        try:
+            _work(in_turn, Path(folder))
+        except BaseException:
+            for pid in others:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            raise
+        finally:
+            for pid in others:
+                os.waitpid(pid, 0)
+
+
+def _helpers(count: int) -> int:
+    """Return how many processes may help. They are forks, which have all that is imported: only on
+    Linux are those safe."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES, count) - 1
+
+
+def _helper(needs: Sequence[Need], folder: Path) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it is said of any fork with threads
+        pid = os.fork()
+    if pid:
+        return pid
+    try:
+        _work(needs, folder)
+    finally:
+        os._exit(0)  # what failed fails again where it is needed, and is told there
+
+
+def _work(needs: Sequence[Need], folder: Path) -> None:
+    """Compile what nobody else has begun with: who makes its file is the one."""
+    for number, need in enumerate(needs):
+        try:
+            (folder / str(number)).touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        make_ready([need])
+
+
+def _size(need: Need) -> int:
+    """Return how much code a loop is, with that of the loops that it calls: what takes longest is
+    begun first."""
+    known = {(x.py_func.__module__, x.py_func.__qualname__): x.py_func for x in every_loop}
+    seen: set[CodeType] = set()
+    todo = [known[need.module, need.name]]
+    while todo:
+        function = todo.pop()
+        if function.__code__ not in seen:
+            seen.add(function.__code__)
+            names = (function.__globals__.get(name) for name in function.__code__.co_names)
+            todo += [loop.py_func for loop in names if hasattr(loop, "py_func")]
+    return sum(len(code.co_code) for code in seen)
