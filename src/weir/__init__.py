@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         InputError,
         OperatorFailed,
         PlanError,
+        PlanWarning,
         RunError,
         ScriptError,
         SnapshotCorrupt,
@@ -52,6 +53,7 @@ __all__ = [
     "LiveProgress",
     "OperatorFailed",
     "PlanError",
+    "PlanWarning",
     "Progress",
     "RunError",
     "RunReport",
@@ -89,8 +91,8 @@ __all__ = [
 
 _HOMES = {
     "weir.errors": (
-        "DeterminismViolation", "InputError", "OperatorFailed", "PlanError", "RunError",
-        "ScriptError", "SnapshotCorrupt", "WeirError",
+        "DeterminismViolation", "InputError", "OperatorFailed", "PlanError", "PlanWarning",
+        "RunError", "ScriptError", "SnapshotCorrupt", "WeirError",
     ),
     "weir.files.given_rows": ("from_rows",),
     "weir.handlers.app": ("App",),

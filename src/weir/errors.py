@@ -124,6 +124,8 @@ class ScriptError(WeirError):
     def _render(self) -> str:
         where = f"{visible(self.file)}, " if self.file else ""
         text = f"{where}line {self.line}, column {self.column}: {visible(self.message)}"
+        if not self.line:  # what is wrong stands nowhere in the text
+            text = visible(self.message)
         text += _caret_lines(self.source_line, self.column)
         return f"{text}\n  hint: {visible(self.hint)}" if self.hint else text
 
@@ -165,6 +167,15 @@ class PlanError(WeirError):
     def __init__(self, message: str, *, position: Position | None = None, hint: str = "") -> None:
         self.message, self.position, self.hint = message, position, hint
         super().__init__(f"{message}; {hint}" if hint else message)
+
+
+class PlanWarning(UserWarning):
+    """The program runs, but probably not as it was meant to. `weir run --strict` makes an error of
+    it, as `warnings.simplefilter("error", PlanWarning)` does in Python.
+
+    >>> issubclass(PlanWarning, UserWarning)
+    True
+    """
 
 
 class InputError(WeirError):

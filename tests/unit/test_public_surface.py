@@ -15,7 +15,8 @@ from weir.plan.stream import Selection, Stream
 from weir.plan.terms import Term
 
 SURFACE = """
-    App Committed DeterminismViolation InputError LiveProgress OperatorFailed PlanError Progress
+    App Committed DeterminismViolation InputError LiveProgress OperatorFailed PlanError PlanWarning
+    Progress
     RunError RunReport ScriptError SnapshotCorrupt Stream WeirError __version__
     aggregate call case col collect count count_window explode expr from_rows
     from_spark hopping lit operator

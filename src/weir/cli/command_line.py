@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from enum import StrEnum
@@ -23,7 +24,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from weir.errors import PlanError, ScriptError, WeirError
+from weir.errors import PlanError, PlanWarning, ScriptError, WeirError
 from weir.events.printable import printable
 
 if sys.platform != "win32":
@@ -32,6 +33,7 @@ if sys.platform != "win32":
 DONE, FAILED, WRONG, INTERRUPTED, NOT_READ, TERMINATED = 0, 1, 2, 130, 141, 143
 COMPLETION = "_WEIR_COMPLETE"
 """Is set in the environment by a shell that completes a line."""
+_TELLS = "tells_as_weir"
 AGAIN = 0.5
 """Seconds until SIGTERM takes effect again, if something swallowed it."""
 LONGEST = 10_000
@@ -67,6 +69,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on std
 RunJsonOption = Annotated[
     bool,
     typer.Option("--json", help="One JSON object on stdout; progress as JSON lines on stderr."),
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Make errors of warnings: nothing runs then.")
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -128,6 +133,8 @@ def clean_errors(debug: bool, *, lost: str = "") -> Iterator[None]:
         yield
     except (Usage, ScriptError, PlanError) as error:
         raise _exit(error, WRONG, debug) from None
+    except PlanWarning as warning:  # one that --strict makes an error of
+        raise _exit(warning, WRONG, debug) from None
     except (WeirError, OSError) as error:
         raise _exit(error, FAILED, debug) from None
     except NotRead:
@@ -176,6 +183,36 @@ def prints_aside() -> Iterator[None]:
         if kept is not None:
             os.dup2(kept, 1)
             os.close(kept)
+
+
+@contextmanager
+def told_warnings(*, strict: bool = False) -> Iterator[list[str]]:
+    """Tell warnings as they come, each once, and collect them; `strict`: raise those about the
+    program or its inputs instead. Inside of another, the outer one does it."""
+    if _is_telling():
+        yield []
+        return
+    told: list[str] = []
+
+    def tell(message: Warning | str, *_: object) -> None:
+        text = str(message)
+        if text not in told:
+            told.append(text)
+            say(f"weir: warning: {text}", err=True)
+
+    setattr(tell, _TELLS, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        warnings.simplefilter("ignore", ResourceWarning)
+        warnings.simplefilter("error" if strict else "always", PlanWarning)
+        warnings.showwarning = tell  # type: ignore[assignment]
+        yield told
+
+
+def _is_telling() -> bool:
+    return hasattr(warnings.showwarning, _TELLS)
 
 
 def leave(code: object) -> NoReturn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
@@ -53,16 +52,6 @@ SILENCE = 10.0
 """Nobody seems to run a job that has said nothing new for so long."""
 
 
-@contextmanager
-def _told_warnings() -> Iterator[None]:
-    """Tell warnings at once, as the command line tells them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", RuntimeWarning)
-        warnings.showwarning = lambda message, *_: say(f"weir: warning: {message}", err=True)
-        yield
-
-
-@_told_warnings()
 def run_to_end(
     program: Program,
     store: str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
@@ -22,6 +21,7 @@ from weir.cli.command_line import (
     RunnerName,
     RunnerOption,
     SettingOption,
+    StrictOption,
     Usage,
     clean_errors,
     pairs,
@@ -30,6 +30,7 @@ from weir.cli.command_line import (
     put_json,
     say,
     spark_settings,
+    told_warnings,
 )
 from weir.cli.progress import Meter
 from weir.cli.replay import (
@@ -39,6 +40,7 @@ from weir.cli.replay import (
     explain_app,
     is_app,
     program_of_app,
+    read_app,
 )
 from weir.events.plurals import counted
 from weir.events.printable import in_one_line
@@ -167,6 +169,7 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Run again, and fail where any row differs.")
     ] = False,
+    strict: StrictOption = False,
     as_json: RunJsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -177,7 +180,10 @@ def run(
     Prints the path, the rows and the digest of every output. Runs that agree have
     equal digests and byte-identical files.
     """
-    with clean_errors(debug, lost="; no output was written"):
+    with (
+        clean_errors(debug, lost="; no output was written"),
+        told_warnings(strict=strict) as warned,
+    ):
         settings = spark_settings(runner, master=master, setting=setting)
         if runner is RunnerName.live and store is None:
             raise Usage("--runner live needs --store DIR, where it keeps what must survive")
@@ -231,7 +237,7 @@ def run(
                     checked, spark, directory=directory, cut=cut, parallelism=parallelism,
                     check=check, progress=meter.take,
                 )  # fmt: skip
-        _print_report(report, meter.elapsed, as_json)
+        _print_report(report, meter.elapsed, warned, as_json)
 
 
 def explain(
@@ -241,6 +247,7 @@ def explain(
     param: ParamOption = None,
     said: SetOption = None,
     name: AppNameOption = None,
+    strict: StrictOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     debug: DebugOption = False,
 ) -> None:
@@ -248,7 +255,7 @@ def explain(
 
     Example: [bold]weir explain counts.weir --format dot | dot -Tsvg > plan.svg[/bold]
     """
-    with clean_errors(debug):
+    with clean_errors(debug), told_warnings(strict=strict):
         sys.dont_write_bytecode = True  # who only looks leaves nothing beside the user's code
         from weir.plan.explain import explain as shown
         from weir.plan.rewrites.rewrite import rewrite
@@ -272,7 +279,7 @@ def explain(
 def read_program(
     path: Path, given: Sequence[str] | None, said: Sequence[str] | None = None
 ) -> Program:
-    """Return the checked program, and print its warnings."""
+    """Return the checked program."""
     from weir.errors import PlanError
     from weir.plan.settings import with_settings
     from weir.runtime.programs import read_text
@@ -283,12 +290,8 @@ def read_program(
         source = read_text(path)
     except PlanError as error:
         raise Usage(str(error)) from error
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        with prints_aside():  # of what IMPORT runs
-            program = parse_program(source, params=params, directory=path.parent, name=str(path))
-    for warning in told:
-        say(f"weir: warning: {warning.message}", err=True)
+    with prints_aside():  # of what IMPORT runs
+        program = parse_program(source, params=params, directory=path.parent, name=str(path))
     return with_settings(program, settings)
 
 
@@ -306,6 +309,7 @@ def _read_any(
 
     if is_app(path):
         if out is None:
+            read_app(path, name)  # which says so, if it is a program in Python and no app
             raise Usage("an app needs --out DIR, where what it emits goes")
         written = (form or EmittedFormat.parquet).value
         program = program_of_app(path, name, logs, given, str(out), written)
@@ -340,9 +344,9 @@ def _is_calendar(program: Program) -> bool:
 # --- what is printed -------------------------------------------------------------------------
 
 
-def _print_report(report: RunReport, seconds: float, as_json: bool) -> None:
+def _print_report(report: RunReport, seconds: float, warned: Sequence[str], as_json: bool) -> None:
     if as_json:
-        put_json({**asdict(report), "seconds": round(seconds, 3)})
+        put_json({**asdict(report), "seconds": round(seconds, 3), "warnings": list(warned)})
         return
     for output in report.outputs:
         where = in_one_line(f"{output.title} -> {output.path}")

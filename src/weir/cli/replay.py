@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -28,14 +26,13 @@ from weir.cli.command_line import (
     put,
     put_json,
     say,
+    told_warnings,
 )
 from weir.cli.progress import Meter
 from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from weir.handlers.app import App
     from weir.plan.program import Program
     from weir.replay.reports import ReplayReport
@@ -202,16 +199,6 @@ def read_app(path: Path, name: str | None) -> App:
 
     with prints_aside(), told_warnings():
         return load_app(path, name)
-
-
-@contextmanager
-def told_warnings() -> Iterator[None]:
-    """Tell warnings as the command line tells them."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        yield
-    for text in dict.fromkeys(str(warning.message) for warning in told):
-        say(f"weir: warning: {text}", err=True)
 
 
 def several(given: Sequence[str] | None) -> dict[str, list[str]]:

@@ -30,6 +30,7 @@ import pyarrow as pa
 from weir.errors import InputError
 from weir.events.batch import Int64s
 from weir.files.buckets import Found, find_object
+from weir.files.compressed import codec_of, decompressed
 from weir.files.object_file import ObjectFile
 from weir.plan.operators.source import MAX_RECORD
 from weir.plan.urls import is_object_url
@@ -127,6 +128,8 @@ class DataFile:
     max_record: int = MAX_RECORD
     """The bytes that a record of a text file may have."""
     found: Found | None = None
+    unit: str | None = None
+    """What numbers of times count, of explicit CTIs too (`units.py`)."""
     since: FilePlace | None = None
     """Where reading begins (None: at the first row); lines are then counted from there. Files that
     find a row by its number need none."""
@@ -141,11 +144,16 @@ class DataFile:
 
     def open_text(self) -> BinaryIO:
         """Open the file to be read to its end, from its beginning or from where reading begins."""
+        codec = codec_of(self.name)
         if self.found is None:
-            return open(self.path, "rb")
+            if codec is None:
+                return open(self.path, "rb")
+            return decompressed(open(self.path, "rb"), codec, self.name)
         opened = self.open_object(self.found)
-        opened.expect([(0 if self.since is None else self.since.position, self.found.size)])
-        return io.BufferedReader(opened)
+        begins = 0 if self.since is None or codec is not None else self.since.position
+        opened.expect([(begins, self.found.size)])
+        text = io.BufferedReader(opened)
+        return text if codec is None else decompressed(text, codec, self.name)
 
     def open_object(self, found: Found) -> ObjectFile:
         """Open an object, to be read here and there."""

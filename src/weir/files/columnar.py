@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
@@ -32,6 +32,7 @@ from weir.files.buckets import Found
 from weir.files.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
 from weir.files.columnar_types import columns_to_read
 from weir.files.object_file import AHEAD, ObjectFile, joined
+from weir.files.units import from_nanoseconds
 from weir.kernels.expressions.casts import convert_what_fits
 from weir.kernels.expressions.evaluation import shown_value
 
@@ -205,6 +206,22 @@ def stored_schema(file: str, found: Found | None = None) -> pa.Schema:
         return _ipc(source, file, None).schema
 
 
+def finer_rows(file: ParquetFile | ArrowFile, most: int) -> tuple[int, int]:
+    """Return how many rows were looked at, the first ones, and in how many of them a TIMESTAMP is
+    finer than a microsecond."""
+    found = stored_schema(file.name if file.found is not None else file.path, file.found)
+    names = [n for n, dtype in file.columns if dtype == TIMESTAMP and n in found.names]
+    finer = [n for n in names if found.field(n).type == pa.timestamp("ns", found.field(n).type.tz)]
+    if not finer:
+        return 0, 0
+    raw = replace(file, columns=[(n, found.field(n).type) for n in finer], needed=None)
+    chunk = next(raw.chunks(most), None)
+    if chunk is None:
+        return 0, 0
+    marks = [np.asarray(c.cast(BIGINT).fill_null(0)) % 1000 != 0 for c in chunk.rows.columns]
+    return chunk.rows.num_rows, int(np.logical_or.reduce(marks).sum())
+
+
 def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[str]) -> int:
     """Return `size`, or fewer rows where so many would be larger than the limit by what the file
     says of itself. Values that are stored once and come often are larger when they are read:
@@ -363,6 +380,8 @@ def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array:
         column = column.dictionary_decode()
     if dtype == TIMESTAMP and column.type != dtype:
         # A time without a zone is UTC, as in text files.
+        if column.type.unit == "ns":
+            return from_nanoseconds(column)
         return column.cast(pa.timestamp("us", column.type.tz)).cast(BIGINT).cast(TIMESTAMP)
     return column.cast(dtype, safe=dtype != DOUBLE)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from weir.errors import InputError
 from weir.events.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, type_name
-from weir.files.chunks import Columns, DataFile
+from weir.files.chunks import Columns, DataFile, shown
 
 _MOST_DIGITS = 38
 
@@ -34,7 +34,10 @@ def _always_fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 def _check(found: pa.Schema, columns: Columns, file: str) -> None:
     for name, dtype in columns:
         indexes = found.get_all_field_indices(name)
-        if len(indexes) != 1:
+        if not indexes:
+            message = f"the file has no such column, but {shown(', '.join(found.names))}"
+            raise InputError(message, file=file, column=name)
+        if len(indexes) > 1:
             message = f"the file has this column {len(indexes)} times, not once"
             raise InputError(message, file=file, column=name)
         kind = found.field(indexes[0]).type

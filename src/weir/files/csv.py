@@ -9,6 +9,7 @@ BINARY is base64; LIST and STRUCT are JSON texts, as in `jsonl.py`.
 from __future__ import annotations
 
 import base64
+import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
@@ -168,11 +169,29 @@ def _column_indexes(names: Fields, columns: Columns, file: str) -> dict[str, int
     indexes = {}
     for name, _ in columns:
         count = names.count(name)
-        if count != 1:
+        if not count:
+            raise InputError(_missing(name, names, columns), file=file, line=1, column=name)
+        if count > 1:
             message = f"the header has this name {count} times, not once"
             raise InputError(message, file=file, line=1, column=name)
         indexes[name] = names.index(name)
     return indexes
+
+
+def _missing(name: str, names: Fields, columns: Columns) -> str:
+    """Say what the header has in place of a declared column."""
+    there = [n for n in names if n is not None]
+    for other, word in ((";", "`;`"), ("\t", "tabs"), ("|", "`|`")):
+        fields = [field.strip().strip('"') for n in there for field in n.split(other)]
+        if len(fields) > len(there) and any(n in fields for n, _ in columns):
+            return (
+                f"the header has {word} between its fields, where commas are wanted; write the "
+                "file with commas, or as Parquet"
+            )
+    by_lower = {n.strip().lower(): n for n in there}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    meant = f"; did you mean `{by_lower[close[0]]}`?" if close else ""
+    return f"the header has no such column, but {shown(', '.join(there))}{meant}"
 
 
 # --- plain blocks --------------------------------------------------------------------------

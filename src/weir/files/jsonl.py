@@ -46,6 +46,7 @@ from weir.files.json_scan import KINDS, LineScanner
 from weir.files.nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.files.sinks import UNPLAIN_NAME
 from weir.files.texts import (
+    EPOCH_HINT,
     Misfits,
     Typed,
     UntypedRows,
@@ -55,11 +56,13 @@ from weir.files.texts import (
     plain_chunk,
     too_long_faults,
 )
+from weir.files.units import in_ticks
 from weir.kernels.expressions.evaluation import numbers
 
 Decoder = msgspec.json.Decoder[msgspec.Struct]
 
 _CTI = "$cti"
+_A_NUMBER = "got `int`"
 _cti_of = attrgetter("cti")
 _PLACE = re.compile(r" - at `\$\.([^`]*)`$")
 _DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -136,7 +139,7 @@ class JsonLines(DataFile):
         return None if rows is None else plain_chunk(self, self._typed(rows), block, first, start)
 
     def _exact(self, decoder: Decoder, block: Block, first: int, start: int) -> Chunk:
-        records, ctis = _one_by_one(decoder, block, self.max_record, self.columns)
+        records, ctis = _one_by_one(decoder, block, self.max_record, self.columns, self.unit)
         skipped = min(max(start - first, 0), len(records))
         kept = [(time, at - skipped) for time, at in ctis if first + at >= start]
         times, indexes = np.array(kept, dtype=np.int64).reshape(-1, 2).T
@@ -179,7 +182,7 @@ def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
 
 
 def _one_by_one(
-    decoder: Decoder, block: Block, limit: int, columns: Columns
+    decoder: Decoder, block: Block, limit: int, columns: Columns, unit: str | None
 ) -> tuple[UntypedRows[msgspec.Struct], Ctis]:
     data: list[tuple[int, bytes, msgspec.Struct]] = []
     numbers, lines, too_long = block.records(limit)
@@ -201,7 +204,7 @@ def _one_by_one(
         cti = _cti_of(row)
         if cti is msgspec.UNSET:
             data.append((number, line, row))
-        elif (time := _cti_time(cti)) is not None:
+        elif (time := _cti_time(cti, unit)) is not None:
             ctis.append((time, len(data)))
         else:
             faults[len(data)] = (_CTI, f"wanted ticks or an ISO 8601 time, came {shown(repr(cti))}")
@@ -223,11 +226,16 @@ def _fault(error: Exception, columns: Columns) -> tuple[str, str]:
     # Names may have dots of their own: the longest that fits is the column.
     names = [n for n, _ in columns if path == n or path.startswith((f"{n}.", f"{n}["))]
     name = max(names, key=len, default=path)
-    wanted = type_name(dict(columns)[name]) if names else "a row"
-    return name, f"wanted {wanted}: {_PLACE.sub('', message)}"
+    if not names:
+        return name, f"wanted a row: {_PLACE.sub('', message)}"
+    dtype = dict(columns)[name]
+    reason = f"wanted {type_name(dtype)}: {_PLACE.sub('', message)}"
+    if dtype == TIMESTAMP and path == name and _A_NUMBER in message:
+        return name, f"wanted TIMESTAMP, an ISO 8601 text, came a number; {EPOCH_HINT}"
+    return name, reason
 
 
-def _cti_time(value: object) -> int | None:
+def _cti_time(value: object, unit: str | None) -> int | None:
     if isinstance(value, str):
         try:
             return int(ticks(parse_timestamps(pa.array([value])))[0])
@@ -235,7 +243,7 @@ def _cti_time(value: object) -> int | None:
             return None
     if not isinstance(value, int | float) or not -(2**63) <= value < 2**63:
         return None
-    return int(value) if value == int(value) else None
+    return int(in_ticks(np.array([int(value)]), unit)[0]) if value == int(value) else None
 
 
 # --- values --------------------------------------------------------------------------------

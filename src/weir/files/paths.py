@@ -55,6 +55,8 @@ def check_not_read(
             files = files_of(source)
             if files is None:
                 continue
+            if not is_object_url(files) and os.path.isdir(os.path.join(directory, files)):
+                files = os.path.join(files, "*")
             if _reads(_parts(files, directory), _parts(output.path, directory), folder):
                 raise PlanError(
                     f"OUTPUT {output.name} would write over '{output.path}', "

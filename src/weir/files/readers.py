@@ -8,15 +8,18 @@ holds of the URLs of objects in buckets.
 
 from __future__ import annotations
 
+import difflib
 import glob
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from weir.errors import InputError
 from weir.files.buckets import Found, find_object, list_objects
 from weir.files.chunks import SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
+from weir.files.compressed import COMPRESSED
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
 from weir.files.paths import check_name, check_scheme, matches
@@ -29,6 +32,7 @@ FORMATS: Mapping[str, type[JsonLines | CsvFile | ParquetFile | ArrowFile]] = {
     ".parquet": ParquetFile,
     ".arrow": ArrowFile,
 }
+_TEXTS = (".jsonl", ".csv")
 
 
 def open_source(
@@ -61,12 +65,27 @@ def open_partition(
     gives NULLs for the others. A relative file starts at `root`. `found` is the version of an
     object in a bucket.
     """
-    ending = os.path.splitext(file)[1].lower()
-    if ending not in FORMATS:
-        known = ", ".join(FORMATS)
-        raise InputError(f"unknown format `{ending}`; known are {known}", file=file)
+    ending = ending_of(file)
+    if ending is None:
+        known, came = ", ".join(FORMATS), os.path.splitext(file)[1].lower()
+        more = f", and of texts {' and '.join(COMPRESSED)}"
+        raise InputError(f"unknown format `{came}`; known are {known}{more}", file=file)
     limit = source.options.max_record
-    return FORMATS[ending](file, source.declared, needed, root, limit, found)
+    return FORMATS[ending](file, source.declared, needed, root, limit, found, source.options.unit)
+
+
+def ending_of(file: str) -> str | None:
+    """Return the ending that says a file's format, without that of its compression; None if there
+    is none of ours.
+
+    >>> ending_of("a.csv.GZ"), ending_of("a.parquet.gz"), ending_of("a.txt")
+    ('.csv', None, None)
+    """
+    plain, ending = os.path.splitext(file.lower())
+    if ending in COMPRESSED:
+        ending = os.path.splitext(plain)[1]
+        return ending if ending in _TEXTS else None
+    return ending if ending in FORMATS else None
 
 
 def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
@@ -74,14 +93,43 @@ def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
     check_scheme(path)
     full = os.path.join(directory, path)
     matched = [full] if os.path.isfile(full) else glob.glob(full, recursive=True)
+    if not glob.has_magic(path) and os.path.isdir(full):
+        matched = _files_of(full)
     files = sorted((f for f in matched if not os.path.isdir(f)), key=os.fsencode)
     if not files:
-        raise InputError("no file matches", file=full)
+        raise InputError(f"no file matches{_nearest(full)}", file=full)
     for file in files:
         check_name(file)
         if not os.path.isfile(file):
             raise InputError("it is no file", file=file)
     return files
+
+
+def _files_of(folder: str) -> list[str]:
+    """Return the files of a folder, without those that are hidden or say something of others."""
+    names = [n for n in os.listdir(folder) if not n.startswith((".", "_"))]
+    files = [os.path.join(folder, n) for n in names if not n.endswith((".digest", ".crc"))]
+    files = [f for f in files if not os.path.isdir(f)]
+    if not files:
+        raise InputError("the folder has no files", file=folder)
+    for file in files:
+        if ending_of(file) is None:
+            hint = f"name those that are meant, as in '{folder}/*{next(iter(FORMATS))}'"
+            raise InputError(f"a folder is read whole, and this is no data; {hint}", file=file)
+    return files
+
+
+def _nearest(path: str) -> str:
+    """Say what is there in place of a file that is not."""
+    folder, name = os.path.split(path)
+    if glob.has_magic(path):
+        return ""
+    if folder and not os.path.isdir(folder):
+        return f": there is no folder {folder}"
+    with suppress(OSError):
+        close = difflib.get_close_matches(name, os.listdir(folder or "."), n=1)
+        return f"; did you mean `{close[0]}`?" if close else ""
+    return ""
 
 
 def source_objects(url: str, known: Iterable[str] = ()) -> Sequence[tuple[str, Found]]:

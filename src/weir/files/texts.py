@@ -22,6 +22,7 @@ from weir.events.text import parse_timestamps
 from weir.events.types import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, type_name
 from weir.files.chunks import BadRow, Chunk, DataFile, shown
 from weir.files.framing import Block
+from weir.files.units import without_nanoseconds
 from weir.kernels.expressions.casts import build_cast
 
 Misfits = Mapping[int, str]
@@ -53,14 +54,29 @@ def cast_texts(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
     column = cast_plain(texts, dtype)
     if column is not None:
         return column, {}
+    if dtype == TIMESTAMP:
+        texts = without_nanoseconds(texts)
     column = build_cast(STRING, dtype, lenient=True)(texts)
     if column.null_count == texts.null_count:
         return column, {}
     lost = np.asarray(column.is_null()) & np.asarray(texts.is_valid())
     return column, {
-        int(row): f"wanted {type_name(dtype)}, came {shown(repr(texts[int(row)].as_py()))}"
-        for row in np.flatnonzero(lost)
+        int(row): misfit_reason(dtype, texts[int(row)].as_py()) for row in np.flatnonzero(lost)
     }
+
+
+def misfit_reason(dtype: pa.DataType, came: object) -> str:
+    """Say of a value that is none of a type what was wanted, and how a number can be a time."""
+    reason = f"wanted {type_name(dtype)}, came {shown(repr(came))}"
+    if dtype == TIMESTAMP and str(came).lstrip("-").isdecimal():
+        return f"{reason}; {EPOCH_HINT}"
+    return reason
+
+
+EPOCH_HINT = (
+    "a number since 1970 is declared as BIGINT, and WITH (vs = column, unit = 's') says what it "
+    "counts (s, ms, us, ns); TO_TIMESTAMP(x * 1000000) makes a TIMESTAMP of seconds in a query"
+)
 
 
 def cast_plain(texts: pa.Array, dtype: pa.DataType) -> pa.Array | None:

@@ -67,7 +67,7 @@ def _apps(imported: ImportedFrom) -> dict[str, App]:
 
 def _chosen(apps: dict[str, App], name: str | None, file: Path) -> App:
     if not apps:
-        hint = 'app = weir.App("name") at its top level'
+        hint = 'app = weir.App("name") at its top level; other programs in Python run with python'
         raise PlanError(f"'{file.name}' makes no app", hint=hint)
     if name is not None and name not in apps:
         raise unknown("app", name, apps)

@@ -26,6 +26,7 @@ from weir.errors import InputError
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks, times
 from weir.events.types import BIGINT, STRING
 from weir.files.chunks import BadRow, Chunk, shown
+from weir.files.units import in_ticks
 from weir.ingress.ingress_loops import judge
 from weir.kernels.expressions.evaluation import shown_value
 from weir.plan.operators import Source, schema
@@ -134,10 +135,12 @@ class Ingress:
         options = self.source.options
         if chunk.bad or len(chunk.cti_indexes):
             return None
-        vs = ticks(chunk.rows.column(options.vs))
+        vs = _ticks(chunk, options.vs, options.unit)
         lifetime = 1 if options.lifetime is None else options.lifetime
         ends = options.ve is not None
-        ve = ticks(chunk.rows.column(options.ve)) if ends else np.empty(len(vs), dtype=np.int64)
+        ve = np.empty(len(vs), dtype=np.int64)
+        if options.ve is not None:
+            ve = _ticks(chunk, options.ve, options.unit)
         good, now = judge(vs, ve, ends, lifetime, options.delay, self.now)
         if not good:
             return None
@@ -157,9 +160,9 @@ class Ingress:
     def _lifetimes(self, chunk: Chunk) -> tuple[Int64s, Int64s, _Bad]:
         """Return starts and ends, and which rows are bad."""
         options = self.source.options
-        vs = ticks(chunk.rows.column(options.vs))
+        vs = _ticks(chunk, options.vs, options.unit)
         if options.ve is not None:
-            ve = ticks(chunk.rows.column(options.ve))
+            ve = _ticks(chunk, options.ve, options.unit)
             wrong_end = (ve <= vs) | ((ve > LATEST) & (ve != OPEN))
         else:
             lifetime = 1 if options.lifetime is None else options.lifetime
@@ -279,6 +282,10 @@ class Ingress:
             pa.array([b.reason for b in bad], STRING),
         )
         return Batch(offsets, offsets + 1, columns)
+
+
+def _ticks(chunk: Chunk, column: str, unit: str | None) -> Int64s:
+    return in_ticks(ticks(chunk.rows.column(column)), unit)
 
 
 @dataclass(frozen=True, slots=True)

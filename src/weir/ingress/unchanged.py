@@ -4,9 +4,10 @@ A live source that goes on in a file goes on behind rows that were read before, 
 process. They must be the same rows still, else what follows belongs to another file.
 
 Of a text the first bytes are hashed, up to the end of the rows that were taken; so what stands
-behind them may still be mended. Parquet and Arrow files are written at once and say at their ends
-where all lies: of them the size and both ends are hashed (`_EDGE` bytes each). An object in a
-bucket is not changed but replaced: it is known by its size and the store's tag.
+behind them may still be mended. Parquet, Arrow and compressed files are written at once, and the
+first two say at their ends where all lies: of them the size and both ends are hashed (`_EDGE` bytes
+each). An object in a bucket is not changed but replaced: it is known by its size and the store's
+tag.
 
 What cannot be seen: a file that was rewritten with the very same beginning; other values in the
 middle of a Parquet or Arrow file of the same size that keeps its ends.
@@ -25,6 +26,7 @@ from weir.errors import InputError
 from weir.files.buckets import Found
 from weir.files.chunks import Chunk, DataFile, SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
+from weir.files.compressed import codec_of
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
 
@@ -100,9 +102,9 @@ def marked_chunks(
     match partition:
         case DataFile(found=Found()):
             yield from _object_chunks(partition, size, start, mark)
-        case JsonLines() | CsvFile():
+        case JsonLines() | CsvFile() if codec_of(partition.name) is None:
             yield from _text_chunks(partition, size, start, mark)
-        case ParquetFile() | ArrowFile():
+        case ParquetFile() | ArrowFile() | JsonLines() | CsvFile():
             yield from _whole_chunks(partition, size, start, mark)
         case _:
             yield from ((chunk, None) for chunk in partition.chunks(size, start))
@@ -130,7 +132,7 @@ def _object_chunks(
 
 
 def _whole_chunks(
-    partition: ParquetFile | ArrowFile, size: int, start: int, mark: FileMark
+    partition: ParquetFile | ArrowFile | JsonLines | CsvFile, size: int, start: int, mark: FileMark
 ) -> Iterator[tuple[Chunk, FileMark]]:
     edges = _edges(partition)
     if mark.read and mark != edges:

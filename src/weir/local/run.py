@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from weir.plan.limits import check_numbers
 from weir.plan.operators import Source, schema
 from weir.plan.stream import Stream, as_stream
 from weir.runtime.checking import check_same
+from weir.runtime.input_doubts import MOST_ROWS, warn_of_fields
 from weir.runtime.partitions import open_partitions
 from weir.runtime.programs import Runnable, as_program, program_of
 from weir.runtime.reports import OnProgress, RunReport
@@ -112,7 +114,9 @@ def collect(
 def _memory(source: Source, inputs: Mapping[str, object]) -> MemoryPartition:
     if source.name not in inputs:
         raise PlanError(f"`inputs` has no rows for {source.name}")
-    return MemoryPartition(source.name, _items(inputs[source.name]), source.declared)
+    rows = _items(inputs[source.name])
+    warn_of_fields(source, islice(rows, MOST_ROWS), "the rows")
+    return MemoryPartition(source.name, rows, source.declared)
 
 
 def _items(given: Items | object) -> Items:

@@ -95,7 +95,7 @@ def second_differences(
         found = _asked(request)
         if found is not None:
             return found
-    opened = open_partitions(program, directory) if partitions is None else partitions
+    opened = open_partitions(program, directory, look=False) if partitions is None else partitions
     return differences_here(program, opened, traces, cut, parallelism)
 
 
@@ -198,5 +198,5 @@ def _answer(request: _RunRequest) -> list[RowDifference] | None:
     program = replace(program, outputs=outputs)
     if plan_difference(request.plan, _fingerprint(program, request.parallelism)):
         return None
-    partitions = open_partitions(program, request.directory)
+    partitions = open_partitions(program, request.directory, look=False)
     return differences_here(program, partitions, request.traces, request.cut, request.parallelism)

@@ -195,6 +195,9 @@ def _types(written: Sequence[TypeText]) -> tuple[pa.DataType, ...]:
 def _annotation(hint: object, where: str) -> pa.DataType:
     dtype = python_type(hint)
     if dtype is None:
+        if hint is None:
+            example = "def f(x: int, s: str) -> float, or x: 'BIGINT' for a type of Weir's"
+            raise PlanError(f"{where} has no type", hint=f"annotate it, as in {example}")
         raise PlanError(f"{where} has no type that Weir knows", hint="write it as text, 'BIGINT'")
     return dtype
 

@@ -163,7 +163,10 @@ def _counting(value: DataclassInstance) -> list[str]:
     return [
         f.name
         for f in fields(value)
-        if f.compare and f.name not in without and not _holds_operators(getattr(value, f.name))
+        if f.compare
+        and f.name not in without
+        and not _holds_operators(getattr(value, f.name))
+        and not (f.metadata.get("later") and getattr(value, f.name) is None)
     ]
 
 

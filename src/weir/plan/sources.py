@@ -12,7 +12,7 @@ from weir.events.types import BIGINT, TIMESTAMP, type_name
 from weir.plan.binding.binder import unknown
 from weir.plan.binding.projection import check_name
 from weir.plan.operators import Source, SourceOptions
-from weir.plan.operators.source import LARGEST_RECORD
+from weir.plan.operators.source import LARGEST_RECORD, UNITS_OF_TIME
 from weir.plan.urls import refuse_secrets
 
 
@@ -30,6 +30,7 @@ def declare_source(
         if column not in ("vs", "ve"):
             check_name(column)
     _check_time(declared, options)
+    check_unit(declared[options.vs], options.unit)
     _check_options(options)
     return Source(name, tuple(declared.items()), path, options, index)
 
@@ -45,6 +46,15 @@ def _check_time(columns: Mapping[str, pa.DataType], options: SourceOptions) -> N
             raise PlanError(f"`{option}` must be BIGINT or TIMESTAMP, `{column}` is {found}")
     if options.ve is not None and columns[options.vs] != columns[options.ve]:
         raise PlanError("`vs` and `ve` must have one type")
+
+
+def check_unit(time: pa.DataType, unit: str | None) -> None:
+    """Raise PlanError for a unit of time that there is not, or of a column that needs none."""
+    if unit is None:
+        return
+    _check_choice("unit", unit, UNITS_OF_TIME)
+    if time != BIGINT:
+        raise PlanError("`unit` is of a BIGINT time; a TIMESTAMP has its own", hint="leave it out")
 
 
 def _check_options(options: SourceOptions) -> None:

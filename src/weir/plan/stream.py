@@ -33,6 +33,7 @@ from weir.plan.binding.query import (
     StitchChange,
 )
 from weir.plan.binding.selects import partition
+from weir.plan.doubts import warn_of_short, warn_of_unordered
 from weir.plan.durations import Ticks, parse_duration
 from weir.plan.lifetime_changes import (
     ClipDuration,
@@ -74,6 +75,7 @@ def stream(
     idle: Ticks | None = None,
     bad: Literal["fail", "skip"] = "fail",
     max_record: str | int = MAX_RECORD,
+    unit: Literal["s", "ms", "us", "ns", "tick"] | None = None,
     index: int = 0,
 ) -> Stream:
     """Declare an input, as STREAM in a script.
@@ -100,6 +102,7 @@ def stream(
         idle=None if idle is None else parse_duration(idle),
         bad=bad,
         max_record=parse_size(max_record),
+        unit=unit,
     )
     return Stream(declare_source(name, columns, str(path), options, index), name)
 
@@ -155,6 +158,7 @@ class Selection:
         if not isinstance(given, Window):
             hint = 'weir.tumbling("10s"), hopping("1m", "10s"), session("5m"), count_window(10)'
             raise PlanError(f"{window!r} is no window", hint=hint)
+        warn_of_short(window, self.draft.streams.values())
         return self._with(with_clause=window)
 
     def having(self, condition: Condition) -> Selection:
@@ -346,6 +350,8 @@ class Stream:
         [{'vs': 1, 've': 4, 'v': 6}]
         """
         given = [by] if isinstance(by, str | Term) else by
+        if not given:
+            warn_of_unordered(k)
         before = self.draft or draft(self.node, self.name)
         return Stream(before.ranked(k, [term(t) for t in given], ties).planned())
 

@@ -12,6 +12,7 @@ from weir.plan.program import Program
 from weir.plan.rewrites.pruning import needed_columns
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.traversal import ordered_nodes
+from weir.runtime.input_doubts import warn_of_inputs
 
 Partitions = Mapping[str, Sequence[SourcePartition]]
 KnownNames = Mapping[str, Sequence[str]]
@@ -26,17 +27,25 @@ def start_of(directory: str | Path) -> str:
 
 
 def open_partitions(
-    program: Program, directory: str | Path, known: KnownNames = NONE_KNOWN
+    program: Program,
+    directory: str | Path,
+    known: KnownNames = NONE_KNOWN,
+    *,
+    look: bool = True,
 ) -> Partitions:
     """Open the partitions of every source that an output needs, to read the columns it needs.
-    `known` names objects that were there before: they are found even if a listing lacks them."""
+    `known` names objects that were there before: they are found even if a listing lacks them.
+    `look`: warn of what their first rows show."""
     nodes = (node for output in program.outputs for node in ordered_nodes([output.node]))
     sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
     start = start_of(directory)
     slim = rewrite(program)
-    return {
+    opened = {
         source.name: open_any(
             source, start, needed=needed_columns(slim, source), known=known.get(source.name, ())
         )
         for source in sources
     }
+    if look:
+        warn_of_inputs((source, opened[source.name]) for source in sources)
+    return opened

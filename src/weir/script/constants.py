@@ -180,6 +180,8 @@ def declared(node: exp.Expr, dtype: pa.DataType, scope: StatementScope) -> Param
     if value is None or value.type is None:
         raise scope.error("DECLARE takes a constant", node)
     text = node.name if isinstance(node, exp.Literal) else str(value.value)
+    if isinstance(node, DurationLiteral):
+        text = f"{node.this}{node.args['unit']}"
     if pa.types.is_decimal(dtype) and isinstance(node, exp.Literal | exp.Neg):
         return Parameter(_from_digits(node, dtype, scope), text)
     if dtype == INT and value.type == BIGINT and _fits_int(value.value):

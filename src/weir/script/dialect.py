@@ -59,7 +59,7 @@ Weir.Tokenizer._COMMENTS.pop("{#", None)
 def parse_statements(source: ProgramSource) -> list[exp.Expr]:
     """Parse the program into syntax trees; raise ScriptError and nothing else."""
     with _only_script_errors(source):
-        tokens = _tokens(source)
+        tokens = tokens_of(source)
         return [tree for tree in Weir().parser().parse(tokens, source.text) if tree is not None]
 
 
@@ -68,7 +68,7 @@ def parse_expression(source: ProgramSource) -> exp.Expr:
     with _only_script_errors(source):
         cursor = Weir().parser()
         assert isinstance(cursor, TokenCursor)
-        cursor.start(_tokens(source), source.text)
+        cursor.start(tokens_of(source), source.text)
         tree = expression(cursor)
         if cursor.token:
             cursor.unexpected("the end of the expression")
@@ -85,7 +85,8 @@ def _only_script_errors(source: ProgramSource) -> Iterator[None]:
         raise source.error_at(message, (details.get("line") or 1, 1)) from error
 
 
-def _tokens(source: ProgramSource) -> list[Token]:
+def tokens_of(source: ProgramSource) -> list[Token]:
+    """Return the tokens of a program; raise ScriptError at what is never closed."""
     tokenizer = Weir().tokenizer()
     try:
         tokens = tokenizer.tokenize(source.text)

@@ -7,12 +7,13 @@ processes run the same texts (`plan/imported_files.py`).
 
 from __future__ import annotations
 
+import ast
 import traceback
 from pathlib import Path
 
 from sqlglot import exp
 
-from weir.errors import ScriptError
+from weir.errors import PlanError, ScriptError
 from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.code_fingerprint import file_code
 from weir.plan.imported_files import ImportedFiles
@@ -42,6 +43,14 @@ def imported(
         if name.lower() in _TAKEN:
             raise scope.error(f"'{written}' defines `{name}`, which is built in", node.this)
     return functions, file_code(written, source, imports), imports.needed
+
+
+def undecorated(source: bytes) -> dict[str, int]:
+    """Return the functions and classes at the top of a file that no decorator makes Weir's, each
+    with its line."""
+    tree = ast.parse(source)
+    made = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {n.name: n.lineno for n in tree.body if isinstance(n, made) and not n.decorator_list}
 
 
 def _is_file(path: Path) -> bool:
@@ -76,5 +85,7 @@ def _failed(
         lines.append(error.lineno)
     line = lines[-1] if lines else None
     where = "" if line is None else f", line {line}"
+    if isinstance(error, PlanError):
+        return scope.error(f"'{written}'{where}: {error.message}", node.this, error.hint)
     message = f"'{written}'{where}: {describe(error)}"
     return scope.error(message, node.this)

@@ -9,18 +9,20 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from sqlglot import exp
 
-from weir.errors import PlanError, ScriptError
+from weir.errors import PlanError, PlanWarning, ScriptError
 from weir.events.types import type_name
 from weir.plan.binding.builder import build_query
 from weir.plan.binding.query import Query
 from weir.plan.imported_files import ImportedFiles
-from weir.plan.operators import Node, Source
+from weir.plan.operators import Node, Source, schema
 from weir.plan.program import Output, Program, ProgramText, StreamKind, turned_away
 from weir.plan.settings import SETTINGS
 from weir.plan.urls import refuse_secrets
@@ -29,7 +31,8 @@ from weir.script.apps import emitted_node
 from weir.script.constants import Parameter, StatementScope, declared, literal, overridden, string
 from weir.script.cursor import offset_of
 from weir.script.dialect import parse_statements
-from weir.script.imports import imported
+from weir.script.doubts import Doubt, query_doubts, stream_doubts
+from weir.script.imports import imported, undecorated
 from weir.script.operators import apply_node, find_stream
 from weir.script.source import ProgramSource, did_you_mean
 from weir.script.streams import source_node
@@ -45,6 +48,8 @@ from weir.script.tree import (
     StreamStatement,
 )
 from weir.script.type_names import arrow_type
+
+_UNKNOWN = re.compile(r"unknown (column|function|aggregate) `(.*)`", re.DOTALL)
 
 
 def parse_program(
@@ -70,7 +75,7 @@ def parse_program(
         _check_characters(source, what)
     try:
         trees = parse_statements(source)
-        checker = _Checker(source, dict(params or {}), directory or Path(), sources)
+        checker = _Checker(source, dict(params or {}), directory or Path(), sources, name)
         program = checker.check(trees)
     except RecursionError:
         hint = "name the inner parts as streams of their own, or use IN for long lists"
@@ -96,6 +101,8 @@ def _check_characters(source: ProgramSource, text: str) -> None:
 
 
 def _named(error: ScriptError, name: str, source: ProgramSource) -> ScriptError:
+    if not error.line:
+        return ScriptError(f"{name}: {error.message}", line=0, hint=error.hint)
     return source.error_at(f"{name}: {error.message}", (error.line, error.column), error.hint)
 
 
@@ -108,8 +115,10 @@ class _Checker:
         params: Mapping[str, str],
         directory: Path,
         sources: Sequence[Source],
+        file: str,
     ) -> None:
         self._source, self._params, self._directory = source, params, directory
+        self._file = file
         self._functions: UserFunctions = NO_FUNCTIONS
         self._parameters: dict[str, Parameter] = {}
         self._streams: dict[str, Node] = {s.name: s for s in sources}
@@ -144,8 +153,10 @@ class _Checker:
     def _check_params(self, names: list[str]) -> None:
         for name in self._params:
             if name not in names:
-                hint = did_you_mean(name, names) or "the program must DECLARE it"
-                raise self._source.error(f"unknown parameter `{name}`", 0, hint)
+                there = f"it declares {', '.join(f'@{n}' for n in names)}" if names else ""
+                hint = did_you_mean(name, names) or there
+                hint = hint or f"declare it: DECLARE @{name} BIGINT = 1;"
+                raise ScriptError(f"unknown parameter `{name}`", line=0, hint=hint)
 
     def _statement(self, tree: exp.Expr) -> None:
         match tree:
@@ -153,6 +164,7 @@ class _Checker:
                 node = source_node(tree, len(self._sources), self._scope)
                 self._name(tree.this, node)
                 self._sources.append(node)
+                self._warn(stream_doubts(tree, schema(node).time, self._scope))
             case Definition():
                 self._define(tree)
             case ImportStatement():
@@ -186,8 +198,39 @@ class _Checker:
                 node = build_query(query, self._streams, self._functions)
         except PlanError as error:
             position = error.position or self._source.position(offset_of(tree))
-            raise self._source.error_at(error.message, position, error.hint) from error
+            hint = self._name_hint(error) or error.hint
+            raise self._source.error_at(error.message, position, hint) from error
         self._name(tree.this, node)
+        self._warn(query_doubts(body, schema(node).time, self._scope))
+
+    def _warn(self, doubts: Iterable[Doubt]) -> None:
+        for doubt in doubts:
+            line, column = self._source.position(doubt.offset)
+            text = ScriptError(
+                doubt.message, line=line, column=column, source=self._source.text, hint=doubt.hint,
+                file=self._file,
+            )  # fmt: skip
+            warnings.warn(PlanWarning(str(text)), stacklevel=6)
+
+    def _name_hint(self, error: PlanError) -> str:
+        """Say of a name that nothing has what it likely is: a text in double quotes, or a function
+        of the user's without its decorator."""
+        found = _UNKNOWN.fullmatch(error.message)
+        if found is None or error.position is None:
+            return ""
+        what, name = found.groups()
+        line, column = error.position
+        said = self._source.text.split("\n")[line - 1][column - 1 :]
+        if what == "column" and said.startswith('"'):
+            return error.hint or f"a text stands in single quotes: '{name}'"
+        if what in ("function", "aggregate"):
+            for file in self._code:
+                path = self._directory / file
+                if path.suffix == ".py" and path.is_file():
+                    at = undecorated(path.read_bytes()).get(name)
+                    if at is not None:
+                        return f"'{file}', line {at}, has `{name}` without @weir.udf above it"
+        return ""
 
     def _check_stages(self, query: Query) -> None:
         for clause in partition_clauses(query):

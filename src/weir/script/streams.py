@@ -15,6 +15,7 @@ from weir.plan.operators import Source as SourceNode
 from weir.plan.operators import SourceOptions
 from weir.plan.operators.source import LARGEST_RECORD, MAX_RECORD
 from weir.plan.sizes import parse_size
+from weir.plan.sources import check_unit
 from weir.plan.urls import refuse_secrets
 from weir.script.constants import StatementScope, literal, string, ticks
 from weir.script.source import did_you_mean
@@ -23,7 +24,7 @@ from weir.script.type_names import arrow_type
 
 ColumnTypes: TypeAlias = Mapping[str, pa.DataType]
 
-_OPTIONS = ("vs", "ve", "lifetime", "delay", "late", "idle", "bad", "max_record")
+_OPTIONS = ("vs", "ve", "lifetime", "delay", "late", "idle", "bad", "max_record", "unit")
 _CHOICES = {"late": ("fail", "drop", "adjust"), "bad": ("fail", "skip")}
 _SHORTEST = {"lifetime": 1, "delay": 0, "idle": 1}
 _TAKEN = ("window_start", "window_end")
@@ -106,6 +107,7 @@ def _source_options(s: _Statement) -> SourceOptions:
         idle=_ticks(s, "idle"),
         bad=_choice(s, "bad"),  # type: ignore[arg-type]
         max_record=_size(s, "max_record", MAX_RECORD),
+        unit=_unit(s, s.columns[vs]),  # type: ignore[arg-type]
     )
 
 
@@ -167,6 +169,15 @@ def _size(s: _Statement, option: str, default: int) -> int:
     if not 1 <= size <= LARGEST_RECORD:
         raise s.scope.error(f"`{option}` is from 1 byte to 1GB", s.node_of(option))
     return size
+
+
+def _unit(s: _Statement, time: pa.DataType) -> str | None:
+    unit = _word(s, "unit") if "unit" in s.options else None
+    try:
+        check_unit(time, unit)
+    except PlanError as error:
+        raise s.scope.error(error.message, s.node_of("unit"), error.hint) from None
+    return unit
 
 
 def _choice(s: _Statement, option: str) -> str:

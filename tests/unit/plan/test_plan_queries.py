@@ -8,9 +8,9 @@ from typing import get_args
 import pyarrow as pa
 import pytest
 
+from weir.errors import PlanWarning
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP
 from weir.plan.aggregations import Aggregation
-from weir.plan.binding.joins import PlanWarning
 from weir.plan.binding.lifetimes import BoundChange, change_lifetime
 from weir.plan.binding.query import COMPARES_WHOLE_ROWS
 from weir.plan.expressions import Call, Cast, Column, Literal, columns_of

@@ -5,8 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from weir.errors import PlanError
-from weir.plan.binding.joins import PlanWarning
+from weir.errors import PlanError, PlanWarning
 from weir.plan.decorators import aggregate, operator, udf
 from weir.plan.operators import Aggregate, Apply, Node, Source, schema
 from weir.plan.stream import Stream, stream

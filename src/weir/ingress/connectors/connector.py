@@ -113,7 +113,9 @@ class Lines:
         self, source: Source, name: str, start: int, *, offset: int = 0, line: int = 1
     ) -> None:
         self._limit = source.options.max_record
-        self._read = JsonLines(name, source.declared, max_record=self._limit).block_reader()
+        self._read = JsonLines(
+            name, source.declared, max_record=self._limit, unit=source.options.unit
+        ).block_reader()
         self._start = start
         self.offset, self.line = offset, line
 

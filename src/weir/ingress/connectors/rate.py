@@ -141,6 +141,8 @@ def open_rate(source: Source) -> GeneratedRows:
     if start + (rows or 0) * (1e6 / per_second) > LATEST:
         hint = "fewer rows, more of them a second, or an earlier start"
         raise PlanError(f"'{source.path}' goes on beyond the largest time", hint=hint)
+    if source.options.unit is not None:
+        raise PlanError("rate:// makes its times itself", hint="leave `unit` out")
     if source.options.ve is not None:
         raise PlanError("rate:// rows have no end of their own", hint="use lifetime = …")
     _check_columns(source, rows)

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from weir.errors import PlanError, Position
+from weir.errors import PlanError, PlanWarning, Position
 from weir.events.types import BOOLEAN
 from weir.plan.binding.binder import NameScope, Visible, bind_condition, lifetime
 from weir.plan.binding.partitioning import checked
@@ -23,10 +23,6 @@ from weir.plan.binding.query import JoinClause
 from weir.plan.expressions import Call, Column, Expr, columns_of
 from weir.plan.operators import Join, JoinKind, Node, Project, schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
-
-
-class PlanWarning(UserWarning):
-    """The plan runs, but probably not as it was meant to."""
 
 
 @dataclass(frozen=True, slots=True)

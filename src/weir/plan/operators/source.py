@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import pyarrow as pa
 
+from weir.events.types import TIMESTAMP
 from weir.plan.durations import duration_text
 from weir.plan.operators.abstract import Operator
 from weir.plan.operators.facts import (
@@ -32,6 +33,10 @@ MAX_RECORD, LARGEST_RECORD = 16 << 20, 1 << 30
 """How long a record of a text source may be: if nothing is said, and at most (Arrow counts the
 bytes of a column's texts in 31 bits)."""
 
+UNITS_OF_TIME = ("s", "ms", "us", "ns", "tick")
+LATER = {"later": True}
+"""Marks a field that came later: None in it is what all plans before it said."""
+
 SOURCE_ORIGIN_DEPTH = 2
 """The origin of a source's row: the source with its partition, and the offset."""
 
@@ -52,6 +57,14 @@ class SourceOptions:
     bad: Literal["fail", "skip"] = "fail"
     max_record: int = MAX_RECORD
     """In bytes."""
+    unit: Literal["s", "ms", "us", "ns", "tick"] | None = field(default=None, metadata=LATER)
+    """What the numbers of a BIGINT time count since 1970, which makes it a TIMESTAMP; `tick` says
+    that they are plain ticks, as they are without a unit."""
+
+    @property
+    def is_calendar(self) -> bool:
+        """Tell whether the unit makes TIMESTAMPs of numbers."""
+        return self.unit not in (None, "tick")
 
     def __str__(self) -> str:
         parts = [f"vs = {self.vs}"]
@@ -69,6 +82,8 @@ class SourceOptions:
             parts.append(f"bad = '{self.bad}'")
         if self.max_record != MAX_RECORD:
             parts.append(f"max_record = '{size_text(self.max_record)}'")
+        if self.unit is not None:
+            parts.append(f"unit = '{self.unit}'")
         return f"({', '.join(parts)})"
 
 
@@ -102,7 +117,8 @@ class Source(Operator):
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
         payload = tuple((n, t) for n, t in self.declared if n not in ("vs", "ve"))
-        return Schema(payload, dict(self.declared)[self.options.vs])
+        time = dict(self.declared)[self.options.vs]
+        return Schema(payload, TIMESTAMP if self.options.is_calendar else time)
 
     def passed_columns(self, port: int) -> Mapping[str, str]:
         return {}

@@ -1,0 +1,76 @@
+"""Reads text files that are compressed as the texts that they hold: `.gz` (gzip) and `.zst`
+(Zstandard).
+
+Positions in them are those of the text. They are read from the beginning: going on at a position
+reads what stands before it again. A file that is damaged or torn is an error that names it.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from weir.errors import InputError
+
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+"""The endings, and what Arrow calls their codecs."""
+_PIECE = 1 << 20
+
+
+def codec_of(name: str) -> str | None:
+    """Return the codec that the ending of a file's name says; None: it is not compressed.
+
+    >>> codec_of("a.jsonl.gz"), codec_of("a.jsonl")
+    ('gzip', None)
+    """
+    return next((c for ending, c in COMPRESSED.items() if name.lower().endswith(ending)), None)
+
+
+def decompressed(file: BinaryIO, codec: str, name: str) -> BinaryIO:
+    """Open the text of a compressed file; closing it closes the file."""
+    return io.BufferedReader(_Decompressed(file, codec, name), _PIECE)
+
+
+class _Decompressed(io.RawIOBase):
+    """Gives the bytes of a compressed file, forward only."""
+
+    def __init__(self, file: BinaryIO, codec: str, name: str) -> None:
+        self._file, self._name = file, name
+        self._stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), codec)
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        try:
+            data = self._stream.read(len(buffer))
+        except OSError as error:
+            raise InputError(f"damaged: {error}", file=self._name) from error
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
+        wanted = position if whence == io.SEEK_SET else self._position + position
+        if whence == io.SEEK_END or wanted < self._position:
+            raise io.UnsupportedOperation("a compressed file is read forward")
+        rest = bytearray(_PIECE)
+        while self._position < wanted:
+            view = memoryview(rest)[: wanted - self._position]
+            if not self.readinto(view):
+                break
+        return self._position
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()

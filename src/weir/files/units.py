@@ -1,0 +1,57 @@
+"""Times of inputs become ticks: numbers by the unit that their source says they count, and what is
+finer than a microsecond rounded down."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.events.batch import LATEST, OPEN, Int64s
+from weir.events.types import BIGINT, TIMESTAMP
+
+_TICKS = {"s": 1_000_000, "ms": 1_000}
+_NANOSECONDS = 1_000
+FINER = re.compile(rb":[0-9]{2}\.[0-9]{6}[0-9]{1,3}(?![0-9])")
+"""A time in a text that has seven to nine decimals of a second."""
+
+
+def in_ticks(values: Int64s, unit: str | None) -> Int64s:
+    """Return times in ticks: nanoseconds rounded down; what is beyond all times stays beyond, and
+    `OPEN` stays open.
+
+    >>> in_ticks(np.array([5, -5, OPEN]), "ms").tolist() == [5000, -5000, OPEN]
+    True
+    """
+    if unit == "ns":
+        return np.where(values == OPEN, OPEN, values // _NANOSECONDS)
+    size = _TICKS.get(unit or "")
+    if size is None:
+        return values
+    beyond = np.abs(values) > LATEST // size
+    moved = np.where(beyond, 0, values) * size
+    return np.where(beyond, np.where(values == OPEN, OPEN, np.sign(values) * (LATEST + 1)), moved)
+
+
+def from_nanoseconds(column: pa.Array) -> pa.Array:
+    """Return TIMESTAMPs of times in nanoseconds.
+
+    >>> from_nanoseconds(pa.array([1999, -1], pa.timestamp("ns"))).cast(BIGINT).to_pylist()
+    [1, -1]
+    """
+    plain = column.cast(BIGINT)
+    ticks = np.asarray(pc.fill_null(plain, 0)) // _NANOSECONDS
+    return pa.array(ticks, mask=np.asarray(plain.is_null())).cast(TIMESTAMP)
+
+
+def without_nanoseconds(texts: pa.Array) -> pa.Array:
+    """Cut ISO 8601 texts after six decimals of a second, if there are up to nine.
+
+    >>> without_nanoseconds(pa.array(["2024-01-01T00:00:00.123456789Z"])).to_pylist()
+    ['2024-01-01T00:00:00.123456Z']
+    """
+    return pc.replace_substring_regex(
+        texts, r"(:[0-9]{2}\.[0-9]{6})[0-9]{1,3}(Z|[+-][0-9:]+)?$", r"\1\2"
+    )

@@ -1,0 +1,94 @@
+"""What a program says and probably does not mean: it runs, and a `PlanWarning` says how.
+
+- A plain number where a duration stands, over TIMESTAMPs: it counts microseconds.
+- LIMIT without ORDER BY: it counts rows of each instant or window, not of the whole.
+- A comparison with NULL, which is never true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from weir.events.types import TIMESTAMP
+from weir.plan.durations import UNITS, duration_text
+from weir.script.constants import StatementScope
+from weir.script.cursor import offset_of
+from weir.script.tree import QueryExpression, WithSyntax
+
+_SHORT = UNITS["m"]
+"""Plain numbers from here on are taken for ticks on purpose: nobody writes so many seconds."""
+_NO_DURATIONS = ("COUNT", "LIFETIME")
+_STREAM_DURATIONS = ("delay", "lifetime", "idle")
+_WINDOWS = ("TUMBLING", "HOPPING")
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A `Doubt` is a warning, with where in the text it is of."""
+
+    message: str
+    offset: int
+    hint: str
+
+
+def stream_doubts(tree: exp.Expr, time: pa.DataType, scope: StatementScope) -> Iterator[Doubt]:
+    """Give what is doubtful in the options of a STREAM."""
+    for option in tree.args["options"]:
+        if time == TIMESTAMP and option.name.lower() in _STREAM_DURATIONS:
+            yield from _plain_number(option.args["expression"], option.name.lower(), scope)
+
+
+def query_doubts(tree: exp.Expr, time: pa.DataType, scope: StatementScope) -> Iterator[Doubt]:
+    """Give what is doubtful in a query whose rows have lifetimes of this type."""
+    for node in tree.walk(bfs=False):
+        match node:
+            case WithSyntax() if time == TIMESTAMP and node.this not in _NO_DURATIONS:
+                for argument in node.expressions:
+                    yield from _plain_number(argument, str(node.this), scope)
+            case QueryExpression() if node.args.get("limit") is not None:
+                yield from _unordered(node)
+            case exp.EQ() | exp.NEQ():
+                yield from _null(node)
+
+
+def _plain_number(node: exp.Expr, what: str, scope: StatementScope) -> Iterator[Doubt]:
+    literal = node.this if isinstance(node, exp.Neg) else node
+    digits = ""
+    if isinstance(literal, exp.Literal) and not literal.is_string:
+        digits = literal.name
+    elif isinstance(literal, exp.Parameter) and literal.name in scope.parameters:
+        digits = scope.parameters[literal.name].text
+    if not digits.isdecimal() or not 0 < int(digits) < _SHORT:
+        return
+    number = int(digits)
+    yield Doubt(
+        f"{what}: {number} is {number:,} microseconds here, as the times are TIMESTAMPs",
+        offset_of(node),
+        f"write {number}s for seconds, or {duration_text(number)} for what it is",
+    )
+
+
+def _unordered(node: exp.Expr) -> Iterator[Doubt]:
+    limit = node.args["limit"]
+    if node.args.get("order"):
+        return
+    lifetimes = [s.args.get("lifetime") for s in node.expressions if not s.args.get("named")]
+    windowed = any(w is not None and w.this in _WINDOWS for w in lifetimes)
+    number = limit.name
+    yield Doubt(
+        f"LIMIT {number} without ORDER BY keeps {number} rows of each "
+        f"{'window' if windowed else 'instant'}, not {number} in all",
+        offset_of(limit),
+        f"for the first rows only, run with --limit {number}; for the largest of each window, "
+        f"WITH TUMBLING(5m) ORDER BY x DESC LIMIT {number}",
+    )
+
+
+def _null(node: exp.Expr) -> Iterator[Doubt]:
+    if any(isinstance(side, exp.Null) for side in (node.this, node.args["expression"])):
+        sign, test = ("=", "IS NULL") if isinstance(node, exp.EQ) else ("<>", "IS NOT NULL")
+        yield Doubt(f"`{sign} NULL` is never true", offset_of(node), f"write {test}")
