@@ -165,4 +165,14 @@ def tell(e):
     app.emit("seen", n=s.get((e.k, len([t for t in e.tags]))))
 """, a=[[at(6, "p", n=3, nums=[1, 2], tags=[" p", "q"]), at(7, "p", n=1, nums=[], tags=[]),
          at(8, "q", n=2, nums=[9, 9], tags=[""])]]),
+    Example("a window with two functions of one handler", """
+s = app.state("s", default=0.1, last=5)
+@app.on(a)
+def tell(e):
+    app.emit("out", x=s.get(0))
+@app.on(b)
+def merge(e):
+    s.merge(0, lambda v: max(v, 1))
+    s.merge(0, lambda v: max(v, e.x))
+""", a=[[at(4, "p"), at(5, "p")]], b=[[at(2, x=1.5), at(3, x=0.5)]]),
 )  # fmt: skip

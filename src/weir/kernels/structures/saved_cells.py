@@ -109,11 +109,10 @@ def _past(
     time: int, row: Mapping[str, Any], functions: Mapping[str, Function], cell: Cell
 ) -> PastMerge:
     name = row["merge"]
-    prefix = f"{name}."
     if name.startswith("call "):
         if name not in functions:
             raise SnapshotCorrupt(f"a merge of {cell.state} calls {name}, which is not there now")
-        args = tuple(value for column, value in row.items() if column.startswith(prefix))
+        args = tuple(v for column, v in row.items() if column.rpartition(".")[0] == name)
         return PastMerge(time, "call", args, functions[name], name)
     kind = cast("MergeKind", name)
     if kind == "top_k":
