@@ -15,10 +15,12 @@ Contract
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass, field
 
+from weir.errors import ProgramPlace
 from weir.handlers.values import Tree
-from weir.plan.states import MergeKind
+from weir.plan.states import HandlerPlace, MergeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,18 @@ class EmitAccess(Access):
 
     name: str
     fields: tuple[tuple[str, Tree], ...]
+
+
+def access_place(access: Access, file: str) -> HandlerPlace:
+    """Say where an access stands in its file, for errors at run time."""
+    return handler_place(access.handler, file, access.line)
+
+
+def handler_place(handler: str, file: str, line: int) -> HandlerPlace:
+    """Return a line of a handler, with its text."""
+    linecache.checkcache(file)
+    text = linecache.getline(file, line).strip()
+    return HandlerPlace(handler, ProgramPlace(line, 1, file, text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from weir.errors import PlanError
 from weir.handlers.accesses import EmitAccess
 from weir.handlers.analysis import analyse_app
 from weir.handlers.app import App
-from weir.handlers.chains import EventChains, scope_of
+from weir.handlers.chains import EventChains, in_handler, scope_of
 from weir.handlers.columns import Scope
 from weir.handlers.dataflow import Flow, app_flow
 from weir.handlers.emitting import (
@@ -105,6 +105,7 @@ def compile_app(
         branches += chain_branches(number, chains[-1])
         for whole in of.whole:
             scope = scope_of(whole.accesses, schema(rows), app.states, files, vectorise)
+            scope = in_handler(scope, whole.handler, files)
             typed += [(access, scope) for access in whole.accesses]
             branches += wholes.branches(number, of.event, whole, scope)
     emitted = {

@@ -1,9 +1,9 @@
 """What handlers emit becomes streams: a filter and a projection for each emit, put together.
 
-The columns of a stream are those of its emits, in the order in which they occur first; a field
-that an emit lacks is NULL there. The types are declared (`app.emits`), or follow from the values:
-INT widens to BIGINT and to DOUBLE, an integer constant to DOUBLE where it is the same number.
-Others that differ are refused: the serial loop would give an int here and a float there.
+The columns of a stream are those of its emits, in the order in which they occur first; all emits of
+a stream have all of them. The types are declared (`app.emits`), or follow from the values: INT
+widens to BIGINT and to DOUBLE, an integer constant to DOUBLE where it is the same number. Others
+that differ are refused: the serial loop would give an int here and a float there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weir.handlers.declarations import EmitDeclaration
 from weir.handlers.scope import at
 from weir.handlers.values import Const, Tree
 from weir.plan.binding.projection import check_name
-from weir.plan.expressions import Expr, Literal
+from weir.plan.expressions import Expr
 from weir.plan.operators import Filter, Node, Project, Union
 from weir.plan.stream import Stream
 
@@ -89,6 +89,7 @@ def emit_columns(
                         f"{at(scope, emit.line)}: `{name}` has no column `{column}`",
                         hint=f"app.emits declares {', '.join(known)}",
                     )
+            _check_whole(name, emit, scope, dict.fromkeys(known, "app.emits declares"))
         return declared.columns
     unknown = next((branch for branch in branches if not branch.found), None)
     if unknown is not None:
@@ -109,7 +110,21 @@ def emit_columns(
                 )
             new = _Typed(dtype, where, value)
             types[column] = _common(name, column, types[column], new) if column in types else new
+    for emit, scope in emits:
+        known_from = {column: f"it has in {typed.where}" for column, typed in types.items()}
+        _check_whole(name, emit, scope, known_from)
     return tuple((column, typed.type) for column, typed in types.items())
+
+
+def _check_whole(name: str, emit: EmitAccess, scope: Scope, columns: Mapping[str, str]) -> None:
+    """Check that an emit has all columns of its stream; they come with where each is known from."""
+    given = dict(emit.fields)
+    for column, where in columns.items():
+        if column not in given:
+            raise PlanError(
+                f"{at(scope, emit.line)}: this emit of `{name}` has no `{column}`, which {where}",
+                hint=f"write {column}=None where there is none",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +167,6 @@ def _rows_of(chains: EventChains, emit: EmitAccess) -> Callable[[EmitTypes], Nod
         scope, fields = chains.scope(emit), dict(emit.fields)
 
         def value(column: str, dtype: pa.DataType) -> Expr:
-            if column not in fields:
-                return Literal(None, type=dtype)
             what = f"the field `{column}` of {emit.name}"
             return column_of(fields[column], scope, wanted=dtype, name=what)
 

@@ -14,7 +14,7 @@ from itertools import groupby, takewhile
 
 import pyarrow as pa
 
-from weir.handlers.accesses import GetAccess, MergeAccess
+from weir.handlers.accesses import GetAccess, MergeAccess, access_place
 from weir.handlers.chains import ChainPoint, EventChains, has_element
 from weir.handlers.columns import column_of
 from weir.handlers.dataflow import Ring, RingPlace, is_plain, waits_for
@@ -139,13 +139,13 @@ def as_row_port(port: ScanPort, cells: Sequence[Cell], handler: str, file: str) 
     for merge in merges:
         args = tuple(Field(a) if isinstance(a, str) else Const(a.value) for a in merge.args)
         guard = None if merge.condition is None else Field(merge.condition)
-        step = RingStep(handler, file, merge.state, guard, merge.kind, args, merge.k)
+        step = RingStep(handler, file, merge.state, guard, merge.kind, args, merge.k, at=merge.at)
         if merge.function is not None and cells[merge.state].last is not None:
             types = tuple(argument_type(arg, schema(port.node)) for arg in merge.args)
             step = replace(step, called=WindowCall(merge.state, merge.function, types))
         elif merge.function is not None:
             new = Python(merge.function.function, (Old(), *args), line=merge.function.line)
-            step = RingStep(handler, file, merge.state, guard, "call", new=new)
+            step = RingStep(handler, file, merge.state, guard, "call", new=new, at=merge.at)
         steps.append(step)
     return RowPort(
         port,
@@ -177,10 +177,11 @@ def _steps(
 def _step(chains: EventChains, access: GetAccess | MergeAccess, cells: Sequence[Cell]) -> RingStep:
     state = next(n for n, cell in enumerate(cells) if cell.state == access.state)
     scope = chains.scope(access)
+    at = access_place(access, scope.where)
     if isinstance(access, GetAccess):
-        return RingStep(access.handler, scope.where, state, answer=ReadValue(access.order))
+        return RingStep(access.handler, scope.where, state, answer=ReadValue(access.order), at=at)
     form = merge_form(access, cells[state], scope)
-    step = RingStep(access.handler, scope.where, state, access.guard, form.kind)
+    step = RingStep(access.handler, scope.where, state, access.guard, form.kind, at=at)
     if form.function is not None and cells[state].last is None:
         return replace(step, new=access.new)
     if form.function is not None:

@@ -13,13 +13,20 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weir.handlers.python_code import TreeFunction
 from weir.handlers.values import Element, Instant, Old, ReadValue, Tree
 from weir.plan.made_functions import MadeFunction
 from weir.plan.saved_states import saved_name
-from weir.plan.states import Cells, MergeKind, RowFunction, WindowCall
+from weir.plan.states import (
+    CellFailure,
+    Cells,
+    HandlerPlace,
+    MergeKind,
+    RowFunction,
+    WindowCall,
+)
 
 Environment = list[object]
 RowStep = Callable[[Environment, "tuple[object, ...]", Cells], None]
@@ -45,6 +52,7 @@ class RingStep:
     new: Tree | None = None
     answer: ReadValue | None = None
     called: WindowCall | None = None
+    at: HandlerPlace | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,8 @@ class RingPort:
             else _made_loop(step, names, len(names) + listed[step] if step in listed else None)
             for step in self.steps
         ]
+        ats = (step.at if isinstance(step, RingStep) else None for step in self.steps)
+        places = dict(zip(steps, ats, strict=True))
         keys, own = self.keys, 2 + len(self.leaves)
         behind = own + len(outside)
         empty: Environment = [None] * (len(names) + len(listed) - own)
@@ -95,8 +105,12 @@ class RingPort:
         ) -> Sequence[object]:
             around: Environment = [vs, ve, *values[keys:], *empty]
             key = values[:keys]
-            for step in steps:
-                step(around, key, cells)
+            try:
+                for step in steps:
+                    step(around, key, cells)
+            except CellFailure as failure:
+                failure.at = failure.at or places[step]
+                raise
             return [*around[own:behind], *around[len(names) :]]
 
         return run
@@ -174,6 +188,7 @@ def _made_loop(loop: RingLoop, names: tuple[Tree, ...], listed: int | None) -> R
     over = _function(loop, loop.over, names)
     test = None if loop.guard is None else _function(loop, loop.guard, names)
     steps = [_made(step, names) for step in loop.steps]
+    places = {made: step.at for made, step in zip(steps, loop.steps, strict=True)}
     element = names.index(loop.element)
     taken = [element, *(names.index(answer) for answer in _answers(loop))]
     fields = loop.names
@@ -184,8 +199,12 @@ def _made_loop(loop: RingLoop, names: tuple[Tree, ...], listed: int | None) -> R
         assert given is None or isinstance(given, Iterable)
         for value in given or ():
             around[element] = value
-            for step in steps:
-                step(around, key, cells)
+            try:
+                for step in steps:
+                    step(around, key, cells)
+            except CellFailure as failure:
+                failure.at = places[step]
+                raise
             if listed is not None:
                 rows.append(dict(zip(fields, (around[i] for i in taken), strict=True)))
         if listed is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from weir.handlers.accesses import Access, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.accesses import Access, EmitAccess, GetAccess, MergeAccess, access_place
 from weir.handlers.app import App
 from weir.handlers.chains import ChainPoint, EventChains, RowChain
 from weir.handlers.dataflow import Flow, Request, Ring, RingPlace, waits_for
@@ -211,6 +211,7 @@ class ScanPlanner:
             StateRead(
                 states[read.state], chains.answer(read.order), read.order,
                 read.order if read.block is None else read.block,
+                access_place(read, chains.scope(read).where),
             )
             for read in reads
         )  # fmt: skip

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weir.events.types import BOOLEAN
-from weir.handlers.accesses import Access, GetAccess, MergeAccess
+from weir.handlers.accesses import Access, GetAccess, MergeAccess, access_place
 from weir.handlers.chains import ChainPoint, EventChains
 from weir.handlers.columns import column_of
 from weir.handlers.dataflow import is_plain
@@ -157,7 +157,10 @@ def _merge(
     called = form.function
     if called is not None:
         called = replace(called, name=chains.function_names[merge.order])
-    return StateMerge(state, form.kind, tuple(args), merge.order, block, condition, form.k, called)
+    at = access_place(merge, scope.where)
+    return StateMerge(
+        state, form.kind, tuple(args), merge.order, block, condition, form.k, called, at
+    )
 
 
 def state_cells(cells: Mapping[str, Cell], names: Iterable[str]) -> tuple[Cell, ...]:

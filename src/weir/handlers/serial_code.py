@@ -181,7 +181,11 @@ class _GroupContext:
             if column not in effect.columns:
                 known = ", ".join(effect.columns)
                 raise PlanError(f"`{name}` has no column `{column}`", hint=f"it has {known}")
-        values = plain_values(tuple(fields.get(column) for column in effect.columns))
+        for column in effect.columns:
+            if column not in fields:
+                hint = f"write {column}=None where there is none"
+                raise PlanError(f"this emit of `{name}` has no `{column}`", hint=hint)
+        values = plain_values(tuple(fields[column] for column in effect.columns))
         self._lists[place].append(dict(zip(effect.columns, values, strict=True)))
 
     def _number(self, state: str) -> int:

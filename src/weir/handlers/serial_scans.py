@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from weir.errors import PlanError
 from weir.events.types import BOOLEAN, DOUBLE, STRING
-from weir.handlers.accesses import MergeAccess
+from weir.handlers.accesses import EmitAccess, MergeAccess, handler_place
 from weir.handlers.app import App
 from weir.handlers.chains import EventChains
 from weir.handlers.emitting import EmitTypes
@@ -31,7 +31,7 @@ from weir.plan.binding.projection import keep_only, with_columns
 from weir.plan.expressions import Call, Column, Expr, Literal
 from weir.plan.operators import Explode, Node, Project, RowScan, schema
 from weir.plan.saved_states import key_names
-from weir.plan.states import Cell, MergeKind, RowCode, StateMerge
+from weir.plan.states import Cell, HandlerPlace, MergeKind, RowCode, StateMerge
 
 _KINDS: tuple[MergeKind, ...] = ("add", "set", "max", "min")
 _LIST_KINDS: tuple[MergeKind, ...] = ("set", "append", "add_to_set")
@@ -138,7 +138,7 @@ def group_scan(
         tuple(port.node for port in ports),
         tuple(port.keys for port in ports),
         cells,
-        RowCode(", ".join(names), code, app.imported),
+        RowCode(", ".join(names), code, app.imported, _effect_places(app, group, code.effects)),
         (*(port.columns for port in serial), *(o.columns for o in others), *((),) * saved),
         (*(_place(group.of(n)) for n in own), *(o.place for o in others), *((0, 0),) * saved),
         tuple((column, dtype) for _, column, dtype in effects),
@@ -146,6 +146,26 @@ def group_scan(
         restored,
         tuple(call for other in others for call in other.calls),
     )
+
+
+def _effect_places(
+    app: App, group: SerialGroup, effects: Sequence[EmitEffect | MergeEffect]
+) -> tuple[HandlerPlace, ...]:
+    """Say where each effect stands: at the first emit that analysis found, or at its handler."""
+    places = []
+    for effect in effects:
+        code = app.handlers[effect.handler].function.__code__
+        lines = [
+            access.line
+            for _, whole in group.members
+            for access in whole.accesses
+            if isinstance(effect, EmitEffect)
+            and isinstance(access, EmitAccess)
+            and (access.handler, access.name) == (effect.handler, effect.name)
+        ]
+        line = min(lines, default=code.co_firstlineno)
+        places.append(handler_place(effect.handler, code.co_filename, line))
+    return tuple(places)
 
 
 def _serial_port(chains: EventChains, wholes: Sequence[WholeHandler]) -> SerialPort:

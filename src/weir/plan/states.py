@@ -23,6 +23,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from weir.errors import ProgramPlace
 from weir.plan.expressions import Literal
 
 if TYPE_CHECKING:
@@ -42,6 +43,21 @@ class Cell:
     default: object
     last: int | None = None
     expires: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerPlace:
+    """A `HandlerPlace` is where a handler touches a state: its name, and its line."""
+
+    handler: str
+    place: ProgramPlace
+
+
+class CellFailure(Exception):
+    """A merge or a read cannot be done; the text says why, and `at` where a handler asked for
+    it."""
+
+    at: HandlerPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +92,7 @@ class StateMerge:
     condition: str | None = None
     k: int = 0
     function: MergeFunction | None = None
+    at: HandlerPlace | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +103,7 @@ class StateRead:
     column: str
     order: int
     block: int
+    at: HandlerPlace | None = field(default=None, compare=False, repr=False)
 
 
 # --- row by row ----------------------------------------------------------------------------
@@ -128,3 +146,5 @@ class RowCode:
     name: str
     make: Callable[[], RowFunction]
     imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
+    places: tuple[HandlerPlace, ...] = field(default=(), compare=False, repr=False)
+    """Where the handlers have each effect, for messages; none for what no handler says itself."""

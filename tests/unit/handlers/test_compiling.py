@@ -621,8 +621,8 @@ def test_fields_of_emits_must_fit_together() -> None:
 
     @app.on(e_type)
     def twice(e):  # type: ignore[no-untyped-def]
-        app.emit("x", a=e.v, b=0)
-        app.emit("x", b=e.v / 2, c=f"{e.k}")
+        app.emit("x", a=e.v, b=0, c=None)
+        app.emit("x", a=None, b=e.v / 2, c=f"{e.k}")
 
     check(app, events_log(), cuts=FEW[:1])
     other, o_type = events_app()
@@ -634,3 +634,29 @@ def test_fields_of_emits_must_fit_together() -> None:
 
     with pytest.raises(PlanError, match=r"`a` of `x` is BIGINT in unlike .* and DOUBLE"):
         compile_app(other)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("serial", [False, True])
+def test_all_emits_of_a_stream_have_all_of_its_fields(declared: bool, serial: bool) -> None:
+    app, e_type = events_app()
+
+    @app.on(e_type)
+    def fewer(e):  # type: ignore[no-untyped-def]
+        if e.v > 0:
+            app.emit("x", a=e.v, b=e.k)
+        else:
+            app.emit("x", a=e.v)
+
+    if declared:
+        app.emits("x", "a BIGINT, b BIGINT")
+    if serial:
+        app.serial()
+    with pytest.raises(PlanError) as caught:
+        compile_app(app)
+    first = fewer.__code__.co_firstlineno
+    known = f"it has in fewer ({__file__}:{first + 3})"
+    assert str(caught.value) == (
+        f"fewer ({__file__}:{first + 5}): this emit of `x` has no `b`, which "
+        f"{'app.emits declares' if declared else known}; write b=None where there is none"
+    )

@@ -25,6 +25,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+import weir
 from weir.errors import OperatorFailed, ProgramPlace
 from weir.events.frozen_values import freezer
 from weir.events.python_lists import python_list, slices
@@ -38,6 +39,7 @@ RunCall = Callable[..., pa.Array]
 """Takes the number of rows, then an array for each argument."""
 _Result = TypeVar("_Result")
 
+_WEIR = os.path.dirname(weir.__file__) + os.sep
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
@@ -64,6 +66,17 @@ def failing_line(name: str, function: object, error: BaseException | None) -> Us
         if frame.filename == file and frame.lineno is not None:
             return UserCode(name, file, frame.lineno, _place(frame))
     return UserCode(name, file, line)
+
+
+def handler_line(name: str, run: object, error: BaseException) -> UserCode:
+    """Find the line of the handler that failed within `run`, which is Weir's own; its frame is
+    the first that is none of Weir's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [f for f in frames if not f.filename.startswith(_WEIR) and f.lineno is not None]
+    own = [f for f in users if f.filename == users[0].filename]
+    if not own or own[-1].lineno is None:
+        return failing_line(name, run, error)
+    return UserCode(own[0].name, own[0].filename, own[-1].lineno, _place(own[-1]))
 
 
 def _place(frame: traceback.FrameSummary) -> ProgramPlace | None:

@@ -175,9 +175,10 @@ class CellScan:
         port, kind, state = 0, "reading", -1
         if merging:
             port, merge = self._merges[failure.request]
-            kind, state = merge.kind, merge.state
+            kind, state, at = merge.kind, merge.state, merge.at
         else:
-            state = self._reads[failure.request - len(self._merges)].state
+            read = self._reads[failure.request - len(self._merges)]
+            state, at = read.state, read.at
         cell = self._states[state]
         if failure.how == NULL_ARGUMENT:
             why = f"{kind} of NULL into a cell of {cell.state}"
@@ -186,7 +187,7 @@ class CellScan:
         else:
             why = f"overflow: {kind} state {cell.state} gives a value beyond {type_name(cell.type)}"
         rows, keys = self._inputs[port], self._key_names[port]
-        return scan_failure(why, rows, keys, slices[port], failure.row, port)
+        return scan_failure(why, at, rows, keys, slices[port], failure.row, port)
 
     # --- keeping -----------------------------------------------------------------------------
 

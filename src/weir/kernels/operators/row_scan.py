@@ -20,11 +20,16 @@ from weir.events.python_lists import python_column, python_list
 from weir.events.types import DOUBLE
 from weir.kernels.expressions.evaluation import RowFailure, UserCode
 from weir.kernels.expressions.failed_events import event_at, failed_row
-from weir.kernels.expressions.user_calls import check_not_interrupted, failing_line, python_values
+from weir.kernels.expressions.user_calls import (
+    check_not_interrupted,
+    failing_line,
+    handler_line,
+    python_values,
+)
 from weir.kernels.expressions.user_values import Misfit, settler, typed_array
 from weir.kernels.kernel import Tables, rows_table, table_rows
 from weir.kernels.operators.slow_cells import plain_function
-from weir.kernels.structures.cells import CellFailure, CellTable, Function, canonical_key
+from weir.kernels.structures.cells import CellTable, Function, canonical_key
 from weir.kernels.structures.exact_doubles import ExactDouble
 from weir.kernels.structures.requests import (
     StateRequest,
@@ -34,7 +39,7 @@ from weir.kernels.structures.requests import (
 from weir.kernels.structures.saved_cells import cell_rows, load_cells
 from weir.plan.operators import RowScan, schema
 from weir.plan.saved_states import saved_name, state_schema, window_calls
-from weir.plan.states import Cell, MergeKind
+from weir.plan.states import Cell, CellFailure, MergeKind
 from weir.plan.user_code import describe
 
 RowValues = tuple[object, ...]
@@ -172,27 +177,35 @@ class RowScanKernel:
             try:
                 columns.append(typed_array([had[number] for had in effects], dtype))
             except RowFailure as failure:
-                raise self._wrong(f"{name} must be {failure.why}", 0, rows, failure.row) from None
+                raise self._misfit(number, name, failure, rows) from None
         return Batch(rows.vs, rows.ve, (*rows.columns, *columns), rows.origin)
 
     # --- failures ----------------------------------------------------------------------------
 
     def _failed(self, error: BaseException, port: int, batch: Batch, row: int) -> OperatorFailed:
         check_not_interrupted(error, self._run)
-        if isinstance(error, CellFailure):
-            return self._wrong(str(error), port, batch, row)
-        failed_at = failing_line(self._node.code.name, self._run, error)
-        return self._error(failed_at, describe(error), port, batch, row)
-
-    def _wrong(self, why: str, port: int, batch: Batch, row: int) -> OperatorFailed:
-        failed_at = failing_line(self._node.code.name, self._run, None)
+        if isinstance(error, CellFailure) and error.at is not None:
+            place = error.at.place
+            failed_at = UserCode(error.at.handler, place.file, place[0], place)
+        else:
+            failed_at = handler_line(self._node.code.name, self._run, error)
+        why = str(error) if isinstance(error, CellFailure) else describe(error)
         return self._error(failed_at, why, port, batch, row)
+
+    def _misfit(self, number: int, name: str, failure: RowFailure, rows: Batch) -> OperatorFailed:
+        places = self._node.code.places
+        failed_at = failing_line(self._node.code.name, self._run, None)
+        if places:
+            place = places[number].place
+            failed_at = UserCode(places[number].handler, place.file, place[0], place)
+            name = f"what is emitted as `{name.partition('.')[2]}`"
+        return self._error(failed_at, f"{name} must be {failure.why}", 0, rows, failure.row)
 
     def _error(
         self, failed_at: UserCode, why: str, port: int, batch: Batch, row: int
     ) -> OperatorFailed:
         return OperatorFailed(
-            function=self._node.code.name, file=failed_at.file, line=failed_at.line, cause=why,
+            function=failed_at.function, file=failed_at.file, line=failed_at.line, cause=why,
             event=event_at(batch, self._inputs[port], row), place=failed_at.place,
             row=failed_row(batch, row, port),
         )  # fmt: skip

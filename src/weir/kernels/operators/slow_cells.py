@@ -18,13 +18,20 @@ from weir.kernels.aggregates.group_failures import key_text
 from weir.kernels.expressions.evaluation import shown_value
 from weir.kernels.expressions.failed_events import event_at, failed_row
 from weir.kernels.expressions.user_calls import check_not_interrupted, failing_line, python_values
-from weir.kernels.structures.cells import CellFailure, CellTable
+from weir.kernels.structures.cells import CellTable
 from weir.kernels.structures.requests import RequestProgram, Visits
 from weir.kernels.structures.saved_cells import cell_rows, load_cells
 from weir.plan.made_functions import MadeFunction
 from weir.plan.saved_states import SavedCall, saved_name
 from weir.plan.schema import Schema
-from weir.plan.states import Cell, MergeFunction, StateMerge, StateRead
+from weir.plan.states import (
+    Cell,
+    CellFailure,
+    HandlerPlace,
+    MergeFunction,
+    StateMerge,
+    StateRead,
+)
 from weir.plan.user_code import describe
 
 
@@ -128,7 +135,7 @@ class SlowCells:
             table = self._tables[merge.state]
             table.merge(group, time, merge.kind, taken.args[row], call, name)
         except CellFailure as failure:
-            raise self._failed(failure, port, batch, row) from None
+            raise self._failed(failure, merge.at, port, batch, row) from None
         except BaseException as error:
             if function is None:
                 raise
@@ -138,7 +145,7 @@ class SlowCells:
         try:
             return self._tables[read.state].get(group, time)
         except CellFailure as failure:
-            raise self._failed(failure, 0, batch, row) from None
+            raise self._failed(failure, read.at, 0, batch, row) from None
         except BaseException as error:
             # A window calls the functions of its merges when it is read.
             called = (m.function for _, m in self._merges if m.state == read.state and m.function)
@@ -147,8 +154,11 @@ class SlowCells:
                 raise
             raise self._user_failed(function, error, 0, batch, row) from error
 
-    def _failed(self, failure: CellFailure, port: int, batch: Batch, row: int) -> EventFailed:
-        return scan_failure(str(failure), self._inputs[port], self._keys[port], batch, row, port)
+    def _failed(
+        self, failure: CellFailure, at: HandlerPlace | None, port: int, batch: Batch, row: int
+    ) -> EventFailed:
+        rows, keys = self._inputs[port], self._keys[port]
+        return scan_failure(str(failure), at, rows, keys, batch, row, port)
 
     def _user_failed(
         self, function: MergeFunction, error: BaseException, port: int, batch: Batch, row: int
@@ -196,10 +206,22 @@ def _python(column: pa.Array) -> list[object]:
 
 
 def scan_failure(
-    why: str, rows: Schema, keys: Sequence[str], batch: Batch, row: int, port: int
+    why: str,
+    at: HandlerPlace | None,
+    rows: Schema,
+    keys: Sequence[str],
+    batch: Batch,
+    row: int,
+    port: int,
 ) -> EventFailed:
-    """Make the error of a cell that cannot be computed: it names the key and the event."""
+    """Make the error of a cell that cannot be computed: it names the key and the event, and the
+    handler where there is one."""
     values = {name: shown_value(batch.columns[rows.index(name)][row]) for name in keys}
-    key = f", at {key_text(values)}" if keys else ""
-    event = event_at(batch, rows, row)
-    return EventFailed(f"{why}{key}", event=event, row=failed_row(batch, row, port))
+    why = f"{why}, at {key_text(values)}" if keys else why
+    event, failed = event_at(batch, rows, row), failed_row(batch, row, port)
+    if at is None:
+        return EventFailed(why, event=event, row=failed)
+    return OperatorFailed(
+        function=at.handler, file=at.place.file, line=at.place[0], event=event, cause=why,
+        place=at.place, row=failed,
+    )  # fmt: skip

@@ -23,7 +23,7 @@ from weir.events.frozen_values import FrozenList, frozen, given_default
 from weir.events.types import DOUBLE, INT, is_integer
 from weir.kernels.expressions.user_values import Misfit, settler
 from weir.kernels.structures.exact_doubles import ExactDouble
-from weir.plan.states import Cell, MergeKind
+from weir.plan.states import Cell, CellFailure, MergeKind
 
 Function: TypeAlias = Callable[..., object]
 _NAN = math.nan  # one object, so that it equals itself as a key
@@ -31,10 +31,6 @@ _OF_LISTS = ("append", "add_to_set", "top_k")
 _NOT_AT_ONCE = object()
 _FEWEST = 1024
 """Cells that are looked through for those that have ended, at least."""
-
-
-class CellFailure(Exception):
-    """A merge or a read cannot be done; the text says why."""
 
 
 class PastMerge(NamedTuple):
