@@ -73,6 +73,27 @@ RunJsonOption = Annotated[
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Make errors of warnings: nothing runs then.")
 ]
+ParallelismOption = Annotated[
+    int,
+    typer.Option(min=1, max=MOST_VERTICES, help="Vertices of each stage that is split by keys."),
+]
+RunParallelismOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=MOST_VERTICES,
+        help="Vertices of each stage that is split by keys. \\[default: 1; offline Spark's cores]",
+    ),
+]
+CutOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=MOST_ROWS, help="Hand the input over N events at a time; changes no result."
+    ),
+]
+CheckOption = Annotated[
+    bool, typer.Option("--check", help="Run again, and fail where any row differs.")
+]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 

@@ -13,13 +13,16 @@ import typer
 from rich.console import Console
 
 from weir.cli.command_line import (
-    MOST_ROWS,
     MOST_VERTICES,
+    CheckOption,
+    CutOption,
     DebugOption,
     MasterOption,
+    ParallelismOption,
     RunJsonOption,
     RunnerName,
     RunnerOption,
+    RunParallelismOption,
     SettingOption,
     StrictOption,
     Usage,
@@ -62,10 +65,6 @@ class ResumeMode(StrEnum):
 
 
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.")]
-ParallelismOption = Annotated[
-    int,
-    typer.Option(min=1, max=MOST_VERTICES, help="Vertices of each stage that is split by keys."),
-]
 ParamOption = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="Override a DECLARE; may be repeated."),
@@ -82,21 +81,8 @@ def run(
     runner: RunnerOption = RunnerName.local,
     master: MasterOption = None,
     setting: SettingOption = None,
-    parallelism: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_VERTICES,
-            help="Vertices of each stage that is split by keys. "
-            "\\[default: 1; offline Spark's cores]",
-        ),
-    ] = None,
-    cut: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=MOST_ROWS, help="Hand the input over N events at a time; changes no result."
-        ),
-    ] = None,
+    parallelism: RunParallelismOption = None,
+    cut: CutOption = None,
     param: ParamOption = None,
     said: SetOption = None,
     log: LogOption = None,
@@ -166,9 +152,7 @@ def run(
     directory: Annotated[
         Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
     ] = Path(),
-    check: Annotated[
-        bool, typer.Option("--check", help="Run again, and fail where any row differs.")
-    ] = False,
+    check: CheckOption = False,
     strict: StrictOption = False,
     as_json: RunJsonOption = False,
     debug: DebugOption = False,

@@ -14,10 +14,12 @@ from rich.table import Table
 
 from weir.cli.command_line import (
     MOST_ROWS,
-    MOST_VERTICES,
+    CheckOption,
+    CutOption,
     DebugOption,
     MasterOption,
     RunJsonOption,
+    RunParallelismOption,
     SettingOption,
     Usage,
     clean_errors,
@@ -104,24 +106,9 @@ def replay(
             help="A parameter's value; several are variants, each in a folder of its own.",
         ),
     ] = None,
-    parallelism: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_VERTICES,
-            help="Vertices of each stage that is split by keys. "
-            "\\[default: 1; offline Spark's cores]",
-        ),
-    ] = None,
-    cut: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=MOST_ROWS, help="Hand the input over N events at a time; changes no result."
-        ),
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Run again, and fail where any row differs.")
-    ] = False,
+    parallelism: RunParallelismOption = None,
+    cut: CutOption = None,
+    check: CheckOption = False,
     anew: Annotated[
         bool, typer.Option("--anew", help="Forget what is in DIR/.replay, and begin anew.")
     ] = False,

@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weir.cli.command_line import DebugOption, JsonOption, Usage, clean_errors, put_json, say
+from weir.cli.command_line import (
+    DebugOption,
+    JsonOption,
+    Usage,
+    clean_errors,
+    put_json,
+    say,
+    told_warnings,
+)
 from weir.cli.programs import ParamOption, read_program
 from weir.cli.progress import counting
+from weir.cli.replay import AppNameOption, is_app, read_app, single_values
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
@@ -30,9 +39,10 @@ OUTPUT Out TO 'out.jsonl';
 def warm(
     program: Annotated[
         Path | None,
-        typer.Argument(metavar="[PROGRAM]", help="Only what this program needs; all without it."),
+        typer.Argument(metavar="[PROGRAM]", help="Only what this script or app needs."),
     ] = None,
     param: ParamOption = None,
+    name: AppNameOption = None,
     spark: Annotated[
         bool,
         typer.Option("--spark", help="Instead keep Spark's classes, so that its JVM starts fast."),
@@ -57,7 +67,7 @@ def warm(
         from weir.local.rehearsal import rehearsed
 
         began = time.monotonic()
-        programs = _all_programs() if program is None else [read_program(program, param)]
+        programs = _all_programs() if program is None else _programs(program, param, name)
         with counting(f"of {len(programs)} programs rehearsed", quiet=as_json) as progress:
             for number, each in enumerate(programs):
                 progress(number)
@@ -75,6 +85,19 @@ def warm(
             say(f"{compiled} loops compiled in {seconds:.1f} s, {where}")
         else:
             say(f"nothing to do: all loops are there, {where}")
+
+
+def _programs(path: Path, params: Sequence[str] | None, name: str | None) -> Sequence[Program]:
+    """Return the program of a script, or those of an app: without and with its final states."""
+    if not is_app(path):
+        if name is not None:
+            raise Usage("--app belongs to an app's .py file")
+        return [read_program(path, params)]
+    from weir.replay.app_programs import rehearsed_programs
+
+    loaded = read_app(path, name)
+    with told_warnings():
+        return rehearsed_programs(loaded, single_values(params))
 
 
 def _keep_classes(as_json: bool) -> None:

@@ -10,7 +10,9 @@ from weir.errors import PlanError
 from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
 from weir.plan.program import Output, Program
+from weir.replay.batch_programs import ReplayTask, batch_program
 from weir.replay.given_logs import log_paths
+from weir.replay.variants import variants_of
 from weir.runtime.programs import program_of
 
 
@@ -36,6 +38,16 @@ def app_program(
     program = program_of(outputs)
     streams = tuple((name, found.node) for name, found in compiled.emitted.items())
     return replace(program, streams=streams, code=app.code, needed=app.needed)
+
+
+def rehearsed_programs(app: App, params: Mapping[str, object]) -> list[Program]:
+    """Return what runs of an app need: the program of `weir run`, and those of the first and of
+    later batches of a replay, which begin and end with states."""
+    task = ReplayTask(app, _shown_paths(app), variants_of(app, params))
+    first = batch_program(task, final=True)
+    tables = {key: key for key in first.states}
+    later = batch_program(task, final=True, restored=tables, shapes=first.shapes)
+    return [app_program(app, params=params), first.program, later.program]
 
 
 def how_it_runs(app: App, params: Mapping[str, object] | None = None) -> str:

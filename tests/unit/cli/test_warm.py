@@ -47,3 +47,36 @@ def test_what_a_program_needs_is_compiled_once(
     needs = {need.name for need in rehearsed(parse_program(PROGRAM)).needs}
     called = "_mix"  # its code is contained in that of loops that call it
     assert needs and called not in needs and not any(f".{called}-" in name for name in kept)
+
+
+APP = """
+import weir
+
+app = weir.App("a")
+sale = app.events("sale", "ts BIGINT, shop STRING, amount BIGINT", vs="ts")
+total = app.state("total", default=0)
+
+@weir.udf
+def never(n: int) -> int:
+    raise AssertionError("a rehearsal calls none of the user's functions")
+
+@app.on(sale)
+def count(e):
+    total.add(e.shop, e.amount)
+    app.emit("o", shop=e.shop, total=total.get(e.shop), n=never(e.amount) if e.amount < 0 else 0)
+"""
+
+
+def test_what_an_app_needs_is_compiled_once(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(APP, encoding="utf-8")
+    assert json.loads(weir(tmp_path, "warm", "a.py", "--json"))["compiled"] > 5
+    (kind,) = (tmp_path / "c").iterdir()
+    assert weir(tmp_path, "warm", "a.py", "--app", "a").startswith("nothing to do: all loops are")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.py", "c"]
+    kept = {p.name for p in kind.iterdir()}
+    rows = [{"ts": i, "shop": f"{i % 3}", "amount": 2} for i in range(30)]
+    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    weir(tmp_path, "replay", "a.py", "--log", "sale=s.jsonl", "--out", "o", "--batch", "9")
+    weir(tmp_path, "run", "a.py", "--log", "sale=s.jsonl", "--out", "p")
+    # Rows that tie are sorted by more than made-up ones are.
+    assert not {p.name for p in kind.iterdir() if p.name.startswith("kernels.")} - kept

@@ -70,13 +70,14 @@ def failing_line(name: str, function: object, error: BaseException | None) -> Us
 
 def handler_line(name: str, run: object, error: BaseException) -> UserCode:
     """Find the line of the handler that failed within `run`, which is Weir's own; its frame is
-    the first that is none of Weir's."""
+    the first that is none of Weir's. `name` has the names of all handlers that it may be."""
     frames = traceback.extract_tb(error.__traceback__)
     users = [f for f in frames if not f.filename.startswith(_WEIR) and f.lineno is not None]
     own = [f for f in users if f.filename == users[0].filename]
     if not own or own[-1].lineno is None:
         return failing_line(name, run, error)
-    return UserCode(own[0].name, own[0].filename, own[-1].lineno, _place(own[-1]))
+    name = own[0].name if own[0].name in name.split(", ") else name
+    return UserCode(name, own[0].filename, own[-1].lineno, _place(own[-1]))
 
 
 def _place(frame: traceback.FrameSummary) -> ProgramPlace | None:
