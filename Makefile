@@ -12,7 +12,7 @@ WORKERS ?= 3
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types warm unit property spark conformance coverage demo figure bench fuzz sabotage chaos attack cluster night clean
+.PHONY: help install test lint types warm unit property spark conformance coverage demo figure docs bench fuzz sabotage chaos attack cluster night clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,6 +67,12 @@ demo: $(INSTALLED)  ## a live pipeline on Spark, a host killed in its middle, th
 
 figure: $(INSTALLED)  ## StreamScope's Figure 1 program on bundled data
 	@sh examples/figure1/demo.sh $(CURDIR)/$(BIN)/weir
+
+docs: $(INSTALLED)  ## the documentation as a site, in build/docs; a link that leads nowhere is an error
+	@$(BIN)/python docs/pictures.py
+	@$(BIN)/python docs/reference_pages.py
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+	@echo build/docs/index.html
 
 bench: $(INSTALLED)  ## kernels, offline and live side by side with Polars, DuckDB and Spark
 	@PYTHONPATH=tests $(BIN)/python -m benchmarks

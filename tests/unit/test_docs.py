@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import math
 import re
+import runpy
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +108,30 @@ def test_the_docs_have_code() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_text_names_each_file(page: Path) -> None:
+    """Readers see no info strings of code blocks."""
+    text = page.read_text(encoding="utf-8")
+    for block in BLOCK.finditer(text):
+        before = text[: block.start()].rstrip("\n").rsplit("\n\n", 1)[-1]
+        assert not block[2] or f"`{block[2]}`" in before, block[2]
+
+
+@pytest.mark.parametrize("maker", ["pictures.py", "reference_pages.py"])
+def test_pages_are_what_their_makers_make(maker: str) -> None:
+    made = runpy.run_path(str(ROOT / "docs" / maker))
+    assert made["main"](True) == 0
+
+
+def test_the_site_builds(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    done = subprocess.run(
+        [*command, str(ROOT / "docs"), str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_every_design_note_is_in_the_index() -> None:
