@@ -29,7 +29,14 @@ GROUPS = {
     "Terms": ["col", "lit", "expr", "call", "case", "count", "explode", Term],
     "Your own code": ["udf", "aggregate", "operator"],
     "Running": ["run", "collect", "run_offline", "run_live", "spark_transform", "parse_program"],
-    "What a run says": ["RunReport", "Progress", "LiveProgress", "read_committed", "Committed"],
+    "What a run says": [
+        "PlanWarning",
+        "RunReport",
+        "Progress",
+        "LiveProgress",
+        "read_committed",
+        "Committed",
+    ],
     "Apps": ["App", State],
 }
 ERRORS = """ScriptError PlanError InputError RunError OperatorFailed DeterminismViolation
