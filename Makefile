@@ -62,7 +62,7 @@ conformance: $(INSTALLED)  ## the cases with known answers, by the command line,
 coverage: $(INSTALLED)  ## all tests, with the lines of src that none of them reached
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term
 
-demo: $(INSTALLED)  ## a live pipeline on Spark, a host killed in its middle, the same log offline
+demo: $(INSTALLED)  ## a live pipeline on Spark, a host killed in its middle, the same log offline, a page
 	@$(BIN)/python examples/ads/demo.py
 
 figure: $(INSTALLED)  ## StreamScope's Figure 1 program on bundled data

@@ -18,7 +18,7 @@ SINKS = (
 
 
 def test_the_last_source_counts_and_only_those_that_a_sink_reads() -> None:
-    delays = Delays(wire((SOURCE, INNER, SECOND, JOIN, *SINKS)))
+    delays = Delays(wire((SOURCE, INNER, SECOND, JOIN, *SINKS)), {})
     delays.take("0.0", [(5, 1.0), (10, 2.0)], 100.0)
     delays.take("5.0", [(5, 4.0), (12, 7.0)], 100.0)
     delays.take("sink.0", [(10, 107.5)], 0.0)
@@ -27,7 +27,7 @@ def test_the_last_source_counts_and_only_those_that_a_sink_reads() -> None:
 
 
 def test_a_sink_that_is_heard_of_before_its_source_waits_for_it() -> None:
-    delays = Delays(topology())
+    delays = Delays(topology(), {})
     delays.take("sink.0", [(10, 3.0)], 0.0)
     assert delays.counts == {"sink.0": {}}
     delays.take("0.0", [(5, 1.0), (10, 2.0)], 0.0)
@@ -35,7 +35,7 @@ def test_a_sink_that_is_heard_of_before_its_source_waits_for_it() -> None:
 
 
 def test_what_is_computed_again_is_no_news() -> None:
-    delays = Delays(topology())
+    delays = Delays(topology(), {})
     delays.take("0.0", [(5, 1.0), (10, 2.0)], 0.0)
     delays.take("sink.0", [(5, 1.1)], 0.0)  # before it no mark is known: it may have come earlier
     # The source is lost, and reads again from 7 on; then the sink gets the rows.
@@ -45,7 +45,7 @@ def test_what_is_computed_again_is_no_news() -> None:
 
 
 def test_a_report_that_comes_again_counts_once() -> None:
-    delays = Delays(topology())
+    delays = Delays(topology(), {})
     for _ in range(3):
         delays.take("0.0", [(5, 1.0), (10, 2.0)], 0.0)
         delays.take("sink.0", [(10, 2.5)], 0.0)
@@ -66,10 +66,18 @@ def test_marks_are_few_and_far_enough_apart() -> None:
 
 
 def test_a_manager_of_a_long_job_keeps_a_bounded_number() -> None:
-    delays = Delays(topology())
+    delays = Delays(topology(), {})
     for step in range(60_000):
         delays.take("0.0", [(step, float(step))], 0.0)
         if step:
             delays.take("sink.0", [(step, step + 0.5)], 0.0)
     assert sum(delays.counts["sink.0"].values()) == 59_999
     assert len(delays._reached["0.0"][0]) <= 20_000 and not delays._waiting["sink.0"]
+
+
+def test_windows_that_overlap_are_no_delay() -> None:
+    delays = Delays(topology(), {1: 4})  # of five ticks, each tick
+    for tick in range(20):
+        delays.take("0.0", [(tick, float(tick))], 0.0)
+    delays.take("sink.0", [(7, 11.5)], 0.0)  # the window of 6 ends at 11
+    assert delays.counts == {"sink.0": {bucket_of(0.5): 1}}

@@ -2,15 +2,19 @@
 
 import os
 import signal
+import socket
 import subprocess
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from commands import finished, wait_for, weir_run
 from weir.files.object_store import ObjectStore
 from weir.job.status import JobStatus, read_story
+from weir.page.view import ViewReader
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -62,8 +66,10 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> Answer:
 def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
     folder: Path, wanted: Answer
 ) -> None:
-    process = live(folder)
+    port = free_port()
+    process = live(folder, "--ui", "--metrics", str(port))
     status = wait_for(folder, lambda s: s.events > 10_000 and len(s.hosts) == 2)
+    assert_metrics(port)
     refused = live(folder)  # the store is taken
     busy = next(h for h in status.hosts if h.vertices)
     os.kill(busy.pid, signal.SIGKILL)
@@ -78,6 +84,8 @@ def test_kills_of_hosts_and_drivers_and_an_interrupt_change_nothing(
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "--resume" in err
+    assert "weir: the job's page: http://127.0.0.1:" in err
+    assert_shown(folder)
     assert "--resume" in refused.communicate(timeout=60)[1]
     assert refused.returncode == 2
     stopped_at = wait_for(folder, lambda s: True).events
@@ -116,6 +124,33 @@ def test_a_job_goes_on_under_another_strategy(folder: Path, wanted: Answer) -> N
     noted = [what for what in told if what.startswith("goes on with another strategy")]
     assert any("recovers by replay, before by checkpoint(1s)" in what for what in noted)
     assert any("recovers by replicate(2), before by replay" in what for what in noted)
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def assert_metrics(port: int) -> None:
+    """The metrics of a job that runs are served, and can be read."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        found = {f.name: f for f in text_string_to_metric_families(answer.read().decode())}
+    assert found["weir_events"].samples[0].value > 10_000
+    assert found["weir_hosts"].samples[0].value == 2
+    assert any(s.value > 0 for s in found["weir_output_delay_seconds"].samples)
+
+
+def assert_shown(folder: Path) -> None:
+    """The page of a job that was stopped shows its plan, losses, figures and delays."""
+    view = ViewReader(ObjectStore(str(folder / "store")), lambda: 0.0).read()
+    assert view.problems == () and view.status is not None and view.status.state == "stopped"
+    assert [s.source for s in view.stages if s.source] == ["R", "Q"]
+    killed, still, *_ = view.story.episodes
+    assert "lost" in killed.title and killed.ended is not None and still.began > killed.ended
+    assert any(s.events > 1000 for s in view.history.samples)
+    assert all(d.p50 is not None and 0 < d.p50 < 60 for d in view.delays)
 
 
 def pids(status: JobStatus) -> set[int]:

@@ -5,8 +5,10 @@ Rules
    a report says what that clock shows when it is sent. So clocks of machines need not agree; what
    a report takes to the manager is in the delay.
 2. The delay of a sink at an event time is the time from when the last of its sources had reached it
-   until the sink had: all rows up to then are there, and not committed yet. Windows and sessions
-   that hold rows back are in it, since their rows are earlier than the time at which they come.
+   until the sink had: all rows up to then are there, and not committed yet. Windows that overlap
+   are no delay: when one has ended, which is the earliest moment for its rows, the sink has reached
+   the beginning of the next. So the sources' time that counts is later, by what `holds` says.
+   What other operators hold back (sessions, say) follows from the data, and counts.
 3. The first mark at an event time counts. What is computed again after a loss reaches earlier times
    again: these are no marks. So a recovery shows as the delay of the rows that it held up.
 4. Delays are counted in buckets, `BUCKETS` to a factor of ten, so that counts of any times can be
@@ -21,7 +23,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from weir.events.batch import START
+from weir.events.batch import OPEN, START
 from weir.runtime.topology import Topology
 
 EventTimeMark: TypeAlias = tuple[int, float]
@@ -55,13 +57,20 @@ class Marks:
 class Delays:
     """Counts the delays of all sinks, by the module's rules."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, holds: Mapping[int, int]) -> None:
+        """`holds` has, for stages whose windows overlap, how many ticks what they have written all
+        rows of is behind what they have read (`plan.holds.overlaps`)."""
         above: dict[str, frozenset[str]] = {}
         """The sources that each vertex reads, through others too."""
+        held: dict[str, int] = {}
+        """How many ticks each vertex is behind its sources, on the longest way from them."""
         for spec in topology.order:
             read = {topology.writer_of(stream).id for stream in spec.inputs}
             own = {spec.id} if spec.kind == "source" else set[str]()
             above[spec.id] = frozenset(own.union(*(above.get(v, frozenset()) for v in read)))
+            before = max((held.get(v, 0) for v in read), default=0)
+            held[spec.id] = before + (0 if spec.kind == "sink" else holds.get(spec.stage, 0))
+        self._held = held
         self._sources_of = {sink.id: sorted(above[sink.id]) for sink in topology.sinks}
         self._reached: dict[str, tuple[list[int], list[float]]] = {
             source.id: ([], []) for source in topology.sources
@@ -101,7 +110,8 @@ class Delays:
         waiting, counts = self._waiting[sink], self.counts[sink]
         while waiting:
             cti, at = waiting[0]
-            places = {s: bisect_left(self._reached[s][0], cti) for s in self._sources_of[sink]}
+            until = min(cti + self._held[sink], OPEN)
+            places = {s: bisect_left(self._reached[s][0], until) for s in self._sources_of[sink]}
             if any(place == len(self._reached[s][0]) for s, place in places.items()):
                 return  # a source has reached it too, and will say so
             waiting.popleft()

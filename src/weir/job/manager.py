@@ -82,9 +82,11 @@ class Manager:
         *,
         name: str,
         titles: Mapping[str, str] | None = None,
+        holds: Mapping[int, int] | None = None,
     ) -> None:
         """`ledger` is the last record (a new one for a new job); no two managers of a job may
-        ever have the same `name`. `titles` say what vertices do, for messages."""
+        ever have the same `name`. `titles` say what vertices do, for messages; `holds` is for
+        `Delays`."""
         self.topology, self.ledger, self.settings = topology, ledger, settings
         self._strategies = strategies
         self._mourning = Mourning(ledger, titles or {}, settings.deaths)
@@ -99,7 +101,7 @@ class Manager:
         )  # fmt: skip
         self._sweeper = Sweeper(settings.sweep_every, now)
         self._trouble = StoreTrouble(now)
-        self.delays = Delays(topology)  # how late sinks are after their sources, for onlookers
+        self.delays = Delays(topology, holds or {})  # for onlookers: how late sinks are
         ledger.epoch += 1
         ledger.manager = name
         ledger.incarnations = 0

@@ -13,18 +13,13 @@ import base64
 import hashlib
 from functools import cache
 from html import escape
-from importlib.resources import files
 
 import msgspec
 
+from weir.page.look import asset
 from weir.page.view import PageView
 
 _SCRIPTS = ("dom.js", "graph.js", "charts.js", "timeline.js", "tables.js", "page.js")
-
-
-def asset(name: str) -> str:
-    """Read one of the page's files."""
-    return (files("weir.page") / "assets" / name).read_text(encoding="utf-8")
 
 
 @cache

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weir.plan.operators import Node
+from weir.plan.operators import Aggregate, Node
 from weir.plan.spans import Span
+from weir.plan.stages import StagedPlan
 from weir.plan.traversal import ordered_nodes
+from weir.plan.windows import Hopping
 
 
 def longest_holds(roots: Iterable[Node]) -> dict[Node, Span]:
@@ -31,3 +33,15 @@ def longest_lifetimes(roots: Iterable[Node]) -> dict[Node, Span]:
     for node in ordered_nodes(roots):
         lives[node] = node.longest_lifetime([lives[i] for i in node.inputs])
     return lives
+
+
+def overlaps(plan: StagedPlan) -> dict[int, int]:
+    """Return, for each stage whose windows overlap, by how many ticks they do: when a window has
+    ended, the stage has written all rows up to the beginning of the next one."""
+    found: dict[int, int] = {}
+    for stage in plan.stages:
+        windows = [o.window for o in stage.operators if isinstance(o, Aggregate)]
+        ticks = sum(max(0, w.size - w.hop) for w in windows if isinstance(w, Hopping))
+        if ticks:
+            found[stage.number] = ticks
+    return found

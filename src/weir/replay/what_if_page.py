@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from weir.events.plurals import counted
+from weir.page.look import asset
 from weir.replay.reports import EmittedOutput, ReplayReport
 
 MOST_LINES = 8
@@ -15,32 +16,11 @@ MOST_LINES = 8
 _WIDTH, _HEIGHT, _LEFT, _TOP = 720, 200, 64, 10
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c2430; --dim: #5b6675; --line: #d8dee6; --back: #fff;
-  --soft: #f4f6f9; --c0: #2563eb; --c1: #d97706; --c2: #059669; --c3: #dc2626; --c4: #7c3aed;
-  --c5: #0891b2; --c6: #be185d; --c7: #65a30d; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --dim: #9aa5b4; --line: #323b48;
-  --back: #12161c; --soft: #1a2029; --c0: #60a5fa; --c1: #fbbf24; --c2: #34d399; --c3: #f87171;
-  --c4: #a78bfa; --c5: #22d3ee; --c6: #f472b6; --c7: #a3e635; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 64rem; background: var(--back);
-  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.1rem; margin: 2.5rem 0 .5rem; }
-p { color: var(--dim); margin: .25rem 0 1rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width: 24rem; }
-th, td { text-align: right; padding: .35rem .8rem; border-bottom: 1px solid var(--line);
-  white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; padding-left: .25rem; }
-thead th { color: var(--dim); font-weight: 600; } tbody tr:hover { background: var(--soft); }
 .plus { color: var(--c2); } .minus { color: var(--c3); } .same { color: var(--dim); }
-code { font: 12px ui-monospace, monospace; color: var(--dim); }
 svg { width: 100%; max-width: 45rem; height: auto; display: block; }
 svg text { fill: var(--dim); font: 12px system-ui, sans-serif; } svg .ink { fill: var(--ink); }
-.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: .5rem 0 0; padding: 0;
-  list-style: none; }
-.legend i { display: inline-block; width: .9rem; height: .2rem; margin-right: .45rem;
-  vertical-align: middle; border-radius: 2px; }
 """
+"""What is added to the look that Weir's pages share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +59,7 @@ def what_if_page(report: ReplayReport, charts: Sequence[EmittedCharts]) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>{asset('look.css')}{_STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(part for part in body if part)
         + "\n</body>\n</html>\n"
     )

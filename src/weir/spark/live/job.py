@@ -35,6 +35,7 @@ from weir.job.settings import host_settings
 from weir.job.signals import EndJob
 from weir.job.status import STATUS, JobStatus, read_status
 from weir.job.story import StoryLine
+from weir.plan.holds import overlaps
 from weir.plan.program import DIRECT, Output, Program
 from weir.plan.settings import step_limit
 from weir.plan.stages import StagedPlan
@@ -178,6 +179,7 @@ class LiveRun:
             name=name, titles=vertex_titles(
                 self.program, self.plan, self.topology, self.partitions
             ),
+            holds=overlaps(self.plan),
         )  # fmt: skip
         history, told = self._figures()
         notes = (*self.notes, *told)
