@@ -137,8 +137,8 @@ class Graph {
     const unread = flow.written - flow.read;
     edge.tag.append(h("b", null, main));
     if (unread > 0) edge.tag.append(h("span", null, `${short(unread)} unread`));
-    if (flow.held) edge.tag.append(h("span", { class: "warned" }, "waits for reader"));
-    if (flow.behind >= 1e6 && flow.behind < END) edge.tag.append(h("span", { class: "warned" }, `${seconds(flow.behind / 1e6)} behind`));
+    if (flow.held) edge.tag.append(h("span", { class: "warned" }, "held up"));
+    else if (flow.behind >= 1e6 && flow.behind < END) edge.tag.append(h("span", { class: "warned" }, `${seconds(flow.behind / 1e6)} behind`));
     const speed = over ? 0 : rate || 0;
     edge.line.setAttribute("stroke-width", String(1.3 + Math.min(3.2, Math.log10(1 + (over ? flow.read / 1000 : speed)) * 0.8)));
     const names = ["edge"];

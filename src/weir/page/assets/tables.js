@@ -1,7 +1,12 @@
 // Tiles, hosts, outputs, rows that were turned away, the store, and what is known of one stage.
 
-function tile(name, figure, small) {
-  return h("div", { class: "tile" }, h("dt", null, name), h("dd", null, h("div", { class: "figure" }, figure), small ? h("div", { class: "small" }, small) : null));
+function tile(name, figure, ...small) {
+  return h("div", { class: "tile" }, h("dt", null, name), h("dd", null, h("div", { class: "figure" }, figure), small.filter(Boolean).map((text) => h("div", { class: "small" }, text))));
+}
+
+function reachedTime(ticks, type) {
+  const text = eventTime(ticks, type);
+  return type === "TIMESTAMP" && text.length === 23 ? [text.slice(11, 19), text.slice(0, 10)] : [text, ""];
 }
 
 function tiles(view) {
@@ -22,7 +27,7 @@ function tiles(view) {
   return [
     tile("Events read", short(status.events), turned ? `${count(turned)} turned away` : "none turned away"),
     over ? tile("Events a second", mean ? short(mean) : "–", "while it read") : tile("Events a second", short(rate), mean ? `${short(mean)} on average` : ""),
-    tile("Event time reached", eventTime(status.reached, type), !over && lag >= 0 ? `the last vertex is ${seconds(lag / 1e6)} behind` : ""),
+    tile("Event time reached", ...reachedTime(status.reached, type), !over && lag >= 0 ? `the last vertex is ${seconds(lag / 1e6)} behind` : ""),
     tile("Delay, p50", worst ? seconds(worst[0].p50) : "–", worst ? `p99 ${seconds(worst[0].p99)}, ${view.outputs[worst[1]].title}` : "not measured"),
     tile("Recoveries", count(status.recoveries), plural(view.story.episodes.length, "loss", "losses") + " in the story"),
     tile("Hosts", over ? "–" : `${status.hosts.length} of ${status.hosts_wanted}`, `epoch ${status.epoch}`),
@@ -71,9 +76,13 @@ function panel(view, node, close) {
     waitList(waits), table(heads, rows, `vertices of ${title}`));
 }
 
+const FIRST_WAITS = 6;
+
 function waitList(waits) {
   if (!waits.length) return null;
-  return h("ul", { class: "waits" }, waits.slice(0, 12).map((w) => h("li", null, h("b", null, w.vertex), w.upon ? ` waits for ${w.upon}, ${w.why}` : ` ${w.why}`)));
+  const more = waits.length - FIRST_WAITS;
+  return h("ul", { class: "waits" }, waits.slice(0, FIRST_WAITS).map((w) => h("li", null, h("b", null, w.vertex), w.upon ? ` waits for ${w.upon}, ${w.why}` : ` ${w.why}`)),
+    more > 0 ? h("li", { class: "freshness" }, `and ${count(more)} more: choose a stage`) : null);
 }
 
 function hosts(view) {
