@@ -140,13 +140,16 @@ def show(variant: str, events: int, results: dict[str, Result]) -> list[tuple[ob
             name, CONTENDERS[name].title, *line))  # fmt: skip
         lines.append((variant, events, name, CONTENDERS[name].title, *(f"{x:.4g}" for x in line)))
     for what, over, goal in (
-        ("c", "a", 3), ("c", "b", 5), ("f", "e1", 0.5), ("d", "a", 0.7), ("c", "e2", None),
-        ("f", "a", 1),
+        ("c", "a", 3), ("c", "b", 5), ("f", "e1", 0.5), ("d", "a", 0.7), ("f", "a", 1),
+        ("c", "e1", None), ("c", "e2", None),
     ):  # fmt: skip
         if what in speed and over in speed:
             wanted = f"(goal {goal})" if goal is not None else "(printed)"
             cpu = min(results[over].cpu) / min(results[what].cpu)
             print(f"    {what} / {over} = {speed[what] / speed[over]:.2f} {wanted}, CPU {cpu:.2f}")
+    if "c" in results and "b" in results:
+        less = results["c"].peak / results["b"].peak
+        print(f"    memory of c / b = {less:.2f} (goal: below 1)")
     return lines
 
 

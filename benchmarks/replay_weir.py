@@ -31,7 +31,9 @@ APPS = {
 }
 
 
-def replay(app: App, data: Path, out: Path, kind: str, batch: int | None) -> None:
+def replay(
+    app: App, data: Path, out: Path, kind: str, batch: int | None, **more: Path | int | None
+) -> None:
     app.replay(
         logs={log: str(data / log / "*.parquet") for log in ("friendship", "message")},
         out=out,
@@ -40,6 +42,7 @@ def replay(app: App, data: Path, out: Path, kind: str, batch: int | None) -> Non
         vectorise=kind != "rows",
         batch=batch,
         anew=True,
+        **more,
     )
 
 

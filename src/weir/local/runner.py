@@ -48,14 +48,15 @@ class Egress:
         self.digest = Digest()
         self._numbers = {stream: number for number, stream in enumerate(streams)}
         self._emit = emit
+        self._reader = object()
         for stream in streams:
-            stream.register(self, 0)
+            stream.register(self._reader, 0)
 
     def execute(self, written: Sequence[MemoryStream]) -> None:
         """Take what was written to the output's streams."""
         mine = ((self._numbers[s], s) for s in written if s in self._numbers)
         for number, stream in sorted(mine, key=lambda numbered: numbered[0]):
-            while (entry := stream.read_next(self)) is not None:
+            while (entry := stream.read_next(self._reader)) is not None:
                 if len(entry.rows):
                     self.digest += digest(entry.rows)
                     self._emit(number, entry.rows)
@@ -86,9 +87,11 @@ class LocalRun:
         self._keep = keep
         self.topology = make_topology(self.plan, self.plan.vertex_counts(self._partition_count))
         # What there is to do: the inputs of each vertex, by its index in the order, that have
-        # something new, and the streams that were written.
+        # something new, and the streams that were written. Streams know these two, and neither the
+        # run nor its vertices: so the state is gone as soon as the run is, and need not wait for
+        # the garbage collector, which does not know how large it is.
         self._ready: dict[int, set[int]] = {}
-        self._written: set[MemoryStream] = set()
+        self._written: set[StreamId] = set()
         self.streams = {name: self._stream(name, check, traces) for name in self.topology.streams}
         self._watch_streams()
         self.vertices: dict[VertexId, Vertex | SourceVertex] = {
@@ -124,12 +127,12 @@ class LocalRun:
         return MemoryStream(name, check=check, written_by=by, trace=trace)
 
     def _watch_streams(self) -> None:
-        for stream in self.streams.values():
-            stream.watch(partial(self._written.add, stream))
+        for name, stream in self.streams.items():
+            stream.watch(partial(self._written.add, name))
         for index, spec in enumerate(self.topology.order):
             if spec.kind != "sink":
                 for number, name in enumerate(spec.inputs):
-                    self.streams[name].watch(partial(self._note, index, number))
+                    self.streams[name].watch(partial(_note, self._ready, index, number))
 
     def make(self, spec: VertexSpec) -> Vertex | SourceVertex:
         """Make a fresh instance of a vertex, at the beginning of its inputs."""
@@ -200,16 +203,13 @@ class LocalRun:
             assert isinstance(vertex, Vertex)
             while vertex.execute(numbers):
                 pass
-        written = list(self._written)
+        written = [self.streams[name] for name in self._written]
         self._written.clear()
         for egress in self.egress:
             egress.execute(written)
         if not self._keep:
             for stream in written:
                 stream.collect_read()
-
-    def _note(self, index: int, number: int) -> None:
-        self._ready.setdefault(index, set()).add(number)
 
     @property
     def state_rows(self) -> int:
@@ -229,3 +229,7 @@ class LocalRun:
     def written(self) -> list[SinkTotal]:
         """What has reached each output so far."""
         return [SinkTotal(egress.output, egress.digest) for egress in self.egress]
+
+
+def _note(ready: dict[int, set[int]], index: int, number: int) -> None:
+    ready.setdefault(index, set()).add(number)

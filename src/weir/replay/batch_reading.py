@@ -25,18 +25,23 @@ class BatchReading:
         self._logs, self._batches = logs, cuts.batches
         self._is_local, self._size = choice.runner == "local", choice.cut or CHUNK_ROWS
         self._next: tuple[int, Partitions] | None = None
-        self._threads = ExitStack()
+        self._now, self._ahead = ExitStack(), ExitStack()
+        """The threads that read the batch at work, and the one behind it."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._threads.close()
+        self._now.close()
+        self._ahead.close()
 
     def partitions(self, number: int) -> Partitions:
-        """Return the partitions of a batch, and begin to read the next one."""
+        """Return the partitions of a batch, and begin to read the next one. What the batch before
+        it has read is dropped."""
+        self._now.close()
         known = self._next
         found = known[1] if known is not None and known[0] == number else self._sliced(number)
+        self._now, self._ahead = self._ahead, ExitStack()
         following = number + 1
         if following < len(self._batches):
             self._next = (following, self._sliced(following))
@@ -49,6 +54,6 @@ class BatchReading:
             partition: SourcePartition = part
             if self._is_local and part.size >= WORTH_A_THREAD:
                 partition = ahead = AheadPartition(part, self._size)
-                self._threads.callback(ahead.close)
+                self._ahead.callback(ahead.close)
             found.setdefault(part.source.name, []).append(partition)
         return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -53,6 +55,26 @@ def _a(*times: int, k: str = "x") -> list[Row]:
 
 def _b(*times: int, k: str = "x") -> list[Row]:
     return [{"vs": t, "ve": t + 2, "k": k, "w": t} for t in times]
+
+
+# --- memory --------------------------------------------------------------------------------
+
+
+def test_the_state_of_a_run_is_gone_with_it() -> None:
+    """A replay is a run after the other; the collector does not know how much each has kept."""
+    text = f"""{INPUTS} S = SELECT k, SUM(v) AS s FROM A GROUP BY k WITH TUMBLING(5);
+               Out = SELECT S.s AS s, B.w AS w FROM S INNER JOIN B ON S.k == B.k;
+               OUTPUT S TO 's.jsonl'; OUTPUT Out TO 'o.jsonl';"""
+    scene = Scene(text, {"A": [_a(*range(30))], "B": [_b(*range(30))]}, parallelism=2)
+    scene.run.run()
+    kept = [*scene.run.vertices.values(), *scene.run.streams.values(), *scene.run.egress]
+    known = [weakref.ref(part) for part in kept]
+    gc.disable()
+    try:
+        del scene.run, kept
+        assert [ref() for ref in known if ref() is not None] == []
+    finally:
+        gc.enable()
 
 
 # --- order of work -------------------------------------------------------------------------
