@@ -5,15 +5,16 @@ Rules
    stopped and one that has finished look alike.
 2. A part that cannot be read (it is lost, or the store is away) is left out, and `problems` says
    why; the rest is shown.
-3. All parts are bounded, however long the job runs. What the store holds is counted only every
-   `COUNT_EVERY` seconds, and objects of the story are read once.
+3. All parts are bounded, however long the job runs; objects of the story, and rows of outputs, are
+   read once. Who reads again and again reads each part no more often than `EVERY` says, and rests
+   `REST` times as long as it took: a store that is slow or large is not kept busy by onlookers.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -29,7 +30,9 @@ from weir.page.episodes import Told, told
 from weir.page.flows import EdgeFlow, VertexWait, flows_of, waits_of
 from weir.page.last_rows import LastRows, ShownOutput
 
-COUNT_EVERY = 10.0
+EVERY = {"status": 0.0, "plan": 0.0, "history": 2.0, "story": 0.5, "outputs": 1.0, "store": 10.0}
+"""Seconds between two reads of a part, at least."""
+REST = 10.0
 MOST_STORY = 3000
 """So many objects of the story are read: those of the last."""
 _T = TypeVar("_T")
@@ -79,13 +82,11 @@ class ViewReader:
         self._plan: DrawnPlan | None = None
         self._rows = LastRows(store)
         self._story: OrderedDict[str, list[StoryLine]] = OrderedDict()
-        self._kept: tuple[Kept, ...] = ()
-        self._counted_at: float | None = None
-        self._problems: list[str] = []
+        self._last: dict[str, tuple[float, object, str]] = {}
+        """Of each part, when it is to be read again, what was read, and why it could not be."""
 
     def read(self) -> PageView:
         """Read what there is to see now."""
-        self._problems = []
         now = self._clock()
         status = self._part("status", lambda: read_status(self._store), None)
         if self._plan is None:
@@ -101,16 +102,23 @@ class ViewReader:
             tuple(flows_of(plan, status)) if status is not None else (),
             tuple(waits_of(plan, status)) if status is not None else (),
             history, tuple(delays), told(story), tuple(committed),
-            self._part("store", lambda: self._count(now), self._kept), tuple(self._problems),
+            self._part("store", lambda: tuple(kept_objects(self._store)), tuple[Kept, ...]()),
+            tuple(f"{name}: {why}" for name, (_, _, why) in self._last.items() if why),
         )  # fmt: skip
 
     def _part(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:
-        """Read one part; see rule 2."""
+        """Read one part, or give what was read of it; see rules 2 and 3."""
+        began = self._clock()
+        again, known, _ = self._last.get(name, (began, otherwise, ""))
+        if began < again:
+            return cast(_T, known)
         try:
-            return read()
+            found, why = read(), ""
         except WeirError as error:
-            self._problems.append(f"{name}: {error}")
-            return otherwise
+            found, why = otherwise, str(error)
+        took = self._clock() - began
+        self._last[name] = (began + max(EVERY[name], REST * took), found, why)
+        return found
 
     def _read_story(self) -> list[StoryLine]:
         keys = story_keys(self._store)[-MOST_STORY:]
@@ -120,11 +128,6 @@ class ViewReader:
         for key in [k for k in self._story if k < keys[0]] if keys else []:
             del self._story[key]
         return [line for lines in self._story.values() for line in lines]
-
-    def _count(self, now: float) -> tuple[Kept, ...]:
-        if self._counted_at is None or now - self._counted_at >= COUNT_EVERY:
-            self._kept, self._counted_at = tuple(kept_objects(self._store)), now
-        return self._kept
 
 
 def _shown(vertex: DrawnVertex) -> ShownVertex:

@@ -94,6 +94,28 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path: Path) -> N
     assert view.status is not None and view.committed
 
 
+def test_a_slow_store_is_left_alone_for_a_while(finished: tuple[SimulatedStore, str]) -> None:
+    """A part that took long to read is read less often; the status is not held up by it."""
+    now, read = [100.0], list[str]()
+
+    class Slow(ObjectStore):
+        def get(self, key: str) -> bytes | None:
+            read.append(key.split("/")[0])
+            now[0] += 0.5 if key == HISTORY else 0.0
+            return super().get(key)
+
+    reader = ViewReader(Slow(finished[0].store.location), lambda: now[0])
+    first = reader.read()
+    read.clear()
+    for _ in range(4):
+        now[0] += 1.0
+        assert reader.read().history == first.history
+    assert read.count("status") == 4 and HISTORY not in read and "story" not in read
+    now[0] += 2.0
+    reader.read()
+    assert read.count(HISTORY) == 1
+
+
 def test_the_command_writes_one_file(finished: tuple[SimulatedStore, str], tmp_path: Path) -> None:
     to = tmp_path / "report.html"
     done = CliRunner().invoke(app, ["report", finished[0].store.location, "--to", str(to)])
