@@ -12,6 +12,7 @@ from simulated_store import EVIL, SimulatedStore
 from weir.page.document import report_page
 from weir.page.server import serving
 from weir.page.view import ViewReader
+from weir.reliable.keys import PLAN
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -103,6 +104,17 @@ def test_keys_reach_everything_and_vertices_are_shown_on_demand(
     assert page.locator(".chart .tip:not([hidden])").count() == 1
 
 
+def test_a_job_that_has_said_nothing_yet(tmp_path: Path, watched: WatchedPage) -> None:
+    job = SimulatedStore(tmp_path)
+    job.store.delete([PLAN])
+    page = watched.page
+    with serving(job.store) as address:
+        page.goto(address)
+        page.wait_for_selector(".pill")
+        assert page.locator(".pill").first.inner_text() == "nothing said yet"
+        assert "The plan is not known yet" in page.locator("#graph").inner_text()
+
+
 def test_who_has_no_token_sees_nothing_of_the_job(address: str, watched: WatchedPage) -> None:
     page = watched.page
     page.goto(address.split("#")[0] + "#token=guessed")
@@ -120,15 +132,13 @@ def test_a_file_of_a_finished_job_on_all_screens(
     file = tmp_path / "report.html"
     file.write_text(report_page(ViewReader(job.store, lambda: 0.0).read()), encoding="utf-8")
     page = watched.page
-    for scheme in ("light", "dark"):
+    for scheme, width in (("light", 1400), ("dark", 768), ("light", 390)):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        for width in (1400, 768, 390):
-            page.set_viewport_size({"width": width, "height": 844})
-            page.goto(file.as_uri())
-            page.wait_for_selector("[data-node=s0]")
-            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-            crossing = page.evaluate(OVERLAPS)
-            assert crossing == [], (width, crossing)
+        page.set_viewport_size({"width": width, "height": 844})
+        page.goto(file.as_uri())
+        page.wait_for_selector("[data-node=s0]")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert page.evaluate(OVERLAPS) == [], width
     assert page.locator(".pill").first.inner_text() == "finished"
     # What users wrote is text.
     shown = EVIL.replace("\u202e", "\\u202e")

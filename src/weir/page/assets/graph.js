@@ -50,6 +50,11 @@ class Graph {
   }
 
   show(view, chosen) {
+    if (!view.stages.length) {
+      this.signature = "";
+      this.root.replaceChildren(h("p", { class: "empty" }, "The plan is not known yet."));
+      return;
+    }
     const width = this.root.clientWidth;
     const signature = JSON.stringify([view.stages, view.outputs, width]);
     if (signature !== this.signature) {
