@@ -1,5 +1,5 @@
 """The command line has `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `status`,
-`story`, `store`, `read`, `ui`, `report`, `simulate`, `warm`, `init`, `doctor` and
+`story`, `store`, `read`, `ui`, `report`, `simulate`, `warm`, `init`, `schema`, `fmt`, `doctor` and
 `completion`.
 
 Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
@@ -54,6 +54,8 @@ COMMANDS = {
         "programs",
         "Show the plan: operators, stages, partitions, what each vertex keeps and for how long.",
     ),
+    "schema": ("scripts", "Print the STREAM statement for a file: its columns, types and time."),
+    "fmt": ("scripts", "Lay scripts out anew: the same meaning, the same comments."),
     "conform": ("conform", "Run programs with known answers and compare."),
     "verify": ("compare", "Compare two outputs, or two runs, by their digests."),
     "diff": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from weir.cli.command_line import (
+    MOST_ROWS,
     MOST_VERTICES,
     CheckOption,
     CutOption,
@@ -35,6 +36,7 @@ from weir.cli.command_line import (
     spark_settings,
     told_warnings,
 )
+from weir.cli.console import first_values, show_first
 from weir.cli.progress import Meter
 from weir.cli.replay import (
     AppNameOption,
@@ -49,8 +51,13 @@ from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
+    from weir.local.console import FirstRows
     from weir.plan.program import Program
     from weir.runtime.reports import RunReport
+
+
+DEFAULT_LIMIT = 20
+"""So many rows of an output are printed, if nothing else is said."""
 
 
 class Form(StrEnum):
@@ -153,6 +160,15 @@ def run(
         Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
     ] = Path(),
     check: CheckOption = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_ROWS,
+            help="Of a local run: print the first N rows of every output. \\[default: 20 of those "
+            "TO 'console:', and of a program without OUTPUT]",
+        ),
+    ] = None,
     strict: StrictOption = False,
     as_json: RunJsonOption = False,
     debug: DebugOption = False,
@@ -162,7 +178,8 @@ def run(
     Example: [bold]weir run counts.weir --param threshold=0.95 --parallelism 4[/bold]
 
     Prints the path, the rows and the digest of every output. Runs that agree have
-    equal digests and byte-identical files.
+    equal digests and byte-identical files. The streams of a program without OUTPUT are
+    printed as tables, if it runs in this process.
     """
     with (
         clean_errors(debug, lost="; no output was written"),
@@ -183,7 +200,13 @@ def run(
             raise Usage("--accept-code-changes belongs to --resume")
         if (tls_cert is None) != (tls_key is None) or (tls_ca and tls_cert is None):
             raise Usage("TLS needs both --tls-cert and --tls-key")
+        if limit is not None and runner is not RunnerName.local:
+            raise Usage("--limit belongs to --runner local; read a job's rows with weir read")
         checked = _read_any(program, param, said, log, out, form, name)
+        first = None
+        if runner is RunnerName.local:
+            checked = _with_outputs(checked, "console:")
+            first = _printed(checked, limit)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
         if runner is RunnerName.local:
             from weir.runtime.process import keep_freed_memory, leave_pandas_out
@@ -198,7 +221,7 @@ def run(
             with meter, prints_aside(), ahead:
                 report = run_files(
                     checked, directory=directory, cut=cut, parallelism=parallelism or 1,
-                    check=check, progress=meter.take,
+                    check=check, progress=meter.take, first=first,
                 )  # fmt: skip
         elif runner is RunnerName.live:
             from weir.cli.live import run_to_end
@@ -221,7 +244,10 @@ def run(
                     checked, spark, directory=directory, cut=cut, parallelism=parallelism,
                     check=check, progress=meter.take,
                 )  # fmt: skip
-        _print_report(report, meter.elapsed, warned, as_json)
+        if first is not None and not as_json:
+            show_first(checked.outputs, report, first, everything=limit is not None)
+        more = {} if first is None else first_values(checked.outputs, first)
+        _print_report(report, meter.elapsed, warned, as_json, more)
 
 
 def explain(
@@ -305,7 +331,7 @@ def _read_any(
     return read_program(path, given, said)
 
 
-def _with_outputs(program: Program) -> Program:
+def _with_outputs(program: Program, path: str = "-") -> Program:
     """Return the program; without an OUTPUT, every stream that no other reads counts as one."""
     from weir.plan.program import Output
     from weir.plan.traversal import ordered_nodes
@@ -315,7 +341,17 @@ def _with_outputs(program: Program) -> Program:
     read = {below for _, node in program.streams for below in ordered_nodes(node.inputs)}
     ends = [(name, node) for name, node in program.streams if node not in read]
     ends = ends or [(source.name, source) for source in program.sources]
-    return replace(program, outputs=tuple(Output(name, node, "-") for name, node in ends))
+    return replace(program, outputs=tuple(Output(name, node, path) for name, node in ends))
+
+
+def _printed(program: Program, limit: int | None) -> FirstRows | None:
+    """Return what keeps the rows that are printed; None if none are."""
+    from weir.local.console import FirstRows
+    from weir.plan.program import CONSOLE
+
+    if limit is None and all(o.path != CONSOLE for o in program.outputs):
+        return None
+    return FirstRows(program.outputs, DEFAULT_LIMIT if limit is None else limit)
 
 
 def _is_calendar(program: Program) -> bool:
@@ -328,11 +364,20 @@ def _is_calendar(program: Program) -> bool:
 # --- what is printed -------------------------------------------------------------------------
 
 
-def _print_report(report: RunReport, seconds: float, warned: Sequence[str], as_json: bool) -> None:
+def _print_report(
+    report: RunReport,
+    seconds: float,
+    warned: Sequence[str],
+    as_json: bool,
+    more: Mapping[str, object],
+) -> None:
     if as_json:
-        put_json({**asdict(report), "seconds": round(seconds, 3), "warnings": list(warned)})
+        known = {**asdict(report), "seconds": round(seconds, 3), "warnings": list(warned)}
+        put_json({**known, "first": more} if more else known)
         return
     for output in report.outputs:
+        if output.path == "console:":
+            continue  # its rows were printed
         where = in_one_line(f"{output.title} -> {output.path}")
         say(f"{where}: {counted(output.rows, 'row')}, digest {output.digest}")
     for source in report.inputs:

@@ -14,7 +14,8 @@ StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 rows."""
 LATE_ORIGIN = ("file", "offset", "line", "now")
 """The columns that LATE rows have behind their own: where each stood, and the time reached."""
-DIRECT = ("console:", "callback:")
+CONSOLE = "console:"
+DIRECT = (CONSOLE, "callback:")
 """The paths of outputs that get each row as it comes, at least once, and have no file."""
 
 

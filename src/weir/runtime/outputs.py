@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from weir.errors import PlanError
@@ -11,19 +12,20 @@ from weir.files.writers import OutputWriter
 from weir.ingress.connectors.registry import local_files
 from weir.ingress.ingress import bad_schema, late_schema
 from weir.plan.operators import Source, schema
-from weir.plan.program import Output, Program
+from weir.plan.program import CONSOLE, Output, Program
 from weir.plan.schema import Schema
 
 
-def check_outputs(program: Program, directory: str | Path) -> None:
+def check_outputs(program: Program, directory: str | Path, *, console: bool = False) -> None:
     """Check that there is an output, that each has a known format, and that the program reads none
-    of them."""
+    of them. `console`: those TO 'console:' are printed."""
     if not program.outputs:
         raise PlanError("the program has no OUTPUT", hint="add OUTPUT … TO 'path';")
-    for output in program.outputs:
+    written = tuple(o for o in program.outputs if not (console and o.path == CONSOLE))
+    for output in written:
         sink_format(output.path)
-    check_apart(program, directory)
-    check_not_read(program, directory, local_files)
+    check_apart(replace(program, outputs=written), directory)
+    check_not_read(replace(program, outputs=written), directory, local_files)
 
 
 def output_schema(output: Output) -> Schema:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from weir.files.paths import at_directory
-from weir.plan.program import Output, StreamKind, output_title
+from weir.plan.program import DIRECT, Output, StreamKind, output_title
 from weir.reliable.digest import Digest
 from weir.runtime.topology import VertexId
 
@@ -109,7 +109,13 @@ def run_report(
         vertices.add(total.vertex)
         events += total.events
     outputs = tuple(
-        OutputReport(o.name, o.kind, at_directory(directory, o.path), d.count, str(d))
+        OutputReport(
+            o.name,
+            o.kind,
+            o.path if o.path in DIRECT else at_directory(directory, o.path),
+            d.count,
+            str(d),
+        )
         for o, d in ((total.output, total.digest) for total in written)
     )
     return RunReport(events, tuple(inputs.values()), outputs)

@@ -144,28 +144,27 @@ def _words(source: ProgramSource) -> tuple[list[_LaidToken], list[tuple[str, boo
 
 
 def _comments(gap: str, follows: bool, ends: bool) -> tuple[list[str], list[str], str, list[bool]]:
-    """Sort the comments between two tokens: those on lines of their own, those within a line, the
-    one that ends the line of the token before; and whether a blank line stood before each of the
-    first, or before the token if there are none."""
-    above: list[str] = []
-    blanks: list[bool] = []
-    inside: list[str] = []
-    behind, at = "", 0
-    for found in _COMMENT.finditer(gap):
-        space, comment = gap[at : found.start()], found[0].rstrip()
-        at = found.end()
-        ends_line = comment.startswith("--") or "\n" in gap[at:].split("/*")[0] or ends
-        if "\n" not in gap[: found.start()] and follows and not above:
-            if ends_line and not behind and not inside:
-                behind = comment
-            else:
-                inside.append(comment)
-        else:
-            above.append(comment)
-            blanks.append(space.count("\n") > 1)
-    if not above:
-        blanks = [gap[at:].count("\n") > 1]
-    return above, inside, behind, blanks
+    """Sort the comments between two tokens: those on lines of their own, those in one line with the
+    token behind them, and what ends the line of the token before; and whether a blank line stood
+    before each of the first, or before the token if there are none."""
+    found, breaks, at = [], [], 0
+    for match in _COMMENT.finditer(gap):
+        breaks.append(gap[at : match.start()].count("\n"))
+        found.append(match[0].rstrip())
+        at = match.end()
+    breaks.append(gap[at:].count("\n") + ends)
+    first = 0
+    while follows and first < len(found) and not breaks[first]:
+        first += 1
+    behind = " ".join(found[:first])
+    last = len(found)
+    while last > first and not breaks[last] and found[last - 1].startswith("/*"):
+        last -= 1
+    inside = found[last:]
+    if first == len(found) and not breaks[first] and first and found[-1].startswith("/*"):
+        behind, inside = "", found
+    blanks = [count > 1 for count in breaks[first:last]] or [breaks[first] > 1]
+    return found[first:last], inside, behind, blanks
 
 
 def _raise_case(words: list[_LaidToken]) -> None:
@@ -189,6 +188,8 @@ def _raise_case(words: list[_LaidToken]) -> None:
             is_keyword = before.text not in _OPERATORS and before.upper != "WITH"
         else:
             is_keyword = word.upper in _FOLLOWING.get(before.upper, ())
+            if before.upper == "ANTI":  # which may be a column
+                is_keyword = is_keyword and follows.upper == "JOIN"
         if (is_keyword or word.upper in RESERVED) and before.kind != TokenType.DOT:
             word.text = word.upper
         named = word.kind == TokenType.IDENTIFIER or (

@@ -142,10 +142,39 @@ def test_a_wrong_program_is_2_with_a_caret(command: Weir) -> None:
     ]
 
 
-def test_a_program_without_outputs_is_2(command: Weir) -> None:
-    result = command("run", program("STREAM A (vs BIGINT) FROM 'a.jsonl';"))
-    assert result.exit_code == 2
-    assert "the program has no OUTPUT" in result.stderr
+def test_a_program_without_outputs_is_printed(command: Weir) -> None:
+    text = """STREAM A (vs BIGINT, k STRING, v BIGINT) FROM 'c.jsonl';
+    Few = SELECT k, v + 1 AS w FROM A WHERE v < 3;
+    Out = SELECT k, w FROM Few WHERE w > 0;"""
+    rows = "".join(f'{{"vs": {i}, "k": "x\\n", "v": {i}}}\n' for i in range(4))
+    Path("c.jsonl").write_text(rows, encoding="utf-8")
+    result = command("run", program(text), "--limit", "2")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[:4] == [
+        "Out:",
+        "  vs  ve  k        w",
+        "   0   1  x\\u000a  1",
+        "   1   2  x\\u000a  2",
+    ]
+    assert result.stdout.splitlines()[4].startswith("  3 rows, 2 of them shown, digest ")
+    told = json.loads(command("run", program(text), "--limit", "1", "--json").stdout)
+    assert told["first"] == {"Out": [{"vs": 0, "ve": 1, "k": "x\n", "w": 1}]}
+    assert told["outputs"][0]["path"] == "console:"
+
+
+def test_a_limit_prints_what_is_written_too(command: Weir) -> None:
+    Path("c.jsonl").write_text('{"vs": 5, "k": null}\n', encoding="utf-8")
+    text = "STREAM A (vs BIGINT, k STRING) FROM 'c.jsonl';"
+    text += "OUTPUT A TO 'o.csv'; OUTPUT A TO 'console:';"
+    result = command("run", program(text))
+    assert result.stdout.splitlines()[1:3] == ["  vs  ve  k", "   5   6  NULL"]
+    assert result.stdout.count("A:") == 1
+    both = command("run", program(text), "--limit", "3")
+    assert both.stdout.count("A:") == 2
+    assert Path("o.csv").read_text(encoding="utf-8") == "vs,ve,k\n5,6,\n"
+    wrong = command("run", program(text), "--limit", "3", "--runner", "offline")
+    assert wrong.exit_code == 2
+    assert "--limit belongs to --runner local" in wrong.stderr
 
 
 def test_a_failed_run_is_1_without_a_traceback(command: Weir) -> None:

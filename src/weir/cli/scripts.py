@@ -1,0 +1,87 @@
+"""`weir schema` writes STREAM statements from files, `weir fmt` lays scripts out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weir.cli.command_line import (
+    DONE,
+    FAILED,
+    DebugOption,
+    JsonOption,
+    Usage,
+    clean_errors,
+    put,
+    put_json,
+    say,
+)
+
+
+def schema(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="Files, patterns in quotes, or folders.")
+    ],
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Print the STREAM statement for a file: its columns, types and time.
+
+    Example: [bold]weir schema orders.csv >> program.weir[/bold]
+
+    Parquet and Arrow files say their types; of texts, compressed or not, the first 10,000 rows
+    do. What it guesses, it says in comments.
+    """
+    with clean_errors(debug):
+        from weir.files.inferred import inferred_stream
+
+        found = [inferred_stream(file) for file in files]
+        if as_json:
+            put_json([f.as_json() for f in found])
+        else:
+            put("\n".join(f.text() for f in found))
+
+
+def fmt(
+    files: Annotated[
+        list[str], typer.Argument(metavar="PROGRAM…", help="Scripts; `-` is stdin, to stdout.")
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; fail where a script would change.")
+    ] = False,
+    debug: DebugOption = False,
+) -> None:
+    """Lay scripts out anew: the same meaning, the same comments.
+
+    Example: [bold]weir fmt --check *.weir[/bold]
+
+    Prints the names of those that were changed, or would be.
+    """
+    with clean_errors(debug):
+        from weir.errors import PlanError, ScriptError
+        from weir.runtime.programs import read_text
+        from weir.script.formatting import format_program
+
+        changed = False
+        for file in files:
+            try:
+                text = sys.stdin.read() if file == "-" else read_text(Path(file))
+                made = format_program(text)
+            except PlanError as error:
+                raise Usage(str(error)) from error
+            except ScriptError as error:
+                raise ScriptError(
+                    error.message, line=error.line, column=error.column, source=text,
+                    hint=error.hint, file=file,
+                ) from None  # fmt: skip
+            if file == "-" and not check:
+                put(made)
+            elif made != text:
+                changed = True
+                say(file)
+                if not check:
+                    Path(file).write_text(made, encoding="utf-8")
+        raise typer.Exit(FAILED if check and changed else DONE)
