@@ -175,4 +175,15 @@ def merge(e):
     s.merge(0, lambda v: max(v, 1))
     s.merge(0, lambda v: max(v, e.x))
 """, a=[[at(4, "p"), at(5, "p")]], b=[[at(2, x=1.5), at(3, x=0.5)]]),
+    Example("a value that a serial handler adds to in its variable", """
+s = app.state("s", default=(1,), type="LIST(BIGINT)")
+@app.on(a)
+def grow(e):
+    v = s.get(e.k)
+    v += [e.n]
+    app.emit("out", n=len(s.get(e.k)), v=v)
+    s.set(e.k, v[-2:])
+app.emits("out", "n BIGINT, v LIST(BIGINT)")
+app.serial(grow)
+""", a=[[at(6, "p", n=2), at(7, "p", n=3), at(8, "p", n=4)]]),
 )  # fmt: skip

@@ -78,8 +78,8 @@ WRONG = (
     _banned("w0.set(1, next(TURNS))", "TURNS", "iterator"),
     _banned("import math\nw0.set(1, math.floor(1.5))", "import math"),
     _banned("v = ws.get(1)\nv.append(e.ts)\nws.set(1, v)", "`v`", "ws"),
-    _banned("e.ts = 1", "`e`", "event"),
-    _banned("v = e.k\nv.append('x')", "`v`", "event"),
+    Wrong("e.ts = 1", ("event", "in place")),
+    Wrong("v = e.k\nv.append('x')", ("`v", "event")),
     Wrong("w0.merge(1, lambda v: (app.emit('wrong', n=v), v)[1])", ("emit", "merge", "w0")),
     Wrong("w0.merge(1, lambda v: v + (w1.add(1, 1) or 1))", ("w1", "merge", "w0")),
     Wrong("w0.merge(1, lambda v: w1.get(v))", ("w1", "old value")),
@@ -112,12 +112,12 @@ WRONG = (
 
 @dataclass(frozen=True)
 class Invalid:
-    """An `Invalid` app has what is wrong, and the lines where it stands."""
+    """An `Invalid` app has what is wrong, and the lines where it stands, or is called."""
 
     source: str
     base: str
     wrong: Wrong
-    lines: range
+    lines: frozenset[int]
 
 
 def draw_invalid(seed: int) -> Invalid:
@@ -150,8 +150,10 @@ def draw_invalid(seed: int) -> Invalid:
     indent = len(text[at]) - len(text[at].lstrip())
     text[at:at] = _indented(lines, indent).split("\n")
     source = "\n".join(text)
+    calls = [i for i, line in enumerate(source.split("\n"), 1) if line.strip() == "planted(e)"]
     first = source[: source.index(wrong.code.split("\n")[0])].count("\n") + 1
-    return Invalid(source, base, wrong, range(first, first + wrong.code.count("\n") + 1))
+    own = range(first, first + wrong.code.count("\n") + 1)
+    return Invalid(source, base, wrong, frozenset((*own, *calls)))
 
 
 def _indented(lines: list[str], by: int) -> str:
@@ -170,11 +172,11 @@ def judge_invalid(app: Invalid) -> Verdict:
         return Verdict("taken")
     missing = [word for word in app.wrong.words if word not in text]
     places = {int(n) for n in re.findall(r"(?:line |app\.py:)(\d+)", text)}
-    if not missing and places & set(app.lines):
+    if not missing and places & app.lines:
         return Verdict("refused")
     if _is_refused(app.base):
         return Verdict("refused otherwise", text)
-    return Verdict("other", f"without {missing}, lines {app.lines}: {text}")
+    return Verdict("other", f"without {missing}, lines {sorted(app.lines)}: {text}")
 
 
 def _is_refused(source: str) -> bool:

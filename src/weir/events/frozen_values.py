@@ -1,13 +1,14 @@
 """Values that the user's code is handed do not change: lists and structs refuse what would.
 
 A `FrozenList` is a list and a `FrozenStruct` a dict, so all that reads one works; what would
-change one raises TypeError. A struct's fields are attributes too.
+change one raises TypeError. `v += [x]` gives the variable another value, as for a tuple. A struct's
+fields are attributes too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, SupportsIndex
 
 import pyarrow as pa
 
@@ -29,7 +30,13 @@ class FrozenList(list[Any]):
     __slots__ = ()
 
     append = clear = extend = insert = pop = remove = reverse = sort = _refused
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refused
+    __setitem__ = __delitem__ = _refused
+
+    def __iadd__(self, other: Iterable[Any]) -> list[Any]:  # type: ignore[override,misc]
+        return [*self, *other]
+
+    def __imul__(self, times: SupportsIndex) -> list[Any]:  # type: ignore[override]
+        return self * times
 
     def __reduce__(self) -> tuple[object, ...]:
         return FrozenList, (list(self),)
@@ -52,7 +59,10 @@ class FrozenStruct(dict[str, Any]):
     __slots__ = ()
 
     clear = pop = popitem = setdefault = update = _refused
-    __setitem__ = __delitem__ = __ior__ = _refused
+    __setitem__ = __delitem__ = _refused
+
+    def __ior__(self, other: Any) -> dict[str, Any]:  # type: ignore[override,misc]
+        return {**self, **dict(other)}
 
     def __getattr__(self, name: str) -> Any:
         try:

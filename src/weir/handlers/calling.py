@@ -38,7 +38,7 @@ from weir.handlers.symbols import (
     as_tree,
     known,
 )
-from weir.handlers.values import Const, Method, Old, Python, Tree
+from weir.handlers.values import Const, Element, Field, Method, Old, Python, ReadValue, Tree
 from weir.plan.decorators import result_type
 from weir.plan.imported_files import carried
 from weir.plan.user_code import ScalarFunction
@@ -209,8 +209,9 @@ def _refuse_changes(
             case Known() | Const():
                 message = f"`{name}()` changes what lives outside of the handler"
                 raise frame.file.error(message, node, _REMEMBER)
-            case Old():
-                message = f"`{name}()` changes its argument in place, the old value of a state"
+            case Old() | TheEvent() as symbol:
+                what = "the event" if isinstance(symbol, TheEvent) else "the old value of a state"
+                message = f"`{name}()` changes its argument in place, {what}"
                 raise frame.file.error(message, node, "values are immutable: return a new one")
             case _:
                 raise _changes(name, node, frame)
@@ -225,6 +226,10 @@ def _method(run: Execution, frame: Frame, of: Tree, name: str, node: ast.Call) -
     """Return a call of a method of a value."""
     if name in MUTATORS and not isinstance(of, Const):
         shown = ast.unparse(node.func)[:40]
+        if isinstance(of, Field | ReadValue | Element | Old):
+            what = "a state" if isinstance(of, ReadValue | Old) else "the event"
+            message = f"`{shown}()` changes a value of {what} in place"
+            raise frame.file.error(message, node, "values are immutable: make a new one")
         raise NotAccesses(f"`{shown}()` changes a value in place", node, frame, "make a new value")
     foreign = (a for a in node.args if isinstance(a, ast.Lambda | ast.GeneratorExp))
     if any(foreign) or any(gives_iterator(frame, a) for a in node.args):
