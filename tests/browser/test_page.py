@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from browser.conftest import WatchedPage
+from hostile import hostile_folder
 from simulated_store import EVIL, SimulatedStore
+from weir.files.object_store import ObjectStore
 from weir.page.document import report_page
 from weir.page.server import serving
 from weir.page.view import ViewReader
@@ -146,6 +148,19 @@ def test_a_file_of_a_finished_job_on_all_screens(
     assert page.locator("img").count() == 0
     assert "<b>no number</b>" in page.locator("#turned").inner_text()
     assert {url.split(":")[0] for url in watched.requests} <= {"file", "data"}
+
+
+def test_a_store_that_is_meant_to_do_harm(watched: WatchedPage, tmp_path: Path) -> None:
+    hostile_folder(tmp_path)
+    store = ObjectStore(str(tmp_path / "store"))
+    file = tmp_path / "report.html"
+    page = report_page(ViewReader(store, lambda: 0.0).read())
+    file.write_text(page, encoding="utf-8", errors="backslashreplace")
+    watched.page.set_viewport_size({"width": 390, "height": 844})
+    watched.page.goto(file.as_uri())
+    watched.page.wait_for_selector(".pill")
+    assert watched.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert watched.page.locator("#outputs td").count() > 0
 
 
 OVERLAPS = """() => {

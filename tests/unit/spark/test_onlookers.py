@@ -7,6 +7,7 @@ import threading
 import numpy as np
 
 from weir.errors import RunError
+from weir.job.history import History, read_history
 from weir.job.status import JobStatus, read_status, read_story
 from weir.job.story import StoryLine
 from weir.reliable.store import Body
@@ -69,3 +70,18 @@ def test_a_slow_store_is_told_the_last_state_only() -> None:
     assert len(store.written) <= 4
     found = read_status(store)
     assert found is not None and found.events == 49
+
+
+def test_the_last_history_is_written_when_the_store_is_back() -> None:
+    store = Failing()
+    onlookers = Onlookers(store)
+    store.away = True
+    onlookers.tell(status(1), [], 1, History(every=2.0))
+    onlookers.tell(status(2), [], 1, History(every=4.0))
+    onlookers._pool.submit(lambda: None).result()
+    onlookers.tell(status(3), [], 1)  # without a new one, the one before still waits
+    onlookers._pool.submit(lambda: None).result()
+    assert store.written == []
+    store.away = False
+    onlookers.close()
+    assert read_history(store) == History(every=4.0)
