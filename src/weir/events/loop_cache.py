@@ -38,6 +38,7 @@ from numba.core import sigutils
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 FORMAT = 1
@@ -269,7 +270,9 @@ class LoopCache:
                 continue
             if body is None:
                 return None
-            target.refresh()
+            # All that loading needs of what `target.refresh()` would do, which takes longer than a
+            # small run: that imports whatever Numba can compile.
+            rtsys.initialize(target)
             reduced = pickle.loads(zlib.decompress(body[_HASH_BYTES:]))  # rule 3
             self._held[name] = CompileResult._rebuild(target, *reduced)  # type: ignore[no-untyped-call]
         return self._held[name]
