@@ -18,7 +18,9 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from weir.plan.binding.elsewhere import function_hint
 from weir.plan.limits import MOST_PARTS
+from weir.script.habits import stray_hint
 from weir.script.source import ProgramSource
 
 _RESERVED = """SELECT FROM WHERE GROUP HAVING WITH ORDER LIMIT UNION JOIN INNER LEFT RIGHT FULL
@@ -124,6 +126,8 @@ class TokenCursor(Parser):
     def _reserved_hint(self) -> str:
         if self.word not in RESERVED:
             return ""
+        if self._next.token_type == TokenType.L_PAREN and function_hint(self.word):
+            return function_hint(self.word)
         quote = f'`{self._curr.text}` is reserved: quote it, as in "{self._curr.text}"'
         if self._prev.token_type == TokenType.COMMA and self.word in _AFTER_LISTS:
             return f"is there a comma too many before it? If it is a name: {quote}"
@@ -156,6 +160,8 @@ class TokenCursor(Parser):
         came = f"`{self._curr.text}`" if self._curr else "the end of the program"
         if self._curr.token_type == TokenType.STRING:
             came = f"'{self._curr.text}'"
+        if not hint and self._curr.token_type != TokenType.STRING:
+            hint = stray_hint(self._curr.text.upper())
         self.fail(f"expected {wanted}, found {came}", hint=hint)
 
     def fail(self, message: str, where: Token | exp.Expr | None = None, hint: str = "") -> NoReturn:

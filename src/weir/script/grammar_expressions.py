@@ -84,6 +84,12 @@ def _predicate(p: TokenCursor, left: exp.Expr) -> exp.Expr:
     token = p.token
     if p.take_word("IS"):
         negated = p.take_word("NOT")
+        if p.word in ("TRUE", "FALSE"):
+            p.fail(
+                f"there is no IS {p.word}", hint="write the condition itself, or COALESCE(x, FALSE)"
+            )
+        if p.word == "DISTINCT":
+            p.fail("there is no IS DISTINCT FROM", hint="write a <> b OR a IS NULL, as it is meant")
         p.expect_word("NULL", "after IS")
         return _negated(p, negated, p.at(exp.Is(this=left, expression=exp.Null()), token), token)
     negated = p.take_word("NOT")
@@ -207,6 +213,8 @@ def _duration(p: TokenCursor) -> exp.Expr:
     parts = _DURATION.fullmatch(token.text)
     if not parts:
         hint = f"a duration is a whole number and one of {', '.join(UNITS)}, as in `250ms`"
+        if long := re.fullmatch(r"([0-9]+)(us|ms|s|m|h|d)[a-z]+", token.text.lower()):
+            hint = f"write `{long[1]}{long[2]}`: {hint}"
         p.fail(f"`{token.text}` is neither a number nor a duration", token, hint=hint)
     return p.at(DurationLiteral(this=parts[1], unit=parts[2]), token)
 
@@ -275,6 +283,9 @@ def _plain_call(p: TokenCursor, name: exp.Identifier) -> exp.Expr:
 
 def _arguments(p: TokenCursor) -> list[exp.Expr]:
     token = p.token
+    if p.word == "SELECT":
+        hint = "EXISTS and IN are LEFT SEMI JOIN, NOT EXISTS is LEFT ANTI JOIN"
+        p.fail("a sub-select stands in FROM only", hint=hint)
     if token.token_type == TokenType.R_PAREN:
         return []
     if p.take(TokenType.STAR):

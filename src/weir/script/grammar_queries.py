@@ -257,6 +257,8 @@ def text(p: TokenCursor, what: str) -> exp.Expr:
     """Parse a string, or a parameter."""
     if p.comes(TokenType.PARAMETER):
         return parameter(p)
+    if p.comes(TokenType.VAR):
+        p.unexpected(what, hint=f"it stands in single quotes: '{p.token.text}…'")
     token = p.expect(TokenType.STRING, what)
     return p.at(exp.Literal.string(token.text), token)
 

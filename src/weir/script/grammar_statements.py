@@ -122,9 +122,15 @@ _OPERATOR_INPUTS = {"PROCESS": _process, "REDUCE": _reduce, "COMBINE": _combine,
 
 def _stream(p: TokenCursor) -> exp.Expr:
     name = p.name("a stream's name")
-    p.expect(TokenType.L_PAREN, "`(` and the columns")
+    if not p.comes(TokenType.L_PAREN):
+        p.unexpected(
+            "`(` and the columns", hint="`weir schema FILE` prints the statement of a file"
+        )
+    p.advance()
     columns = p.list_of(column_definition)
     p.expect(TokenType.R_PAREN, "`,` or `)` after a column")
+    if p.word == "WITH":
+        p.unexpected("FROM and where the data is", hint="FROM comes before WITH")
     p.expect_word("FROM", "and where the data is")
     path = text(p, "a path or URL, a string")
     return StreamStatement(this=name, expressions=columns, path=path, options=_options(p))
@@ -160,13 +166,19 @@ def _output(p: TokenCursor) -> exp.Expr:
 
 
 def _declare(p: TokenCursor) -> exp.Expr:
+    if not p.comes(TokenType.PARAMETER) or p.following.token_type != TokenType.VAR:
+        p.unexpected("`@` and a name", hint="write DECLARE @name TYPE = value;")
     name = parameter(p)
+    if p.comes(TokenType.EQ):
+        p.unexpected("a type", hint=f"write DECLARE @{name.name} BIGINT = …;")
     kind = data_type(p)
     p.expect(TokenType.EQ, "`=` and the value")
     return DeclareStatement(this=name, kind=kind, expression=expression(p))
 
 
 def _set(p: TokenCursor) -> exp.Expr:
+    if p.comes(TokenType.PARAMETER):
+        p.unexpected("a setting's name", hint="a parameter is DECLARE @name TYPE = value;")
     if not is_name(p.token):
         p.unexpected("a setting's name")
     return SetStatement(this=_option(p))

@@ -62,12 +62,41 @@ _CLAUSES = {
     "DIV": "write //",
     "COLLATE": "texts compare by their UTF-8 bytes; LOWER(x) takes the case away",
     "AT": "times are UTC",
+    "EXCEPT": "rows of one stream without those of another: LEFT ANTI JOIN",
+    "MINUS": "rows of one stream without those of another: LEFT ANTI JOIN",
+    "INTERSECT": "rows of one stream that another has too: LEFT SEMI JOIN",
+    "USING": "write ON A.key = B.key",
+    "EXCLUDE": "name the columns that are wanted",
 }  # fmt: skip
 # The windows and lifetimes that take no arguments: without WITH they would be aliases.
 _BARE_FORMS = ("SNAPSHOT", "POINT", "POINT_AT_END", "STITCH")
 _FORMS = ("TUMBLING", "HOPPING", "SESSION", "DURATION", "SHIFT", "EXTEND", "CHOP", "LIFETIME")
 _RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE")
 _NEIGHBOURS = ("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
+
+
+# What stands where nothing of ours can, in any place.
+_STRAYS = {
+    ":": "a type is CAST(x AS TYPE), a definition `Name = SELECT …;`",
+    "&": "write AND; there are no operators of bits",
+    "|": "write OR; there are no operators of bits",
+    "!": "write NOT",
+    "^": "write POWER(x, y)",
+    "[": "an element of a list is ELEMENT_AT(l, n), from 1; a field of a STRUCT is s.name",
+    "#": "a comment begins with --",
+    "//": "a comment begins with --; `//` divides and rounds down",
+    ">": "`>=` and `<=` are written so; a field of a STRUCT is s.name",
+    "PRIMARY": "a column is `name TYPE`, without constraints",
+    "NOT": "a column is `name TYPE`: all may be NULL",
+    "WATERMARK": _CLAUSES["WATERMARK"],
+    "DEFAULT": "write DECLARE @name TYPE = value;",
+    "INTO": "write OUTPUT stream TO 'path';",
+}
+
+
+def stray_hint(word: str) -> str:
+    """Say what a token is for that stands where it cannot; '' where nothing is known of it."""
+    return _STRAYS.get(word) or _CLAUSES.get(word, "")
 
 
 def statement_hint(word: str) -> str:

@@ -25,6 +25,13 @@ from weir.script.type_names import arrow_type
 ColumnTypes: TypeAlias = Mapping[str, pa.DataType]
 
 _OPTIONS = ("vs", "ve", "lifetime", "delay", "late", "idle", "bad", "max_record", "unit")
+_ELSEWHERE = {
+    "watermark": "how late rows may come is `delay`, as in delay = 10s",
+    **dict.fromkeys(("timestamp", "event_time", "rowtime", "time"), "the time is vs = column"),
+    **dict.fromkeys(("format", "connector"), "the ending of the path says the format"),
+    "separator": "fields of a .csv are separated by commas",
+    "delimiter": "fields of a .csv are separated by commas",
+}
 _CHOICES = {"late": ("fail", "drop", "adjust"), "bad": ("fail", "skip")}
 _SHORTEST = {"lifetime": 1, "delay": 0, "idle": 1}
 _TAKEN = ("window_start", "window_end")
@@ -77,7 +84,8 @@ def _options(node: exp.Expr, scope: StatementScope) -> Mapping[str, exp.Expr]:
     for option in node.args["options"]:
         name = option.name.lower()
         if name not in _OPTIONS:
-            hint = did_you_mean(name, _OPTIONS) or f"the options are {', '.join(_OPTIONS)}"
+            hint = _ELSEWHERE.get(name) or did_you_mean(name, _OPTIONS)
+            hint = hint or f"the options are {', '.join(_OPTIONS)}"
             raise scope.error(f"unknown option `{option.name}`", option, hint)
         if name in options:
             raise scope.error(f"option `{name}` is there twice", option)
@@ -129,6 +137,7 @@ def _time_column(s: _Statement, option: str) -> str | None:
         raise s.scope.error(
             f"`{option}` must be BIGINT or TIMESTAMP, `{name}` is {type_name(s.columns[name])}",
             s.node_of(option),
+            "declare it as TIMESTAMP (ISO 8601 in texts, a plain day too), or BIGINT with a unit",
         )
     return name
 

@@ -220,7 +220,11 @@ def _aggregate(
         return AggregateCall("count_star", (), condition, position=at)
     wanted = 2 if function in _QUANTILES else 1
     if len(args) != wanted or isinstance(args[0], exp.Star):
-        raise scope.error(f"{function.upper()} takes {wanted} argument{'s' * (wanted - 1)}", node)
+        hint = ""
+        if function == "count":
+            hint = "COUNT(*) counts rows" if not args else "over a sub-select: SELECT DISTINCT a, b"
+        plural = "s" * (wanted - 1)
+        raise scope.error(f"{function.upper()} takes {wanted} argument{plural}", node, hint)
     params = (_fraction(args[1], scope),) if wanted == 2 else ()
     value = expression(args[0], scope)
     return AggregateCall(function, (value,), condition, distinct, params, position=at)

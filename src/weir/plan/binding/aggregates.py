@@ -259,6 +259,7 @@ class Aggregator:
             raise PlanError(
                 f"column `{column.name}` is neither in GROUP BY nor in an aggregate",
                 position=column.position,
+                hint=f"add it to GROUP BY, or take LAST({column.name}) or MAX({column.name})",
             )
         return found
 

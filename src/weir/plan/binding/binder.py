@@ -30,6 +30,7 @@ from weir.plan.binding.coercion import (
 )
 from weir.plan.binding.elsewhere import function_hint
 from weir.plan.binding.functions import FUNCTIONS, OPERATORS, typed
+from weir.plan.binding.type_rules import DATE_UNITS, TIME_UNITS
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.schema import Schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
@@ -148,7 +149,13 @@ def _column(column: Column, scope: NameScope) -> Expr:
             f"there is no window yet in {scope.clause}: no `{column.name}`",
             position=column.position,
         )
-    raise unknown("column", column.name, _names(scope), column.position)
+    error = unknown("column", column.name, _names(scope), column.position)
+    if not error.hint and function_hint(column.name):
+        raise PlanError(error.message, position=column.position, hint=function_hint(column.name))
+    if not error.hint and column.name.lower() in (*DATE_UNITS, *TIME_UNITS):
+        hint = f"a unit of time stands in quotes: '{column.name.lower()}'"
+        raise PlanError(error.message, position=column.position, hint=hint)
+    raise error
 
 
 def lookup(name: str, scope: NameScope, position: Position | None = None) -> Expr | None:
@@ -214,7 +221,10 @@ def _case(case: Case, scope: NameScope) -> Expr:
     shared = common_type_of(type_of(v) for v in values)
     if shared is None:
         names = ", ".join(dict.fromkeys(type_name(type_of(v)) for v in values))
-        raise PlanError(f"the branches of CASE have types {names}", position=case.position)
+        hint = "CAST some of them, so that all have one type"
+        raise PlanError(
+            f"the branches of CASE have types {names}", position=case.position, hint=hint
+        )
     cast = [coerce(v, shared) for v in values]
     branches = tuple(zip(conditions, cast[:-1], strict=True))
     return replace(case, branches=branches, otherwise=cast[-1], type=shared)

@@ -68,6 +68,7 @@ def _check_limit(query: Query) -> None:
         raise PlanError(
             "ORDER BY needs LIMIT: a stream has no order of its own",
             position=query.order_by[0].expr.position or query.position,
+            hint="add LIMIT k for the first of each window or instant; files are sorted by time",
         )
     if query.limit is not None and not 0 < query.limit < 2**62:
         raise PlanError(f"LIMIT must be positive, not {query.limit}", position=query.position)
@@ -165,7 +166,11 @@ def _order_column(node: Node, expr: Expr, outputs: NameScope, name: str) -> tupl
 
 def _check_order(expr: Expr) -> None:
     if isinstance(expr, Constant):
-        raise PlanError("ORDER BY takes columns, not a constant", position=expr.position)
+        raise PlanError(
+            "ORDER BY takes columns, not a constant",
+            position=expr.position,
+            hint="name the column: numbers are not counted from the left here",
+        )
 
 
 # --- several inputs ------------------------------------------------------------------------

@@ -190,7 +190,9 @@ class SelectBuilder:
         bound = bind(expr, self._inside.at("GROUP BY"))
         if isinstance(bound, Literal):
             raise PlanError(
-                "GROUP BY takes columns and expressions, not a constant", position=expr.position
+                "GROUP BY takes columns and expressions, not a constant",
+                position=expr.position,
+                hint="name the column: numbers are not counted from the left here",
             )
         return bound
 

@@ -207,7 +207,9 @@ def _number(call: Call) -> pa.DataType:
     if shared == NULL:
         return BIGINT
     if shared is None or not is_numeric(shared):
-        raise _error(call, f"takes numbers, not {_names(call.args)}", hint="CAST one of them")
+        texts = call.function == "add" and shared == STRING
+        hint = "texts are joined by ||" if texts else "CAST one of them"
+        raise _error(call, f"takes numbers, not {_names(call.args)}", hint=hint)
     return shared
 
 
