@@ -205,17 +205,17 @@ def run(
         checked = _read_any(program, param, said, log, out, form, name)
         first = None
         if runner is RunnerName.local:
-            checked = _with_outputs(checked, "console:")
-            first = _printed(checked, limit)
-        meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
-        if runner is RunnerName.local:
             from weir.runtime.process import keep_freed_memory, leave_pandas_out
 
             keep_freed_memory()
             if not is_app(program) and not checked.code:
-                leave_pandas_out()
+                leave_pandas_out()  # before anything makes an array
+            checked = _with_outputs(checked, "console:")
+            first = _printed(checked, limit)
+        meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
+        if runner is RunnerName.local:
             from weir.local.ahead import compiled_ahead
-            from weir.local.files import run_files  # with arrays of its own
+            from weir.local.files import run_files
 
             ahead = compiled_ahead(checked, parallelism or 1, meter.compiling)
             with meter, prints_aside(), ahead:

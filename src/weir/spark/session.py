@@ -78,7 +78,7 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
-    "spark.python.daemon.module": "weir.spark.daemon",
+    "spark.python.daemon.module": "weir.spark.offline.daemon",
     # On one machine no network is spared by it, and numbers in blocks are small already.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
