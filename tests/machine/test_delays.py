@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from machine.jobs import INNER, SOURCE, topology
 from weir.events.batch import START
-from weir.job.delays import MARK_EVERY, MOST_MARKS, Delays, Marks, bucket_of
+from weir.job.delays import MARK_EVERY, MOST_MARKS, Delays, ReachedMarks, bucket_of
 from weir.runtime.topology import OutletSpec, VertexSpec, wire
 
 SECOND = VertexSpec("5.0", "source", 5, 0, outlets=(OutletSpec(("5.0/0.0",)),))
@@ -53,7 +53,7 @@ def test_a_report_that_comes_again_counts_once() -> None:
 
 
 def test_marks_are_few_and_far_enough_apart() -> None:
-    marks = Marks()
+    marks = ReachedMarks()
     marks.note(START, 0.0)
     assert not marks.recent
     for step in range(10_000):

@@ -40,7 +40,7 @@ _KEPT = 8192
 """So many marks of a source, and of a sink that waits for marks of sources, are kept."""
 
 
-class Marks:
+class ReachedMarks:
     """Notes when one instance has reached which event time."""
 
     def __init__(self) -> None:

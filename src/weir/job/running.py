@@ -19,7 +19,7 @@ import msgspec
 from weir.errors import SnapshotCorrupt, WeirError
 from weir.events.batch import OPEN
 from weir.files.chunks import Chunk
-from weir.job.delays import Marks
+from weir.job.delays import ReachedMarks
 from weir.job.flushing import Flushing
 from weir.job.messages import Checkpoint, VertexOrder, VertexReport
 from weir.job.poison import Notes, Phase
@@ -85,7 +85,7 @@ class Running:
         """Whether a source has asked for a chunk and not got it yet."""
         self.waits = ""
         """What keeps anything from coming to a source; see `SourceWaits`."""
-        self.marks = Marks()
+        self.marks = ReachedMarks()
         """When the instance has reached which event time."""
         self._corrupt: list[str] = []
         """Objects that could not be read."""
