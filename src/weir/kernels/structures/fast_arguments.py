@@ -15,7 +15,7 @@ from weir.events.batch import Int64s
 from weir.kernels.structures.fast_cells_loops import ARGUMENTS, CONDITIONS, NULLS, STEP
 from weir.kernels.structures.rows import valid_mask
 
-Marks = npt.NDArray[np.bool_]
+RowMarks = npt.NDArray[np.bool_]
 
 
 class FastArguments:
@@ -23,7 +23,7 @@ class FastArguments:
 
     def __init__(self) -> None:
         self._values: list[Int64s] = []
-        self._masks: list[Marks] = []
+        self._masks: list[RowMarks] = []
         self._value_count = self._mask_count = 0
 
     def add(self, request: Int64s, values: Int64s, step: int) -> None:
@@ -33,21 +33,21 @@ class FastArguments:
         self._values.append(values)
         self._value_count += len(values)
 
-    def add_condition(self, request: Int64s, condition: pa.Array | None) -> Marks | None:
+    def add_condition(self, request: Int64s, condition: pa.Array | None) -> RowMarks | None:
         """Add the condition under which rows make the request; return it as a mask."""
         if condition is None:
             return None
         holds = condition.fill_null(False).to_numpy(zero_copy_only=False)
         return self._add_mask(request, CONDITIONS, np.asarray(holds, dtype=np.bool_))
 
-    def add_nulls(self, request: Int64s, column: pa.Array, rows: int) -> Marks | None:
+    def add_nulls(self, request: Int64s, column: pa.Array, rows: int) -> RowMarks | None:
         """Add for which rows the value is NULL; return it as a mask."""
         if not column.null_count:
             return None
         null = ~valid_mask(column) if len(column) == rows else np.ones(rows, dtype=np.bool_)
         return self._add_mask(request, NULLS, null)
 
-    def _add_mask(self, request: Int64s, at: int, mask: Marks) -> Marks:
+    def _add_mask(self, request: Int64s, at: int, mask: RowMarks) -> RowMarks:
         request[at] = self._mask_count
         self._masks.append(mask)
         self._mask_count += len(mask)
