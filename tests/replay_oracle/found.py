@@ -131,6 +131,24 @@ def keep(e):
     if 0:
         one.get(e.k)
 """, a=[[at(6, "p")]]),
+    Example("an order that a write decides which never happens", """
+NAMES = ("p", "q")
+one = app.state("one", default=0)
+two = app.state("two", default=(), type="LIST(STRING)")
+@app.on(a)
+def tell(e):
+    two.add_to_set(e.k, "first")
+    app.emit("out", n=one.get(e.k))
+@app.on(a)
+def keep(e):
+    two.add_to_set(e.k, "second")
+@app.on(a)
+def count(e):
+    if NAMES:
+        pass
+    else:
+        one.add(e.k, 1)
+""", a=[[at(6, "p")]]),
     Example("an order that a helper's write decides which a parameter switches off", """
 one = app.state("one", default=0)
 two = app.state("two", default=0)
