@@ -25,17 +25,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from weir.events.batch import Batch
-from weir.files.object_store import ObjectStore
-from weir.job.status import JobStatus, read_story
-from weir.plan.program import Program
-from weir.script.program import parse_program
-from weir.spark.live.hosts import live_master
-from weir.spark.live.prepare import prepare_live
-from weir.spark.live.settings import LiveSettings
-from weir.spark.offline.run_offline import run_offline
-from weir.spark.session import session
+import weir
 
 HERE = Path(__file__).parent
 RATES = {"impressions": 5000, "clicks": 1000}
@@ -73,9 +65,9 @@ def make_log(folder: str, seconds: float) -> None:
 def note_arrivals(path: str):  # type: ignore[no-untyped-def]
     """A callback: when each result came, and how many milliseconds after its window's close."""
 
-    def note(partition: int, seq: int, rows: Batch) -> None:
+    def note(partition: int, seq: int, rows: pa.RecordBatch) -> None:
         now = time.time()
-        late = (now * 1e6 - rows.ve) / 1e3
+        late = (now * 1e6 - rows.column("ve").to_numpy()) / 1e3
         with open(path, "ab") as file:
             file.write(np.column_stack([np.full(len(late), now), late]).tobytes())
 
@@ -95,7 +87,9 @@ class Director:
         self.killed_at: float | None = None
         self._said: set[str] = set()
 
-    def __call__(self, status: JobStatus) -> None:
+    def __call__(self, progress: weir.Progress) -> None:
+        assert isinstance(progress, weir.LiveProgress)
+        status = progress.status
         for what in {*status.preparing} - self._said:
             self._said.add(what)
             print(f"{what}, before anything runs")
@@ -124,51 +118,51 @@ def percentiles(late: npt.NDArray[np.float64]) -> str:
     return ", ".join(f"p{p:g} {np.percentile(late, p):,.1f} ms" for p in (50, 90, 99))
 
 
+def command(*words: str) -> str:
+    """What the `weir` command prints."""
+    asked = [sys.executable, "-m", "weir.cli", *words]
+    return subprocess.run(asked, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 def write_page(store: str) -> None:
     """Write the job's page, as anybody can."""
     REPORT.parent.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "weir.cli", "report", store, "--to", str(REPORT)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    command("report", store, "--to", str(REPORT))
     print(f"the job's page: {REPORT}")
 
 
-def finite() -> Program:
+def finite() -> str:
     """The same program over the log as files, without the callback."""
     text = (HERE / "ads.weir").read_text(encoding="utf-8").replace("tail://", "")
-    text = text.replace("OUTPUT Rates TO 'callback:';", "").replace("'out/", "'offline/")
-    return parse_program(text)
+    return text.replace("OUTPUT Rates TO 'callback:';", "").replace("'out/", "'offline/")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20)
     seconds = parser.parse_args().seconds
-    program = parse_program((HERE / "ads.weir").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="weir-demo-") as folder:
         for name in RATES:
             Path(f"{folder}/{name}.jsonl").touch()
-        live = prepare_live(
-            program, f"{folder}/store", directory=folder, parallelism=2,
-            how=LiveSettings(hosts=HOSTS),
-        )  # fmt: skip
         director = Director(folder, seconds)
         print(f"live on Spark, {seconds:.0f} s of impressions and clicks, {HOSTS} hosts")
-        with session(live_master(HOSTS)) as spark:
-            callbacks = {"Rates": note_arrivals(f"{folder}/arrivals")}
-            report = live.run(spark, callbacks=callbacks, watch=director)
-            if report is None:
-                sys.exit(130)
-            print("the same log offline on Spark")
-            again = run_offline(finite(), spark, directory=folder)
+        report = weir.run_live(
+            HERE / "ads.weir", f"{folder}/store", directory=folder, parallelism=2, hosts=HOSTS,
+            callbacks={"Rates": note_arrivals(f"{folder}/arrivals")}, progress=director,
+        )  # fmt: skip
+        if report is None:
+            sys.exit(130)
+        print("the same log offline on Spark")
+        again = weir.run_offline(finite(), directory=folder)
         same = True
         for ours, theirs in zip(report.outputs, again.outputs, strict=True):
             same &= ours.digest == theirs.digest
             print(f"{ours.name}: live {ours.digest}, offline {theirs.digest}")
-        told = read_story(ObjectStore(f"{folder}/store"))
+        told = json.loads(command("story", f"{folder}/store", "--json"))
         print(f"{report.events:,} events, {report.events / seconds:,.0f} a second")
         assert director.killed_at is not None and director.began is not None
-        lost = next(line.time for line in told if "lost" in line.what)
-        again_at = max(line.time for line in told if "runs again" in line.what)
+        lost = next(line["time"] for line in told if "lost" in line["what"])
+        again_at = max(line["time"] for line in told if "runs again" in line["what"])
         print(
             f"recovery: found {lost - director.killed_at:.2f} s after the kill, all vertices "
             f"running {again_at - lost:.2f} s later"

@@ -1,0 +1,94 @@
+"""Every program of `examples` has one digest, the one that its page names: under cuts and
+parallelisms here, on all runners with WEIR_NIGHT=1."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+
+import weir
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PROGRAMS = sorted(
+    str(p.relative_to(EXAMPLES).with_suffix(""))
+    for p in EXAMPLES.glob("*/*.weir")
+    if p.parent.name != "ads"  # which follows a log that `demo.py` makes as it runs
+)
+PRINTED = re.compile(r"^.+ -> (\S+): [\d,]+ rows?, digest (\S+)$", re.MULTILINE)
+make_data = runpy.run_path(str(EXAMPLES / "run.py"))["make_data"]
+
+
+@pytest.fixture(scope="module")
+def with_data(tmp_path_factory: pytest.TempPathFactory):
+    """A function: a folder with an example's data, which is made once."""
+    made: dict[str, Path] = {}
+
+    def folder(example: str) -> Path:
+        if example not in made:
+            made[example] = tmp_path_factory.mktemp(example)
+            if (EXAMPLES / example / "generate.py").exists():
+                make_data(EXAMPLES / example, made[example])
+            else:
+                shutil.copytree(EXAMPLES / example / "data", made[example] / "data")
+        return made[example]
+
+    return folder
+
+
+def expected(program: str) -> dict[str, str]:
+    """The digests of a program's outputs as the folder's page has them."""
+    page = (EXAMPLES / program).parent / "README.md"
+    shown = page.read_text(encoding="utf-8").split(f"run.py {program}\n")
+    assert len(shown) == 2, f"{page} does not show how to run {program} once"
+    return dict(PRINTED.findall(shown[1].split("```")[0]))
+
+
+def digests(report: weir.RunReport) -> dict[str, str]:
+    return {output.path: output.digest for output in report.outputs}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_one_digest_under_cuts_and_parallelisms(
+    program: str, with_data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(with_data(program.split("/")[0]))
+    file = EXAMPLES / f"{program}.weir"
+    first = digests(weir.run(file))
+    again = digests(weir.run(file, cut=61, parallelism=3))
+    assert first == again == expected(program)
+    assert all(not digest.endswith("-0") for digest in first.values())
+
+
+@pytest.mark.skipif("WEIR_NIGHT" not in os.environ, reason="minutes: make night")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_one_digest_on_spark(
+    program: str, with_data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(with_data(program.split("/")[0]))
+    file = EXAMPLES / f"{program}.weir"
+    offline = weir.run_offline(file, parallelism=2)
+    live = weir.run_live(file, tmp_path / "store", parallelism=2)
+    assert live is not None
+    assert digests(offline) == digests(live) == expected(program)
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.rglob("*.py")), ids=str)
+def test_no_internals_are_imported(file: Path) -> None:
+    """`weir.cli` is the command itself, which `cluster/submit.py` hands to Spark."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        names = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        for name in names:
+            allowed = ("weir", "weir.testing", "weir.cli")
+            assert name.split(".")[0] != "weir" or name in allowed, f"{file}: {name}"
