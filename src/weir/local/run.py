@@ -114,12 +114,12 @@ def collect(
 def _memory(source: Source, inputs: Mapping[str, object]) -> MemoryPartition:
     if source.name not in inputs:
         raise PlanError(f"`inputs` has no rows for {source.name}")
-    rows = _items(inputs[source.name])
+    rows = items_of(inputs[source.name])
     warn_of_fields(source, islice(rows, MOST_ROWS), "the rows")
     return MemoryPartition(source.name, rows, source.declared)
 
 
-def _items(given: Items | object) -> Items:
+def items_of(given: Items | object) -> Items:
     """Return rows as dicts, whatever they were given as."""
     if isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):
         return given

@@ -106,7 +106,7 @@ def differences_here(
     left these traces."""
     nowhere: list[Emit] = [lambda vertex, rows: None for _ in program.outputs]
     compared = Traces(traces, compare=True)
-    with _more_calls():
+    with more_calls():
         run = LocalRun(
             program, partitions, nowhere, cut=cut, parallelism=parallelism, traces=compared
         )
@@ -120,7 +120,8 @@ def differences_here(
 
 
 @contextmanager
-def _more_calls() -> Iterator[None]:
+def more_calls() -> Iterator[None]:
+    """Let functions be called more often than needed meanwhile."""
     before = os.environ.get("WEIR_EXTRA_CALLS")
     os.environ["WEIR_EXTRA_CALLS"] = "1"
     try:

@@ -12,7 +12,7 @@ lost; it never gives another answer, and never goes on for ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -225,7 +225,7 @@ def draw_job(
         sources,
         cut=cut,
         # Feeds bring their rows at their own pace.
-        pace=0.0 if workload.feeds is not None else lasts * min(cut, MOST_ROWS) / MOST_ROWS,
+        pace=0.0 if workload.feeds is not None else _pace(cut, lasts, partitions.values()),
         hosts=int(rng.integers(1, 4)),
         host_settings=HostSettings(
             tail_buffer=int(rng.choice([200, 4000, 1 << 20])),
@@ -244,6 +244,12 @@ def draw_job(
             apart_limit=float(apart.choice([0.5, 3.0])),
         ),
     )
+
+
+def _pace(cut: int, lasts: float, partitions: Iterable[SourcePartition]) -> float:
+    """Return the seconds of a chunk, so that the longest partition takes about `lasts`."""
+    most = max([MOST_ROWS, *(partition.size for partition in partitions)])
+    return lasts * min(cut, most) / most
 
 
 def _strategy(

@@ -1,4 +1,4 @@
-"""Runs programs on rows in memory: for the tests of Weir and of programs written for it.
+"""Runs programs on rows in memory, cut and restarted as a test wants it.
 
 >>> text = '''
 ...     STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';
@@ -11,8 +11,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from weir.errors import PlanError
 from weir.events.batch import OPEN, START, Batch
@@ -24,6 +25,7 @@ from weir.plan.program import Output, Program
 from weir.plan.schema import Schema
 from weir.reliable.stream import Entry, MemoryStream
 from weir.runtime.outputs import output_schema
+from weir.runtime.partitions import Partitions
 from weir.script import parse_program
 
 
@@ -83,32 +85,76 @@ def run_program(
     check: bool = True,
 ) -> Result:
     """Run a program that is parsed already and has one output; the options are those of `run`."""
-    partitions = {
+    answer = run_all(
+        program, memory_partitions(program, inputs), cut=cut, parallelism=parallelism,
+        restarts=lambda step: step == snapshot_at, keep=snapshot_at is not None,
+        duplicate_writes=duplicate_writes, optimise=optimise, check=check,
+    )  # fmt: skip
+    shape = output_schema(program.outputs[0])
+    rows = [row for batch in answer.batches[0] for row in batch_rows(batch, shape)]
+    return Result(rows, answer.digests[0], answer.checksums, answer.most_state_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Holds what came out of all outputs of a run, each with its batches as they came."""
+
+    batches: tuple[list[Batch], ...]
+    digests: tuple[str, ...]
+    checksums: Mapping[str, str]
+    most_state_rows: int
+
+
+def memory_partitions(
+    program: Program, inputs: Mapping[str, Sequence[Items]]
+) -> dict[str, list[MemoryPartition]]:
+    """Make the partitions of a program's sources of rows."""
+    return {
         s.name: [
             MemoryPartition(f"{s.name}[{i}]", items, s.declared)
             for i, items in enumerate(inputs[s.name])
         ]
         for s in program.sources
     }
-    batches: list[Batch] = []
+
+
+def run_all(
+    program: Program,
+    partitions: Partitions,
+    *,
+    cut: int | None = None,
+    parallelism: int = 1,
+    restarts: Callable[[int], bool] = lambda step: False,
+    keep: bool = False,
+    duplicate_writes: int | None = None,
+    optimise: bool = True,
+    check: bool = True,
+) -> Answers:
+    """Run a program with all its outputs. After the steps for which `restarts` is true every vertex
+    is replaced by one that loads its snapshot; then `keep` must be true. The other options are
+    those of `run`."""
+    batches: tuple[list[Batch], ...] = tuple([] for _ in program.outputs)
     local = LocalRun(
-        program, partitions, [lambda _, rows: batches.append(rows)],
+        program, partitions, [partial(_take, taken) for taken in batches],
         cut=cut, parallelism=parallelism, check=check, optimise=optimise,
-        keep=snapshot_at is not None or duplicate_writes is not None,
+        keep=keep or duplicate_writes is not None,
     )  # fmt: skip
     chance = random.Random(duplicate_writes)
     number = most = 0
     while local.step():
         most = max(most, local.state_rows)
-        if number == snapshot_at or (duplicate_writes is not None and chance.random() < 0.3):
+        if restarts(number) or (duplicate_writes is not None and chance.random() < 0.3):
             restart_vertices(local)
         if duplicate_writes is not None:
             write_again(list(local.streams.values()), chance)
             local.work_off()
         number += 1
-    shape = output_schema(program.outputs[0])
-    rows = [row for batch in batches for row in batch_rows(batch, shape)]
-    return Result(rows, str(local.egress[0].digest), local.checksums if check else {}, most)
+    digests = tuple(str(egress.digest) for egress in local.egress)
+    return Answers(batches, digests, local.checksums if check else {}, most)
+
+
+def _take(taken: list[Batch], _: int, rows: Batch) -> None:
+    taken.append(rows)
 
 
 def restart_vertices(run: LocalRun) -> None:

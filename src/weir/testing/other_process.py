@@ -1,0 +1,87 @@
+"""A process with another hash seed, time zone and locale, which runs trials when it is asked.
+
+It is started once for a check, while other ways are tried. The program travels as it does to Spark:
+files that it IMPORTs run again there.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from typing import BinaryIO
+
+from weir.errors import RunError
+from weir.local.second_run import other_environment
+from weir.testing.trials import GivenProgram, LocalWay, Ran, run_locally
+
+_COMMAND = "from weir.testing.other_process import main; main()"
+
+
+class CannotTravel(Exception):
+    """Says that a program cannot be sent to another process, and why."""
+
+
+class OtherProcess:
+    """Runs trials in a process of its own; it ends with `close`."""
+
+    def __init__(self) -> None:
+        self._changed = other_environment(os.environ)
+        environment = os.environ | self._changed
+        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _COMMAND],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+        )  # fmt: skip
+
+    @property
+    def environment(self) -> str:
+        """What is otherwise there, for messages."""
+        return ", ".join(f"{name}={self._changed[name]}" for name in ("PYTHONHASHSEED", "TZ"))
+
+    def run(self, trial: GivenProgram) -> Ran:
+        """Run a trial there; CannotTravel if the program cannot be sent."""
+        try:
+            body = pickle.dumps(trial)
+        except Exception as error:  # whatever a user's object raises
+            raise CannotTravel(str(error)) from error
+        asked, told = self._process.stdin, self._process.stdout
+        assert asked is not None and told is not None
+        try:
+            pickle.dump(body, asked)
+            asked.flush()
+            answer = pickle.load(told)
+        except (EOFError, BrokenPipeError) as error:
+            how = self._process.wait()
+            raise RunError(f"the other process ended by itself, with exit code {how}") from error
+        if isinstance(answer, str):
+            raise CannotTravel(answer)
+        assert isinstance(answer, Ran)
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def main() -> None:
+    """Run the trials that come, until there are no more."""
+    told = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the user's code prints is no answer
+    while (answer := _answer(sys.stdin.buffer)) is not None:
+        pickle.dump(answer, told)
+        told.flush()
+
+
+def _answer(asked: BinaryIO) -> Ran | str | None:
+    try:
+        body = pickle.load(asked)
+    except EOFError:
+        return None
+    try:
+        trial = pickle.loads(body)
+    except Exception as error:  # its module may raise anything when it is imported
+        return f"{type(error).__name__}: {error}"
+    return run_locally(trial, LocalWay())

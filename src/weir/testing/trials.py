@@ -1,0 +1,148 @@
+"""A trial is a program with its rows, and what came out when it was run in some way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from weir.errors import DeterminismViolation, WeirError
+from weir.events.batch import Batch, concat_batches, empty_batch
+from weir.events.order import in_order
+from weir.local.run import Items
+from weir.plan.program import Output, Program
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.stages import cut_stages
+from weir.runtime.checking import written_by
+from weir.runtime.outputs import output_schema
+from weir.runtime.topology import make_topology
+from weir.testing.running import Answers, batch_rows, memory_partitions, run_all
+
+Given: TypeAlias = Mapping[str, tuple[Items, ...]]
+"""The rows of each source: its partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenProgram:
+    """A program with the rows of its sources."""
+
+    program: Program
+    given: Given
+
+    def over(self, given: Given) -> GivenProgram:
+        """Return the same program over other rows."""
+        return replace(self, given=given)
+
+    @property
+    def count(self) -> int:
+        return sum(len(items) for parts in self.given.values() for items in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run gave: of each output its digest and its rows in order, the checksums of all
+    streams, or an error."""
+
+    digests: tuple[str, ...] = ()
+    rows: tuple[list[dict[str, object]], ...] = ()
+    checksums: Mapping[str, str] | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalWay:
+    """Says how a run in one process is cut, spread and disturbed."""
+
+    cut: int | None = None
+    parallelism: int = 1
+    restart: int | None = None
+    """The step after which all vertices begin anew with their snapshots; -1: after every step."""
+    duplicate_writes: int | None = None
+
+
+def run_locally(trial: GivenProgram, way: LocalWay) -> Ran:
+    """Run a trial; an error of the program's is part of the result."""
+    try:
+        answers = run_all(
+            trial.program, memory_partitions(trial.program, trial.given),
+            cut=way.cut, parallelism=way.parallelism,
+            restarts=partial(_restarts, way.restart, trial.count), keep=way.restart is not None,
+            duplicate_writes=way.duplicate_writes,
+        )  # fmt: skip
+    except WeirError as error:
+        return Ran(error=f"{type(error).__name__}: {error}")
+    return Ran(answers.digests, _ordered(trial.program.outputs, answers), answers.checksums)
+
+
+def _restarts(at: int | None, count: int, step: int) -> bool:
+    """Say whether vertices begin anew after a step; a source that does so at its end would read
+    that again, for ever."""
+    return at == step or (at == -1 and step < count)
+
+
+def _ordered(outputs: Sequence[Output], answers: Answers) -> tuple[list[dict[str, object]], ...]:
+    return tuple(
+        _rows(output, batches) for output, batches in zip(outputs, answers.batches, strict=True)
+    )
+
+
+def _rows(output: Output, batches: Sequence[Batch]) -> list[dict[str, object]]:
+    shape = output_schema(output)
+    plain = [Batch(b.vs, b.ve, b.columns) for b in batches]
+    return batch_rows(in_order(concat_batches([empty_batch(shape.types), *plain])), shape)
+
+
+def first_answer(trial: GivenProgram) -> Ran:
+    """Run a trial in the plainest way, all at once; raise what the program raises."""
+    answers = run_all(trial.program, memory_partitions(trial.program, trial.given))
+    return Ran(answers.digests, _ordered(trial.program.outputs, answers), answers.checksums)
+
+
+def difference(program: Program, wanted: Ran, found: Ran) -> str:
+    """Show how the second of two runs differs from the first; empty: in nothing."""
+    if found.error:
+        blamed = found.error.startswith(DeterminismViolation.__name__)
+        return found.error if blamed else f"this run fails: {found.error}"
+    lines: list[str] = []
+    for number, output in enumerate(program.outputs):
+        if wanted.digests[number] == found.digests[number]:
+            continue
+        lines.append(f"{output.title or 'the stream'}:")
+        if number < len(found.rows):
+            lines += _lines(wanted.rows[number], found.rows[number])
+        else:
+            lines.append(f"  digest {found.digests[number]}, wanted {wanted.digests[number]}")
+    return "\n".join(lines)
+
+
+MOST_LINES = 10
+
+
+def _lines(wanted: list[dict[str, object]], found: list[dict[str, object]]) -> list[str]:
+    ours, theirs = [repr(row) for row in wanted], [repr(row) for row in found]
+    gone, came = list(ours), []
+    for text in theirs:
+        if text in gone:
+            gone.remove(text)
+        else:
+            came.append(text)
+    return [*_some("  - ", gone), *_some("  + ", came)]
+
+
+def _some(mark: str, rows: list[str]) -> list[str]:
+    left = [f"{mark}… {len(rows) - MOST_LINES} more"] if len(rows) > MOST_LINES else []
+    return [*(mark + row for row in rows[:MOST_LINES]), *left]
+
+
+def first_writer(trial: GivenProgram, parallelism: int, one: Ran, other: Ran) -> str:
+    """Name the operators that write the first stream in which two runs of this parallelism differ;
+    empty: it is not known."""
+    if not one.checksums or not other.checksums:
+        return ""
+    plan = cut_stages(rewrite(trial.program), parallelism)
+    topology = make_topology(plan, plan.vertex_counts(lambda s: len(trial.given[s.name])))
+    for stream in topology.streams:
+        if one.checksums[stream] != other.checksums[stream]:
+            return written_by(plan, topology.writer_of(stream), stream).operators
+    return ""
