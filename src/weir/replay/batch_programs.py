@@ -125,7 +125,8 @@ class _Restored:
         if table not in self._made:
             number = len(self._made)
             shape, name = self._shapes[state], f"state {state} {number}"
-            columns = {"vs": shape.time, "ve": shape.time, **dict(shape.columns)}
+            # Their ends are the next ticks, behind the latest time too: they are not read.
+            columns = {"vs": shape.time, **dict(shape.columns)}
             # Where its table is, is said when the batch is run: batches share the program.
             path = f"restored/{number}.parquet"
             made = stream(name, columns, path, vs="vs", index=FIRST_INDEX + number)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from weir.errors import PlanError
+from weir.events.batch import LATEST
 from weir.events.text import parse_timestamps
 from weir.files.chunks import DataFile, SourcePartition
 from weir.handlers.app import App
@@ -55,17 +56,24 @@ def parse_log(text: str) -> tuple[str, str]:
 
 
 def parse_time(text: str | int, option: str) -> int:
-    """Return the ticks of a time: a number, or ISO 8601 (UTC unless it says an offset).
+    """Return the ticks of a time: a number, or ISO 8601 (UTC unless it says an offset). PlanError
+    if it is none, or is further off than the time of any event.
 
     >>> parse_time("1970-01-01T00:00:01", "--from"), parse_time("-5", "--to"), parse_time(7, "end")
     (1000000, -5, 7)
     """
     try:
-        return int(text)
+        ticks = int(text)
     except ValueError:
-        pass
+        ticks = _iso_ticks(str(text), option)
+    if not -LATEST <= ticks <= LATEST + 1:  # which is behind all events
+        raise PlanError(f"{option} is no time: {text}", hint="times are from -2^62 to 2^62 ticks")
+    return ticks
+
+
+def _iso_ticks(text: str, option: str) -> int:
     try:
-        return int(parse_timestamps(pa.array([str(text)]))[0].value)
+        return int(parse_timestamps(pa.array([text]))[0].value)
     except pa.ArrowInvalid:
         hint = "ticks (microseconds since 1970), or ISO 8601 such as 2024-05-01T12:00:00"
         raise PlanError(f"{option} is no time: '{text}'", hint=hint) from None

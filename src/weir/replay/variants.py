@@ -1,8 +1,9 @@
 """Variants are the combinations of values that a replay is asked to try for an app's parameters.
 
-`--param threshold=0.1,0.2 --param k=3,5` has four, in this order: the last parameter changes
-fastest. A parameter with one value makes none: it has that value in all of them. Each variant has a
-folder of its own, `threshold=0.1/k=3/`, as partitioned datasets have them.
+`--param threshold=0.1,0.2 --param k=3,5` has four. Parameters are in the order in which the app
+declares them, and the last one changes fastest. A parameter with one value makes none: it has that
+value in all of them. Each variant has a folder of its own, `threshold=0.1/k=3/`, as partitioned
+datasets have them.
 """
 
 from __future__ import annotations
@@ -63,9 +64,8 @@ def variants_of(app: App, given: Mapping[str, object]) -> list[Variant]:
         for name, values in choices.items()
     }
     for name, values in typed.items():
-        if len(set(values)) < len(values):
-            raise PlanError(f"the parameter `{name}` has the value {_twice(values)!r} twice")
-    varied = tuple(name for name, values in typed.items() if len(values) > 1)
+        _check_once(name, values)
+    varied = tuple(name for name in app.params if len(typed.get(name, ())) > 1)
     combinations = list(product(*(typed[name] for name in varied)))
     if len(combinations) > MOST_VARIANTS:
         message = f"{len(combinations):,} variants are too many: {MOST_VARIANTS:,} at most"
@@ -83,8 +83,17 @@ def _several(name: str, value: object) -> Sequence[object]:
     return values
 
 
-def _twice(values: Sequence[object]) -> object:
-    return next(value for i, value in enumerate(values) if value in values[:i])
+def _check_once(name: str, values: Sequence[ParamValue]) -> None:
+    """Raise PlanError if a value comes again: equal values are one constant in a plan."""
+    known: dict[object, ParamValue] = {}
+    for value in values:
+        key = value if value == value else "NaN"  # which does not equal itself
+        if key in known and repr(known[key]) == repr(value):
+            raise PlanError(f"the parameter `{name}` has the value {value!r} twice")
+        if key in known:
+            message = f"the parameter `{name}` has the values {known[key]!r} and {value!r}"
+            raise PlanError(f"{message}, which are equal", hint="give each its own replay")
+        known[key] = value
 
 
 def _shown(value: object) -> str:

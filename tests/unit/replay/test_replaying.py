@@ -166,6 +166,19 @@ def test_without_an_end_the_cut_is_behind_the_last_event(app: App) -> None:
     assert replay_app(app, logs=LOGS, out="two", state_in="state").events == 0
 
 
+@pytest.mark.parametrize("ts", [-(2**62), 2**62])
+def test_states_at_the_ends_of_time(app: App, ts: int) -> None:
+    log = [{"id": i, "k": i % 2, "ts": ts} for i in range(8)]
+    logs = {"message": write(Path("ends.jsonl"), log)}
+    params = {"threshold": 1}
+    whole = replay_app(app, logs=logs, out="whole", params=params, state_out="state")
+    assert emitted("whole/spam.parquet") == in_order(spam(log, 1))
+    batches = replay_app(app, logs=logs, out="out", params=params, batch=3, state_out="again")
+    assert batches.outputs[0].digest == whole.outputs[0].digest
+    assert Path("state/n.parquet").read_bytes() == Path("again/n.parquet").read_bytes()
+    assert replay_app(app, logs=logs, out="on", params=params, state_in="state").events == 0
+
+
 def test_a_state_that_does_not_fit_is_refused(app: App) -> None:
     replay_app(app, logs=LOGS, out="one", state_out="state")
 
@@ -328,6 +341,8 @@ def test_an_error_leaves_nothing_in_the_way(app: App) -> None:
         ({"runner": "live"}, "no replay runs on 'live'; a replay is local or offline"),
         ({"batch": 0}, "a batch has at least 1 event, not 0"),
         ({"start": "soon"}, "--from is no time: 'soon'; ticks (microseconds since 1970), or ISO"),
+        ({"start": str(2**63)}, f"--from is no time: {2**63}; times are from -2^62 to 2^62 ticks"),
+        ({"end": -(2**62) - 1, "batch": 2}, f"--to is no time: {-(2**62) - 1}; times are from"),
         ({"start": 9, "end": 9}, "no time is from 9 to before 9"),
         ({"params": {"threshold": "much"}}, "the parameter `threshold` is an integer"),
         ({"logs": {"message": "tail://m.jsonl"}}, "'tail://m.jsonl' has no end"),

@@ -27,6 +27,13 @@ def test_several_parameters_multiply() -> None:
     assert found[2].values == {"threshold": 0.3, "k": 1, "word": "y", "strict": False}
 
 
+def test_folders_are_in_the_order_of_the_app() -> None:
+    values: dict[str, object] = {"threshold": ["0.1", "0.3"], "k": [1, 2]}
+    turned = dict(reversed(values.items()))
+    assert list(turned) == ["k", "threshold"]
+    assert variants_of(app(), turned) == variants_of(app(), values)
+
+
 def test_one_value_makes_no_variants() -> None:
     (found,) = variants_of(app(), {"threshold": "0.5"})
     assert (found.folder, found.label, found.values["threshold"]) == ("", "", 0.5)
@@ -45,6 +52,8 @@ def test_folders_of_any_text_stay_within() -> None:
         ({"treshold": "1"}, "unknown parameter `treshold`; did you mean `threshold`"),
         ({"k": ["1", "x"]}, "the parameter `k` is an integer (by default 3), not 'x'"),
         ({"threshold": ["0.1", "0.10"]}, "the parameter `threshold` has the value 0.1 twice"),
+        ({"threshold": ["nan", "1", "nan"]}, "the parameter `threshold` has the value nan twice"),
+        ({"threshold": [0.0, -0.0]}, "`threshold` has the values 0.0 and -0.0, which are equal"),
         ({"k": []}, "the parameter `k` has no value"),
         ({"k": list(range(50)), "threshold": [i / 7 for i in range(50)]}, "2,500 variants are too"),
     ],
