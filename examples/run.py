@@ -3,8 +3,8 @@
     python examples/run.py streamscope/grep
     python examples/run.py nexmark/q5 --runner offline
 
-The example's data is made anew in its folder by its `generate.py`, always the same, unless it has
-some already; then `weir run` runs the program there. The digest that it prints is the one of the
+The folder's `generate.py`, where it has one, makes the example's data, always the same; then
+`weir run` runs the program there. The digest that it prints is the one of the
 folder's README, on every runner.
 """
 
@@ -35,7 +35,7 @@ def main() -> None:
         known = sorted(str(p.relative_to(HERE).with_suffix("")) for p in HERE.glob("*/*.weir"))
         parser.error(f"no example {asked.program}; there are {', '.join(known)}")
     example = program.parent
-    if not (example / "data").exists():
+    if (example / "generate.py").exists():
         make_data(example, example)
     with tempfile.TemporaryDirectory() as store:
         words = ["run", program.name, "--runner", asked.runner, *more]

@@ -8,6 +8,8 @@ import os
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ PROGRAMS = sorted(
     if p.parent.name != "ads"  # which follows a log that `demo.py` makes as it runs
 )
 PRINTED = re.compile(r"^.+ -> (\S+): [\d,]+ rows?, digest (\S+)$", re.MULTILINE)
+JOINS = {"INNER", "LEFT", "SEMI", "ANTI", "CLIP"}
 make_data = runpy.run_path(str(EXAMPLES / "run.py"))["make_data"]
 
 
@@ -92,3 +95,13 @@ def test_no_internals_are_imported(file: Path) -> None:
         for name in names:
             allowed = ("weir", "weir.testing", "weir.cli")
             assert name.split(".")[0] != "weir" or name in allowed, f"{file}: {name}"
+
+
+def test_click_fraud_has_all_joins_of_the_paper() -> None:
+    command = [sys.executable, "-m", "weir.cli", "explain", "clickfraud.weir"]
+    folder = EXAMPLES / "clickfraud"
+    plan = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+    stages = len(re.findall(r"^  stage \d+:", plan, re.MULTILINE))
+    assert f"{stages} stages" in (folder / "README.md").read_text(encoding="utf-8")
+    assert stages >= 20
+    assert {*re.findall(r"Join ([A-Z ]+?) ON", plan)} >= JOINS
