@@ -1,8 +1,8 @@
 """Fraud with cards: how much a card spends, whose device it is used from, and who is blocked.
 
     python generate.py data
-    weir replay app.py --log chargeback=data/chargeback.jsonl --log payment=data/payment.jsonl \\
-        --out out --format jsonl
+    weir replay app.py --log chargeback=data/chargeback.jsonl --log support=data/support.jsonl \\
+        --log payment=data/payment.jsonl --out out --format jsonl
 """
 
 from __future__ import annotations

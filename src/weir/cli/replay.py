@@ -21,6 +21,7 @@ from weir.cli.command_line import (
     RunJsonOption,
     RunParallelismOption,
     SettingOption,
+    StrictOption,
     Usage,
     clean_errors,
     pairs,
@@ -113,6 +114,7 @@ def replay(
         bool, typer.Option("--anew", help="Forget what is in DIR/.replay, and begin anew.")
     ] = False,
     name: AppNameOption = None,
+    strict: StrictOption = False,
     as_json: RunJsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -124,7 +126,10 @@ def replay(
     Prints the path, the rows and the digest of what was emitted. A replay that was killed
     goes on where it was: give the same command again.
     """
-    with clean_errors(debug, lost="; the same command goes on with what is finished"):
+    with (
+        clean_errors(debug, lost="; the same command goes on with what is finished"),
+        told_warnings(strict=strict) as warned,
+    ):
         if runner is ReplayRunnerName.local and (master is not None or setting):
             raise Usage("--master and --conf belong to --runner offline")
         loaded = read_app(app, name)
@@ -134,7 +139,7 @@ def replay(
 
         keep_freed_memory()
         meter = Meter(Console(stderr=True), in_time=_in_time(loaded), as_json=as_json)
-        with meter, prints_aside(), told_warnings():
+        with meter, prints_aside():
             report = replay_app(
                 loaded, logs=dict(map(parse_log, log or ())), out=out,
                 format=form.value,
@@ -143,7 +148,7 @@ def replay(
                 parallelism=parallelism, cut=cut, check=check, master=master,
                 settings=pairs(setting, "--conf"),
             )  # fmt: skip
-        _print_replay(report, meter.elapsed, state_out, as_json)
+        _print_replay(report, meter.elapsed, state_out, warned, as_json)
 
 
 def explain_app(
@@ -241,10 +246,15 @@ def _in_time(app: App) -> bool:
 
 
 def _print_replay(
-    report: ReplayReport, seconds: float, state_out: Path | None, as_json: bool
+    report: ReplayReport,
+    seconds: float,
+    state_out: Path | None,
+    warned: Sequence[str],
+    as_json: bool,
 ) -> None:
     if as_json:
-        put_json({**msgspec.to_builtins(report), "seconds": round(seconds, 3)})
+        known = {"seconds": round(seconds, 3), "warnings": list(warned)}
+        put_json({**msgspec.to_builtins(report), **known})
         return
     if len(report.variants) > 1:
         _print_variants(report)

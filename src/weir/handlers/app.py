@@ -105,9 +105,10 @@ class App(EmittingApp):
         idle: str | int | None = None,
         bad: Literal["fail", "skip"] = "fail",
         max_record: str | int = MAX_RECORD,
+        unit: Literal["s", "ms", "us", "ns", "tick"] | None = None,
     ) -> EventType:
         """Declare an event type: a log with these columns (as STREAM in a script), or the rows of
-        any stream.
+        any stream. Times in BIGINT are ticks, microseconds, unless `unit` says what they count.
 
         >>> app = App("a")
         >>> app.events("click", {"user": "STRING", "at": "TIMESTAMP"}, vs="at", delay="10s").name
@@ -116,7 +117,10 @@ class App(EmittingApp):
         check_app_name("an event type", name)
         if name in self.event_types:
             raise PlanError(f"the app `{self.name}` has two event types called `{name}`")
-        said = {"vs": vs, "path": path, "ve": ve, "lifetime": lifetime, "idle": idle}
+        said = {
+            "vs": vs, "path": path, "ve": ve, "lifetime": lifetime, "idle": idle,
+            "unit": unit,
+        }  # fmt: skip
         index = len(self.event_types)
         if isinstance(columns, Stream):
             given = [option for option, value in said.items() if value is not None]
@@ -133,7 +137,7 @@ class App(EmittingApp):
             read = stream(
                 name, declared, path or "", vs="vs" if vs is None else vs, ve=ve,
                 lifetime=lifetime, delay=delay, late=late, idle=idle, bad=bad,
-                max_record=max_record, index=index,
+                max_record=max_record, unit=unit, index=index,
             )  # fmt: skip
             assert isinstance(read.node, Source)
             found = EventType(self, name, read, index, path, read.node.options)

@@ -20,6 +20,7 @@ from weir.plan.program import Program
 from weir.plan.rewrites.pruning import needed_columns
 from weir.plan.rewrites.rewrite import rewrite
 from weir.replay.cutting import RankedLog
+from weir.runtime.input_doubts import warn_of_inputs
 
 _EDGE = 1 << 16
 
@@ -93,6 +94,14 @@ def open_logs(
             here = os.getcwd()
             found += [RankedLog(source, n, rooted(p, here)) for n, p in enumerate(opened)]
     return found
+
+
+def warn_of_logs(logs: Sequence[RankedLog]) -> None:
+    """Warn of what the first rows of each log show."""
+    opened: dict[Source, list[SourcePartition]] = {}
+    for log in logs:
+        opened.setdefault(log.source, []).append(log.partition)
+    warn_of_inputs(opened.items())
 
 
 def open_sources(sources: Sequence[Source]) -> list[RankedLog]:

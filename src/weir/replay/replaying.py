@@ -42,6 +42,7 @@ from weir.replay.given_logs import (
     open_logs,
     open_sources,
     parse_time,
+    warn_of_logs,
 )
 from weir.replay.identity import replay_parts
 from weir.replay.reports import (
@@ -161,6 +162,7 @@ class _Replay:
             raise PlanError(f"no time is from {task.start} to before {task.end}")
         self._check_streams()
         times = open_logs(self.first.program, task.paths, only_times=True)
+        warn_of_logs(times)
         known = {*task.paths, *self.first.restored}
         others = [s for s in self.first.program.sources if s.name not in known]
         # Nobody can tell whether a DataFrame is what it was.

@@ -103,7 +103,8 @@ def load_state(
     try:
         manifest = _decoder.decode((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
-        raise PlanError(f"there is no saved state in '{folder}': no {MANIFEST}") from None
+        message = f"there is no saved state in '{folder}': no {MANIFEST}"
+        raise PlanError(message, hint=_of_variant(folder)) from None
     except msgspec.DecodeError as error:
         raise InputError(
             f"no manifest of a saved state: {error}", file=str(folder / MANIFEST)
@@ -114,6 +115,14 @@ def load_state(
         if not os.path.exists(path):
             raise InputError("the table of a saved state is missing", file=path)
     return manifest, tables
+
+
+def _of_variant(folder: Path) -> str:
+    """Return what to say of a folder that has states of variants below."""
+    found = sorted(folder.glob(f"*=*/**/{MANIFEST}"))
+    if not found:
+        return ""
+    return f"it has states of variants: replay each alone, with its own as '{found[0].parent}'"
 
 
 def _check(

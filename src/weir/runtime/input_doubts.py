@@ -71,8 +71,8 @@ def _warn_of_unit(source: Source, file: SourcePartition) -> None:
             _warn(
                 f"STREAM {source.name}: `{options.vs}` looks like {word} since 1970 ({least} is in "
                 f"{day.isoformat()}), and is taken for microseconds: 1s is {10**6} of them",
-                f"write WITH (vs = {options.vs}, unit = '{unit}'), or unit = 'tick' if they are "
-                "plain numbers",
+                f"write WITH (vs = {options.vs}, unit = '{unit}'), in Python vs='{options.vs}', "
+                f"unit='{unit}', or unit = 'tick' if they are plain numbers",
             )
 
 

@@ -169,3 +169,35 @@ def test_explain_of_an_app(command: Weir) -> None:
     assert json.loads(command("explain", "app.py", "--json").stdout)
     assert command("explain", "app.py", "--format", "dot").stdout.startswith("digraph")
     assert not Path("__pycache__").exists()
+
+
+SECONDS_APP = """
+import weir
+
+app = weir.App("cards")
+payment = app.events("payment", "id BIGINT, card STRING, at BIGINT", vs="at"UNIT)
+count = app.state("count", default=0, last="1h")
+
+@app.on(payment)
+def note(e):
+    count.add(e.card, 1)
+    app.emit("seen", id=e.id, count=count.get(e.card))
+"""
+
+
+def test_seconds_in_a_log_are_warned_of(command: Weir) -> None:
+    Path("cards.py").write_text(SECONDS_APP.replace("UNIT", ""), "utf-8")
+    Path("in_s.py").write_text(SECONDS_APP.replace("UNIT", ', unit="s"'), "utf-8")
+    days = [{"id": n, "card": "a", "at": 1772323200 + 86_400 * n} for n in range(2)]
+    Path("p.jsonl").write_text("".join(f"{json.dumps(day)}\n" for day in days), "utf-8")
+    log = ("--log", "payment=p.jsonl", "--format", "jsonl")
+    strict = command("replay", "cards.py", *log, "--out", "strict", "--strict")
+    assert (strict.exit_code, Path("strict").exists()) == (2, False)
+    assert strict.stderr.startswith("weir: error: STREAM payment: `at` looks like seconds")
+    warned = command("replay", "cards.py", *log, "--out", "out", "--json")
+    (text,) = json.loads(warned.stdout)["warnings"]
+    assert f"weir: warning: {text}" in warned.stderr
+    assert "in Python vs='at', unit='s'" in text
+    assert command("replay", "in_s.py", *log, "--out", "mended", "--strict").exit_code == 0
+    found = Path("mended/seen.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["count"] for line in found] == [1, 1]

@@ -179,6 +179,18 @@ def test_states_at_the_ends_of_time(app: App, ts: int) -> None:
     assert replay_app(app, logs=logs, out="on", params=params, state_in="state").events == 0
 
 
+def test_states_of_variants_go_on_one_by_one(app: App) -> None:
+    both = {"threshold": [1, 2]}
+    replay_app(app, logs=LOGS, out="a", params=both, end=30, state_out="state")
+    with pytest.raises(PlanError, match=r"states of variants: .* 'state/threshold=1'"):
+        replay_app(app, logs=LOGS, out="b", params=both, state_in="state")
+    alone = {"threshold": 2}
+    replay_app(app, logs=LOGS, out="b", params=alone, state_in="state/threshold=2")
+    replay_app(app, logs=LOGS, out="whole", params=alone)
+    behind = [row for row in emitted("whole/spam.parquet") if row["vs"] >= 30]
+    assert emitted("b/spam.parquet") == behind
+
+
 def test_a_state_that_does_not_fit_is_refused(app: App) -> None:
     replay_app(app, logs=LOGS, out="one", state_out="state")
 
