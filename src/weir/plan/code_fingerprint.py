@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from weir.plan.imported_files import IMPORTED
+from weir.plan.imported_files import IMPORTED, ImportedFrom
 from weir.plan.made_functions import MadeFunction
 from weir.plan.module_search import ReachedModules, is_users, reached_modules
 from weir.plan.program import Program
@@ -223,17 +223,21 @@ class _Walk:
             case partial():
                 return self._all((value.func, value.args, value.keywords))
             case ModuleType():
-                self.modules.append(value.__name__)
-                return value.__name__
+                self.modules.append(name := value.__name__)
+                # A program's own modules are numbered by process.
+                return name.partition(".")[2] if name.startswith(f"{IMPORTED}/") else name
             case type():
                 return self._class(value)
             case (
                 ScalarFunction() | AggregateFunction() | OperatorFunction()
                 | MergeFunction() | RowCode()
             ):  # fmt: skip
-                return self._all(getattr(value, f.name) for f in fields(value))
+                return self._all(getattr(value, f.name) if f.compare else None
+                                 for f in fields(value))  # fmt: skip
             case MadeFunction():
                 return self._all(value.identity())
+            case ImportedFrom():
+                return ""  # by rule 1
         return self._reduced(value)
 
     def _set(self, values: set[object] | frozenset[object]) -> str:
@@ -290,7 +294,7 @@ class _Walk:
 def _is_users(module: str | None) -> bool:
     """Tell whether code defined in this module is the user's own: a script, a notebook, a module
     of theirs."""
-    return module is None or module == "__main__" or is_users(module)
+    return module is None or module == "__main__" or module.startswith(IMPORTED) or is_users(module)
 
 
 def _names(code: CodeType) -> set[str]:

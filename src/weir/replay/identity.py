@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from weir.plan.code_fingerprint import program_code
+from weir.handlers.app import App
+from weir.plan.code_fingerprint import program_code, value_text
 from weir.plan.plan_fingerprint import plan_fingerprint
+from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.replay.batch_programs import BatchProgram, ReplayTask
+from weir.replay.run_folder import COMPILED
 from weir.replay.saved_state import MANIFEST
 
 
@@ -22,10 +25,16 @@ def replay_parts(
     said: Mapping[str, object],
     state_in: Path | None,
 ) -> dict[str, str]:
-    """Return the parts with what tells of each whether it is the same: the app's code, its logs
-    (`log_marks`), the values of its parameters, and what else was said."""
+    """Return the parts with what tells of each whether it is the same: the app's code and what
+    it compiles to, its logs (`log_marks`), the values of its parameters, and what else was
+    said."""
     parts = {f"the app {task.app.name}": ""}
-    parts |= dict(task.app.code) or _code(made)
+    # Where files are is no part of the app.
+    program = replace(made.program, outputs=tuple(
+        replace(output, path=f"{n}.jsonl") for n, output in enumerate(made.program.outputs)
+    ))  # fmt: skip
+    parts[COMPILED] = _compiled(task.app, program)
+    parts |= dict(task.app.code) or program_code(program)
     parts |= logs
     for name in task.app.params:
         values = dict.fromkeys(repr(variant.values[name]) for variant in task.variants)
@@ -36,15 +45,12 @@ def replay_parts(
     return parts
 
 
-def _code(made: BatchProgram) -> dict[str, str]:
-    """Return the fingerprints of an app that is from no file: its plan, and the user's code."""
-    # Where files are is no part of the app.
-    program = replace(made.program, outputs=tuple(
-        replace(output, path=f"{n}.jsonl") for n, output in enumerate(made.program.outputs)
-    ))  # fmt: skip
+def _compiled(app: App, program: Program) -> str:
+    """Hash what an app is compiled to: its plan, and its handlers with the values that they read.
+    What it takes from outside of its text, as from the environment, is in these."""
     plan = plan_fingerprint(cut_stages(rewrite(program), 1))
-    hashes = repr([part.hash for part in plan.parts])
-    return {"the handlers": _hash(hashes.encode()), **program_code(program)}
+    handlers = [value_text(h.function) for h in app.handlers.values()] if app.code else []
+    return _hash(repr(([part.hash for part in plan.parts], handlers)).encode())
 
 
 def _saved(folder: Path) -> str:

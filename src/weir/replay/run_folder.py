@@ -38,6 +38,8 @@ NAME = ".replay"
 STATE, EMITTED = "state", "emitted"
 _RUN, _CUTS, _BATCH, _REPORT = "run.json", "cuts.json", "batch.json", "report.json"
 _LOCK = "lock"
+COMPILED = "what the handlers compile to (code, and values that it reads)"
+"""The part that tells what no other part does, as where a constant comes from the environment."""
 
 
 class MadeFile(msgspec.Struct, frozen=True):
@@ -61,7 +63,7 @@ class ReplayRecord(msgspec.Struct, frozen=True):
     """Says in `run.json` what is replayed, part by part."""
 
     parts: dict[str, str]
-    format: int = 1
+    format: int = 2
 
 
 KeptRecord = TypeVar("KeptRecord")
@@ -94,6 +96,9 @@ class RunFolder:
     def _changes(self, now: ReplayRecord) -> list[str]:
         before = self._read(self.path / _RUN, _run_decoder)
         told = changes(before.parts, now.parts)
+        compiled = f"{COMPILED} changed"
+        if len(told) > 1 and compiled in told:  # the others say why
+            told.remove(compiled)
         if before.format != now.format:
             told.append("it was begun by another version of Weir")
         return told

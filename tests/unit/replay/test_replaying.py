@@ -316,9 +316,11 @@ def test_what_has_finished_is_not_run_again(app: App, monkeypatch: pytest.Monkey
 
 def test_what_has_changed_is_refused(app: App) -> None:
     replay_app(app, logs=LOGS, out="out", batch=20)
-    with pytest.raises(PlanError, match="the parameter threshold changed; give another --out"):
+    with pytest.raises(
+        PlanError, match="replay: the parameter threshold changed; give another --out"
+    ):
         replay_app(app, logs=LOGS, out="out", batch=20, params={"threshold": 4})
-    with pytest.raises(PlanError, match="--batch is gone, --to is new"):
+    with pytest.raises(PlanError, match="--batch is gone, --to is new; give"):
         replay_app(app, logs=LOGS, out="out", end=30)
     Path("app.py").write_text(APP.replace("> threshold", ">= threshold"), "utf-8")
     with pytest.raises(PlanError, match=r"holds another replay: app\.py changed"):
@@ -328,6 +330,43 @@ def test_what_has_changed_is_refused(app: App) -> None:
     write(Path("m.jsonl"), rows(61))
     with pytest.raises(PlanError, match="log message changed"):
         replay_app(app, logs=LOGS, out="out", batch=20)
+
+
+OUTSIDE = APP.replace("import weir", "import os, weir, outside").replace(
+    "n = app", "LIMIT = int(os.environ['LIMIT'])\nTABLE = {0: [LIMIT]}\n\nn = app"
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("> threshold", "> LIMIT"),
+        ("> threshold", "> TABLE.get(e.k * 0, [3])[0]"),
+        ("> threshold", "> outside.limit(0)"),
+        ("@app.on(message)", "@app.serial\n@app.on(message)", "> threshold", "> LIMIT"),
+    ],
+)
+def test_a_value_from_outside_of_the_text(
+    app: App, monkeypatch: pytest.MonkeyPatch, change: tuple[str, ...]
+) -> None:
+    """It is no part of the code, and decides what the handlers do."""
+    text = OUTSIDE
+    for old, new in zip(change[::2], change[1::2], strict=True):
+        text = text.replace(old, new)
+    Path("outside.py").write_text(
+        "import os\nLIMIT = int(os.environ['LIMIT'])\ndef limit(x):\n    return LIMIT + x\n"
+    )
+
+    def replay(limit: int, layout: str = "\n\n") -> bool:
+        monkeypatch.setenv("LIMIT", str(limit))
+        Path("app.py").write_text(text.replace("\n\n", layout))
+        return replay_app(load_app("app.py"), logs=LOGS, out="out", batch=20).again
+
+    assert not replay(3)
+    assert replay(3)
+    assert replay(3, "\n\n\n# lines mean nothing\n\n")
+    with pytest.raises(PlanError, match=r"holds another replay: what the handlers compile to \(co"):
+        replay(4)
 
 
 def test_an_error_leaves_nothing_in_the_way(app: App) -> None:
