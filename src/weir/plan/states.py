@@ -58,6 +58,8 @@ class CellFailure(Exception):
     it."""
 
     at: HandlerPlace | None = None
+    merge: MergeKind | None = None
+    """The kind of the merge that failed when a window was read, which repeats its merges."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,29 +145,34 @@ class Chain:
         return first.waiting(cti) if first is not None else np.empty(0, dtype=np.int64)
 
     def push(self, stream: int, rows: Batch, cti: int) -> None:
-        given = rows
+        given, since = rows, 0
         for index, step in enumerate(self._steps):
             try:
                 out = step.advance(stream if index == 0 else 0, rows, cti)
             except EventFailed as error:
-                self._trace(error, index, given)
+                self._trace(error, index, given, since)
                 raise
             if out is None:
                 return
             rows, cti = out
+            if isinstance(step, _Stateful):
+                given, since = rows, index + 1
+                rows = step.asked(rows)
         if len(rows):
             self._out.append(rows)
         self._cti = max(self._cti, cti)
 
-    def _trace(self, error: EventFailed, index: int, given: Batch) -> None:
-        """Say of which row of a source an error of a step is."""
-        row, stateless = error.row, [s for s in self._steps[:index] if isinstance(s, _Stateless)]
+    def _trace(self, error: EventFailed, index: int, given: Batch, since: int) -> None:
+        """Say of which row of a source an error of a step is; `given` are the rows, with all of
+        their origins, that the step `since` got."""
+        row = error.row
         if row is None or error.input_row is not None:
             return
         operator, origin = self._stage.operators[self._operators[index]], row.origin
-        if not origin and len(stateless) == index:
-            # Nobody asked for origins, but the source gave them.
-            for step in stateless:
+        between = [s for s in self._steps[since:index] if isinstance(s, _Stateless)]
+        if not origin and len(between) == index - since:
+            # Nobody asked for origins, but the source gave them, or a scan kept them.
+            for step in between:
                 given = step.transformed(given)
             origin = tuple(int(column[row.index]) for column in given.origin)
         error.input_row = input_row(_read_by(operator)[row.port], origin)
@@ -291,11 +296,13 @@ class _Stateful:
         if released is None:
             return None
         out, reached = self._kernel.step(*released)
-        if not self._depth:  # nobody asks for the origins that a scan keeps
-            out = with_depth(out, 0)
         if self._kernel.right_from == START or not len(out):
             return out, reached
         return out.take(out.vs >= self._kernel.right_from), reached
+
+    def asked(self, rows: Batch) -> Batch:
+        """Return rows of it without origins that a scan keeps and nobody asks for."""
+        return rows if self._depth else with_depth(rows, 0)
 
     def right_from(self, time: int) -> None:
         self._kernel.right_from = time

@@ -17,6 +17,7 @@ columns = "ts TIMESTAMP, shop STRING, amount BIGINT, n BIGINT, note STRING"
 sale = app.events("sale", columns, vs="ts")
 total = app.state("total", default=0)
 recent = app.state("recent", default=0, last="1h")
+high = app.state("high", default=None, type="BIGINT", last="1h")
 
 def inverse(n):
     return 12 // n
@@ -44,6 +45,14 @@ CASES = {
               f"overflow: add state total {BEYOND}"),
     "window": ('recent.add(e.shop, e.amount)\napp.emit("o", r=recent.get(e.shop))', 2,
                f"overflow: reading state recent {BEYOND}"),
+    "merge of a window": ("if e.n == 0:\n    high.max(e.shop, e.n)\n"
+                          'app.emit("o", r=high.get(e.shop))', 2,
+                          "max into a cell of high that is NULL, at shop = 'b'"),
+    "behind a state": ('total.add(e.shop, 1)\napp.emit("o", r=10 // e.n + total.get(e.shop))', 2,
+                       ZERO),
+    "text behind a state": ('total.add(e.shop, 1)\nif total.get(e.shop) > 1:\n'
+                            '    app.emit("o", r=e.note[1:] + e.note[9])', 3,
+                            "IndexError: string index out of range"),
     "computed key": ('total.add(e.shop + "!", e.amount)\napp.emit("o", r=total.get(e.shop + "!"))',
                      1, "overflow: add state total gives a value beyond BIGINT, at 'b!'"),
     "merge": ("total.merge(e.shop, lambda t: t + 10 // e.n)\n"
@@ -98,7 +107,7 @@ def test_serial_handlers(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def test_a_helper_has_its_own_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     error = told('app.emit("o", r=inverse(e.n))', monkeypatch, tmp_path)
-    assert str(error) == f"handle (app.py:10) failed on {EVENT}: {ZERO}\n  return 12 // n\n  ^"
+    assert str(error) == f"handle (app.py:11) failed on {EVENT}: {ZERO}\n  return 12 // n\n  ^"
 
 
 def test_what_a_serial_handler_emits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -107,7 +116,7 @@ def test_what_a_serial_handler_emits(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     error = told(body, monkeypatch, tmp_path, end)
     first, shown, _ = str(error).split("\n")
     assert first.startswith(
-        f"handle (app.py:15) failed on {EVENT}: what is emitted as `o` must be "
+        f"handle (app.py:16) failed on {EVENT}: what is emitted as `o` must be "
     )
     assert first.endswith("'r' must be BIGINT, not 'none' (str)")
     assert shown == '  app.emit("o", r=e.n or "none")'

@@ -145,7 +145,7 @@ class SlowCells:
         try:
             return self._tables[read.state].get(group, time)
         except CellFailure as failure:
-            raise self._failed(failure, read.at, 0, batch, row) from None
+            raise self._failed(failure, self._blamed(failure, read), 0, batch, row) from None
         except BaseException as error:
             # A window calls the functions of its merges when it is read.
             called = (m.function for _, m in self._merges if m.state == read.state and m.function)
@@ -153,6 +153,12 @@ class SlowCells:
             if function is None:
                 raise
             raise self._user_failed(function, error, 0, batch, row) from error
+
+    def _blamed(self, failure: CellFailure, read: StateRead) -> HandlerPlace | None:
+        """Return where the merge stands that failed when a window was read, if only one can be
+        it."""
+        kinds = [m.at for _, m in self._merges if (m.state, m.kind) == (read.state, failure.merge)]
+        return kinds[0] if len(set(kinds)) == 1 else read.at
 
     def _failed(
         self, failure: CellFailure, at: HandlerPlace | None, port: int, batch: Batch, row: int

@@ -128,7 +128,11 @@ class CellTable:
         if value is _NOT_AT_ONCE:
             value = self.default
             for merge in past:
-                value = self._merged(value, merge.kind, merge.args, merge.function)
+                try:
+                    value = self._merged(value, merge.kind, merge.args, merge.function)
+                except CellFailure as failure:
+                    failure.merge = merge.kind
+                    raise
         if self._whole:
             return self._settled(value)  # only what is read has to fit
         return value.rounded() if type(value) is ExactDouble else value
