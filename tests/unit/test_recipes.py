@@ -12,9 +12,8 @@ from pathlib import Path
 import pyspark
 import pytest
 import yaml
-from typer.main import get_command
 
-from weir.cli import app
+from weir.cli import load_command
 from weir.script import parse_program
 from weir.spark.live.settings import grace_seconds
 
@@ -49,8 +48,7 @@ def options_of_submit() -> set[str]:
 
 
 def options_of_run() -> set[str]:
-    run = get_command(app).commands["run"]  # type: ignore[attr-defined]
-    return {option for parameter in run.params for option in parameter.opts}
+    return {option for parameter in load_command("run").params for option in parameter.opts}
 
 
 def check_words(words: list[str]) -> None:
