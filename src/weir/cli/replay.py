@@ -270,6 +270,9 @@ def _print_replay(
     if report.again:
         say("weir: this replay had finished already: nothing was run (--anew runs it)", err=True)
         return
+    if report.redone:
+        why = f"weir: this replay had finished, and was run again: {report.redone}"
+        say(in_one_line(why), err=True)
     told = f"{counted(report.events, 'event')} in {seconds:.1f} s"
     if report.batches > 1:
         told += f", {report.batches:,} batches"

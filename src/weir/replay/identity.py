@@ -15,7 +15,7 @@ from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.replay.batch_programs import BatchProgram, ReplayTask
 from weir.replay.run_folder import COMPILED
-from weir.replay.saved_state import MANIFEST
+from weir.replay.saved_state import state_mark
 
 
 def replay_parts(
@@ -41,7 +41,7 @@ def replay_parts(
         parts[f"the parameter {name}"] = ", ".join(values)
     parts |= {option: str(value) for option, value in said.items() if value is not None}
     if state_in is not None:
-        parts["--state-in"] = _saved(state_in)
+        parts["--state-in"] = state_mark(state_in)
     return parts
 
 
@@ -51,12 +51,6 @@ def _compiled(app: App, program: Program) -> str:
     plan = plan_fingerprint(cut_stages(rewrite(program), 1))
     handlers = [value_text(h.function) for h in app.handlers.values()] if app.code else []
     return _hash(repr(([part.hash for part in plan.parts], handlers)).encode())
-
-
-def _saved(folder: Path) -> str:
-    """Return what tells whether a saved state is the same: its manifest and the tables' digests."""
-    files = sorted(folder.glob("*.digest"))
-    return _hash(b"".join(file.read_bytes() for file in (folder / MANIFEST, *files)))
 
 
 def _hash(data: bytes) -> str:

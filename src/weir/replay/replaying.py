@@ -24,7 +24,6 @@ from weir.errors import PlanError
 from weir.events.batch import OPEN, START
 from weir.files.chunks import SourcePartition
 from weir.files.readers import open_partition
-from weir.files.sidecar import read_sidecar
 from weir.handlers.app import App
 from weir.ingress.connectors.registry import open_any
 from weir.plan.limits import check_numbers
@@ -35,6 +34,7 @@ from weir.replay.batch_programs import BatchProgram, ReplayTask, batch_program, 
 from weir.replay.batch_reading import BatchReading
 from weir.replay.batch_runs import ReplayRunner, RunBatch, RunChoice, batch_runner
 from weir.replay.cutting import BATCH_BYTES, LogCuts, RankedLog, cut_logs
+from weir.replay.finished import FinishedReplay, what_differs
 from weir.replay.given_logs import (
     log_marks,
     log_paths,
@@ -53,7 +53,13 @@ from weir.replay.reports import (
     variant_reports,
 )
 from weir.replay.run_folder import MadeFile, RunFolder, opened_folder
-from weir.replay.saved_state import StateManifest, check_replaceable, load_state, save_state
+from weir.replay.saved_state import (
+    StateManifest,
+    check_replaceable,
+    load_state,
+    save_state,
+    state_mark,
+)
 from weir.replay.slices import slices_of
 from weir.replay.variants import variants_of
 from weir.replay.what_if import compare_variants
@@ -64,8 +70,6 @@ if TYPE_CHECKING:
     from weir.spark.session import RunningSession
 
 FormatName: TypeAlias = Literal["parquet", "jsonl"]
-
-_report_decoder = msgspec.json.Decoder(ReplayReport)
 
 
 def replay_app(
@@ -169,8 +173,11 @@ class _Replay:
         anew = self.anew or not all(source.has_origins for source in others)
         with opened_folder(self.wanted.out, anew=anew) as folder:
             folder.begin(self._parts([*times, *open_sources(others)]))
-            done = self._done(folder)
-            return self._replay(folder, times) if done is None else done
+            done = folder.report
+            redone = "" if done is None else what_differs(done, self.wanted.state_out)
+            if done is not None and not redone:
+                return msgspec.structs.replace(done.report, again=True)
+            return msgspec.structs.replace(self._replay(folder, times), redone=redone)
 
     @property
     def _streams(self) -> list[str]:
@@ -213,21 +220,6 @@ class _Replay:
         }  # fmt: skip
         return replay_parts(task, self.first, log_marks(logs), said, wanted.state_in)
 
-    def _done(self, folder: RunFolder) -> ReplayReport | None:
-        """Return the report of a replay that had finished, if its outputs are still there."""
-        told = folder.report
-        if told is None:
-            return None
-        report = _report_decoder.decode(told)
-        for output in report.outputs:
-            sidecar = read_sidecar(output.path) if os.path.exists(output.path) else None
-            if sidecar is None or sidecar.digest != output.digest:
-                return None
-        saved = self.wanted.state_out
-        if saved is not None and not saved.exists():
-            return None
-        return msgspec.structs.replace(report, again=True)
-
     # --- batches ---------------------------------------------------------------------------
 
     def _replay(self, folder: RunFolder, times: Sequence[RankedLog]) -> ReplayReport:
@@ -239,7 +231,9 @@ class _Replay:
                 report = self._in_batches(folder, run, cuts)
         if len(self.task.variants) > 1:
             report = compare_variants(report, self.wanted.out)
-        folder.finish(msgspec.json.encode(report), report.batches)
+        saved, folders = self.wanted.state_out, [v.folder for v in self.task.variants]
+        states = {} if saved is None else {name: state_mark(saved / name) for name in folders}
+        folder.finish(FinishedReplay(report, states))
         return report
 
     def _cuts(self, folder: RunFolder, times: Sequence[RankedLog]) -> LogCuts | None:
@@ -301,7 +295,9 @@ class _Replay:
         with BatchReading(logs, cuts, self.choice) as reading:
             for number, batch in enumerate(cuts.batches):
                 found = folder.finished(number)
-                if found is None:
+                if found is not None:
+                    folder.check(number, found)
+                else:
                     program = later if number else self.first
                     if ends:
                         is_last = number == len(cuts.batches) - 1

@@ -59,6 +59,8 @@ class ReplayReport(msgspec.Struct, frozen=True):
     """Where the variants are compared."""
     again: bool = False
     """Whether it had finished before, and nothing was run."""
+    redone: str = ""
+    """What was not as an earlier run had left it, so that it was run again."""
 
     @property
     def outputs(self) -> tuple[EmittedOutput, ...]:

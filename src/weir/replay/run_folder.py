@@ -12,7 +12,8 @@ Rules
    batches is refused, with the names of what has changed: they would not fit the rest.
 2. Every file and folder gets its name when all of it has reached the disk (`durable.py`), so
    whatever is killed, and whenever, finished batches are whole.
-3. Of the states only the last finished batch's is needed; older ones are removed.
+3. What an earlier process left is used when its rows have the digests that were noted.
+4. Of the states only the last finished batch's is needed; older ones are removed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from weir.errors import PlanError, RunError
 from weir.plan.code_fingerprint import changes
 from weir.replay.cutting import LogCuts
 from weir.replay.durable import remove_folder, rename_durably, write_durably
+from weir.replay.finished import FinishedReplay
+from weir.replay.kept_rows import rows_differ
 
 if sys.platform != "win32":
     import fcntl
@@ -71,6 +74,7 @@ KeptRecord = TypeVar("KeptRecord")
 _run_decoder = msgspec.json.Decoder(ReplayRecord)
 _cuts_decoder = msgspec.json.Decoder(LogCuts)
 _batch_decoder = msgspec.json.Decoder(FinishedBatch)
+_report_decoder = msgspec.json.Decoder(FinishedReplay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +130,25 @@ class RunFolder:
         write_durably(self.path / _CUTS, msgspec.json.encode(cuts))
 
     @property
-    def report(self) -> bytes | None:
-        """The report of a replay that is done."""
+    def report(self) -> FinishedReplay | None:
+        """What a replay that is done has told."""
         file = self.path / _REPORT
-        return file.read_bytes() if file.exists() else None
+        return self._read(file, _report_decoder) if file.exists() else None
 
     def finished(self, number: int) -> FinishedBatch | None:
         """Return what a batch has made, if it is finished."""
         file = self.batch(number) / _BATCH
         return self._read(file, _batch_decoder) if file.exists() else None
+
+    def check(self, number: int, made: FinishedBatch) -> None:
+        """Raise RunError if a finished batch, which an earlier process made, does not hold what it
+        made."""
+        files = [file for file in made.emitted.values() if file.rows]
+        if self.finished(number + 1) is None:  # else nobody needs the states
+            files += made.states.values()
+        for path, digest in dict.fromkeys((file.path, file.digest) for file in files):
+            if told := rows_differ(str(self.batch(number) / path), digest):
+                raise RunError(f"a finished batch was changed: {told}; {self._way_out}")
 
     def batch(self, number: int) -> Path:
         """Return the folder of a finished batch."""
@@ -156,17 +170,21 @@ class RunFolder:
         if number:
             remove_folder(self.batch(number - 1) / STATE)
 
-    def finish(self, report: bytes, batches: int) -> None:
+    def finish(self, done: FinishedReplay) -> None:
         """Note that all is done, and remove the batches."""
-        write_durably(self.path / _REPORT, report)
-        for number in range(batches):
+        write_durably(self.path / _REPORT, msgspec.json.encode(done))
+        for number in range(done.report.batches):
             remove_folder(self.batch(number))
+
+    @property
+    def _way_out(self) -> str:
+        return f"delete '{self.path}' (--anew does), and all is run again"
 
     def _read(self, file: Path, decoder: msgspec.json.Decoder[KeptRecord]) -> KeptRecord:
         try:
             return decoder.decode(file.read_bytes())
         except msgspec.DecodeError as error:
-            raise RunError(f"'{file}' cannot be read: {error}; delete '{self.path}'") from None
+            raise RunError(f"'{file}' cannot be read: {error}; {self._way_out}") from None
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Saves the state of an app at a cut, and begins with one that was saved: a folder of tables.
 
-    manifest.json     the app, the cut, and of each state its type and columns
+    manifest.json     the app, the cut, and of each state its type, columns and digest
     NAME.parquet      the cells of a state (`plan/saved_states.py`), with the digest file that every
                       output has
 
@@ -10,19 +10,22 @@ Whoever loads it must have the same states with the same types: what is missing,
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Mapping
+from itertools import starmap
 from pathlib import Path
 
 import msgspec
 
 from weir.errors import InputError, PlanError
 from weir.events.types import type_name
-from weir.files.sidecar import sidecar_path
+from weir.files.sidecar import read_sidecar, sidecar_path
 from weir.handlers.app import App
 from weir.plan.schema import Schema
 from weir.replay.durable import rename_durably
+from weir.replay.kept_rows import rows_differ
 
 MANIFEST = "manifest.json"
 
@@ -44,7 +47,9 @@ class StateManifest(msgspec.Struct, frozen=True):
     cut: int | None
     """The time before which all events are in it; None if there were none."""
     states: dict[str, SavedColumns]
-    format: int = 1
+    format: int = 2
+    digests: dict[str, str] = {}
+    """The digests of the tables, by state."""
 
 
 _decoder = msgspec.json.Decoder(StateManifest)
@@ -75,10 +80,14 @@ def save_state(
     if part.exists():
         shutil.rmtree(part)
     part.mkdir(parents=True)
+    digests = {}
     for name, table in tables.items():
         shutil.copyfile(table, part / f"{name}.parquet")
         shutil.copyfile(sidecar_path(str(table)), sidecar_path(str(part / f"{name}.parquet")))
-    manifest = StateManifest(app.name, cut, state_columns(app, shapes))
+        sidecar = read_sidecar(str(table))
+        assert sidecar is not None, f"{table} was written without a digest"
+        digests[name] = sidecar.digest
+    manifest = StateManifest(app.name, cut, state_columns(app, shapes), digests=digests)
     (part / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     if folder.exists():
         shutil.rmtree(folder)
@@ -111,10 +120,29 @@ def load_state(
         ) from None
     _check(manifest, app, state_columns(app, shapes), folder)
     tables = {name: str((folder / f"{name}.parquet").absolute()) for name in manifest.states}
-    for path in tables.values():
+    for name, path in tables.items():
         if not os.path.exists(path):
             raise InputError("the table of a saved state is missing", file=path)
+        if told := rows_differ(path, manifest.digests[name]):
+            hint = "bring back the folder as it was, or save the state anew (--state-out)"
+            raise PlanError(f"the saved state in '{folder}' was changed: {told}", hint=hint)
     return manifest, tables
+
+
+def state_mark(folder: Path) -> str:
+    """Return what tells whether a saved state is the same: the hash of its manifest."""
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()[:32]
+
+
+def state_differs(folder: Path, mark: str) -> str:
+    """Say in words why a folder does not hold the state with this mark; nothing if it does."""
+    if not (folder / MANIFEST).is_file():
+        return f"there is no saved state in '{folder}'"
+    if state_mark(folder) != mark:
+        return f"'{folder}' holds another state"
+    digests = _decoder.decode((folder / MANIFEST).read_bytes()).digests
+    tables = ((str(folder / f"{name}.parquet"), digest) for name, digest in digests.items())
+    return next((told for told in starmap(rows_differ, tables) if told), "")
 
 
 def _of_variant(folder: Path) -> str:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from weir.errors import PlanError, RunError
+from weir.replay.finished import FinishedReplay
+from weir.replay.reports import ReplayReport
 from weir.replay.run_folder import EMITTED, STATE, FinishedBatch, MadeFile, opened_folder
 
 PARTS = {"app.py": "1", "log message": "2", "--batch": "7"}
@@ -44,8 +46,9 @@ def test_a_batch_is_finished_as_a_whole(tmp_path: Path) -> None:
         assert folder.finished(1) == MADE
         assert folder.finished(2) is None
         assert not (folder.new_batch(2) / EMITTED / "left").exists()
-        folder.finish(b"{}", 2)
-        assert folder.report == b"{}"
+        done = FinishedReplay(ReplayReport("a", 6, 2, None, None, (), ()), {"": "mark"})
+        folder.finish(done)
+        assert folder.report == done
         assert not folder.batch(0).exists()
 
 
@@ -74,3 +77,8 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         (folder.path / "run.json").write_bytes(b"{")
         with pytest.raises(RunError, match=r"run\.json' cannot be read: .*; delete '.*\.replay'"):
             folder.begin(PARTS)
+        (folder.path / "report.json").write_bytes(b'{"report":')
+        with pytest.raises(
+            RunError, match=r"report\.json' cannot be read: .*; delete '.*\.replay'"
+        ):
+            _ = folder.report

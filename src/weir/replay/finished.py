@@ -1,0 +1,48 @@
+"""Tells whether all that a finished replay wrote is still there, as it wrote it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from weir.errors import InputError
+from weir.files.sidecar import read_sidecar
+from weir.replay.kept_rows import rows_differ
+from weir.replay.reports import EmittedOutput, ReplayReport
+from weir.replay.saved_state import state_differs
+
+
+class FinishedReplay(msgspec.Struct, frozen=True):
+    """Says in `report.json` what a finished replay has done; `states` has the marks of the states
+    that it saved, by the folders of their variants."""
+
+    report: ReplayReport
+    states: dict[str, str]
+
+
+def what_differs(done: FinishedReplay, state_out: Path | None) -> str:
+    """Say in words what is not there as it was written; nothing if all is."""
+    for output in done.report.outputs:
+        if told := _output_differs(output):
+            return told
+    for folder, mark in done.states.items():
+        assert state_out is not None, "--state-out is a part of what is replayed"
+        if told := state_differs(state_out / folder, mark):
+            return told
+    return ""
+
+
+def _output_differs(output: EmittedOutput) -> str:
+    if not os.path.exists(output.path):
+        return f"{output.path}: is gone"
+    try:
+        sidecar = read_sidecar(output.path)
+    except InputError as error:
+        return str(error)
+    if sidecar is None:
+        return f"{output.path}: its digest is gone"
+    if sidecar.digest != output.digest:
+        return f"{output.path}: it carries the digest {sidecar.digest}, not {output.digest}"
+    return rows_differ(output.path, output.digest)

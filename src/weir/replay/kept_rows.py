@@ -1,0 +1,18 @@
+"""Tells whether a file holds the rows that were written to it: whoever goes on with it looks
+first."""
+
+from __future__ import annotations
+
+from weir.errors import InputError
+from weir.files.diff import total_digest
+from weir.files.saved import open_outputs
+
+
+def rows_differ(path: str, digest: str) -> str:
+    """Say in words why the rows of a file are not those of a digest; nothing if they are."""
+    try:
+        (saved,) = open_outputs([path])
+        found = str(total_digest(saved, lambda rows: None))
+    except InputError as error:
+        return str(error)
+    return "" if found == digest else f"{path}: its rows have the digest {found}, not {digest}"
