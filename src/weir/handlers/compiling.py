@@ -82,6 +82,10 @@ def compile_app(
     for name in restored or {}:
         if name not in app.states:
             raise unknown("state", name, app.states)
+    if not app.handlers:
+        event = next(iter(app.event_types), "event")
+        hint = f"@app.on({event}) stands above the function that handles it"
+        raise PlanError(f"the app `{app.name}` has no handlers", hint=hint)
     values = app.param_values(params)
     flow = flow_of(app, values)
     events = with_streams(app.event_types, streams or {})

@@ -116,7 +116,9 @@ def _name(run: Execution, frame: Frame, name: str, node: ast.expr) -> Symbol:
         return Python(unbound, (Const(name),), line=node.lineno) if found is None else found
     thing = frame.resolve(name)
     if thing is DYNAMIC:
-        raise frame.file.error(f"no `{name}` is known here", node)
+        near = difflib.get_close_matches(name, [*frame.variables, *frame.globals], n=1)
+        hint = f"did you mean `{near[0]}`?" if near else ""
+        raise frame.file.error(f"no `{name}` is known here", node, hint)
     return known(thing, node.lineno, run.params)
 
 

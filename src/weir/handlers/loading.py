@@ -13,7 +13,7 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from weir.errors import PlanError
+from weir.errors import PlanError, WeirError
 from weir.handlers.app import App
 from weir.plan.binding.binder import unknown
 from weir.plan.code_fingerprint import file_code
@@ -82,4 +82,6 @@ def _failed(error: BaseException, file: Path) -> PlanError:
     if isinstance(error, SyntaxError) and error.filename == str(file):
         lines.append(error.lineno)
     where = f", line {lines[-1]}" if lines else ""
-    return PlanError(f"'{file.name}'{where}: {describe(error)}")
+    # Weir's own errors say enough; of others the kind is a part of what is said.
+    told = str(error) if isinstance(error, WeirError) else describe(error)
+    return PlanError(f"{file.name}{where}: {told}")

@@ -34,7 +34,8 @@ class AppParam:
 
     @property
     def value(self) -> Any:
-        return current(f"the parameter `{self._weir_name}`").param(self._weir_name)
+        hint = "a run says its value: compute with it in a handler, or a function that one calls"
+        return current(f"the parameter `{self._weir_name}`", hint).param(self._weir_name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # asked by tools that look at any object

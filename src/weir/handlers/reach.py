@@ -180,10 +180,12 @@ class _Mentioned:
     def __init__(self, app: App, resolve: Resolve, file: SourceFile) -> None:
         self._app, self._resolve, self._file = app, resolve, file
         self._found = Touched()
+        self._containers: dict[ast.AST, str] = {}
 
     def touched(self, nodes: Iterable[ast.AST], bound: frozenset[str]) -> Touched:
         for node in nodes:
             self._refuse_statements(node)
+            self._containers |= _used_as_containers(node)
             for mention in mentions([node], bound):
                 self._mention(mention)
         return self._found
@@ -220,6 +222,12 @@ class _Mentioned:
                     raise self._error(message, mention.node)
                 break
             thing, written, rest = inner, f"{written}.{rest[0]}", rest[1:]
+        if isinstance(thing, State) and not rest and mention.node in self._containers:
+            message = f"the state `{written}` {self._containers[mention.node]}"
+            hint = (
+                f"{written}.get(key) reads a cell; {written}.add(key, x), .set(key, x), … change it"
+            )
+            raise self._error(message, mention.node, hint)
         if thing is not DYNAMIC:
             self._check_ban(thing, written, mention)
             self._check_change(thing, rest, mention)
@@ -311,6 +319,21 @@ class _Mentioned:
             raise self._error(
                 message, mention.node, "app.emitted(…) of one may be events of another"
             )
+
+
+def _used_as_containers(root: ast.AST) -> dict[ast.AST, str]:
+    """Return the names that are used as a dict's would be, with what is wrong if they are
+    states."""
+    found: dict[ast.AST, str] = {}
+    for node in ast.walk(root):
+        match node:
+            case ast.Subscript(value=of):
+                found[of] = found[node] = "has no items"
+            case ast.For(iter=of) | ast.comprehension(iter=of):
+                found[of] = "cannot be gone through: only cells whose key is known are read"
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[of]):
+                found[of] = "is not asked for its keys: each has a cell, the default at first"
+    return found
 
 
 def inside(thing: object, depth: int = 0) -> Iterator[object]:

@@ -43,18 +43,17 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def current(what: str) -> RunningEvent:
-    """Return what is running in this thread; `what` is for the error if nothing is.
+def current(
+    what: str, hint: str = "app.replay(…) and app.emitted(…) run the handlers"
+) -> RunningEvent:
+    """Return what is running in this thread; `what` and `hint` are for the error if nothing is.
 
     >>> current("seen.get()")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     weir.errors.PlanError: seen.get() works inside of handlers, while an app runs; ...
     """
     if _here.running is None:
-        raise PlanError(
-            f"{what} works inside of handlers, while an app runs",
-            hint="app.replay(…) and app.emitted(…) run the handlers",
-        )
+        raise PlanError(f"{what} works inside of handlers, while an app runs", hint=hint)
     return _here.running
 
 

@@ -123,7 +123,7 @@ def test_files_that_are_no_apps(command: Weir) -> None:
     for name, message in [
         ("no.py", "no Python file 'no.py'"),
         ("none.py", "'none.py' makes no app"),
-        ("broken.py", "'broken.py', line 3: ZeroDivisionError: division by zero"),
+        ("broken.py", "broken.py, line 3: ZeroDivisionError: division by zero"),
     ]:
         for words in (("replay", name, *LOG, "--out", "out"), ("explain", name)):
             result = command(*words)

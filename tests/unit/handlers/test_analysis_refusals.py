@@ -60,6 +60,13 @@ WRONG: list[tuple[str, str, str]] = [
     ("k = 1\ndef g():\n    nonlocal k\n    k = 2", "`nonlocal k` changes what lives", "app.state"),
     ("CACHE[e.a] = 1", "`CACHE` is changed, and lives outside", "app.state(…)"),
     ("LOG.append(e.a)", "`LOG` is changed, and lives outside", "app.state(…)"),
+    # states are no dicts
+    ("sums[e.a] += 1", "the state `sums` has no items", "sums.add(key, x)"),
+    ("app.emit('x', n=sums[e.a])", "the state `sums` has no items", "sums.get(key)"),
+    ("app.emit('x', n=len([k for k in sums]))", "the state `sums` cannot be gone through", "get"),
+    ("for k in sums:\n    app.emit('x', k=k)", "the state `sums` cannot be gone through", "get"),
+    ("if e.a in sums:\n    app.emit('x', a=e.a)", "the state `sums` is not asked for", "get(key)"),
+    ("summs.add(e.a, 1)", "no `summs` is known here", "did you mean `sums`?"),
     ("box.n += 1", "`box.n` is changed, and lives outside", "app.state(…)"),
     ("box.add(e.a)", "`add()` changes what lives outside", "app.state(…)"),
     ("e.a = 3", "`e` is the event, which is changed in place", "values are immutable"),

@@ -334,9 +334,16 @@ def test_a_file_travels_as_its_text(tmp_path: Path) -> None:
         ("x = 1", None, "'app.py' makes no app; app = weir.App("),
         ("import weir\na = weir.App('a')\nb = weir.App('b')", None, "makes 2 apps: a, b"),
         ("import weir\na = weir.App('spam')", "span", "unknown app `span`; did you mean `spam`?"),
-        ("x = 1\n1 / 0", None, "'app.py', line 2: ZeroDivisionError: division by zero"),
-        ("x = 1\nx y", None, "'app.py', line 2: SyntaxError: invalid syntax"),
-        ("raise SystemExit(3)", None, "'app.py', line 1: SystemExit: 3"),
+        ("x = 1\n1 / 0", None, "app.py, line 2: ZeroDivisionError: division by zero"),
+        ("x = 1\nx y", None, "app.py, line 2: SyntaxError: invalid syntax"),
+        ("raise SystemExit(3)", None, "app.py, line 1: SystemExit: 3"),
+        ("import weir\na = weir.App('a')\na.state('n')", None, "app.py, line 3: the "),
+        (
+            "import weir\na = weir.App('a')\nb = a.param('lim', 1) * 2",
+            None,
+            "app.py, line 3: the parameter `lim` works inside of handlers, while an app runs; "
+            "a run says its value: compute with it in a handler",
+        ),
     ],
 )
 def test_files_without_the_app(tmp_path: Path, text: str, name: str | None, message: str) -> None:

@@ -438,6 +438,15 @@ def test_events_of_a_stream_are_one_batch(tmp_path: Path, monkeypatch: pytest.Mo
         replay_app(app, out="out")
 
 
+def test_an_app_without_handlers() -> None:
+    app = weir.App("idle")
+    app.events("message", "id BIGINT, ts BIGINT", vs="ts")
+    with pytest.raises(
+        PlanError, match=r"`idle` has no handlers; @app\.on\(message\) stands above"
+    ):
+        replay_app(app, logs=LOGS, out="out")
+
+
 def test_an_app_that_emits_nothing_has_its_state(tmp_path: Path, app: App) -> None:
     text = APP.replace("if n.get(e.k) > threshold:", "").partition("        app.emit")[0]
     Path("quiet.py").write_text(text, "utf-8")
