@@ -47,7 +47,8 @@ CASES = {
                f"overflow: reading state recent {BEYOND}"),
     "merge of a window": ("if e.n == 0:\n    high.max(e.shop, e.n)\n"
                           'app.emit("o", r=high.get(e.shop))', 2,
-                          "max into a cell of high that is NULL, at shop = 'b'"),
+                          "max into a cell of high that is NULL (give it another default, or say "
+                          "by merge() what NULL means), at shop = 'b'"),
     "behind a state": ('total.add(e.shop, 1)\napp.emit("o", r=10 // e.n + total.get(e.shop))', 2,
                        ZERO),
     "text behind a state": ('total.add(e.shop, 1)\nif total.get(e.shop) > 1:\n'

@@ -20,6 +20,7 @@ from weir.events.types import type_name
 from weir.kernels.kernel import Tables, rows_table, table_rows
 from weir.kernels.operators.slow_cells import SlowCells, scan_failure
 from weir.kernels.structures.cell_groups import CellGroups, Hashes
+from weir.kernels.structures.cells import into_null
 from weir.kernels.structures.fast_cells import FastCells, FastFailure
 from weir.kernels.structures.fast_cells_loops import NULL_ARGUMENT, NULL_CELL
 from weir.kernels.structures.fast_kinds import FastKind, FastMerge, FastRead, fast_kind, merge_step
@@ -183,7 +184,7 @@ class CellScan:
         if failure.how == NULL_ARGUMENT:
             why = f"{kind} of NULL into a cell of {cell.state}"
         elif failure.how == NULL_CELL:
-            why = f"{kind} into a cell of {cell.state} that is NULL"
+            why = f"{kind} {into_null(cell)}"
         else:
             why = f"overflow: {kind} state {cell.state} gives a value beyond {type_name(cell.type)}"
         rows, keys = self._inputs[port], self._key_names[port]

@@ -259,8 +259,14 @@ class CellTable:
 
     def _of_nothing(self, old: object) -> str:
         if old is None:
-            return f"into a cell of {self.cell.state} that is NULL"
+            return into_null(self.cell)
         return f"of NULL into a cell of {self.cell.state}"
+
+
+def into_null(cell: Cell) -> str:
+    """Say that something is merged into a cell that is NULL, and what to do."""
+    way = "give it another default, or say by merge() what NULL means"
+    return f"into a cell of {cell.state} that is NULL ({way})"
 
 
 def canonical_key(value: object) -> Hashable:
