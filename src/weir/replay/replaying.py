@@ -45,6 +45,7 @@ from weir.replay.given_logs import (
     warn_of_logs,
 )
 from weir.replay.identity import replay_parts
+from weir.replay.places import check_places
 from weir.replay.reports import (
     ReplayInput,
     ReplayReport,
@@ -53,15 +54,9 @@ from weir.replay.reports import (
     variant_reports,
 )
 from weir.replay.run_folder import MadeFile, RunFolder, opened_folder
-from weir.replay.saved_state import (
-    StateManifest,
-    check_replaceable,
-    load_state,
-    save_state,
-    state_mark,
-)
+from weir.replay.saved_state import StateManifest, load_state, save_state, state_mark
 from weir.replay.slices import slices_of
-from weir.replay.variants import variants_of
+from weir.replay.variants import Variant, variants_of
 from weir.replay.what_if import compare_variants
 from weir.runtime.partitions import Partitions
 from weir.runtime.reports import OnProgress, Progress
@@ -152,9 +147,6 @@ class _Replay:
     manifest: StateManifest | None = None
 
     def run(self) -> ReplayReport:
-        if self.wanted.state_out is not None:
-            for variant in self.task.variants:
-                check_replaceable(self.wanted.state_out / variant.folder)
         self.first = batch_program(self.task, final=True)
         if not self.first.emitted and self.wanted.state_out is None:
             hint = "app.emit('name', field=…), or save its state with --state-out"
@@ -171,13 +163,23 @@ class _Replay:
         others = [s for s in self.first.program.sources if s.name not in known]
         # Nobody can tell whether a DataFrame is what it was.
         anew = self.anew or not all(source.has_origins for source in others)
-        with opened_folder(self.wanted.out, anew=anew) as folder:
-            folder.begin(self._parts([*times, *open_sources(others)]))
+        logs = [*times, *open_sources(others)]
+        paths = {key: self._output_path(key) for key in self.first.emitted}
+        wanted, saved = self.wanted, list(self._saved.values())
+        check_places(self.first, paths, logs, out=wanted.out, state_in=wanted.state_in, saved=saved)
+        with opened_folder(wanted.out, anew=anew) as folder:
+            folder.begin(self._parts(logs))
             done = folder.report
             redone = "" if done is None else what_differs(done, self.wanted.state_out)
             if done is not None and not redone:
                 return msgspec.structs.replace(done.report, again=True)
             return msgspec.structs.replace(self._replay(folder, times), redone=redone)
+
+    @property
+    def _saved(self) -> dict[Variant, Path]:
+        """Where the states of variants are saved, if they are."""
+        saved = self.wanted.state_out
+        return {} if saved is None else {v: saved / v.folder for v in self.task.variants}
 
     @property
     def _streams(self) -> list[str]:
@@ -359,13 +361,10 @@ class _Replay:
         return str(self.wanted.out / f"{key}.{self.wanted.format}")
 
     def _save_states(self, tables: Mapping[str, Path], cuts: LogCuts | None) -> None:
-        folder = self.wanted.state_out
-        if folder is None:
-            return
         cut = self._cut(cuts)
-        for variant in self.task.variants:
+        for variant, folder in self._saved.items():
             own = {name: tables[key_of(variant, name)] for name in self.first.shapes}
-            save_state(folder / variant.folder, own, self.task.app, self.first.shapes, cut)
+            save_state(folder, own, self.task.app, self.first.shapes, cut)
 
     def _cut(self, cuts: LogCuts | None) -> int | None:
         """Return the time before which all events are in the last state; None if there are none, or

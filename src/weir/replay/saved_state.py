@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import starmap
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from weir.replay.durable import rename_durably
 from weir.replay.kept_rows import rows_differ
 
 MANIFEST = "manifest.json"
+_IS_OF_STATE = re.compile(rf"{re.escape(MANIFEST)}|\w+\.parquet(\.digest)?")
 
 
 class SavedColumns(msgspec.Struct, frozen=True):
@@ -76,9 +78,8 @@ def save_state(
     """Copy tables to a new folder, with a manifest; what stood there is replaced when all is
     whole."""
     check_replaceable(folder)
-    part = folder.with_name(f".{folder.name}.part")
-    if part.exists():
-        shutil.rmtree(part)
+    part = _part(folder)
+    _remove(part)
     part.mkdir(parents=True)
     digests = {}
     for name, table in tables.items():
@@ -89,19 +90,60 @@ def save_state(
         digests[name] = sidecar.digest
     manifest = StateManifest(app.name, cut, state_columns(app, shapes), digests=digests)
     (part / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
-    if folder.exists():
-        shutil.rmtree(folder)
+    _remove(folder)
     rename_durably(part, folder)
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise PlanError if a folder holds anything but a saved state."""
-    if folder.exists() and not folder.is_dir():
-        raise PlanError(f"'{folder}' is a file; the state goes to a folder")
-    if folder.exists() and os.listdir(folder) and not (folder / MANIFEST).exists():
-        raise PlanError(
-            f"'{folder}' has other files, and no saved state", hint="give the state its own folder"
-        )
+    """Raise PlanError if a saved state cannot go to a folder: if that is none, or holds anything
+    but a saved state."""
+    for path in (folder, _part(folder)):
+        if path.is_symlink():
+            raise PlanError(f"'{path}' is a link", hint="give the folder itself for the state")
+        if path.exists() and not path.is_dir():
+            raise PlanError(f"'{path}' is a file; the state goes to a folder")
+    above = next(path for path in _part(folder).parents if path.exists())
+    if not above.is_dir():
+        raise PlanError(f"no state can go to '{folder}': '{above}' is a file")
+    if folder.is_dir() and os.listdir(folder):
+        try:
+            manifest = _decoder.decode((folder / MANIFEST).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            message = f"'{folder}' has other files, and no saved state"
+            raise PlanError(message, hint="give the state its own folder") from None
+        _check_only(folder, {MANIFEST, *(n for name in manifest.states for n in _files(name))})
+    if _part(folder).is_dir():  # of a process that was killed
+        names = os.listdir(_part(folder))
+        _check_only(_part(folder), {n for n in names if _IS_OF_STATE.fullmatch(n)})
+
+
+def _check_only(folder: Path, known: Collection[str]) -> None:
+    """Raise PlanError if anything but these files is in a folder."""
+    for found in sorted(folder.iterdir()):
+        if found.name not in known or found.is_symlink() or not found.is_file():
+            message = f"'{folder}' has more than a saved state: '{found.name}'"
+            raise PlanError(message, hint="give the state its own folder")
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder that was found replaceable, if it is there; the manifest is the last file, so
+    what a kill leaves is replaceable too."""
+    if not folder.exists():
+        return
+    for file in sorted(folder.iterdir(), key=lambda file: file.name == MANIFEST):
+        file.unlink()
+    folder.rmdir()
+
+
+def _part(folder: Path) -> Path:
+    """Return where a state is made."""
+    whole = Path(os.path.abspath(folder))
+    return whole.parent / f".{whole.name}.part"
+
+
+def _files(name: str) -> tuple[str, str]:
+    """Return the names of a state's files."""
+    return f"{name}.parquet", f"{name}.parquet.digest"
 
 
 def load_state(
