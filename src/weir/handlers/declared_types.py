@@ -25,16 +25,24 @@ ColumnsText: TypeAlias = "str | Mapping[str, TypeText]"
 KeyTypes: TypeAlias = "TypeText | Sequence[TypeText]"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_LONGEST_NAME = 100  # with what stands around it, a file can be called so
 _LARGEST = 2**63 - 1
 
 
 def check_app_name(what: str, name: object) -> str:
     """Return a name that files, columns and Python can all have; raise PlanError for another."""
+    if told := misnamed(what, name):
+        raise PlanError(told, hint="as in 'spam_2'")
+    return str(name)
+
+
+def misnamed(what: str, name: object) -> str:
+    """Say in words why a name is none that `check_app_name` takes; nothing if it is one."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise PlanError(
-            f"the name of {what} is letters, digits and _, not {name!r}", hint="as in 'spam_2'"
-        )
-    return name
+        return f"the name of {what} is letters, digits and _, not {name!r}"
+    if len(name) > _LONGEST_NAME:
+        return f"the name of {what} has {_LONGEST_NAME} letters at most, not {len(name)}: {name}"
+    return ""
 
 
 def parse_columns(columns: object, where: str) -> dict[str, pa.DataType]:

@@ -83,7 +83,7 @@ def check_default(name: str, default: object) -> ParamValue:
     """Return the default of a parameter; PlanError if it has no type that text can be read as."""
     if type(default) in (bool, int, float, str):
         assert isinstance(default, ParamValue)
-        return default
+        return _checked(name, default)
     raise PlanError(
         f"the default of the parameter `{name}` is {default!r}",
         hint="a parameter is a bool, an int, a float or a str",
@@ -100,7 +100,7 @@ def param_value(param: AppParam, given: object) -> ParamValue:
     kind = type(default)
     if type(given) is kind:
         assert isinstance(given, ParamValue)
-        return given
+        return _checked(param._weir_name, given)
     if kind is float and type(given) is int:
         return float(given)
     if not isinstance(given, str):
@@ -113,6 +113,17 @@ def param_value(param: AppParam, given: object) -> ParamValue:
         return kind(given)
     except ValueError:
         raise _misfit(param, given) from None
+
+
+def _checked(name: str, value: ParamValue) -> ParamValue:
+    """Return a value that can be written; PlanError for a text that is no Unicode."""
+    try:
+        if isinstance(value, str):
+            value.encode()
+    except UnicodeEncodeError:
+        message = f"the parameter `{name}` has the value {value!r}, which no text can hold"
+        raise PlanError(message, hint="give it in UTF-8") from None
+    return value
 
 
 def _misfit(param: AppParam, given: object) -> PlanError:

@@ -28,6 +28,7 @@ from weir.handlers.app import App
 from weir.handlers.bindings import Mention, body_of, bound_names, mentions
 from weir.handlers.changes import MUTATORS, check_changes
 from weir.handlers.declarations import MERGES, EventType, State
+from weir.handlers.declared_types import misnamed
 from weir.handlers.forbidden import ban_of, local_time
 from weir.handlers.parameters import AppParam, param_app
 from weir.handlers.sources import FunctionSource, SourceFile, source_of
@@ -309,6 +310,8 @@ class _Mentioned:
     def _emitted(self, mention: Mention) -> str:
         match mention.call:
             case ast.Call(args=[ast.Constant(value=str(name)), *_]):
+                if told := misnamed("an emitted stream", name):
+                    raise self._error(told, mention.node, "it is a file's name: as in 'spam_2'")
                 return name
         hint = 'app.emit("spam", message=e.id)'
         raise self._error("app.emit() takes the name of its stream as a text", mention.node, hint)

@@ -19,6 +19,8 @@ from weir.handlers.app import App
 from weir.handlers.parameters import ParamValue
 
 MOST_VARIANTS = 1000
+LONGEST_FOLDER = 200
+"""Letters that the name of a variant's folder may have; file systems take about 250."""
 _COMMA = re.compile(r"(?<!\\),")
 
 
@@ -37,8 +39,7 @@ class Variant:
     @property
     def folder(self) -> str:
         """Return where its outputs are, within those of all."""
-        parts = (f"{name}={quote(_shown(self.values[name]), safe=' ')}" for name in self.varied)
-        return "/".join(parts)
+        return "/".join(_folder(name, self.values[name]) for name in self.varied)
 
     @property
     def values(self) -> dict[str, ParamValue]:
@@ -65,6 +66,8 @@ def variants_of(app: App, given: Mapping[str, object]) -> list[Variant]:
     }
     for name, values in typed.items():
         _check_once(name, values)
+        if len(values) > 1:
+            _check_folders(name, values)
     varied = tuple(name for name in app.params if len(typed.get(name, ())) > 1)
     combinations = list(product(*(typed[name] for name in varied)))
     if len(combinations) > MOST_VARIANTS:
@@ -94,6 +97,19 @@ def _check_once(name: str, values: Sequence[ParamValue]) -> None:
             message = f"the parameter `{name}` has the values {known[key]!r} and {value!r}"
             raise PlanError(f"{message}, which are equal", hint="give each its own replay")
         known[key] = value
+
+
+def _check_folders(name: str, values: Sequence[ParamValue]) -> None:
+    """Raise PlanError if a value is too long for the name of its variants' folder."""
+    for value in values:
+        if (length := len(_folder(name, value))) > LONGEST_FOLDER:
+            message = f"a value of the parameter `{name}` is too long: its folder's name has "
+            hint = "give shorter values, or each its own replay"
+            raise PlanError(f"{message}{length:,} letters of {LONGEST_FOLDER}", hint=hint)
+
+
+def _folder(name: str, value: ParamValue) -> str:
+    return f"{name}={quote(_shown(value), safe=' ')}"
 
 
 def _shown(value: object) -> str:

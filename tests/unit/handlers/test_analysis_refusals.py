@@ -99,6 +99,9 @@ WRONG: list[tuple[str, str, str]] = [
     ("a, b = 1, 2, 3\nsums.add(a, b)", "3 values are unpacked to 2 names", ""),
     # emits, merges
     ("app.emit(e.s, a=1)", "app.emit() takes the name of its stream as a text", 'app.emit("spam"'),
+    ("app.emit('../../evil', a=1)", "the name of an emitted stream is letters, digits and _, not "
+     "'../../evil'", "it is a file's name"),
+    (f"app.emit('{'x' * 101}', a=1)", "an emitted stream has 100 letters at most", "it is"),
     ("app.emit('x')", "what is emitted as `x` has no fields", ""),
     ("app.emit('x', vs=1)", "a field cannot be called `vs`", ""),
     ("app.emit('told', scores=1)", "`scores` is no column that app.emits() declares for `told`",

@@ -44,6 +44,8 @@ def test_folders_of_any_text_stay_within() -> None:
     found = variants_of(app(), {"word": ["../a/b", "c d"], "strict": [True, False]})
     assert found[0].folder == "word=..%2Fa%2Fb/strict=true"
     assert found[-1].folder == "word=c d/strict=false"
+    (alone,) = variants_of(app(), {"word": "a" * 300})  # which names no folder
+    assert alone.folder == ""
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,14 @@ def test_folders_of_any_text_stay_within() -> None:
         ({"threshold": ["0.1", "0.10"]}, "the parameter `threshold` has the value 0.1 twice"),
         ({"threshold": ["nan", "1", "nan"]}, "the parameter `threshold` has the value nan twice"),
         ({"threshold": [0.0, -0.0]}, "`threshold` has the values 0.0 and -0.0, which are equal"),
+        (
+            {"word": ["a" * 300, "b"]},
+            "a value of the parameter `word` is too long: its folder's name "
+            "has 305 letters of 200; give shorter values",
+        ),
+        ({"word": ["é" * 40, "b"]}, "has 245 letters of 200"),
+        ({"word": ["\udcff", "b"]}, "`word` has the value '\\udcff', which no text can hold"),
+        ({"word": "\ud800"}, "which no text can hold; give it in UTF-8"),
         ({"k": []}, "the parameter `k` has no value"),
         ({"k": list(range(50)), "threshold": [i / 7 for i in range(50)]}, "2,500 variants are too"),
     ],
