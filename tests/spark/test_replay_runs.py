@@ -18,17 +18,25 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 
 def workers() -> list[int]:
-    """The Python workers of this machine's Spark: children of its daemons."""
-    daemons: dict[int, int] = {}
+    """The Python workers of this process's Spark, and of no other: children of its daemons."""
+    parents: dict[int, int] = {}
+    daemons: set[int] = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes()
             parent = int((folder / "stat").read_text("utf-8").rpartition(")")[2].split()[1])
         except OSError:  # it has ended
             continue
-        if b"weir_daemon" in words or b"pyspark.daemon" in words:
-            daemons[int(folder.name)] = parent
-    return [pid for pid, parent in daemons.items() if parent in daemons]
+        parents[int(folder.name)] = parent
+        if b"daemon\0pyspark.worker" in words:
+            daemons.add(int(folder.name))
+
+    def is_ours(pid: int) -> bool:
+        while pid in parents and pid != os.getpid():
+            pid = parents[pid]
+        return pid == os.getpid()
+
+    return [pid for pid in daemons if parents[pid] in daemons and is_ours(pid)]
 
 
 def test_a_worker_is_killed_in_mid_replay(spark: SparkSession, tmp_path: Path) -> None:
