@@ -93,9 +93,7 @@ def dialogues(text: str) -> Iterator[tuple[str, str]]:
 def test_the_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(progress, "LINE_SECONDS", math.inf)  # compiling may take that long
-    monkeypatch.setattr(
-        progress.Meter, "compiling", lambda *_: None
-    )  # a new machine
+    monkeypatch.setattr(progress.Meter, "compiling", lambda *_: None)  # a new machine
     state = Page(tmp_path)
     for kind, name, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         state.work_off(kind, name, text)

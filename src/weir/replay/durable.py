@@ -34,8 +34,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, if it is there, with all that is in it."""
-    if folder.exists():
+    """Remove a folder, if it is there, with all that is in it; or the file or link in its place."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists():
         shutil.rmtree(folder)
 
 

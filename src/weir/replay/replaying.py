@@ -173,6 +173,8 @@ class _Replay:
             redone = "" if done is None else what_differs(done, self.wanted.state_out)
             if done is not None and not redone:
                 return msgspec.structs.replace(done.report, again=True)
+            if redone:
+                folder.forget_end()
             return msgspec.structs.replace(self._replay(folder, times), redone=redone)
 
     @property

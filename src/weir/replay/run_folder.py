@@ -12,12 +12,16 @@ Rules
    batches is refused, with the names of what has changed: they would not fit the rest.
 2. Every file and folder gets its name when all of it has reached the disk (`durable.py`), so
    whatever is killed, and whenever, finished batches are whole.
-3. What an earlier process left is used when its rows have the digests that were noted.
+3. What an earlier process left is used when its rows have the digests that were noted. Each of
+   the JSON files has the hash of what it says, so one that is damaged or edited is found.
 4. Of the states only the last finished batch's is needed; older ones are removed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -66,11 +70,20 @@ class ReplayRecord(msgspec.Struct, frozen=True):
     """Says in `run.json` what is replayed, part by part."""
 
     parts: dict[str, str]
-    format: int = 2
+    format: int = 3
+
+
+class SealedRecord(msgspec.Struct, frozen=True):
+    """Is one of the JSON files: what it says, and the hash of that."""
+
+    sha256: str
+    says: msgspec.Raw
 
 
 KeptRecord = TypeVar("KeptRecord")
 
+_BATCH_NAME = re.compile(r"\d{5,}(\.part)?")
+_sealed_decoder = msgspec.json.Decoder(SealedRecord)
 _run_decoder = msgspec.json.Decoder(ReplayRecord)
 _cuts_decoder = msgspec.json.Decoder(LogCuts)
 _batch_decoder = msgspec.json.Decoder(FinishedBatch)
@@ -87,10 +100,12 @@ class RunFolder:
         """Note what is replayed; PlanError if something of another replay is finished here."""
         now = ReplayRecord(dict(parts))
         file = self.path / _RUN
-        told = ["it is new"] if not file.exists() else self._changes(now)
+        if not file.exists() and self._has_finished:
+            raise RunError(f"'{file}', which says what was finished here, is gone; {self._way_out}")
+        told = self._changes(now) if file.exists() else ["it is new"]
         if told and not self._has_finished:
             self.forget()
-            write_durably(file, msgspec.json.encode(now))
+            write_durably(file, _sealed(now))
         elif told:
             raise PlanError(
                 f"'{self.path}' holds another replay: {', '.join(told)}",
@@ -114,11 +129,21 @@ class RunFolder:
 
     def forget(self) -> None:
         """Remove all that is here but the lock."""
+        self._remove_batches()
         for inside in self.path.iterdir():
-            if inside.is_dir():
+            if inside.name != _LOCK:
                 remove_folder(inside)
-            elif inside.name != _LOCK:
-                inside.unlink()
+
+    def forget_end(self) -> None:
+        """Remove what says that all is done, after whatever is left of the batches."""
+        self._remove_batches()
+        (self.path / _REPORT).unlink()
+
+    def _remove_batches(self) -> None:
+        """Remove the batches, the last one first: those before a kill's are whole."""
+        for inside in sorted(self.path.iterdir(), reverse=True):
+            if _BATCH_NAME.fullmatch(inside.name):
+                remove_folder(inside)
 
     @property
     def cuts(self) -> LogCuts | None:
@@ -127,7 +152,7 @@ class RunFolder:
         return self._read(file, _cuts_decoder) if file.exists() else None
 
     def keep_cuts(self, cuts: LogCuts) -> None:
-        write_durably(self.path / _CUTS, msgspec.json.encode(cuts))
+        write_durably(self.path / _CUTS, _sealed(cuts))
 
     @property
     def report(self) -> FinishedReplay | None:
@@ -138,7 +163,11 @@ class RunFolder:
     def finished(self, number: int) -> FinishedBatch | None:
         """Return what a batch has made, if it is finished."""
         file = self.batch(number) / _BATCH
-        return self._read(file, _batch_decoder) if file.exists() else None
+        if file.exists():
+            return self._read(file, _batch_decoder)
+        if os.path.lexists(self.batch(number)):
+            raise RunError(f"'{file}', which says what the batch made, is gone; {self._way_out}")
+        return None
 
     def check(self, number: int, made: FinishedBatch) -> None:
         """Raise RunError if a finished batch, which an earlier process made, does not hold what it
@@ -165,16 +194,15 @@ class RunFolder:
     def finish_batch(self, number: int, made: FinishedBatch) -> None:
         """Note that a batch is finished; the state before it is not needed any more."""
         part = self.path / f"{number:05}.part"
-        (part / _BATCH).write_bytes(msgspec.json.encode(made))
+        (part / _BATCH).write_bytes(_sealed(made))
         rename_durably(part, self.batch(number))
         if number:
             remove_folder(self.batch(number - 1) / STATE)
 
     def finish(self, done: FinishedReplay) -> None:
         """Note that all is done, and remove the batches."""
-        write_durably(self.path / _REPORT, msgspec.json.encode(done))
-        for number in range(done.report.batches):
-            remove_folder(self.batch(number))
+        write_durably(self.path / _REPORT, _sealed(done))
+        self._remove_batches()
 
     @property
     def _way_out(self) -> str:
@@ -182,9 +210,20 @@ class RunFolder:
 
     def _read(self, file: Path, decoder: msgspec.json.Decoder[KeptRecord]) -> KeptRecord:
         try:
-            return decoder.decode(file.read_bytes())
-        except msgspec.DecodeError as error:
+            sealed = _sealed_decoder.decode(file.read_bytes())
+            if hashlib.sha256(sealed.says).hexdigest() != sealed.sha256:
+                raise RunError(f"'{file}' was changed; {self._way_out}")
+            return decoder.decode(sealed.says)
+        except OSError as error:
+            raise RunError(f"'{file}' cannot be read: {error.strerror}; {self._way_out}") from None
+        except ValueError as error:  # no JSON, other fields, no UTF-8
             raise RunError(f"'{file}' cannot be read: {error}; {self._way_out}") from None
+
+
+def _sealed(record: msgspec.Struct) -> bytes:
+    says = msgspec.json.encode(record)
+    sealed = SealedRecord(hashlib.sha256(says).hexdigest(), msgspec.Raw(says))
+    return msgspec.json.encode(sealed) + b"\n"
 
 
 @contextmanager
@@ -196,6 +235,8 @@ def opened_folder(out: Path, *, anew: bool = False) -> Iterator[RunFolder]:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise RunError(f"cannot write to '{out}': a part of its path is a file") from None
+    if (folder / _LOCK).is_dir():
+        raise RunError(f"'{folder / _LOCK}' is a folder; delete '{folder}'")
     with open(folder / _LOCK, "ab") as lock:
         if sys.platform != "win32":
             try:

@@ -17,10 +17,12 @@ import shutil
 from collections.abc import Collection, Mapping
 from itertools import starmap
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from weir.errors import InputError, PlanError
+from weir.events.batch import LATEST
 from weir.events.types import type_name
 from weir.files.sidecar import read_sidecar, sidecar_path
 from weir.handlers.app import App
@@ -29,6 +31,7 @@ from weir.replay.durable import rename_durably
 from weir.replay.kept_rows import rows_differ
 
 MANIFEST = "manifest.json"
+_WAY_OUT = "bring back the folder as it was, or save the state anew (--state-out)"
 _IS_OF_STATE = re.compile(rf"{re.escape(MANIFEST)}|\w+\.parquet(\.digest)?")
 
 
@@ -46,7 +49,7 @@ class StateManifest(msgspec.Struct, frozen=True):
     """Says what a folder of saved states holds."""
 
     app: str
-    cut: int | None
+    cut: Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST + 1)] | None
     """The time before which all events are in it; None if there were none."""
     states: dict[str, SavedColumns]
     format: int = 2
@@ -108,7 +111,7 @@ def check_replaceable(folder: Path) -> None:
     if folder.is_dir() and os.listdir(folder):
         try:
             manifest = _decoder.decode((folder / MANIFEST).read_bytes())
-        except (OSError, msgspec.DecodeError):
+        except (OSError, ValueError):
             message = f"'{folder}' has other files, and no saved state"
             raise PlanError(message, hint="give the state its own folder") from None
         _check_only(folder, {MANIFEST, *(n for name in manifest.states for n in _files(name))})
@@ -153,21 +156,23 @@ def load_state(
     fit the app."""
     try:
         manifest = _decoder.decode((folder / MANIFEST).read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         message = f"there is no saved state in '{folder}': no {MANIFEST}"
         raise PlanError(message, hint=_of_variant(folder)) from None
-    except msgspec.DecodeError as error:
-        raise InputError(
-            f"no manifest of a saved state: {error}", file=str(folder / MANIFEST)
-        ) from None
+    except (OSError, ValueError) as error:  # no JSON, other fields, no UTF-8
+        told = f"no manifest of a saved state: {getattr(error, 'strerror', None) or error}"
+        raise InputError(f"{told}; {_WAY_OUT}", file=str(folder / MANIFEST)) from None
     _check(manifest, app, state_columns(app, shapes), folder)
     tables = {name: str((folder / f"{name}.parquet").absolute()) for name in manifest.states}
     for name, path in tables.items():
         if not os.path.exists(path):
-            raise InputError("the table of a saved state is missing", file=path)
+            raise InputError(f"the table of a saved state is missing; {_WAY_OUT}", file=path)
+        if name not in manifest.digests:
+            message = f"it has no digest of `{name}`; {_WAY_OUT}"
+            raise InputError(message, file=str(folder / MANIFEST))
         if told := rows_differ(path, manifest.digests[name]):
-            hint = "bring back the folder as it was, or save the state anew (--state-out)"
-            raise PlanError(f"the saved state in '{folder}' was changed: {told}", hint=hint)
+            message = f"the saved state in '{folder}' was changed: {told}"
+            raise PlanError(message, hint=_WAY_OUT)
     return manifest, tables
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from small_app import rows, write
+from unit.replay.killing import killed
 from weir.errors import PlanError, RunError
 from weir.handlers.app import App
 from weir.replay.replaying import replay_app
 from weir.replay.reports import ReplayReport
-from weir.replay.run_folder import RunFolder
 
 LOGS = {"message": "m.jsonl"}
 
@@ -24,26 +23,6 @@ LOGS = {"message": "m.jsonl"}
 def other() -> dict[str, str]:
     """Another log, of which other states and rows come."""
     return {"message": write(Path("other.jsonl"), rows(60, seed=2))}
-
-
-class Killed(BaseException):
-    """Stands for kill -9."""
-
-
-def killed(app: App, monkeypatch: pytest.MonkeyPatch, out: str, logs: dict[str, str]) -> Path:
-    """Replay until two of three batches are finished; return the second one's folder."""
-    real = RunFolder.finish_batch
-
-    def finish(folder: RunFolder, number: int, made: Any) -> None:
-        real(folder, number, made)
-        if number == 1:
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "finish_batch", finish)
-        with pytest.raises(Killed):
-            replay_app(app, logs=logs, out=out, batch=20)
-    return Path(out, ".replay", "00001")
 
 
 # --- what a replay goes on with ------------------------------------------------------------
