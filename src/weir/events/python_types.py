@@ -18,8 +18,8 @@ from weir.events.types import (
     DOUBLE,
     STRING,
     TIMESTAMP,
+    holding_type,
     parse_type,
-    type_name,
 )
 
 TypeText: TypeAlias = "str | pa.DataType | type | types.GenericAlias"
@@ -56,7 +56,7 @@ def written_type(written: object, where: str = "") -> pa.DataType:
     if isinstance(written, str):
         return parse_type(written)
     found = written if isinstance(written, pa.DataType) else python_type(written)
-    if found is None or not _is_ours(found):
+    if found is None or holding_type(found) != found:
         before = f"{where}: " if where else ""
         raise PlanError(
             f"{before}{_shown(written)} is no type of the language", hint=_instead(written)
@@ -68,13 +68,6 @@ def _shown(written: object) -> str:
     if isinstance(written, type):
         return written.__name__
     return str(written) if isinstance(written, pa.DataType) else repr(written)
-
-
-def _is_ours(dtype: pa.DataType) -> bool:
-    try:
-        return bool(parse_type(type_name(dtype)) == dtype)
-    except PlanError:
-        return False
 
 
 def _instead(written: object) -> str:

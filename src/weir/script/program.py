@@ -220,7 +220,7 @@ class _Checker:
             return ""
         what, name = found.groups()
         line, column = error.position
-        said = self._source.text.split("\n")[line - 1][column - 1 :]
+        said = self._source.text.splitlines()[line - 1][column - 1 :]
         if what == "column" and said.startswith('"'):
             return error.hint or f"a text stands in single quotes: '{name}'"
         if what in ("function", "aggregate"):
