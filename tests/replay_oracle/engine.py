@@ -20,7 +20,6 @@ from weir.errors import PlanError, ScriptError, WeirError
 from weir.events.batch import Batch
 from weir.handlers.compiling import compile_app
 from weir.handlers.loading import load_app
-from weir.ingress.memory import MemoryPartition
 from weir.local.runner import LocalRun
 from weir.plan.program import Program
 from weir.plan.stream import Stream, stream
@@ -28,6 +27,7 @@ from weir.replay.batch_programs import FIRST_INDEX
 from weir.runtime.outputs import output_schema
 from weir.runtime.programs import program_of
 from weir.testing import batch_rows
+from weir.testing.running import memory_partitions
 
 Rows = list[dict[str, object]]
 Came = list[list[Batch]]
@@ -80,16 +80,6 @@ def prepare(
     return Prepared(program, tuple(compiled.emitted), tuple(compiled.final))
 
 
-def partitions_of(program: Program, logs: Logs) -> dict[str, list[MemoryPartition]]:
-    return {
-        s.name: [
-            MemoryPartition(f"{s.name}[{i}]", rows, s.declared)
-            for i, rows in enumerate(logs[s.name])
-        ]
-        for s in program.sources
-    }
-
-
 def run_app(
     source: str,
     logs: Logs,
@@ -112,7 +102,7 @@ def run_app(
         came: Came = [[] for _ in prepared.program.outputs]
         try:
             run = LocalRun(
-                prepared.program, partitions_of(prepared.program, logs),
+                prepared.program, memory_partitions(prepared.program, logs),
                 [_kept(batches) for batches in came],
                 cut=cut, parallelism=parallelism, check=True,
             )  # fmt: skip

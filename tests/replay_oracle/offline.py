@@ -16,7 +16,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from replay_oracle.differences import told, way_of
-from replay_oracle.engine import Prepared, Refused, answered, partitions_of, prepare
+from replay_oracle.engine import Prepared, Refused, answered, prepare
 from replay_oracle.loop import comparable_answer, run_serially
 from replay_oracle.programs import Case, draw_case
 from weir.events.batch import Batch
@@ -29,6 +29,7 @@ from weir.spark.offline.reports import TaskReport, first_error, read_task_report
 from weir.spark.offline.targets import Target
 from weir.spark.offline.waves import Piece, make_job, make_piece
 from weir.spark.session import default_parallelism, session
+from weir.testing.running import memory_partitions
 
 APPS_IN_A_JOB = 50
 TASKS_A_CORE = 4
@@ -45,7 +46,7 @@ def run_packed(
         for place, output in enumerate(prepared.program.outputs):
             mine.append(Target("rows", len(targets), OutputForm("", output_schema(output))))
             targets.append((number, place))
-        parts = partitions_of(prepared.program, case.logs)
+        parts = memory_partitions(prepared.program, case.logs)
         pieces.append(make_piece(prepared.program, parts, mine, way_of(case.seed).parallelism))
     cores = default_parallelism(spark)
     with tempfile.TemporaryDirectory(prefix="weir-oracle-") as news:

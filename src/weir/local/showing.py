@@ -50,7 +50,7 @@ def show(stream: Stream, n: int = 20, *, directory: str | Path = ".") -> None:
     assert found is not None
     _put("".join(f"{line}\n" for line in text_lines(found.table)))
     if not found.is_all:
-        _put(f"… and more: {counted(found.table.num_rows, 'row')} are shown\n")
+        _put(f"… shown: {counted(found.table.num_rows, 'row')}, and there are more\n")
     elif not found.table.num_rows:
         _put("no rows\n")
 

@@ -589,7 +589,7 @@ class Stream:
         vs  ve  at  k
          1   2   1  x
          2   3   2  y
-        … and more: 2 rows are shown
+        … shown: 2 rows, and there are more
         """
         provided("show")(self, n, directory=directory)
 
