@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, cast
 
 import numba
 
-from weir.events.loop_cache import every_loop, keep_code
+from weir.events.loop_cache import every_loop, is_inner, keep_code
 
 Arguments = ParamSpec("Arguments")
 
@@ -56,9 +56,9 @@ def inlined(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
 
 
 def _jit(loop: Callable[Arguments, Any], **options: Any) -> Callable[Arguments, Any]:
-    """Compile a loop. One whose name begins with `_` is called by other loops alone, whose code
-    contains it: so it has no entry for Python and is not kept, which are half of the work."""
-    inner = loop.__name__.startswith("_")
+    """Compile a loop. The code of an inner one has no entry for Python and is not kept, which are
+    half of the work."""
+    inner = is_inner(loop)
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
     made = numba.njit(nogil=True, error_model="numpy", **options)(loop)
     # A function typed at a prompt or in a doctest has no file that its code depends on.

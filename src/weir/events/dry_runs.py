@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from weir.events.loop_cache import Need, every_loop, make_ready
+from weir.events.loop_cache import Need, every_loop, is_inner, make_ready
 
 LINES = 2_000_000
 """So many lines of loops a dry run may take: some seconds."""
@@ -36,6 +36,9 @@ def dry_run() -> Iterator[dict[Need, None]]:
     """Let loops that have no code yet run as Python in the block; give those that were called."""
     found: dict[Need, None] = {}
     tracer = _Tracer()
+    made = {loop: list(loop.overloads.values()) for loop in every_loop if is_inner(loop.py_func)}
+    for loop in made:
+        loop._reset_overloads()  # its code has no entry for Python: a call of it is one of nothing
     for loop in every_loop:
         # Numba asks for code so when it has none for these arguments; and then calls it.
         loop._compile_for_args = _stand_in(loop, found, tracer)
@@ -46,6 +49,9 @@ def dry_run() -> Iterator[dict[Need, None]]:
     finally:
         for loop in every_loop:
             del loop._compile_for_args
+        for loop, codes in made.items():
+            for code in codes:
+                loop.add_overload(code)
 
 
 class _Tracer:

@@ -287,6 +287,11 @@ class LoopCache:
         keep(name, _sealed(name, zlib.compress(reduced, 1)))
 
 
+def is_inner(function: Callable[..., Any]) -> bool:
+    """Say whether other loops alone call this one, by its name: their code contains it."""
+    return function.__name__.startswith("_")
+
+
 def keep_code(loop: Any) -> None:
     """Let a loop, as Numba made it, have its code in the cache."""
     function = loop.py_func

@@ -74,6 +74,31 @@ def test_what_is_lacking_is_compiled_at_once_and_in_all_processes(tmp_path: Path
     assert (asked, compiled) == ("[]", "0\n")  # nothing is lacking any more
 
 
+AGAIN = """
+import numpy as np
+from weir.events.dry_runs import dry_run
+from weir.events.loop_cache import every_loop
+from weir.events.order_loops import sort_within
+def use(count):
+    groups, values = np.zeros(count, np.int64), np.arange(count)[::-1].copy()
+    return sort_within(groups, values).tolist()
+expected = use(40)
+inner = {loop.py_func.__name__: set(loop.overloads) for loop in every_loop}
+assert inner["_insert"] and inner["_sort_run"]
+sort_within._reset_overloads()  # as one that was never compiled for such arguments
+with dry_run() as found:
+    assert use(40) == expected
+print(len(found), {loop.py_func.__name__: set(loop.overloads) for loop in every_loop} == {
+    **inner, "sort_within": set()}, use(40) == expected)
+"""
+
+
+def test_a_dry_run_reaches_inner_loops_that_are_compiled_already(tmp_path: Path) -> None:
+    """They have no entry for Python; a call of it was a crash of the process."""
+    cache = str(tmp_path / "loops")
+    assert python(tmp_path, AGAIN, WEIR_CACHE=cache).strip() == "1 True True"
+
+
 ENDLESS = """
 import weir.events.dry_runs as dry
 from weir.events.compiled import compiled
