@@ -283,16 +283,16 @@ def _print_replay(
 
 
 def _print_variants(report: ReplayReport) -> None:
-    names = list(dict.fromkeys(output.name for output in report.outputs))
+    names = report.emitted_names
     table = Table("variant", box=None)
     for name in names:
         for column in (in_one_line(name), "new", "gone", "digest"):
             table.add_column(column, justify="left" if column == "digest" else "right")
     for variant in report.variants:
         cells = [in_one_line(variant.label)]
-        for output in variant.outputs:
+        for output in (report.beside_first(variant, name) for name in names):
             changes = (f"+{output.only_here or 0:,}", f"-{output.only_first or 0:,}")
-            cells += [f"{output.rows:,}", *changes, output.digest]
+            cells += [f"{output.rows:,}", *changes, output.digest or "not emitted"]
         table.add_row(*cells)
     console = Console(no_color=True, force_terminal=False, highlight=False, width=10_000)
     with console.capture() as captured:

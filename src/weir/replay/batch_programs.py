@@ -88,7 +88,8 @@ def batch_program(
     else:
         emits = {key: Output(key, found.node, emitted[key]) for key, found in told.items()}
     states = {key: files.once("state", key, found, ".parquet") for key, found in kept.items()}
-    found_shapes = {name: s.schema for _, app in made for name, s in app.final.items()}
+    found = {name: s.schema for _, app in made for name, s in app.final.items()}
+    found_shapes = {name: found[name] for name in task.app.states if name in found}
     outputs = list(dict.fromkeys((*emits.values(), *states.values())))
     program = replace(program_of(outputs), code=task.app.code, needed=task.app.needed)
     return BatchProgram(program, emits, states, found_shapes, begun.sources)

@@ -31,7 +31,8 @@ def what_differs(done: FinishedReplay, state_out: Path | None) -> str:
         assert state_out is not None, "--state-out is a part of what is replayed"
         if told := state_differs(state_out / folder, mark):
             return told
-    return ""
+    page = done.report.page
+    return f"{page}: is gone" if page is not None and not os.path.exists(page) else ""
 
 
 def _output_differs(output: EmittedOutput) -> str:

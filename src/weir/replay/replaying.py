@@ -365,8 +365,10 @@ class _Replay:
     def _save_states(self, tables: Mapping[str, Path], cuts: LogCuts | None) -> None:
         cut = self._cut(cuts)
         for variant, folder in self._saved.items():
-            own = {name: tables[key_of(variant, name)] for name in self.first.shapes}
-            save_state(folder, own, self.task.app, self.first.shapes, cut)
+            # What a parameter turns off has no state: so in a run of this variant alone.
+            shapes = {n: s for n, s in self.first.shapes.items() if key_of(variant, n) in tables}
+            own = {name: tables[key_of(variant, name)] for name in shapes}
+            save_state(folder, own, self.task.app, shapes, cut)
 
     def _cut(self, cuts: LogCuts | None) -> int | None:
         """Return the time before which all events are in the last state; None if there are none, or

@@ -40,8 +40,14 @@ class VariantReport(msgspec.Struct, frozen=True):
     """Says what one variant has emitted, with the values of all parameters."""
 
     label: str
+    folder: str
+    """Where its outputs are, within those of all: no other variant has this one."""
     params: dict[str, bool | int | float | str]
     outputs: tuple[EmittedOutput, ...]
+
+    def output(self, name: str) -> EmittedOutput | None:
+        """Return what it emitted under a name; None: with its parameters, nothing is."""
+        return next((output for output in self.outputs if output.name == name), None)
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
@@ -61,6 +67,17 @@ class ReplayReport(msgspec.Struct, frozen=True):
     """Whether it had finished before, and nothing was run."""
     redone: str = ""
     """What was not as an earlier run had left it, so that it was run again."""
+
+    def beside_first(self, variant: VariantReport, name: str) -> EmittedOutput:
+        """Return what a variant emitted under a name. One whose parameters emit nothing there has
+        no rows and no digest, and lacks those of the first variant."""
+        found, first = variant.output(name), self.variants[0].output(name)
+        return found or EmittedOutput(name, "", 0, "", 0, first.rows if first else 0)
+
+    @property
+    def emitted_names(self) -> list[str]:
+        """The names under which any variant emits."""
+        return list(dict.fromkeys(output.name for output in self.outputs))
 
     @property
     def outputs(self) -> tuple[EmittedOutput, ...]:
@@ -95,5 +112,5 @@ def variant_reports(
         own = {key.removeprefix(before): made for key, made in written.items()
                if key.startswith(before)}  # fmt: skip
         outputs = (EmittedOutput(name, m.path, m.rows, m.digest) for name, m in own.items())
-        reports.append(VariantReport(variant.label, variant.values, tuple(outputs)))
+        reports.append(VariantReport(variant.label, variant.folder, variant.values, tuple(outputs)))
     return tuple(reports)

@@ -70,7 +70,7 @@ class ReplayRecord(msgspec.Struct, frozen=True):
     """Says in `run.json` what is replayed, part by part."""
 
     parts: dict[str, str]
-    format: int = 3
+    format: int = 4
 
 
 class SealedRecord(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class SealedRecord(msgspec.Struct, frozen=True):
 
 KeptRecord = TypeVar("KeptRecord")
 
-_BATCH_NAME = re.compile(r"\d{5,}(\.part)?")
+_BATCH_NAME = re.compile(r"(\d{5,})(\.part)?")
 _sealed_decoder = msgspec.json.Decoder(SealedRecord)
 _run_decoder = msgspec.json.Decoder(ReplayRecord)
 _cuts_decoder = msgspec.json.Decoder(LogCuts)
@@ -141,9 +141,9 @@ class RunFolder:
 
     def _remove_batches(self) -> None:
         """Remove the batches, the last one first: those before a kill's are whole."""
-        for inside in sorted(self.path.iterdir(), reverse=True):
-            if _BATCH_NAME.fullmatch(inside.name):
-                remove_folder(inside)
+        found = [(m, p) for p in self.path.iterdir() if (m := _BATCH_NAME.fullmatch(p.name))]
+        for _, folder in sorted(found, key=lambda one: int(one[0][1]), reverse=True):
+            remove_folder(folder)
 
     @property
     def cuts(self) -> LogCuts | None:

@@ -32,13 +32,14 @@ def compare_variants(report: ReplayReport, out: Path) -> ReplayReport:
     charts = []
     for name, told in _by_name(report):
         saved = open_outputs([output.path for _, output in told])
+        first = saved[0] if told[0][0] is report.variants[0] else None
         for (variant, output), found in zip(told, saved, strict=True):
-            compared[variant.label, name] = _beside(output, found, saved[0])
+            compared[variant.folder, name] = _beside(output, found, first)
         labels = [variant.label for variant, _ in told]
         rows = [output.rows for _, output in told]
         charts.append(EmittedCharts(name, labels, rows, *_over_time(labels, saved)))
     variants = tuple(
-        msgspec.structs.replace(v, outputs=tuple(compared[v.label, o.name] for o in v.outputs))
+        msgspec.structs.replace(v, outputs=tuple(compared[v.folder, o.name] for o in v.outputs))
         for v in report.variants
     )
     page = out / PAGE
@@ -51,12 +52,18 @@ def _by_name(
     report: ReplayReport,
 ) -> Iterator[tuple[str, list[tuple[VariantReport, EmittedOutput]]]]:
     """Give each emitted stream with the variants that have it."""
-    for name in dict.fromkeys(output.name for output in report.outputs):
+    for name in report.emitted_names:
         yield name, [(v, o) for v in report.variants for o in v.outputs if o.name == name]
 
 
-def _beside(output: EmittedOutput, found: SavedOutput, first: SavedOutput) -> EmittedOutput:
-    here, gone = (0, 0) if found is first else count_differences(found, first, lambda rows: None)
+def _beside(output: EmittedOutput, found: SavedOutput, first: SavedOutput | None) -> EmittedOutput:
+    """Count the rows that an output and that of the first variant, if it has one, do not share."""
+    if found is first:
+        here, gone = 0, 0
+    elif first is None:
+        here, gone = output.rows, 0
+    else:
+        here, gone = count_differences(found, first, lambda rows: None)
     return msgspec.structs.replace(output, only_here=here, only_first=gone)
 
 

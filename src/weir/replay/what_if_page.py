@@ -69,12 +69,11 @@ def what_if_page(report: ReplayReport, charts: Sequence[EmittedCharts]) -> str:
 
 
 def _table(report: ReplayReport) -> str:
-    names = list(dict.fromkeys(output.name for output in report.outputs))
+    names = report.emitted_names
     heads = "".join(f"<th>{escape(n)}</th><th>new</th><th>gone</th><th>digest</th>" for n in names)
     rows = []
     for variant in report.variants:
-        by_name = {output.name: output for output in variant.outputs}
-        cells = "".join(_cells(by_name[name]) for name in names)
+        cells = "".join(_cells(report.beside_first(variant, name)) for name in names)
         rows.append(f"<tr><td>{escape(variant.label)}</td>{cells}</tr>")
     return (
         f'<div class="wide"><table><thead><tr><th>variant</th>{heads}</tr></thead>'
@@ -83,10 +82,10 @@ def _table(report: ReplayReport) -> str:
 
 
 def _cells(output: EmittedOutput) -> str:
+    digest = f"<code>{escape(output.digest[:12])}…</code>" if output.digest else "not emitted"
     return (
         f"<td>{output.rows:,}</td>{_change(output.only_here or 0, 'plus', '+')}"
-        f"{_change(output.only_first or 0, 'minus', '−')}"
-        f"<td><code>{escape(output.digest[:12])}…</code></td>"
+        f"{_change(output.only_first or 0, 'minus', '−')}<td>{digest}</td>"
     )
 
 

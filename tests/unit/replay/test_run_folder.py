@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import PlanError, RunError
+from weir.replay import run_folder
 from weir.replay.finished import FinishedReplay
 from weir.replay.reports import ReplayReport
 from weir.replay.run_folder import EMITTED, STATE, FinishedBatch, MadeFile, opened_folder
@@ -50,6 +51,19 @@ def test_a_batch_is_finished_as_a_whole(tmp_path: Path) -> None:
         folder.finish(done)
         assert folder.report == done
         assert not folder.batch(0).exists()
+
+
+def test_batches_are_removed_the_last_one_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By number: beyond 99 999 their names are longer."""
+    removed: list[str] = []
+    monkeypatch.setattr(run_folder, "remove_folder", lambda path: removed.append(path.name))
+    with opened_folder(tmp_path) as folder:
+        for number in (99_999, 100_000, 9):
+            folder.batch(number).mkdir()
+        folder.forget()
+    assert removed[:3] == ["100000", "99999", "00009"]
 
 
 def test_anew_forgets_all(tmp_path: Path) -> None:
