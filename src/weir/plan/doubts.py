@@ -1,18 +1,22 @@
-"""What Python says of a plan and probably does not mean: it runs, and a `PlanWarning` says how.
+"""What a plan is asked to do and is probably not meant to: it runs, and a `PlanWarning` says how.
 
-(Those of a script, which know the words that it uses, are in `script/doubts.py`.)
+(Those that only the words of a script show are in `script/doubts.py`.)
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from weir.errors import PlanWarning
+from weir.errors import PlanWarning, Position, ProgramPlace
+from weir.events.printable import visible
 from weir.events.types import TIMESTAMP
-from weir.plan.durations import UNITS
-from weir.plan.operators import Node, schema
+from weir.plan.durations import UNITS, duration_text
+from weir.plan.expressions import Column, Expr
+from weir.plan.operators import Filter, JoinKind, Node, Partition, Project, Source, schema
 from weir.plan.windows import Hopping, Session, Window, window_text
+
+_MEET_AT_INSTANTS = ("inner", "left", "right", "full", "semi", "anti")
 
 
 def warn_of_short(window: Window, nodes: Iterable[Node]) -> None:
@@ -32,3 +36,85 @@ def warn_of_unordered(k: int) -> None:
     """Warn of a top without an order: it counts rows of each instant, not of the whole."""
     text = f"top({k}) without `by` keeps {k} rows of each instant or window, not {k} in all"
     warnings.warn(PlanWarning(f"{text}; write top({k}, by=col('x').desc())"), stacklevel=3)
+
+
+def warn_of_pairs(position: Position | None) -> None:
+    """Warn of a join without an equality."""
+    text = "a join without an equality in ON compares every pair of live rows"
+    _doubt(text, position, *["if there is one, write it: ON A.key = B.key AND …"] * 2)
+
+
+def warn_of_gaps(window: Window, position: Position | None) -> None:
+    """Warn of windows with gaps between them: size and hop are in the other order elsewhere."""
+    if isinstance(window, Hopping) and window.hop > window.size > 0:
+        size, hop = duration_text(window.size), duration_text(window.hop)
+        _doubt(
+            f"{window_text(window)} is a window of {size} every {hop}: what starts between them "
+            "is in none",
+            position,
+            f"the size comes first: HOPPING({hop}, {size})",
+            f"the size comes first: hopping('{hop}', '{size}')",
+        )
+
+
+def warn_of_lone_points(node: Node, keys: Sequence[Expr], position: Position | None) -> None:
+    """Warn of an aggregate at every instant over events that last for one instant each."""
+    source = _points(node)
+    if source is None or any(_is_time(key, source) for key in keys):
+        return
+    size = "1h" if schema(node).time == TIMESTAMP else "size"
+    _doubt(
+        "an aggregate without WITH is over what is valid at each instant, and events of "
+        f"{source.name} are points: only those of the same {_tick(node)} come together",
+        position,
+        f"write WITH TUMBLING({size}) for windows, or WITH SNAPSHOT if each instant is meant",
+        f"write .window(tumbling('{size}')) for windows, or .window(snapshot()) if each instant "
+        "is meant",
+    )
+
+
+def warn_of_missed_points(
+    sides: Sequence[Node], kind: JoinKind, keys: Iterable[Sequence[Expr]], position: Position | None
+) -> None:
+    """Warn of a join of points: they meet only at the same instant."""
+    left, right = map(_points, sides)
+    if left is None or right is None or left == right or kind not in _MEET_AT_INSTANTS:
+        return
+    if any(_is_time(a, left) and _is_time(b, right) for a, b in keys):
+        return
+    _doubt(
+        f"rows meet while both are valid, and events of {left.name} and {right.name} are points: "
+        f"only those of the same {_tick(sides[0])} meet",
+        position,
+        "write ASOF JOIN for the latest row before, or make one side live longer: "
+        f"(SELECT * FROM {right.name} WITH DURATION(10m)) AS {right.name}; WITH POINT there if it "
+        "is meant",
+        "write kind='asof' for the latest row before, or make one side live longer: "
+        ".duration('10m'); .point() if it is meant",
+    )
+
+
+def _points(node: Node) -> Source | None:
+    """Return the source whose events these rows are, if they are points."""
+    while isinstance(node, Project | Filter | Partition):
+        node = node.input
+    if not isinstance(node, Source) or node.options.ve is not None:
+        return None
+    return node if node.options.lifetime is None else None
+
+
+def _is_time(key: Expr, source: Source) -> bool:
+    return isinstance(key, Column) and key.name.split(".")[-1] in ("vs", source.options.vs)
+
+
+def _tick(node: Node) -> str:
+    return "microsecond" if schema(node).time == TIMESTAMP else "instant"
+
+
+def _doubt(message: str, position: Position | None, script: str, python: str) -> None:
+    """Warn with where it stands and what to write there: in a script, or in Python."""
+    if isinstance(position, ProgramPlace):
+        text = f"{position.pointed(visible(message))}\n  hint: {visible(script)}"
+    else:
+        text = f"{message}; {python}"
+    warnings.warn(PlanWarning(text), stacklevel=3)

@@ -2,7 +2,7 @@
 
 - A plain number where a duration stands, over TIMESTAMPs: it counts microseconds.
 - LIMIT without ORDER BY: it counts rows of each instant or window, not of the whole.
-- A comparison with NULL, which is never true.
+- A comparison with NULL, which is never true; a NULL in the list of IN.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ def query_doubts(tree: exp.Expr, time: pa.DataType, scope: StatementScope) -> It
                 yield from _unordered(node)
             case exp.EQ() | exp.NEQ():
                 yield from _null(node)
+            case exp.In():
+                yield from _null_in_list(node)
 
 
 def _plain_number(node: exp.Expr, what: str, scope: StatementScope) -> Iterator[Doubt]:
@@ -92,3 +94,13 @@ def _null(node: exp.Expr) -> Iterator[Doubt]:
     if any(isinstance(side, exp.Null) for side in (node.this, node.args["expression"])):
         sign, test = ("=", "IS NULL") if isinstance(node, exp.EQ) else ("<>", "IS NOT NULL")
         yield Doubt(f"`{sign} NULL` is never true", offset_of(node), f"write {test}")
+
+
+def _null_in_list(node: exp.Expr) -> Iterator[Doubt]:
+    if not any(isinstance(item, exp.Null) for item in node.expressions):
+        return
+    if isinstance(node.parent, exp.Not):
+        message, hint = "`NOT IN (…, NULL)` is never true", "write x NOT IN (…) AND x IS NOT NULL"
+    else:
+        message, hint = "`IN (…, NULL)`: NULL equals nothing", "write x IN (…) OR x IS NULL"
+    yield Doubt(message, offset_of(node), hint)

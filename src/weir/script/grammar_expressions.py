@@ -14,6 +14,7 @@ from typing import TypeAlias
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from weir.plan.binding.elsewhere import function_hint
 from weir.plan.durations import UNITS
 from weir.script.cursor import TokenCursor
 from weir.script.grammar_types import data_type
@@ -42,6 +43,7 @@ _OPERATORS: dict[TokenType, tuple[int, Build]] = {
 _CONNECTORS: dict[str, tuple[int, Build]] = {"OR": (1, exp.Or), "AND": (2, exp.And)}
 _PREDICATES = frozenset({"IS", "IN", "BETWEEN", "LIKE", "RLIKE", "NOT"})
 _CONSTANT_WORDS = frozenset({"NULL", "TRUE", "FALSE"})
+_SAME, _OTHER = "a = b OR (a IS NULL AND b IS NULL)", "a <> b OR (a IS NULL) <> (b IS NULL)"
 _DURATION = re.compile(rf"([0-9]+)({'|'.join(UNITS)})")
 
 
@@ -57,6 +59,8 @@ def _climb(p: TokenCursor, lowest: int) -> exp.Expr:
         if found is not None and found[0] >= lowest:
             level, build = found
             operator = p.advance()
+            if operator.token_type == TokenType.LTE and p.comes(TokenType.GT):
+                p.fail("there is no `<=>`", operator, hint=f"write {_SAME}")
             left = p.grown(p.at(build(this=left, expression=_climb(p, level + 1)), operator))
         elif lowest <= _COMPARISON_LEVEL and p.word in _PREDICATES:
             left = p.grown(_predicate(p, left))
@@ -74,6 +78,8 @@ def _prefix(p: TokenCursor, lowest: int) -> exp.Expr:
             )
         p.advance()
         return p.at(exp.Not(this=p.nested(lambda: _climb(p, _NOT_LEVEL))), token)
+    if p.comes(TokenType.PLUS):
+        p.unexpected("an expression", hint="a value needs no + before it")
     if p.take(TokenType.DASH):
         return p.at(exp.Neg(this=p.nested(lambda: _climb(p, _UNARY_LEVEL))), token)
     return _fields(p, _primary(p))
@@ -89,8 +95,12 @@ def _predicate(p: TokenCursor, left: exp.Expr) -> exp.Expr:
                 f"there is no IS {p.word}", hint="write the condition itself, or COALESCE(x, FALSE)"
             )
         if p.word == "DISTINCT":
-            p.fail("there is no IS DISTINCT FROM", hint="write a <> b OR a IS NULL, as it is meant")
-        p.expect_word("NULL", "after IS")
+            what, hint = ("IS NOT", _SAME) if negated else ("IS", _OTHER)
+            p.fail(f"there is no {what} DISTINCT FROM", hint=f"write {hint}")
+        if p.word != "NULL":
+            sign = "<>" if negated else "="
+            p.unexpected("NULL after IS", hint=f"other values are compared by `{sign}`")
+        p.advance()
         return _negated(p, negated, p.at(exp.Is(this=left, expression=exp.Null()), token), token)
     negated = p.take_word("NOT")
     operator = p.token
@@ -270,6 +280,8 @@ def _call(p: TokenCursor, name: exp.Identifier) -> exp.Expr:
     node = special(p, name) if special else _plain_call(p, name)
     p.at(node, name)
     p.expect(TokenType.R_PAREN, f"`,` or `)` in the arguments of {name.name}")
+    if p.word == "WITHIN" and p.next_word == "GROUP":
+        p.fail("there is no WITHIN GROUP", hint=function_hint(name.name))
     if p.word == "OVER":
         p.fail("there is no OVER", hint=over_hint(name.name))
     if p.word == "FILTER" and p.following.token_type == TokenType.L_PAREN:

@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from weir.script.cursor import TokenCursor, is_name
 from weir.script.grammar_expressions import expression, parameter
-from weir.script.habits import clause_hint, relation_hint
+from weir.script.habits import clause_hint, list_hint, relation_hint
 from weir.script.source import did_you_mean
 from weir.script.tree import (
     Definition,
@@ -127,10 +127,19 @@ def _misplaced(p: TokenCursor) -> None:
 
 def _select(p: TokenCursor) -> SelectClause:
     start = p.expect_word("SELECT")
+    if p.word == "TOP" and p.following.token_type == TokenType.NUMBER:
+        p.fail("there is no TOP", hint=clause_hint(p.word, calls=False))
     distinct = p.take_word("DISTINCT")
+    if distinct and p.word == "ON":
+        p.fail(
+            "there is no DISTINCT ON",
+            hint="one row of each key and window: "
+            "SELECT k, FIRST(v) AS v FROM A GROUP BY k WITH TUMBLING(1h)",
+        )
     items = p.list_of(_item)
     if p.word != "FROM":
-        p.unexpected("`,` or FROM after the select list", hint=_stray_hint(p))
+        hint = list_hint(p.word) or _stray_hint(p)
+        p.unexpected("`,` or FROM after the select list", hint=hint)
     p.advance()
     relation = _relation(p)
     node = SelectClause(
@@ -179,6 +188,12 @@ def _order_item(p: TokenCursor) -> exp.Expr:
     descending = p.take_word("DESC")
     if not descending:
         p.take_word("ASC")
+    if p.word == "NULLS":
+        p.fail(
+            "there is no NULLS FIRST or LAST",
+            hint="NULL is before all values, so DESC has it last: leave it out, or write "
+            "ORDER BY x IS NULL, x",
+        )
     return p.at(exp.Ordered(this=value, desc=descending), value)
 
 

@@ -127,13 +127,21 @@ def _stream(p: TokenCursor) -> exp.Expr:
             "`(` and the columns", hint="`weir schema FILE` prints the statement of a file"
         )
     p.advance()
-    columns = p.list_of(column_definition)
+    columns = p.list_of(_column)
     p.expect(TokenType.R_PAREN, "`,` or `)` after a column")
     if p.word == "WITH":
         p.unexpected("FROM and where the data is", hint="FROM comes before WITH")
     p.expect_word("FROM", "and where the data is")
     path = text(p, "a path or URL, a string")
     return StreamStatement(this=name, expressions=columns, path=path, options=_options(p))
+
+
+def _column(p: TokenCursor) -> exp.Expr:
+    if (p.word, p.next_word) in (("WATERMARK", "FOR"), ("PRIMARY", "KEY")):
+        p.unexpected("a column's name")
+    if p.next_word == "AS":
+        p.fail("a column is `name TYPE`", hint="compute others in a query: Name = SELECT …;")
+    return column_definition(p)
 
 
 def _options(p: TokenCursor) -> list[exp.Expr]:

@@ -66,12 +66,12 @@ _CLAUSES = {
     "MINUS": "rows of one stream without those of another: LEFT ANTI JOIN",
     "INTERSECT": "rows of one stream that another has too: LEFT SEMI JOIN",
     "USING": "write ON A.key = B.key",
-    "EXCLUDE": "name the columns that are wanted",
 }  # fmt: skip
 # The windows and lifetimes that take no arguments: without WITH they would be aliases.
 _BARE_FORMS = ("SNAPSHOT", "POINT", "POINT_AT_END", "STITCH")
 _FORMS = ("TUMBLING", "HOPPING", "SESSION", "DURATION", "SHIFT", "EXTEND", "CHOP", "LIFETIME")
 _RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE")
+_LIST_CHANGES = ("EXCEPT", "EXCLUDE", "REPLACE", "RENAME")
 _NEIGHBOURS = ("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
 
 
@@ -109,6 +109,11 @@ def clause_hint(word: str, *, calls: bool) -> str:
     if word in _BARE_FORMS or (calls and word in _FORMS):
         return f"write WITH {word}" + ("(…)" if calls else "")
     return _CLAUSES.get(word, "")
+
+
+def list_hint(word: str) -> str:
+    """Say what a word behind a select list is here that changes `*` elsewhere; '' for others."""
+    return "name the columns that are wanted" if word in _LIST_CHANGES else ""
 
 
 def relation_hint(word: str) -> str:

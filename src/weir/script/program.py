@@ -103,7 +103,10 @@ def _check_characters(source: ProgramSource, text: str) -> None:
 def _named(error: ScriptError, name: str, source: ProgramSource) -> ScriptError:
     if not error.line:
         return ScriptError(f"{name}: {error.message}", line=0, hint=error.hint)
-    return source.error_at(f"{name}: {error.message}", (error.line, error.column), error.hint)
+    return ScriptError(
+        error.message, line=error.line, column=error.column, source=source.text, hint=error.hint,
+        file=name,
+    )  # fmt: skip
 
 
 class _Checker:
@@ -223,6 +226,8 @@ class _Checker:
         said = self._source.text.splitlines()[line - 1][column - 1 :]
         if what == "column" and said.startswith('"'):
             return error.hint or f"a text stands in single quotes: '{name}'"
+        if what == "column" and name in self._parameters:
+            return f"a parameter is written with its `@`: @{name}"
         if what in ("function", "aggregate"):
             for file in self._code:
                 path = self._directory / file

@@ -55,7 +55,8 @@ def arrow_type(node: exp.Expr, source: ProgramSource) -> pa.DataType:
     if dtype is None:
         raise _unknown(name, node, source)
     if parameters:
-        raise source.error(f"{name} takes no parameters", offset_of(node))
+        hint = f"write {name}{', which has microseconds' if name == 'TIMESTAMP' else ''}"
+        raise source.error(f"{name} takes no parameters", offset_of(node), hint)
     return dtype
 
 

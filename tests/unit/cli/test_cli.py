@@ -135,7 +135,7 @@ def test_a_wrong_program_is_2_with_a_caret(command: Weir) -> None:
     result = command("run", program(text))
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
-        "weir: error: line 2, column 12: q.weir: unknown column `vv`",
+        "weir: error: q.weir, line 2, column 12: unknown column `vv`",
         "  B = SELECT vv FROM A;",
         "             ^",
         "  hint: did you mean `v`?",
@@ -221,7 +221,7 @@ def test_warnings_are_told(command: Weir) -> None:
     text = "B = SELECT A.v AS v FROM A INNER JOIN A AS C ON A.v < C.v; OUTPUT B TO 'b.csv';"
     result = command("run", program(PROGRAM + text))
     assert result.exit_code == 0
-    assert "weir: warning: line 7: a join without an equality" in result.stderr
+    assert "weir: warning: q.weir, line 7, column 28: a join without an equality" in result.stderr
 
 
 # --- explain ---------------------------------------------------------------------------------

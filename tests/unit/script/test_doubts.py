@@ -6,12 +6,15 @@ import warnings
 
 import pytest
 
-from weir import PlanWarning, col, stream, tumbling
+from weir import PlanWarning, col, count, hopping, stream, tumbling
 from weir.script import parse_program
 
 HEAD = """STREAM A (vs BIGINT, k STRING) FROM 'a.jsonl';
 STREAM T (At TIMESTAMP, k STRING) FROM 't.jsonl' WITH (vs = At);
+STREAM U (At TIMESTAMP, k STRING) FROM 'u.jsonl' WITH (vs = At);
+STREAM L (At TIMESTAMP, k STRING) FROM 'l.jsonl' WITH (vs = At, lifetime = 5m);
 """
+HEAD_LINES = HEAD.count("\n")
 DOUBTS = [
     ("Out = SELECT COUNT(*) AS n FROM T WITH TUMBLING(^10);", "TUMBLING: 10 is 10 micro", "10s"),
     ("Out = SELECT COUNT(*) AS n FROM T WITH HOPPING(1h, ^300000);", "300,000 micro", "300ms"),
@@ -26,6 +29,32 @@ DOUBTS = [
     ("Out = SELECT k FROM A GROUP BY k WITH TUMBLING(5) LIMIT ^2;", "of each window", "ORDER BY x"),
     ("Out = SELECT k FROM A WHERE k ^= NULL;", "`= NULL` is never true", "IS NULL"),
     ("Out = SELECT k FROM A WHERE NULL ^<> k;", "`<> NULL` is never true", "IS NOT NULL"),
+    ("Out = SELECT k FROM A WHERE k ^IN ('x', NULL);", "`IN (…, NULL)`: NULL equals", "IS NULL"),
+    ("Out = SELECT k FROM A WHERE k NOT ^IN (NULL, 'x');", "NOT IN (…, NULL)` is never true", ""),
+    ("Out = SELECT COUNT(*) AS n FROM T WITH ^HOPPING(1m, 5m);", "of 1m every 5m: ", "(5m, 1m)"),
+    (
+        "Out = SELECT k, COUNT(*) AS n FROM T GROUP BY ^k;",
+        "events of T are points: only those of the same microsecond come together",
+        "WITH TUMBLING(1h) for windows, or WITH SNAPSHOT",
+    ),
+    ("Out = ^SELECT COUNT(*) AS n FROM A WHERE k > 'x';", "the same instant", "TUMBLING(size)"),
+    (
+        "Out = SELECT h, COUNT(*) AS n FROM (SELECT DATE_TRUNC('hour', At) AS h FROM T) "
+        "GROUP BY ^h;",
+        "events of T are points",
+        "WITH TUMBLING(1h)",
+    ),
+    (
+        "Out = SELECT T.k FROM T ^JOIN U ON T.k = U.k AND T.At >= U.At - 5m;",
+        "events of T and U are points: only those of the same microsecond meet",
+        "(SELECT * FROM U WITH DURATION(10m)) AS U",
+    ),
+    ("Out = SELECT T.k FROM T ^LEFT ANTI JOIN U ON T.k = U.k;", "events of T and U", "ASOF JOIN"),
+    (
+        "Out = SELECT T.k FROM T ^JOIN L ON T.k > L.k;",
+        "compares every pair of live rows",
+        "ON A.key = B.key",
+    ),
 ]
 FINE = [
     "Out = SELECT COUNT(*) AS n FROM T WITH TUMBLING(10us);",
@@ -36,6 +65,16 @@ FINE = [
     "DECLARE @w BIGINT = 5s; Out = SELECT COUNT(*) AS n FROM T WITH TUMBLING(@w);",
     "Out = SELECT k FROM A ORDER BY k LIMIT 2;",
     "Out = SELECT k FROM A WHERE k IS NULL OR k = 'x';",
+    "Out = SELECT COUNT(*) AS n FROM T WITH HOPPING(5m, 5m);",
+    "Out = SELECT k, COUNT(*) AS n FROM T GROUP BY k WITH SNAPSHOT;",
+    "Out = SELECT At, COUNT(*) AS n FROM T GROUP BY At;",
+    "Out = SELECT k, COUNT(*) AS n FROM L GROUP BY k;",
+    "Out = SELECT k, COUNT(*) AS n FROM (SELECT k FROM T WITH DURATION(5m)) GROUP BY k;",
+    "Out = SELECT T.k FROM T JOIN L ON T.k = L.k;",
+    "Out = SELECT T.k FROM T JOIN (SELECT k FROM U WITH DURATION(5m)) AS U ON T.k = U.k;",
+    "Out = SELECT T.k FROM T ASOF JOIN U ON T.k = U.k;",
+    "Out = SELECT T.k FROM T JOIN U ON T.At = U.At;",
+    "Out = SELECT a.k FROM T AS a JOIN T AS b ON a.k = b.k;",
 ]
 
 
@@ -45,7 +84,7 @@ def test_doubts(marked: str, message: str, hint: str) -> None:
         parse_program(HEAD + marked.replace("^", ""), name="p.weir")
     [warning] = told
     first, _, _, last = str(warning.message).split("\n")
-    assert first.startswith(f"p.weir, line 3, column {marked.index('^') + 1}: ")
+    assert first.startswith(f"p.weir, line {HEAD_LINES + 1}, column {marked.index('^') + 1}: ")
     assert message in first
     assert last.startswith("  hint: ") and hint in last
 
@@ -70,6 +109,13 @@ def test_python_is_warned_too() -> None:
         t.window(tumbling(10))
     with pytest.warns(PlanWarning, match=r"top\(2\) without `by` keeps 2 rows of each instant"):
         t.top(2)
+    with pytest.warns(PlanWarning, match=r"points: .* write \.window\(tumbling\('1h'\)\)"):
+        t.group_by("k").agg(n=count())
+    with pytest.warns(PlanWarning, match=r"of 1m every 5m: .*: hopping\('5m', '1m'\)"):
+        t.window(hopping("1m", "5m")).agg(n=count())
+    u = stream("U", {"At": "TIMESTAMP", "k": "STRING"}, "u.jsonl", vs="At", index=1)
+    with pytest.warns(PlanWarning, match=r"T and U are points: .*kind='asof'"):
+        t.join(u, "T.k = U.k").select("T.k")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         t.window(tumbling("10s"))

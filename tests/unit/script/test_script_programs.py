@@ -225,7 +225,7 @@ def test_errors_pickle() -> None:
         parse_program("A = SELECT;", name="p.weir")
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
-    assert str(copy).startswith("line 1, column 11: p.weir: expected an expression, found `;`")
+    assert str(copy).startswith("p.weir, line 1, column 11: expected an expression, found `;`")
 
 
 # --- the conformance programs ----------------------------------------------------------------

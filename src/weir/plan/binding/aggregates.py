@@ -183,6 +183,11 @@ class Aggregator:
             (), (), clause="SELECT", functions=scope.functions, replaced=self._replace
         )
 
+    @property
+    def keys(self) -> list[Expr]:
+        """The keys of the groups."""
+        return [key for _, key in self._keys]
+
     def name_results(self, columns: Mapping[str, Expr]) -> None:
         """Name the selected columns, so that HAVING and ORDER BY may use their names too."""
         self._aliases.update(columns)

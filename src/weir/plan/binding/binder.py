@@ -19,7 +19,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from weir.errors import PlanError, Position
-from weir.events.types import BOOLEAN, STRING, type_name
+from weir.events.types import BOOLEAN, STRING, is_numeric, type_name
 from weir.plan.binding.coercion import (
     castable,
     coerce,
@@ -133,6 +133,7 @@ def bind_condition(expr: Expr, scope: NameScope) -> Expr:
         raise PlanError(
             f"{scope.clause} must be BOOLEAN, not {type_name(type_of(bound))}",
             position=expr.position,
+            hint="compare it with something, as in x <> 0" if is_numeric(type_of(bound)) else "",
         )
     return coerce(bound, BOOLEAN)
 

@@ -20,7 +20,7 @@ _JSON = "declare the column as STRUCT(a BIGINT, …) in STREAM, and read s.a"
 _HINTS = {
     **dict.fromkeys(
         ("now", "current_timestamp", "current_date", "current_time", "localtimestamp", "localtime",
-         "getdate", "sysdate", "today", "unix_timestamp", "curdate", "curtime", "proctime",
+         "getdate", "sysdate", "today", "curdate", "curtime", "proctime",
          "get_current_timestamp"),
         _NO_CLOCK,
     ),
@@ -75,6 +75,7 @@ _HINTS = {
     **dict.fromkeys(("dayname", "day_name"), "write DATE_FORMAT(t, 'EEEE')"),
     **dict.fromkeys(("monthname", "month_name"), "write DATE_FORMAT(t, 'MMMM')"),
     **dict.fromkeys(("epoch", "to_unixtime"), "write EXTRACT(epoch FROM t)"),
+    "unix_timestamp": f"write EXTRACT(epoch FROM t) of a time t; {_NO_CLOCK}",
     "epoch_ms": "write EXTRACT(epoch FROM t) * 1000 + EXTRACT(millisecond FROM t)",
     "epoch_us": "write CAST(t AS BIGINT)",
     **dict.fromkeys(("from_unixtime", "to_timestamp_ltz", "make_timestamp", "timestamp_seconds",

@@ -10,16 +10,16 @@ Contract
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from weir.errors import PlanError, PlanWarning, Position
+from weir.errors import PlanError, Position
 from weir.events.types import BOOLEAN
 from weir.plan.binding.binder import NameScope, Visible, bind_condition, lifetime
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import passed, with_columns
 from weir.plan.binding.query import JoinClause
+from weir.plan.doubts import warn_of_missed_points, warn_of_pairs
 from weir.plan.expressions import Call, Column, Expr, columns_of
 from weir.plan.operators import Join, JoinKind, Node, Project, schema
 from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
@@ -94,7 +94,8 @@ def _join(left: Joined, clause: JoinClause, right: Joined, functions: UserFuncti
     rest = [part for part, pair in zip(parts, pairs, strict=True) if pair is None]
     keys = [pair for pair in pairs if pair is not None]
     if on is not None and not keys:
-        _warn_theta(clause)
+        warn_of_pairs(clause.position)
+    warn_of_missed_points((left.node, right.node), kind, keys, clause.position)
     node = _keyed_join(left, right, kind, keys, _all_of(rest), clause.position)
     aliases = (*left.aliases, *right.aliases)
     if kind in ("semi", "anti", "clip"):
@@ -175,11 +176,3 @@ def _key_columns(
             names.append(f"{prefix}{number}")
             hidden.append((names[-1], replace(key, position=None)))
     return names, hidden
-
-
-def _warn_theta(clause: JoinClause) -> None:
-    line = f"line {clause.position[0]}: " if clause.position else ""
-    warnings.warn(
-        PlanWarning(f"{line}a join without an equality in ON compares every pair of live rows"),
-        stacklevel=2,
-    )

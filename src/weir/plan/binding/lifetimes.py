@@ -14,6 +14,7 @@ from weir.plan.binding.binder import NameScope, bind
 from weir.plan.binding.coercion import coerce, type_of, widens
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.query import ChopChange, LifetimeClause, StitchChange, WithClause
+from weir.plan.durations import duration_text
 from weir.plan.expressions import Call, Column, Expr, Literal
 from weir.plan.lifetime_changes import (
     ClipDuration,
@@ -66,7 +67,8 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
             assert_never(never)
     for name, ticks in positive.items():
         if ticks <= 0:
-            raise PlanError(f"{name} must be positive, not {ticks}", position=position)
+            came = ticks if isinstance(clause, CountWindow) else duration_text(ticks)
+            raise PlanError(f"{name} must be positive, not {came}", position=position)
     for name, ticks in (positive | free).items():
         if not -(2**62) < ticks < 2**62:
             raise PlanError(f"{name} is out of range: {ticks} ticks", position=position)

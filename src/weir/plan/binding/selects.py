@@ -44,6 +44,7 @@ from weir.plan.binding.query import (
     SelectItem,
     Star,
 )
+from weir.plan.doubts import warn_of_gaps, warn_of_lone_points
 from weir.plan.expressions import Call, Column, Expr, Literal, columns_of
 from weir.plan.lifetime_changes import SetLifetime
 from weir.plan.limits import check_vertices
@@ -120,6 +121,7 @@ class SelectBuilder:
         node = self._node
         if self._aggregator is not None:
             node = self._aggregator.node(self._position)
+            self._warn_of_windows(self._aggregator)
         if self._having is not None:
             node = Filter(node, self._having)
         node = project(node, [*((i.name, i.expr) for i in self.items), *self._hidden])
@@ -149,6 +151,15 @@ class SelectBuilder:
             )
         keys = [self._group_key(e) for e in self._group_by]
         return Aggregator(self._node, self._inside, keys, window or SnapshotWindow())
+
+    def _warn_of_windows(self, aggregator: Aggregator) -> None:
+        window = as_window(self.select.with_clause)
+        if window is None:
+            first = next((e.position for e in self._group_by), None)
+            at = first or self.select.position
+            warn_of_lone_points(self._node, aggregator.keys, at)
+        else:
+            warn_of_gaps(window, self.select.with_position)
 
     def _without_stars(self) -> tuple[SelectItem, ...]:
         items: list[SelectItem] = []
@@ -187,7 +198,13 @@ class SelectBuilder:
                 if item.alias == expr.name and not isinstance(item.expr, Star):
                     expr = item.expr
                     break
-        bound = bind(expr, self._inside.at("GROUP BY"))
+        try:
+            bound = bind(expr, self._inside.at("GROUP BY"))
+        except PlanError as error:
+            if isinstance(expr, Column) and expr.name.upper() == "ALL":
+                hint = "name the columns: there is no GROUP BY ALL"
+                raise PlanError(error.message, position=error.position, hint=hint) from None
+            raise
         if isinstance(bound, Literal):
             raise PlanError(
                 "GROUP BY takes columns and expressions, not a constant",

@@ -345,7 +345,12 @@ def formatted_time(call: Call) -> Call:
 def to_timestamp(call: Call) -> Call:
     _count(call, 1, 2)
     if len(call.args) == 2:
-        return fixed(STRING, STRING, result=TIMESTAMP, constant=(1,))(call)
+        made = fixed(STRING, STRING, result=TIMESTAMP, constant=(1,))(call)
+        form = _constant(made, 1).value
+        if form is not None and "%" not in str(form):
+            hint = "its codes have a %, as in '%Y-%m-%d %H:%M:%S'"
+            raise _error(call, f"'{form}' is no format of times", hint=hint)
+        return made
     if widens(type_of(call.args[0]), BIGINT):
         return _made(call, (coerce(call.args[0], BIGINT),), TIMESTAMP)
     return one_of(STRING, DATE, TIMESTAMP, result=TIMESTAMP)(call)
