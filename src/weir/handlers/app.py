@@ -18,8 +18,9 @@ means is in `docs/design/0017-replay.md`.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast
 
 from weir.errors import PlanError
 from weir.events.python_types import TypeText
@@ -53,6 +54,7 @@ from weir.plan.user_code import EmittingApp
 
 if TYPE_CHECKING:
     from weir.plan.imported_files import ImportedFrom
+    from weir.plan.program import Program
 
 HandlerFunction = TypeVar("HandlerFunction", bound=Callable[..., object])
 
@@ -334,13 +336,56 @@ class App(EmittingApp):
         """Note which file the app is from: other processes get the file's text."""
         self.imported = file
 
-    def program(self, **options: Any) -> Any:
-        """Return the app as a program, for a runner; `weir.handlers.compiling` has the options."""
-        return provided("app_program")(self, **options)
+    def program(
+        self,
+        *,
+        logs: Mapping[str, str] | None = None,
+        out: str | None = None,
+        format: str = "parquet",
+        params: Mapping[str, object] | None = None,
+        vectorise: bool = True,
+    ) -> Program:
+        """Return the app as a program for any runner, which writes what is emitted to files in
+        `out`. `logs` has the paths of logs by event type. Without `out` it is a program to be
+        looked at, and no log need be known."""
+        made = provided("app_program")(
+            self, logs=logs, out=out, format=format, params=params, vectorise=vectorise
+        )
+        return cast("Program", made)
 
-    def replay(self, **options: Any) -> Any:
-        """Run the app over its logs, as `weir replay` does."""
-        return provided("app_replay")(self, **options)
+    def replay(
+        self,
+        *,
+        out: str | os.PathLike[str],
+        logs: Mapping[str, str | os.PathLike[str]] | None = None,
+        format: str = "parquet",
+        runner: str = "local",
+        start: int | str | None = None,
+        end: int | str | None = None,
+        batch: int | None = None,
+        state_in: str | os.PathLike[str] | None = None,
+        state_out: str | os.PathLike[str] | None = None,
+        params: Mapping[str, object] | None = None,
+        anew: bool = False,
+        **more: Any,
+    ) -> Any:
+        """Run the app over its logs, as `weir replay` does, and write what it emits to `out`.
+
+        `logs` has paths by event type. Only events with start ≤ vs < end count (ticks, or ISO
+        8601). `batch` is how many events of all logs together are a batch. `state_in` begins with
+        a saved state, `state_out` saves that in the end. A parameter with a list of values makes
+        variants, each in a folder of its own. `anew` forgets what an earlier try has done. The
+        runner is `local` or `offline`, a job of Spark in the session `spark=`, or in one that is
+        made with `master=` and `settings=`. More: `parallelism=`, `cut=`, `check=`, `vectorise=`,
+        `progress=`.
+
+        The report has `variants` with their `outputs` (`path`, `rows`, `digest`), `events` and
+        `batches`.
+        """
+        return provided("app_replay")(
+            self, logs=logs, out=out, format=format, runner=runner, start=start, end=end,
+            batch=batch, state_in=state_in, state_out=state_out, params=params, anew=anew, **more,
+        )  # fmt: skip
 
     # --- travelling -----------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from weir.handlers.frames import Conditions, Exits, Frame, Path, all_of
 from weir.handlers.reach import Reach, Touched
 from weir.handlers.symbols import BoundMethod, Known, LocalFunction, Symbol, TheEvent, as_tree
 from weir.handlers.symbols import Unusable as _Unusable
-from weir.handlers.values import Const, Old, Op, Python, ReadValue, Tree, children
+from weir.handlers.values import Const, Old, Python, ReadValue, Tree, children
 from weir.plan.imported_files import carried, carried_global
 from weir.plan.states import MergeKind
 
@@ -221,7 +221,3 @@ def mentions_old(tree: Tree) -> bool:
         seen.update(map(id, new))
         waiting += new
     return False
-
-
-def is_op(tree: object, name: str) -> bool:
-    return isinstance(tree, Op) and tree.name == name

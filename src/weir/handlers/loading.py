@@ -43,11 +43,6 @@ def load_app(path: str | Path, name: str | None = None) -> App:
     return _chosen(_apps(imported), name, file)
 
 
-def imported_app(imported: ImportedFrom, name: str | None = None) -> App:
-    """Return the app of a file that IMPORT has run."""
-    return _chosen(_apps(imported), name, Path(imported.path))
-
-
 def arrived_app(imported: ImportedFrom, name: str) -> App:
     """Return the app of a file's text in a process that unpickles it."""
     return _apps(imported)[name]

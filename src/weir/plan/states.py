@@ -2,7 +2,7 @@
 
 Contract
 1. A cell is the value of one state under one key. It is the state's default until something is
-   merged into it; no code ever changes a value in place.
+   merged into it; no code ever changes a value that was handed out.
 2. Requests to a scan are taken in order of (vs, the event's origin, block, element, order).
 3. With `last`, a cell is the fold, from the default and in order, of the merges at t for which
    t ≤ r < t + last, where r is the time of the read. With `expires`, it is the default from the
