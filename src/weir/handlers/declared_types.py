@@ -16,6 +16,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from weir.errors import PlanError
+from weir.events.batch import LATEST
 from weir.events.python_types import PYTHON_TYPES, TypeText, written_type
 from weir.events.types import BOOLEAN, parse_type, type_name
 from weir.plan.durations import Ticks, parse_duration
@@ -26,7 +27,6 @@ KeyTypes: TypeAlias = "TypeText | Sequence[TypeText]"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _LONGEST_NAME = 100  # with what stands around it, a file can be called so
-_LARGEST = 2**63 - 1
 
 
 def check_app_name(what: str, name: object) -> str:
@@ -82,10 +82,16 @@ def parse_keys(keys: KeyTypes) -> tuple[pa.DataType, ...]:
 
 
 def parse_span(name: str, span: Ticks) -> int:
-    """Return the ticks of `7d`, of a timedelta or of a number of ticks; at least one."""
+    """Return the ticks of `7d`, of a timedelta or of a number of ticks; at least one, and so few
+    that any time with them added, or taken away, is an int64."""
     ticks = parse_duration(span)
-    if not 1 <= ticks <= _LARGEST:
+    if ticks < 1:
         raise PlanError(f"`{name}` is at least 1 tick, not {span!r}", hint="as in '7d' or '250ms'")
+    if ticks >= LATEST:
+        raise PlanError(
+            f"`{name}` is less than 2**62 ticks, which is all of time, not {span!r}",
+            hint=f"leave out `{name}`: then nothing ends",
+        )
     return ticks
 
 

@@ -46,12 +46,13 @@ class TreeFunction(MadeFunction):
 
     def identity(self) -> tuple[object, ...]:
         guard = () if self.guard is None else (self.guard,)
-        roots = *self.parameters, *guard, *self.trees
-        numbers: dict[Tree, int] = {}
-        told = []
-        for part in bottom_up(*roots):
+        roots = *guard, *self.trees
+        # What a parameter stands for is said where the function is called.
+        numbers = {tree: number for number, tree in enumerate(self.parameters)}
+        told: list[tuple[object, ...]] = []
+        for part in bottom_up(*roots, given=self.parameters):
             if part not in numbers:
-                numbers[part] = len(numbers)
+                numbers[part] = len(self.parameters) + len(told)
                 below = tuple(numbers[child] for child in children(part))
                 told.append((type(part).__name__, part.own(), below))
         ends = tuple(numbers[root] for root in roots)

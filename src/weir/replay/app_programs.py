@@ -46,7 +46,7 @@ def rehearsed_programs(app: App, params: Mapping[str, object]) -> list[Program]:
     task = ReplayTask(app, _shown_paths(app), variants_of(app, params))
     first = batch_program(task, final=True)
     tables = {key: key for key in first.states}
-    later = batch_program(task, final=True, restored=tables, shapes=first.shapes)
+    later = batch_program(task, final=True, restored=tables, saved=first.saved)
     return [app_program(app, params=params), first.program, later.program]
 
 

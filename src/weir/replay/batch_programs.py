@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 
 from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
-from weir.plan.operators import Node, Source
+from weir.plan.operators import FinalState, Node, Source, schema
 from weir.plan.program import Output, Program
-from weir.plan.schema import Schema
 from weir.plan.stream import Stream, stream
 from weir.replay.variants import Variant
 from weir.runtime.programs import program_of
@@ -45,8 +44,8 @@ class BatchProgram:
     program: Program
     emitted: Mapping[str, Output]
     states: Mapping[str, Output]
-    shapes: Mapping[str, Schema]
-    """The columns of the states' tables, by the state's name."""
+    saved: Mapping[str, FinalState]
+    """What the states' tables are made of, by the keys of states."""
     restored: Mapping[str, tuple[Source, str]]
     """The sources of the tables that the batch begins with, by their names, each with the key of a
     state whose table it is."""
@@ -64,13 +63,13 @@ def batch_program(
     final: bool = False,
     cut: int | None = None,
     restored: Mapping[str, str] | None = None,
-    shapes: Mapping[str, Schema] | None = None,
+    saved: Mapping[str, FinalState] | None = None,
 ) -> BatchProgram:
     """Make the program of a batch. `emitted` says where emitted streams go by their keys (None: to
     the batch's folder). With `final`, the states behind the batch go to its folder; where
     `cut` is given, all events are before it, and what has ended by then is left out. `restored` are
-    the tables to begin with, by the keys of states, and `shapes` the columns that they have."""
-    begun = _Restored(shapes or {}, restored or {})
+    the tables to begin with, by the keys of states, and `saved` what these were made of."""
+    begun = _Restored(saved or {}, restored or {})
     compiled = [
         compile_app(
             task.app, paths=task.paths, params=variant.values, start=task.start, end=task.end,
@@ -88,11 +87,10 @@ def batch_program(
     else:
         emits = {key: Output(key, found.node, emitted[key]) for key, found in told.items()}
     states = {key: files.once("state", key, found, ".parquet") for key, found in kept.items()}
-    found = {name: s.schema for _, app in made for name, s in app.final.items()}
-    found_shapes = {name: found[name] for name in task.app.states if name in found}
+    finals = {key: found.node for key, found in kept.items() if isinstance(found.node, FinalState)}
     outputs = list(dict.fromkeys((*emits.values(), *states.values())))
     program = replace(program_of(outputs), code=task.app.code, needed=task.app.needed)
-    return BatchProgram(program, emits, states, found_shapes, begun.sources)
+    return BatchProgram(program, emits, states, finals, begun.sources)
 
 
 class _BatchFiles:
@@ -111,8 +109,8 @@ class _BatchFiles:
 class _Restored:
     """Makes the sources of the states that a batch begins with."""
 
-    def __init__(self, shapes: Mapping[str, Schema], tables: Mapping[str, str]) -> None:
-        self._shapes, self._tables = shapes, tables
+    def __init__(self, saved: Mapping[str, FinalState], tables: Mapping[str, str]) -> None:
+        self._saved, self._tables = saved, tables
         self._made: dict[str, Stream] = {}
         self.sources: dict[str, tuple[Source, str]] = {}
 
@@ -125,7 +123,7 @@ class _Restored:
         table = self._tables[key]
         if table not in self._made:
             number = len(self._made)
-            shape, name = self._shapes[state], f"state {state} {number}"
+            shape, name = schema(self._saved[key]), f"state {state} {number}"
             # Their ends are the next ticks, behind the latest time too: they are not read.
             columns = {"vs": shape.time, **dict(shape.columns)}
             # Where its table is, is said when the batch is run: batches share the program.

@@ -27,6 +27,7 @@ from weir.files.readers import open_partition
 from weir.handlers.app import App
 from weir.ingress.connectors.registry import open_any
 from weir.plan.limits import check_numbers
+from weir.plan.operators import FinalState
 from weir.plan.rewrites.pruning import needed_columns
 from weir.plan.rewrites.rewrite import rewrite
 from weir.replay.assembling import assemble, finished_batch
@@ -202,7 +203,8 @@ class _Replay:
 
     def _begin_with(self, saved: Path) -> None:
         """Begin with a saved state: with its tables, at its cut."""
-        self.manifest, tables = load_state(saved, self.task.app, self.first.shapes)
+        states = map(self._states_of, self.task.variants)
+        self.manifest, tables = load_state(saved, self.task.app, states)
         cut, start = self.manifest.cut, self.task.start
         if cut is not None and start is not None and start < cut:
             raise PlanError(
@@ -213,7 +215,7 @@ class _Replay:
         self.task = replace(self.task, start=cut if start is None else start)
         self.begun = {key_of(v, n): path for v in self.task.variants for n, path in tables.items()}
         self.first = batch_program(
-            self.task, final=True, restored=self.begun, shapes=self.first.shapes
+            self.task, final=True, restored=self.begun, saved=self.first.saved
         )
 
     def _parts(self, logs: Sequence[RankedLog]) -> dict[str, str]:
@@ -263,7 +265,7 @@ class _Replay:
         paths = {key: self._output_path(key) for key in self.first.emitted}
         made = batch_program(
             self.task, emitted=paths, final=self.wanted.state_out is not None,
-            cut=self._cut(cuts), restored=self.begun, shapes=self.first.shapes,
+            cut=self._cut(cuts), restored=self.begun, saved=self.first.saved,
         )  # fmt: skip
         made_in = folder.new_batch(0).absolute()
         in_batch = {o: replace(o, path=str(made_in / o.path)) for o in made.states.values()}
@@ -289,7 +291,7 @@ class _Replay:
 
     def _in_batches(self, folder: RunFolder, run: RunBatch, cuts: LogCuts) -> ReplayReport:
         labels = {key: output.path for key, output in self.first.states.items()}
-        later = batch_program(self.task, final=True, restored=labels, shapes=self.first.shapes)
+        later = batch_program(self.task, final=True, restored=labels, saved=self.first.saved)
         states = self.task.app.states.values()
         ends = any(s.last is not None or s.expires is not None for s in states)
         logs = open_logs(self.first.program, self.task.paths)
@@ -308,7 +310,7 @@ class _Replay:
                         program = batch_program(
                             self.task, final=True, restored=labels if number else self.begun,
                             cut=self._cut(cuts) if is_last else batch.reached + 1,
-                            shapes=self.first.shapes,
+                            saved=self.first.saved,
                         )  # fmt: skip
                     part = folder.new_batch(number)
                     partitions = self._partitions(program, before, reading.partitions(number))
@@ -365,10 +367,15 @@ class _Replay:
     def _save_states(self, tables: Mapping[str, Path], cuts: LogCuts | None) -> None:
         cut = self._cut(cuts)
         for variant, folder in self._saved.items():
-            # What a parameter turns off has no state: so in a run of this variant alone.
-            shapes = {n: s for n, s in self.first.shapes.items() if key_of(variant, n) in tables}
-            own = {name: tables[key_of(variant, name)] for name in shapes}
-            save_state(folder, own, self.task.app, shapes, cut)
+            states = self._states_of(variant)
+            own = {name: tables[key_of(variant, name)] for name in states}
+            save_state(folder, own, self.task.app, states, cut)
+
+    def _states_of(self, variant: Variant) -> dict[str, FinalState]:
+        """Return the states that a variant merges into, by name: what a parameter turns off has no
+        state, as in a run of this variant alone."""
+        keys = {name: key_of(variant, name) for name in self.task.app.states}
+        return {n: self.first.saved[key] for n, key in keys.items() if key in self.first.saved}
 
     def _cut(self, cuts: LogCuts | None) -> int | None:
         """Return the time before which all events are in the last state; None if there are none, or

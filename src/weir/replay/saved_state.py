@@ -1,11 +1,14 @@
 """Saves the state of an app at a cut, and begins with one that was saved: a folder of tables.
 
-    manifest.json     the app, the cut, and of each state its type, columns and digest
+    manifest.json     the app, the cut, and of each state its type, default, columns and digest,
+                      of a window its merges too
     NAME.parquet      the cells of a state (`plan/saved_states.py`), with the digest file that every
                       output has
 
 The state has taken all events before the *cut*; what begins with it takes those from the cut on.
-Whoever loads it must have the same states with the same types: what is missing, or other, is named.
+Whoever loads it must have the same states with the same types and defaults: what is missing, or
+other, is named. A window holds merges, not values: the kinds and functions that are merged into it
+must be the same too.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import starmap
 from pathlib import Path
 from typing import Annotated
@@ -26,12 +29,16 @@ from weir.events.batch import LATEST
 from weir.events.types import type_name
 from weir.files.sidecar import read_sidecar, sidecar_path
 from weir.handlers.app import App
-from weir.plan.schema import Schema
+from weir.plan.code_fingerprint import changes, value_text
+from weir.plan.operators import FinalState, schema
 from weir.replay.durable import rename_durably
 from weir.replay.kept_rows import rows_differ
 
 MANIFEST = "manifest.json"
+FORMAT = 3
+"""The format of manifests and tables that this version writes and reads."""
 _WAY_OUT = "bring back the folder as it was, or save the state anew (--state-out)"
+_OTHER_APP = "go on with the app that saved it, or replay its logs with this one (--state-out)"
 _IS_OF_STATE = re.compile(rf"{re.escape(MANIFEST)}|\w+\.parquet(\.digest)?")
 
 
@@ -39,10 +46,13 @@ class SavedColumns(msgspec.Struct, frozen=True):
     """Says of a saved state what its cells are, and what its table's columns are."""
 
     type: str
+    default: str
     last: int | None
     expires: int | None
     time: str
     columns: tuple[tuple[str, str], ...]
+    merges: dict[str, str] = {}
+    """What is merged into a window: kinds, and functions with their hashes."""
 
 
 class StateManifest(msgspec.Struct, frozen=True):
@@ -52,34 +62,48 @@ class StateManifest(msgspec.Struct, frozen=True):
     cut: Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST + 1)] | None
     """The time before which all events are in it; None if there were none."""
     states: dict[str, SavedColumns]
-    format: int = 2
-    digests: dict[str, str] = {}
+    digests: dict[str, str]
     """The digests of the tables, by state."""
+    format: int
+
+
+class _AnyManifest(msgspec.Struct, frozen=True):
+    """Is what the manifests of all formats have."""
+
+    format: int
+    states: dict[str, msgspec.Raw]
 
 
 _decoder = msgspec.json.Decoder(StateManifest)
+_any_decoder = msgspec.json.Decoder(_AnyManifest)
 
 
-def state_columns(app: App, shapes: Mapping[str, Schema]) -> dict[str, SavedColumns]:
-    """Return what the states of an app are saved as."""
-    return {
-        name: SavedColumns(
-            type_name(app.states[name].type), app.states[name].last, app.states[name].expires,
-            type_name(shape.time), tuple((n, type_name(t)) for n, t in shape.columns),
-        )
-        for name, shape in shapes.items()
-    }  # fmt: skip
+def saved_columns(saved: FinalState) -> SavedColumns:
+    """Return what a state is saved as."""
+    cell, shape = saved.state, schema(saved)
+    merges: dict[str, str] = {}
+    for merge in (m for of_port in saved.merges for m in of_port if cell.last is not None):
+        function = merge.function
+        if function is None:
+            merges[merge.kind] = ""
+        else:
+            code = value_text((function.function, function.step)).encode()
+            merges[f"the function of {function.name}"] = hashlib.sha256(code).hexdigest()[:32]
+    return SavedColumns(
+        type_name(cell.type), repr(cell.default), cell.last, cell.expires, type_name(shape.time),
+        tuple((n, type_name(t)) for n, t in shape.columns), dict(sorted(merges.items())),
+    )  # fmt: skip
 
 
 def save_state(
     folder: Path,
     tables: Mapping[str, Path],
     app: App,
-    shapes: Mapping[str, Schema],
+    saved: Mapping[str, FinalState],
     cut: int | None,
 ) -> None:
     """Copy tables to a new folder, with a manifest; what stood there is replaced when all is
-    whole."""
+    whole. `saved` are the states that the tables are of, by name."""
     check_replaceable(folder)
     part = _part(folder)
     _remove(part)
@@ -91,7 +115,8 @@ def save_state(
         sidecar = read_sidecar(str(table))
         assert sidecar is not None, f"{table} was written without a digest"
         digests[name] = sidecar.digest
-    manifest = StateManifest(app.name, cut, state_columns(app, shapes), digests=digests)
+    states = {name: saved_columns(state) for name, state in saved.items()}
+    manifest = StateManifest(app.name, cut, states, digests, FORMAT)
     (part / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     _remove(folder)
     rename_durably(part, folder)
@@ -110,7 +135,7 @@ def check_replaceable(folder: Path) -> None:
         raise PlanError(f"no state can go to '{folder}': '{above}' is a file")
     if folder.is_dir() and os.listdir(folder):
         try:
-            manifest = _decoder.decode((folder / MANIFEST).read_bytes())
+            manifest = _any_decoder.decode((folder / MANIFEST).read_bytes())
         except (OSError, ValueError):
             message = f"'{folder}' has other files, and no saved state"
             raise PlanError(message, hint="give the state its own folder") from None
@@ -150,19 +175,21 @@ def _files(name: str) -> tuple[str, str]:
 
 
 def load_state(
-    folder: Path, app: App, shapes: Mapping[str, Schema]
+    folder: Path, app: App, wanted: Iterable[Mapping[str, FinalState]]
 ) -> tuple[StateManifest, dict[str, str]]:
     """Return what a folder holds, and the paths of the tables by state; PlanError if they do not
-    fit the app."""
+    fit the app. `wanted` are the states of each variant, by name."""
     try:
-        manifest = _decoder.decode((folder / MANIFEST).read_bytes())
+        manifest = _decoded(folder)
     except (FileNotFoundError, NotADirectoryError):
         message = f"there is no saved state in '{folder}': no {MANIFEST}"
         raise PlanError(message, hint=_of_variant(folder)) from None
     except (OSError, ValueError) as error:  # no JSON, other fields, no UTF-8
         told = f"no manifest of a saved state: {getattr(error, 'strerror', None) or error}"
         raise InputError(f"{told}; {_WAY_OUT}", file=str(folder / MANIFEST)) from None
-    _check(manifest, app, state_columns(app, shapes), folder)
+    for states in wanted:
+        now = {name: saved_columns(state) for name, state in states.items()}
+        _check(manifest, app, now, folder)
     tables = {name: str((folder / f"{name}.parquet").absolute()) for name in manifest.states}
     for name, path in tables.items():
         if not os.path.exists(path):
@@ -174,6 +201,19 @@ def load_state(
             message = f"the saved state in '{folder}' was changed: {told}"
             raise PlanError(message, hint=_WAY_OUT)
     return manifest, tables
+
+
+def _decoded(folder: Path) -> StateManifest:
+    """Read a manifest; PlanError if it is of another version, ValueError if it is none."""
+    data = (folder / MANIFEST).read_bytes()
+    found = _any_decoder.decode(data).format
+    if found != FORMAT:
+        raise PlanError(
+            f"the saved state in '{folder}' is of another version of Weir: its format is {found}, "
+            f"not {FORMAT}",
+            hint="replay the logs with this version, and save the state anew (--state-out)",
+        )
+    return _decoder.decode(data)
 
 
 def state_mark(folder: Path) -> str:
@@ -204,8 +244,6 @@ def _check(
     manifest: StateManifest, app: App, wanted: Mapping[str, SavedColumns], folder: Path
 ) -> None:
     where = f"the saved state in '{folder}'"
-    if manifest.format != StateManifest.__struct_defaults__[0]:
-        raise PlanError(f"{where} is of another version of Weir")
     if manifest.app != app.name:
         raise PlanError(f"{where} is of the app `{manifest.app}`, not of `{app.name}`")
     for name in wanted:
@@ -219,15 +257,20 @@ def _check(
             raise PlanError(message, hint=f"it has {known}")
     for name, now in wanted.items():
         before = manifest.states[name]
-        for what in ("type", "last", "expires", "time", "columns"):
-            old, new = getattr(before, what), getattr(now, what)
-            if old != new:
-                shown = [_shown(value) for value in (old, new)]
-                told = "the type of its times" if what == "time" else what
-                raise PlanError(
-                    f"{where} has the state `{name}` with another {told}: {shown[0]}, "
-                    f"and `{app.name}` has {shown[1]}"
-                )
+        for what in ("type", "default", "last", "expires", "time"):
+            _check_same(what, before, now, f"{where} has the state `{name}`", app)
+        if told := ", ".join(changes(before.merges, now.merges)):
+            message = f"{where} has merges into the window of `{name}` that are not those of"
+            raise PlanError(f"{message} `{app.name}` now: {told}", hint=_OTHER_APP)
+        _check_same("columns", before, now, f"{where} has the state `{name}`", app)
+
+
+def _check_same(what: str, before: SavedColumns, now: SavedColumns, where: str, app: App) -> None:
+    old, new = getattr(before, what), getattr(now, what)
+    if old != new:
+        told = "type of its times" if what == "time" else what
+        message = f"{where} with another {told}: {_shown(old)}, and `{app.name}` has {_shown(new)}"
+        raise PlanError(message, hint=_OTHER_APP)
 
 
 def _shown(value: object) -> str:

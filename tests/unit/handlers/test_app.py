@@ -195,6 +195,8 @@ WRONG: list[tuple[Callable[[weir.App], object], str]] = [
     (lambda a: a.state("s", default=0, last="1d", expires="1d"), "`last` and `expires`: leave out"),
     (lambda a: a.state("s", default=0, last="1w"), "'1w' is no duration"),
     (lambda a: a.state("s", default=0, last=0), "`last` is at least 1 tick"),
+    (lambda a: a.state("s", default=0, last=2**62), "`last` is less than 2**62 ticks, which is"),
+    (lambda a: a.state("s", default=0, expires=2**63 - 1), "leave out `expires`: then nothing end"),
     (lambda a: [a.state("s", default=0) for _ in "12"], "two states called `s`"),
     (lambda a: a.state("s", default=0, type="NUMBER"), "unknown type `NUMBER`"),
     (lambda a: a.events("m", "id BIGINT"), "`vs` is missing; vs='id'"),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch, Int64s
 from weir.events.memory import numbers_of
 from weir.events.types import DOUBLE
@@ -14,6 +15,7 @@ from weir.kernels.structures.fast_cells import FastCells
 from weir.kernels.structures.fast_cells_loops import DOUBLES, NULL, SUMMED, WINDOW, read_sums
 from weir.kernels.structures.fast_kinds import to_bits
 from weir.kernels.structures.rows import valid_mask
+from weir.plan.states import Cell
 
 
 def fast_rows(cells: FastCells, state: int, live: Int64s) -> tuple[Int64s, Batch]:
@@ -61,6 +63,7 @@ def load_fast(
     """Take over saved cells of these groups."""
     columns = dict(zip(names, rows.columns, strict=True))
     if cells.kinds[state] == "window":
+        _check_merges(cells.states[state], columns["merge"])
         order = np.lexsort((numbers_of(columns["number"]), rows.vs))
         cells.push(state, groups[order], rows.vs[order], to_bits(columns["arg"])[order])
         return
@@ -80,3 +83,11 @@ def load_fast(
                 group = int(groups[i])
                 flags = cells.sums.unpack(group, state, data, cells.table)
                 cells.flags[group, state] = SUMMED | flags
+
+
+def _check_merges(cell: Cell, merges: pa.Array) -> None:
+    """Raise SnapshotCorrupt if a window that is kept as a sum has other merges than `add`."""
+    others = [name for name in merges.unique().to_pylist() if name != "add"]
+    if others:
+        told = ", ".join(map(str, others))
+        raise SnapshotCorrupt(f"a window of {cell.state} has other merges than add: {told}")
