@@ -188,6 +188,8 @@ def _missing(name: str, names: Fields, columns: Columns) -> str:
                 f"the header has {word} between its fields, where commas are wanted; write the "
                 "file with commas, or as Parquet"
             )
+    if any("\ufffd" in n for n in there):
+        return "the header is not UTF-8; write the file in UTF-8, as by iconv -f LATIN1 -t UTF-8"
     by_lower = {n.strip().lower(): n for n in there}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1)
     meant = f"; did you mean `{by_lower[close[0]]}`?" if close else ""

@@ -1,39 +1,23 @@
-"""Guesses the STREAM statement of a file from its columns and its first rows.
+"""Guesses the STREAM statement of files from their columns and their first rows.
 
-Types of Parquet and Arrow files are their own. In texts a column has the narrowest of BOOLEAN,
-BIGINT, DOUBLE, DATE, TIMESTAMP and STRING that all its values have; in JSON also LIST and STRUCT.
 The time is the first TIMESTAMP, else a BIGINT that is called like a time, or looks like one. What
 was guessed is said in a comment.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
-import msgspec
 import pyarrow as pa
 
 from weir.errors import InputError
-from weir.events.types import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    type_name,
-)
+from weir.events.plurals import counted
+from weir.events.types import BIGINT, DOUBLE, NULL, STRING, TIMESTAMP, type_name
 from weir.files.buckets import Found
-from weir.files.chunks import Columns, DataFile
-from weir.files.columnar import stored_schema
+from weir.files.chunks import Columns
+from weir.files.inferred_columns import file_columns, is_known, settled, together
 from weir.files.readers import ending_of, open_partition, source_files, source_objects
 from weir.plan.durations import duration_text
 from weir.plan.operators import Source, SourceOptions
@@ -41,15 +25,10 @@ from weir.plan.urls import is_object_url
 from weir.script.cursor import RESERVED
 
 MOST_ROWS = 10_000
+_MOST_FILES = 20
 _TIME_NAMES = re.compile(r"(^|_)(vs|ts|time|timestamp|at|date|datetime|when)($|_)|Time$|At$", re.I)
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SINCE, _UNTIL = 5 * 10**8, 5 * 10**9
-_TIMESTAMP = re.compile(
-    r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?", re.ASCII
-)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_BIGINT = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity", re.ASCII)
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -92,159 +71,57 @@ class InferredStream:
 
 def inferred_stream(path: str) -> InferredStream:
     """Guess the STREAM statement of the files that a path names."""
-    found: Found | None = None
     if is_object_url(path):
-        file, found = source_objects(path)[0]
+        files: Sequence[tuple[str, Found | None]] = source_objects(path)
     else:
-        file = source_files(path, "")[0]
-    ending = ending_of(file)
-    notes: list[str] = []
-    if ending in (".parquet", ".arrow"):
-        columns = _stored(stored_schema(file, found), file)
-    elif ending == ".csv":
-        columns = _csv(_lines(file, found), file)
-    elif ending == ".jsonl":
-        columns = _json(_lines(file, found), file)
-    else:
-        known = ".jsonl, .csv (also .gz, .zst), .parquet, .arrow"
-        raise InputError(f"its ending says no format; known are {known}", file=file)
-    empty = [n for n, dtype in columns if pa.types.is_null(dtype)]
-    columns = [(n, STRING if pa.types.is_null(t) else t) for n, t in columns]
-    if empty:
-        notes.append(f"{', '.join(empty)}: no value was seen, so the type is a guess.")
+        files = [(file, None) for file in source_files(path, "")]
+    looked = files[:_MOST_FILES]
+    most = MOST_ROWS // len(looked)
+    columns, notes = _merged({file: file_columns(file, found, most) for file, found in looked})
+    if len(files) > 1:
+        which = f"the first {len(looked)} of " if len(looked) < len(files) else ""
+        notes.insert(0, f"Guessed from the first rows of {which}{counted(len(files), 'file')}.")
     vs = _time_column(columns)
-    unit, delay = (None, 0) if vs is None else _times(file, found, columns, vs)
+    unit, delay = (None, 0) if vs is None else _times(looked, columns, vs, most)
     if vs is None:
         notes.append("No column looks like a time: say which one is (`vs`), TIMESTAMP or BIGINT.")
+        notes += _no_times(columns)
     elif unit is not None:
         notes.append(f"{vs} looks like a number of {unit} since 1970.")
     if delay:
         notes.append(f"Rows are not in the order of {vs}: the delay admits those that were seen.")
-    return InferredStream(_stream_name(file), path, columns, vs, unit, delay, notes)
+    name = _stream_name(path if len(files) > 1 else files[0][0])
+    return InferredStream(name, path, columns, vs, unit, delay, notes)
 
 
 # --- columns ---------------------------------------------------------------------------------
 
 
-def _stored(found: pa.Schema, file: str) -> Columns:
-    return [(field.name, _weirs(field.type, f"{file}, column {field.name}")) for field in found]
-
-
-def _weirs(dtype: pa.DataType, where: str) -> pa.DataType:
-    """Return the type of the language that holds a type of Arrow's."""
-    if pa.types.is_dictionary(dtype):
-        return _weirs(dtype.value_type, where)
-    if pa.types.is_timestamp(dtype):
-        return TIMESTAMP
-    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
-        return pa.list_(_weirs(dtype.value_type, where))
-    if pa.types.is_struct(dtype):
-        return pa.struct([(f.name, _weirs(f.type, where)) for f in dtype])
-    if pa.types.is_decimal(dtype) and dtype.precision <= 38:
-        return pa.decimal128(dtype.precision, max(dtype.scale, 0))
-    simple = (
-        (BOOLEAN, pa.types.is_boolean), (DATE, pa.types.is_date), (DOUBLE, pa.types.is_floating),
-        (NULL, pa.types.is_null),
-    )  # fmt: skip
-    for ours, fits in simple:
-        if fits(dtype):
-            return ours
-    if pa.types.is_integer(dtype) and dtype != pa.uint64():
-        return INT if dtype.bit_width < 32 or dtype == INT else BIGINT
-    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
-        return STRING
-    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype):
-        return BINARY
-    raise InputError(f"{where}: there is no type for {dtype}")
-
-
-def _lines(file: str, found: Found | None) -> list[str]:
-    data = DataFile(file, (), found=found)
-    with io.TextIOWrapper(data.open_text(), encoding="utf-8-sig", newline="") as text:
-        try:
-            return list(islice(text, MOST_ROWS + 1))
-        except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8: {error}", file=file) from error
-
-
-def _csv(lines: Sequence[str], file: str) -> Columns:
-    records = list(csv.reader(lines))
-    header = next((r for r in records if r), None)
-    if header is None:
-        raise InputError("the file is empty; its first row is a header", file=file)
-    if len(header) == 1:
-        for other, word in ((";", "`;`"), ("\t", "tabs"), ("|", "`|`")):
-            if other in header[0]:
-                message = f"the header has {word} between its fields, where commas are wanted"
-                raise InputError(message, file=file, line=1)
-    rows = [r for r in records[1:] if len(r) == len(header)]
-    return [(name, _of_texts([r[i] for r in rows])) for i, name in enumerate(header)]
-
-
-def _of_texts(values: Iterable[str]) -> pa.DataType:
-    seen = [v for v in values if v != ""]
-    if not seen:
-        return NULL
-    kinds: tuple[tuple[pa.DataType, re.Pattern[str]], ...] = (
-        (BOOLEAN, re.compile("true|false", re.I)),
-        (BIGINT, _BIGINT),
-        (DOUBLE, _DOUBLE),
-        (DATE, _DATE),
-        (TIMESTAMP, _TIMESTAMP),
-    )
-    for dtype, pattern in kinds:
-        if all(pattern.fullmatch(v) for v in seen):
-            return dtype
-    if all(_DATE.fullmatch(v) or _TIMESTAMP.fullmatch(v) for v in seen):
-        return TIMESTAMP
-    return STRING
-
-
-def _json(lines: Sequence[str], file: str) -> Columns:
-    values: dict[str, list[object]] = {}
-    decoder = msgspec.json.Decoder()
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
+def _merged(found: Mapping[str, Mapping[str, pa.DataType]]) -> tuple[Columns, list[str]]:
+    """Return the columns of all files together, with notes on what was guessed or left out."""
+    types: dict[str, pa.DataType] = {}
+    for columns in found.values():
+        for name, dtype in columns.items():
+            types[name] = together(types.get(name, NULL), dtype)
+    if not types:
+        raise InputError("the file has no rows to guess columns from", file=next(iter(found)))
+    notes: list[str] = []
+    for name, dtype in list(types.items()):
+        # A field may be missing in rows of JSON, a column in no other file.
+        lacks = [f for f, c in found.items() if name not in c and ending_of(f) != ".jsonl"]
+        if not is_known(dtype):
+            notes.append(f"{name}: there is no type for {dtype}, so it is left out.")
+        elif lacks:
+            notes.append(f"{name}: {lacks[0]} has no such column, so it is left out.")
+        else:
             continue
-        try:
-            row = decoder.decode(line)
-        except msgspec.DecodeError as error:
-            raise InputError(f"no JSON: {error}", file=file, line=number) from error
-        if not isinstance(row, dict):
-            raise InputError("each line is to be an object, {…}", file=file, line=number)
-        for name, value in row.items():
-            if name != "$cti":
-                values.setdefault(name, []).append(value)
-    if not values:
-        raise InputError("the file has no rows to guess columns from", file=file)
-    return [(name, _of_values(found)) for name, found in values.items()]
-
-
-def _of_values(values: Iterable[object]) -> pa.DataType:
-    """Return the type of JSON values; STRING where they have none together."""
-    seen = [v for v in values if v is not None]
-    if not seen:
-        return NULL
-    if all(isinstance(v, bool) for v in seen):
-        return BOOLEAN
-    if all(isinstance(v, int) and not isinstance(v, bool) for v in seen):
-        return BIGINT if all(-(2**63) <= int(str(v)) < 2**63 for v in seen) else DOUBLE
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in seen):
-        return DOUBLE
-    if all(isinstance(v, str) for v in seen):
-        texts = _of_texts([str(v) for v in seen if v])
-        return texts if texts in (DATE, TIMESTAMP) and "" not in seen else STRING
-    if all(isinstance(v, list) for v in seen):
-        element = _of_values([e for v in seen if isinstance(v, list) for e in v])
-        return pa.list_(STRING if pa.types.is_null(element) else element)
-    if all(isinstance(v, dict) for v in seen):
-        fields: dict[str, list[object]] = {}
-        for value in seen:
-            for name, inner in value.items() if isinstance(value, dict) else ():
-                fields.setdefault(name, []).append(inner)
-        typed = {n: _of_values(v) for n, v in fields.items()}
-        return pa.struct([(n, STRING if pa.types.is_null(t) else t) for n, t in typed.items()])
-    return STRING
+        del types[name]
+    if not types:
+        raise InputError(" ".join(notes), file=next(iter(found)))
+    empty = [n for n, dtype in types.items() if pa.types.is_null(dtype)]
+    if empty:
+        notes.append(f"{', '.join(empty)}: no value was seen, so the type is a guess.")
+    return [(n, settled(t)) for n, t in types.items()], notes
 
 
 # --- the time --------------------------------------------------------------------------------
@@ -259,23 +136,45 @@ def _time_column(columns: Columns) -> str | None:
     return next(iter((*times, *numbers)), None)
 
 
-def _times(file: str, found: Found | None, columns: Columns, vs: str) -> tuple[str | None, int]:
+def _no_times(columns: Columns) -> list[str]:
+    """Say what to do with columns that are called like times and are none."""
+    named = [n for n, dtype in columns if dtype in (STRING, DOUBLE) and _TIME_NAMES.search(n)]
+    way = "a time is ISO 8601 text or a whole number: convert it before, or read it in Python."
+    return [f"{name}: {way}" for name in named]
+
+
+def _times(
+    files: Sequence[tuple[str, Found | None]], columns: Columns, vs: str, most: int
+) -> tuple[str | None, int]:
     """Return the unit of a BIGINT time, and the delay that admits all of the first rows."""
-    source = Source("A", ((vs, dict(columns)[vs]),), file, SourceOptions(vs), 0)
-    chunk = next(iter(open_partition(source, file, found=found).chunks(MOST_ROWS)), None)
-    if chunk is None or not chunk.rows.num_rows:
-        return None, 0
-    values = [v for v in chunk.rows.column(0).cast(BIGINT).to_pylist() if v is not None]
+    each = [_first_times(file, found, (vs, dict(columns)[vs]), most) for file, found in files]
+    values = [v for times in each for v in times]
     unit, size = None, 1.0
     if dict(columns)[vs] == BIGINT and values:
         for name, times in _UNITS.items():
             if _SINCE * times <= min(values) and max(values) <= _UNTIL * times:
                 unit, size = name, 10**6 / times
+    lag = max(map(_lag, each))
+    return unit, _rounded(int(-(-lag * size // 1)))
+
+
+def _first_times(
+    file: str, found: Found | None, column: tuple[str, pa.DataType], most: int
+) -> list[int]:
+    source = Source("A", (column,), file, SourceOptions(column[0]), 0)
+    chunk = next(iter(open_partition(source, file, found=found).chunks(most)), None)
+    if chunk is None:
+        return []
+    return [v for v in chunk.rows.column(0).cast(BIGINT).to_pylist() if v is not None]
+
+
+def _lag(values: Sequence[int]) -> int:
+    """Return how far a value lies behind the largest before it, at most."""
     largest, lag = None, 0
     for value in values:
         largest = value if largest is None else max(largest, value)
         lag = max(lag, largest - value)
-    return unit, _rounded(int(-(-lag * size // 1)))
+    return lag
 
 
 def _rounded(ticks: int) -> int:
@@ -289,9 +188,10 @@ def _rounded(ticks: int) -> int:
 # --- words -----------------------------------------------------------------------------------
 
 
-def _stream_name(file: str) -> str:
-    stem = re.split(r"[/\\]", file)[-1].split(".")[0]
-    words = re.findall(r"[A-Za-z0-9]+", stem)
+def _stream_name(path: str) -> str:
+    """Make a name of the last part of a path that has letters, without endings."""
+    stems = [part.split(".")[0] for part in re.split(r"[/\\]", path)]
+    words = next(filter(None, (re.findall(r"[A-Za-z0-9]+", s) for s in reversed(stems))), [])
     name = "".join(word[0].upper() + word[1:] for word in words)
     return name if name and not name[0].isdigit() else f"Stream{name}"
 

@@ -1,11 +1,12 @@
 """Looks at the first rows of files before a run, for what is there and probably not meant.
 
 - Numbers that look like seconds, milliseconds or nanoseconds since 1970 in a BIGINT time: without
-  `unit` they are ticks, microseconds.
+  `unit` they are ticks, microseconds; with another unit they are times that nobody means.
 - A declared field that no row of JSON lines has: it would be NULL in all of them.
 - Times with nanoseconds, which are cut to microseconds.
 
-What is found is a `PlanWarning`. Only files are looked at, and of each source the first one.
+What is found is a `PlanWarning`. Only files are looked at, and of each source the first one; a
+field that it lacks is looked for in others.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ from weir.plan.operators import Source
 
 MOST_ROWS = 1000
 _MOST_BYTES = 1 << 20
-_UNITS = {"s": 1, "ms": 10**3, "ns": 10**9}
+_MOST_FILES = 20
+_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _SINCE, _UNTIL = 5 * 10**8, 5 * 10**9
 """Seconds from 1985 to 2128: numbers between them that are ticks would be within two hours of
 1970."""
 
 
 def warn_of_inputs(opened: Iterable[tuple[Source, Sequence[SourcePartition]]]) -> None:
-    """Warn of what the first rows of each source's first file show."""
+    """Warn of what the first rows of each source show."""
     for source, partitions in opened:
         first = partitions[0] if partitions else None
         if isinstance(first, JsonLines | CsvFile | ParquetFile | ArrowFile):
@@ -50,12 +53,12 @@ def warn_of_inputs(opened: Iterable[tuple[Source, Sequence[SourcePartition]]]) -
                 _warn_of_nanoseconds(source, first)
             if isinstance(first, JsonLines):
                 with suppress(InputError, OSError):
-                    warn_of_fields(source, _json_rows(first), first.name)
+                    _warn_of_fields_of_files(source, partitions)
 
 
 def _warn_of_unit(source: Source, file: SourcePartition) -> None:
     options = source.options
-    if options.unit is not None or dict(source.declared)[options.vs] != BIGINT:
+    if options.unit == "tick" or dict(source.declared)[options.vs] != BIGINT:
         return
     chunk = next(file.chunks(MOST_ROWS), None)
     if chunk is None:
@@ -64,34 +67,64 @@ def _warn_of_unit(source: Source, file: SourcePartition) -> None:
     least, most = limits["min"].as_py(), limits["max"].as_py()
     if least is None:
         return
-    for unit, size in _UNITS.items():
-        if _SINCE * size <= least and most <= _UNTIL * size:
-            word = {"s": "seconds", "ms": "milliseconds", "ns": "nanoseconds"}[unit]
-            day = datetime.fromtimestamp(least // size, UTC).date()
-            _warn(
-                f"STREAM {source.name}: `{options.vs}` looks like {word} since 1970 ({least} is in "
-                f"{day.isoformat()}), and is taken for microseconds: 1s is {10**6} of them",
-                f"write WITH (vs = {options.vs}, unit = '{unit}'), in Python vs='{options.vs}', "
-                f"unit='{unit}', or unit = 'tick' if they are plain numbers",
-            )
+    said = options.unit or "us"
+    fitting = [u for u, size in _UNITS.items() if _SINCE * size <= least and most <= _UNTIL * size]
+    if not fitting or said in fitting:
+        return
+    unit = fitting[0]
+    day = datetime.fromtimestamp(least // _UNITS[unit], UTC).date()
+    taken = f"is taken for {_WORDS[said]}"
+    tick = ""
+    if options.unit is None:
+        taken += f": 1s is {10**6} of them"
+        tick = ", or unit = 'tick' if they are plain numbers"
+    _warn(
+        f"STREAM {source.name}: `{options.vs}` looks like {_WORDS[unit]} since 1970 ({least} would "
+        f"be {day.isoformat()}), and {taken}",
+        f"write WITH (vs = {options.vs}, unit = '{unit}'), in Python vs='{options.vs}', "
+        f"unit='{unit}'{tick}",
+    )
+
+
+def _warn_of_fields_of_files(source: Source, files: Sequence[SourcePartition]) -> None:
+    """Warn of declared columns that the first rows of no file have; more than the first file are
+    only read while something is missing."""
+    found: dict[str, None] = {}
+    where, count = "", 0
+    looked = [file for file in files[:_MOST_FILES] if isinstance(file, JsonLines)]
+    for number, file in enumerate(looked, start=1):
+        rows = [row for row in _json_rows(file) if "$cti" not in row]
+        count = max(count, len(rows))
+        found.update(dict.fromkeys(name for row in rows for name in row))
+        where = file.name if number == 1 else counted(number, "file")
+        if not _lacking(source, found):
+            return
+    if len(looked) < len(files):
+        where = f"the first {len(looked)} of {len(files):,} files"
+    _tell_fields(source, found, count, where)
 
 
 def warn_of_fields(source: Source, rows: Iterable[Mapping[str, object]], where: str) -> None:
     """Warn of declared columns that none of these rows has."""
-    missing = {n for n, _ in source.declared if n != source.options.ve}
     found: dict[str, None] = {}
     count = 0
     for row in rows:
         if "$cti" not in row:
             count += 1
             found.update(dict.fromkeys(row))
-    if not count:
-        return
-    for name in sorted(missing - found.keys()):
-        others = [n for n in found if n not in dict(source.declared)]
+    _tell_fields(source, found, count, where)
+
+
+def _lacking(source: Source, found: Mapping[str, None]) -> list[str]:
+    return sorted({n for n, _ in source.declared if n != source.options.ve} - found.keys())
+
+
+def _tell_fields(source: Source, found: Mapping[str, None], count: int, where: str) -> None:
+    others = [n for n in found if n not in dict(source.declared)]
+    for name in _lacking(source, found) if count else ():
+        rows = f"none of the first {count:,} rows" if count == MOST_ROWS else "no row"
         _warn(
-            f"STREAM {source.name}: no row of {where} has a field `{name}`"
-            f"{f' (of the first {count:,})' if count == MOST_ROWS else ''}; it is NULL",
+            f"STREAM {source.name}: {rows} of {where} has a field `{name}`; it is NULL there",
             _like(name, others) or (f"there are {', '.join(others)}" if others else ""),
         )
 

@@ -115,11 +115,12 @@ def test_what_is_missing_is_told_apart(tmp_path: Path) -> None:
         ("vs\ts\n1\ta\n", "the header has tabs between its fields"),
         ("vs,S\n1,a\n", "the header has no such column, but vs, S; did you mean `S`?"),
         ("vs,other\n1,a\n", "the header has no such column, but vs, other"),
+        ("vs,ß\n1,a\n", "the header is not UTF-8"),
         ("vs,s,s\n1,a,b\n", "the header has this name 2 times, not once"),
     ],
 )
 def test_headers(tmp_path: Path, text: str, why: str) -> None:
-    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "a.csv").write_text(text, encoding="latin-1")
     [partition] = open_source(source("a.csv"), tmp_path)
     with pytest.raises(InputError) as told:
         list(partition.chunks())

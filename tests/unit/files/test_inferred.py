@@ -102,6 +102,7 @@ def test_parquet_and_arrow(tmp_path: Path) -> None:
         ("a.jsonl", "{}\n{", "line 2: no JSON"),
         ("a.jsonl", "[1]", "line 1: each line is to be an object"),
         ("a.txt", "x", "its ending says no format"),
+        ("a.csv", "ts,id,id\n1,2,3\n", "a.csv, column id: there are 2 columns of this name"),
     ],
 )
 def test_what_says_nothing(tmp_path: Path, name: str, text: str, why: str) -> None:
@@ -116,3 +117,44 @@ def test_without_a_time_it_says_so(tmp_path: Path) -> None:
     text = inferred_stream(str(tmp_path / "a.csv")).text()
     assert text.startswith("-- No column looks like a time: say which one is (`vs`)")
     assert "WITH (vs = …);" in text
+    (tmp_path / "a.csv").write_text("when,n\n01/31/2026 10:00,1\n", encoding="utf-8")
+    text = inferred_stream(str(tmp_path / "a.csv")).text()
+    assert "-- when: a time is ISO 8601 text or a whole number: convert it before" in text
+
+
+def test_a_column_without_a_type_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    odd = pa.array([5], pa.time64("us"))
+    table = {"ts": pa.array([5], pa.timestamp("us")), "u": pa.array([7], pa.uint64()), "m": odd}
+    pq.write_table(pa.table(table), path)
+    assert inferred_stream(str(path)).text().splitlines()[:2] == [
+        "-- m: there is no type for time64[us], so it is left out.",
+        "STREAM A (ts TIMESTAMP, u BIGINT)",
+    ]
+    assert rows_of(path)[0]["u"] == 7
+    pq.write_table(pa.table({"m": odd}), path)
+    with pytest.raises(InputError, match="m: there is no type for time64"):
+        inferred_stream(str(path))
+
+
+@pytest.mark.parametrize(("pattern", "name"), [("", "Events"), ("/*.jsonl", "Events")])
+def test_all_files_of_a_folder(tmp_path: Path, pattern: str, name: str) -> None:
+    folder = tmp_path / "events"
+    folder.mkdir()
+    rows = [{"ts": 5, "x": 1, "tags": []}, {"ts": 9, "x": 1.5, "tags": [1]}, {"ts": 7, "more": "a"}]
+    for number, row in enumerate(rows):
+        (folder / f"p{number}.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    found = inferred_stream(f"{folder}{pattern}")
+    assert (found.name, found.delay) == (name, 0)
+    assert found.notes == ["Guessed from the first rows of 3 files."]
+    columns = [["ts", "BIGINT"], ["x", "DOUBLE"], ["tags", "LIST(BIGINT)"], ["more", "STRING"]]
+    assert found.as_json()["columns"] == columns
+
+
+def test_a_column_that_not_all_tables_have(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts,x,y\n3,1,2\n1,1,2\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("ts,x\n1,2.5\n", encoding="utf-8")
+    found = inferred_stream(str(tmp_path / "*.csv"))
+    assert found.as_json()["columns"] == [["ts", "BIGINT"], ["x", "DOUBLE"]]
+    assert f"y: {tmp_path / 'b.csv'} has no such column, so it is left out." in found.notes
+    assert found.delay == 2

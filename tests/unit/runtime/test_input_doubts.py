@@ -46,6 +46,18 @@ def test_numbers_since_1970(tmp_path: Path, size: int, unit: str, word: str) -> 
     assert (rows[1]["At"], plain[1]["vs"]) == (ROWS[1]["At"] * size, ROWS[1]["At"] * size)
 
 
+@pytest.mark.parametrize(
+    ("size", "said", "unit"), [(1000, "s", "ms"), (1, "ms", "s"), (10**9, "us", "ns")]
+)
+def test_numbers_of_another_unit_than_is_said(
+    tmp_path: Path, size: int, said: str, unit: str
+) -> None:
+    write(tmp_path, [{**row, "At": row["At"] * size} for row in ROWS])
+    with pytest.warns(weir.PlanWarning, match="looks like .* 2023-11-14.*taken for") as told:
+        run(tmp_path, "At BIGINT, v BIGINT", f"vs = At, unit = '{said}'")
+    assert f"unit = '{unit}'" in str(told[0].message)
+
+
 @pytest.mark.parametrize("first", [0, 5, 1_700_000_000_000_000, -3])
 def test_other_numbers_are_ticks(tmp_path: Path, first: int) -> None:
     write(tmp_path, [{"At": first, "v": 1}])
@@ -98,6 +110,18 @@ def test_a_field_that_no_row_has(tmp_path: Path, declared: str, hint: str) -> No
     with pytest.warns(weir.PlanWarning, match=r"no row of .*a\.jsonl has a field") as told:
         run(tmp_path, f"vs BIGINT, {declared} STRING", "vs = vs")
     assert hint in str(told[0].message)
+
+
+def test_a_field_is_looked_for_in_all_files(tmp_path: Path) -> None:
+    for number in range(25):
+        write(tmp_path, [{"vs": 1, "new": 1} if number == 19 else {"vs": 1}], f"p{number:02}.jsonl")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(tmp_path, "vs BIGINT, new BIGINT", "vs = vs", "p*.jsonl")
+    with pytest.warns(weir.PlanWarning, match="no row of the first 20 of 25 files has a field `o`"):
+        run(tmp_path, "vs BIGINT, o BIGINT", "vs = vs", "p*.jsonl")
+    with pytest.warns(weir.PlanWarning, match="no row of 10 files has a field `o`; it is NULL"):
+        run(tmp_path, "vs BIGINT, o BIGINT", "vs = vs", "p1*.jsonl")
 
 
 def test_fields_of_rows_in_memory() -> None:

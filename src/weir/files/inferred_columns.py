@@ -1,0 +1,209 @@
+"""Guesses the columns of a file and their types from its first rows.
+
+Types of Parquet and Arrow files are their own. In texts a column has the narrowest of BOOLEAN,
+BIGINT, DOUBLE, DATE, TIMESTAMP and STRING that all its values have; in JSON also LIST and STRUCT.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+import msgspec
+import pyarrow as pa
+
+from weir.errors import InputError
+from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP
+from weir.files.buckets import Found
+from weir.files.chunks import DataFile
+from weir.files.columnar import stored_schema
+from weir.files.readers import ending_of
+from weir.plan.binding.coercion import common_type
+
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?", re.ASCII
+)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_BIGINT = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity", re.ASCII)
+
+
+def file_columns(file: str, found: Found | None, most: int) -> Mapping[str, pa.DataType]:
+    """Return the columns of a file with their types, by its first rows: NULL where no value was
+    seen, and a type of Arrow's where the language has none."""
+    ending = ending_of(file)
+    if ending in (".parquet", ".arrow"):
+        stored = stored_schema(file, found)
+        columns = [(field.name, _weirs(field.type)) for field in stored]
+    elif ending == ".csv":
+        columns = _csv(_lines(file, found, most), file)
+    elif ending == ".jsonl":
+        return _json(_lines(file, found, most), file)
+    else:
+        known = ".jsonl, .csv (also .gz, .zst), .parquet, .arrow"
+        raise InputError(f"its ending says no format; known are {known}", file=file)
+    names = [name for name, _ in columns]
+    for name in names:
+        if names.count(name) > 1:
+            message = f"there are {names.count(name)} columns of this name; rename all but one"
+            raise InputError(message, file=file, column=name)
+    return dict(columns)
+
+
+def is_known(dtype: pa.DataType) -> bool:
+    """Tell whether the language has a type of Arrow's."""
+    if pa.types.is_list(dtype):
+        return is_known(dtype.value_type)
+    if pa.types.is_struct(dtype):
+        return all(is_known(field.type) for field in dtype)
+    return dtype in _SIMPLE or bool(pa.types.is_decimal128(dtype))
+
+
+_SIMPLE = (BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP)
+
+
+def together(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return the type of a column that has these types in two files; STRING where they have none
+    together."""
+    if {one, other} == {DATE, TIMESTAMP}:
+        return TIMESTAMP
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return pa.list_(together(one.value_type, other.value_type))
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        fields = {f.name: f.type for f in one}
+        for f in other:
+            fields[f.name] = together(fields.get(f.name, NULL), f.type)
+        return pa.struct(list(fields.items()))
+    if not is_known(one) or not is_known(other):
+        return one if is_known(other) else other
+    return common_type(one, other) or STRING
+
+
+def settled(dtype: pa.DataType) -> pa.DataType:
+    """Return the type with STRING where no value was seen."""
+    if pa.types.is_list(dtype):
+        return pa.list_(settled(dtype.value_type))
+    if pa.types.is_struct(dtype):
+        return pa.struct([(f.name, settled(f.type)) for f in dtype])
+    return STRING if pa.types.is_null(dtype) else dtype
+
+
+def _weirs(dtype: pa.DataType) -> pa.DataType:
+    """Return the type of the language that holds a type of Arrow's; that itself if there is
+    none."""
+    if pa.types.is_dictionary(dtype):
+        return _weirs(dtype.value_type)
+    if pa.types.is_timestamp(dtype):
+        return TIMESTAMP
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return pa.list_(_weirs(dtype.value_type))
+    if pa.types.is_struct(dtype):
+        return pa.struct([(f.name, _weirs(f.type)) for f in dtype])
+    if pa.types.is_decimal(dtype) and dtype.precision <= 38:
+        return pa.decimal128(dtype.precision, max(dtype.scale, 0))
+    simple = (
+        (BOOLEAN, pa.types.is_boolean), (DATE, pa.types.is_date), (DOUBLE, pa.types.is_floating),
+        (NULL, pa.types.is_null),
+    )  # fmt: skip
+    for ours, fits in simple:
+        if fits(dtype):
+            return ours
+    if pa.types.is_integer(dtype):
+        return INT if dtype.bit_width < 32 or dtype == INT else BIGINT
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if any(is_text(dtype) for is_text in texts):
+        return STRING
+    binaries = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return BINARY if any(is_binary(dtype) for is_binary in binaries) else dtype
+
+
+def _lines(file: str, found: Found | None, most: int) -> list[str]:
+    data = DataFile(file, (), found=found)
+    with io.TextIOWrapper(data.open_text(), encoding="utf-8-sig", newline="") as text:
+        try:
+            return list(islice(text, most + 1))
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8: {error}", file=file) from error
+
+
+def _csv(lines: Sequence[str], file: str) -> list[tuple[str, pa.DataType]]:
+    records = list(csv.reader(lines))
+    header = next((r for r in records if r), None)
+    if header is None:
+        raise InputError("the file is empty; its first row is a header", file=file)
+    if len(header) == 1:
+        for other, word in ((";", "`;`"), ("\t", "tabs"), ("|", "`|`")):
+            if other in header[0]:
+                message = (
+                    f"the header has {word} between its fields, where commas are wanted; write the "
+                    "file with commas, or as Parquet"
+                )
+                raise InputError(message, file=file, line=1)
+    rows = [r for r in records[1:] if len(r) == len(header)]
+    return [(name, _of_texts([r[i] for r in rows])) for i, name in enumerate(header)]
+
+
+def _of_texts(values: Iterable[str]) -> pa.DataType:
+    seen = [v for v in values if v != ""]
+    if not seen:
+        return NULL
+    kinds: tuple[tuple[pa.DataType, re.Pattern[str]], ...] = (
+        (BOOLEAN, re.compile("true|false", re.I)),
+        (BIGINT, _BIGINT),
+        (DOUBLE, _DOUBLE),
+        (DATE, _DATE),
+        (TIMESTAMP, _TIMESTAMP),
+    )
+    for dtype, pattern in kinds:
+        if all(pattern.fullmatch(v) for v in seen):
+            return dtype
+    if all(_DATE.fullmatch(v) or _TIMESTAMP.fullmatch(v) for v in seen):
+        return TIMESTAMP
+    return STRING
+
+
+def _json(lines: Sequence[str], file: str) -> Mapping[str, pa.DataType]:
+    values: dict[str, list[object]] = {}
+    decoder = msgspec.json.Decoder()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = decoder.decode(line)
+        except msgspec.DecodeError as error:
+            raise InputError(f"no JSON: {error}", file=file, line=number) from error
+        if not isinstance(row, dict):
+            raise InputError("each line is to be an object, {…}", file=file, line=number)
+        for name, value in row.items():
+            if name != "$cti":
+                values.setdefault(name, []).append(value)
+    return {name: _of_values(found) for name, found in values.items()}
+
+
+def _of_values(values: Iterable[object]) -> pa.DataType:
+    """Return the type of JSON values; STRING where they have none together."""
+    seen = [v for v in values if v is not None]
+    if not seen:
+        return NULL
+    if all(isinstance(v, bool) for v in seen):
+        return BOOLEAN
+    if all(isinstance(v, int) and not isinstance(v, bool) for v in seen):
+        return BIGINT if all(-(2**63) <= int(str(v)) < 2**63 for v in seen) else DOUBLE
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in seen):
+        return DOUBLE
+    if all(isinstance(v, str) for v in seen):
+        texts = _of_texts([str(v) for v in seen if v])
+        return texts if texts in (DATE, TIMESTAMP) and "" not in seen else STRING
+    if all(isinstance(v, list) for v in seen):
+        element = _of_values([e for v in seen if isinstance(v, list) for e in v])
+        return pa.list_(element)
+    if all(isinstance(v, dict) for v in seen):
+        fields: dict[str, list[object]] = {}
+        for value in seen:
+            for name, inner in value.items() if isinstance(value, dict) else ():
+                fields.setdefault(name, []).append(inner)
+        return pa.struct([(n, _of_values(v)) for n, v in fields.items()])
+    return STRING
