@@ -11,13 +11,15 @@ from replay_oracle.programs import Case
 
 @dataclass(frozen=True)
 class How:
-    """A `How` says how the engine runs a case; `renew` and `halves` are those of `run_app`."""
+    """A `How` says how the engine runs a case; `renew`, `halves` and `numbered` are those of
+    `run_app`."""
 
     cut: int | None = None
     parallelism: int = 1
     vectorise: bool = True
     renew: bool = False
     halves: bool = False
+    numbered: bool = False
 
 
 WAYS = tuple(How(cut, p, v) for v in (True, False) for p in (1, 2, 5) for cut in (1, 7, None))
@@ -28,9 +30,15 @@ _CUTS = ((7, 1), (None, 2), (1, 1), (None, 5), (7, 2), (None, 1), (1, 2), (7, 5)
 
 def way_of(seed: int) -> How:
     """Choose how a seed's case runs; one in four runs all code row by row, one in five with fresh
-    operators after each step, another one from a saved state."""
+    operators after each step, another one from a saved state; one in three of the rest is compared
+    with the order of what is emitted."""
+    halves = seed % 5 == 4
     return How(
-        *_CUTS[seed % 12], vectorise=seed // 12 % 4 != 3, renew=seed % 5 == 2, halves=seed % 5 == 4
+        *_CUTS[seed % 12],
+        vectorise=seed // 12 % 4 != 3,
+        renew=seed % 5 == 2,
+        halves=halves,
+        numbered=not halves and seed // 5 % 3 == 1,
     )
 
 
@@ -47,7 +55,7 @@ def judge(case: Case, how: How) -> Verdict:
     """Run a case both ways."""
     try:
         right: Comparable | str = comparable_answer(
-            run_serially(case.source, case.logs, case.params)
+            run_serially(case.source, case.logs, case.params), numbered=how.numbered
         )
     except AppFailed as error:
         right = f"failed: {error}"
@@ -55,7 +63,7 @@ def judge(case: Case, how: How) -> Verdict:
         came: Comparable | str = run_app(
             case.source, case.logs, case.params,
             cut=how.cut, parallelism=how.parallelism, vectorise=how.vectorise, renew=how.renew,
-            halves=how.halves,
+            halves=how.halves, numbered=how.numbered,
         )  # fmt: skip
     except Refused as error:
         return Verdict("refused", str(error))

@@ -16,6 +16,7 @@ from pathlib import Path
 from replay_oracle.cells import comparable
 from replay_oracle.final_states import saved_values
 from replay_oracle.loop import AppFailed, Comparable, Logs, Loop
+from replay_oracle.numbering import numbered as with_numbers
 from weir.errors import PlanError, ScriptError, WeirError
 from weir.events.batch import Batch
 from weir.handlers.compiling import compile_app
@@ -61,8 +62,12 @@ def prepare(
     *,
     vectorise: bool = True,
     half: Half = Half(),
+    numbered: bool = False,
 ) -> Prepared:
-    """Compile an app's text; raise Refused when the engine does not take it."""
+    """Compile an app's text; raise Refused when the engine does not take it.
+
+    With `numbered`, another app numbers what is emitted, in the order in which it sees it.
+    """
     with tempfile.TemporaryDirectory(prefix="weir-oracle-") as folder:
         path = Path(folder) / "app.py"
         path.write_text(source, encoding="utf-8")
@@ -72,7 +77,10 @@ def prepare(
                 app, params=params, final=True, vectorise=vectorise, start=half.start, end=half.end,
                 restored=dict(half.saved),
             )  # fmt: skip
-            outputs = [s.to("", name=f"e.{n}") for n, s in compiled.emitted.items()]
+            emitted = compiled.emitted
+            if numbered:
+                emitted = with_numbers(emitted, Path(folder))
+            outputs = [s.to("", name=f"e.{n}") for n, s in emitted.items()]
             outputs += [s.to("", name=f"s.{n}") for n, s in compiled.final.items()]
             program = program_of(outputs)
         except (PlanError, ScriptError) as error:
@@ -90,15 +98,17 @@ def run_app(
     vectorise: bool = True,
     renew: bool = False,
     halves: bool = False,
+    numbered: bool = False,
 ) -> Comparable:
     """Run an app; return its emits and final state, ready to compare with the loop's.
 
     With `renew`, fresh operators load a snapshot after each step. With `halves`, the second half
-    of the time is a run of its own, from the state that the first one saved.
+    of the time is a run of its own, from the state that the first one saved. `numbered` is that of
+    `prepare`; each run numbers from 1.
     """
 
     def run_half(half: Half, logs: Logs) -> tuple[Prepared, Came]:
-        prepared = prepare(source, params, vectorise=vectorise, half=half)
+        prepared = prepare(source, params, vectorise=vectorise, half=half, numbered=numbered)
         came: Came = [[] for _ in prepared.program.outputs]
         try:
             run = LocalRun(

@@ -17,11 +17,12 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replay_oracle.accesses_found import Touched, functions_of, touched
 from replay_oracle.cells import Kind, Merged, Store, comparable, frozen, typed
 
+NUMBER = "number"
 Row = Mapping[str, object]
 Logs = Mapping[str, Sequence[Sequence[Row]]]
 """The partitions of each event type, each with its rows in order."""
@@ -336,9 +337,14 @@ def run_serially(
 Comparable = tuple[dict[str, Counter[tuple[object, ...]]], dict[str, dict[object, object]]]
 
 
-def comparable_answer(answer: Answer) -> Comparable:
+def comparable_answer(answer: Answer, *, numbered: bool = False) -> Comparable:
     """Return an answer so that two of them are equal where §3.1 says so: emits as a bag of rows,
-    without names of which nothing came."""
-    emits = {n: Counter(e.comparable() for e in rows) for n, rows in answer.emits.items() if rows}
+    without names of which nothing came. With `numbered`, rows have their place, from 1."""
+    given = {n: _numbered(rows) if numbered else rows for n, rows in answer.emits.items() if rows}
+    emits = {n: Counter(e.comparable() for e in rows) for n, rows in given.items()}
     state = {n: {k: comparable(v) for k, v in cells.items()} for n, cells in answer.state.items()}
     return emits, state  # type: ignore[return-value]
+
+
+def _numbered(rows: Sequence[Emitted]) -> list[Emitted]:
+    return [replace(row, fields=(*row.fields, (NUMBER, n))) for n, row in enumerate(rows, 1)]

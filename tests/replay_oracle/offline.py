@@ -71,7 +71,10 @@ def run_packed(
             wrong[case.seed] = str(error)
             continue
         found = answered(prepared, came[number], case.source, case.logs)
-        right = comparable_answer(run_serially(case.source, case.logs, case.params))
+        right = comparable_answer(
+            run_serially(case.source, case.logs, case.params),
+            numbered=way_of(case.seed).numbered,
+        )
         if found != right:
             wrong[case.seed] = told(right, found)
     return wrong
@@ -87,7 +90,9 @@ def main() -> int:
     for seed in range(args.start, args.start + args.seeds):
         case, how = draw_case(seed), way_of(seed)
         try:
-            prepared = prepare(case.source, case.params, vectorise=how.vectorise)
+            prepared = prepare(
+                case.source, case.params, vectorise=how.vectorise, numbered=how.numbered
+            )
         except Refused:
             counts["refused"] += 1
             continue

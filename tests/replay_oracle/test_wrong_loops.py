@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 
+from replay_oracle.differences import way_of
 from replay_oracle.loop import AppFailed, Loop, comparable_answer, run_serially
 from replay_oracle.programs import Case, draw_case
 from replay_oracle.test_worked import differs
@@ -26,7 +27,8 @@ RARE = {"LateFunctions", "ReadsProlong", "ZerosDiffer", "NaNsDiffer", "IntegersW
 @cache
 def _right(seed: int) -> tuple[Case, object]:
     case = draw_case(seed)
-    return case, comparable_answer(run_serially(case.source, case.logs, case.params))
+    answer = run_serially(case.source, case.logs, case.params)
+    return case, comparable_answer(answer, numbered=way_of(seed).numbered)
 
 
 def _differs(seed: int, loop: type[Loop]) -> bool:
@@ -35,7 +37,7 @@ def _differs(seed: int, loop: type[Loop]) -> bool:
         answer = run_serially(case.source, case.logs, case.params, loop=loop)
     except AppFailed:
         return True
-    return comparable_answer(answer) != right
+    return comparable_answer(answer, numbered=way_of(seed).numbered) != right
 
 
 @pytest.mark.parametrize("loop", WRONG_LOOPS, ids=lambda loop: loop.__name__)

@@ -165,6 +165,45 @@ def twice(e):
     app.emit("out", n=e.n)
     app.emit("out", n=e.n)
 """, a=[[at(1, n=4)]], out=[(1, 4), (1, 4)]),
+    Example("what is emitted in a loop stands where the loop does", """
+@app.on(a)
+def tell(e):
+    app.emit("out", s="first", t=e.s)
+    for t in e.tags:
+        app.emit("out", s="z", t=t)
+        if t != "q":
+            app.emit("out", s="a", t=t)
+    app.emit("out", s="last", t=e.s)
+    for t in e.tags:
+        app.emit("out", s="again", t=t)
+""", a=[[at(1, s="x", tags=["q", "p"]), at(1, s="w", tags=[])]],
+        out=[(1, "first", "x"), (1, "z", "q"), (1, "z", "p"), (1, "a", "p"), (1, "last", "x"),
+             (1, "again", "q"), (1, "again", "p"), (1, "first", "w"), (1, "last", "w")]),
+    Example("a handler's emits stand together, whoever runs it", """
+c = app.state("c", default=0, key="BIGINT")
+app.emits("out", "s STRING, n BIGINT")
+@app.on(a)
+def tell(e):
+    app.emit("out", s="tell", n=c.get(0))
+@app.serial
+@app.on(a)
+def some(e):
+    for n in e.nums:
+        app.emit("out", s="some", n=n)
+        c.add(0, n)
+@app.on(a)
+def loop(e):
+    for n in e.nums:
+        app.emit("out", s="loop", n=n)
+@app.serial
+@app.on(a)
+def more(e):
+    app.emit("out", s="more", n=0)
+    for n in e.nums:
+        app.emit("out", s="more", n=n)
+""", a=[[at(1, nums=[5, 2]), at(1, nums=[])]],
+        out=[(1, "some", 5), (1, "some", 2), (1, "tell", 7), (1, "loop", 5), (1, "loop", 2),
+             (1, "more", 0), (1, "more", 5), (1, "more", 2), (1, "tell", 7), (1, "more", 0)]),
     Example("e.vs and e.ve are the event's lifetime", """
 @app.on(a)
 def tell(e):

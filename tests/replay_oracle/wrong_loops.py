@@ -3,6 +3,8 @@ prove nothing."""
 
 from __future__ import annotations
 
+import ast
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -99,6 +101,26 @@ class ElementsBackwards(Loop):
             return {n: v[::-1] if isinstance(v, list) else v for n, v in row.items()}
 
         return [(kind, turned(row)) for kind, row in super().in_log_order(logs)]
+
+
+class OuterEmitsFirst(Loop):
+    """What an event emits in loops comes behind all else that it emits."""
+
+    def __init__(self, source: str, params: Mapping[str, object] | None = None) -> None:
+        loops = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.For)]
+        self.in_loops = {n for loop in loops for n in range(loop.lineno, loop.end_lineno + 1)}  # type: ignore[operator]
+        self.inner: dict[str, tuple[object, int]] = {}
+        super().__init__(source, params)
+
+    def emit(self, name: str, fields: Mapping[str, object]) -> None:
+        super().emit(name, fields)
+        event, inner = self.inner.get(name, (None, 0))
+        inner = inner if event is self.event else 0
+        inside = sys._getframe(2).f_lineno in self.in_loops  # that of `app.emit`
+        if not inside:
+            rows = self.answer.emits[name]
+            rows.insert(len(rows) - 1 - inner, rows.pop())
+        self.inner[name] = self.event, inner + inside
 
 
 # --- what a read sees --------------------------------------------------------------------------

@@ -22,6 +22,8 @@ BUGS = (
     Bug("event types go from the last to the first", "handlers/entrance.py",
         "Enter(node, n, depth) for", "Enter(node, -n, depth) for",
         ("tests/unit/handlers/test_compiling.py",)),
+    Bug("what is emitted in loops comes behind the rest", "handlers/emitting.py",
+        "if _mixes_elements(found):", "if False:", _WORKED),
     Bug("n + x on DOUBLE becomes an exact sum", _MERGES,
         'return "call", (number,), function', 'return "add", (number,), None', _WORKED),
     Bug("n - 1 adds one", _MERGES, "Const(-value, line=new.line)", "Const(value, line=new.line)",

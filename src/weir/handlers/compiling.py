@@ -138,7 +138,7 @@ def compile_app(
     return Compiled(
         app,
         flow,
-        emitted_streams(branches, emitted),
+        emitted_streams(branches, emitted, enters.depth),
         {name: stream for name, stream in finals.items() if stream is not None},
         tuple(planner.notes),
         tuple(chains),
@@ -193,5 +193,6 @@ class _WholeEmits:
                 scan = self.planner.serial_rows(whole.group, event)
                 return emit_rows(scan, whole, name, columns)
 
-            made.append(EmitBranch(name, (number, whole.order), found, whole.handler, rows))
+            place = number, whole.order
+            made.append(EmitBranch(name, place, whole.order, True, found, whole.handler, rows))
         return made

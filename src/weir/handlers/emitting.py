@@ -4,6 +4,10 @@ The columns of a stream are those of its emits, in the order in which they occur
 a stream have all of them. The types are declared (`app.emits`), or follow from the values: INT
 widens to BIGINT and to DOUBLE, an integer constant to DOUBLE where it is the same number. Others
 that differ are refused: the serial loop would give an int here and a float there.
+
+Rows are in the order of the serial loop: of (the event's origin, block, element, order), which are
+those of accesses. Union puts the order behind all others; where the rest does not stand in order by
+itself, `Enter` puts the block behind the event.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from weir.handlers.scope import at
 from weir.handlers.values import Const, Tree
 from weir.plan.binding.projection import check_name
 from weir.plan.expressions import Expr
-from weir.plan.operators import Filter, Node, Project, Union
+from weir.plan.operators import Enter, Filter, Node, Project, Union
 from weir.plan.stream import Stream
 
 EmitTypes = tuple[tuple[str, pa.DataType], ...]
@@ -39,6 +43,10 @@ class EmitBranch:
     name: str
     place: tuple[int, int]
     """The event type's number and the order."""
+    block: int
+    """The loop that it is in; the order elsewhere."""
+    has_elements: bool
+    """Whether an element's number is in the origins of its rows."""
     found: tuple[tuple[EmitAccess, Scope], ...]
     where: str
     rows: Callable[[EmitTypes], Node]
@@ -48,7 +56,9 @@ def chain_branches(number: int, chains: EventChains) -> list[EmitBranch]:
     """Return the emits of the compiled handlers of an event type."""
     return [
         EmitBranch(
-            access.name, (number, access.order), ((access, chains.scope(access)),),
+            access.name, (number, access.order),
+            access.order if access.block is None else access.block, access.block is not None,
+            ((access, chains.scope(access)),),
             at(chains.scope(access), access.line), _rows_of(chains, access),
         )
         for access in chains.flow.accesses
@@ -57,14 +67,28 @@ def chain_branches(number: int, chains: EventChains) -> list[EmitBranch]:
 
 
 def emitted_streams(
-    branches: Sequence[EmitBranch], columns: Mapping[str, EmitTypes]
+    branches: Sequence[EmitBranch], columns: Mapping[str, EmitTypes], depth: int
 ) -> dict[str, Stream]:
-    """Return what is emitted, by name; names in order of their first emit."""
+    """Return what is emitted, by name; names in order of their first emit. `depth` is the number
+    of origin columns that make an event."""
     streams = {}
     for name, found in by_name(branches).items():
         nodes = [branch.rows(columns[name]) for branch in found]
+        if _mixes_elements(found):
+            nodes = [
+                Enter(node, branch.block, depth + 2, behind=depth)
+                for node, branch in zip(nodes, found, strict=True)
+            ]
         streams[name] = Stream(nodes[0] if len(nodes) == 1 else Union(tuple(nodes)), name)
     return streams
+
+
+def _mixes_elements(branches: Sequence[EmitBranch]) -> bool:
+    """Tell whether rows of elements stand beside others of the same events, not all of one loop."""
+    blocks: dict[int, set[int]] = {}
+    for branch in branches:
+        blocks.setdefault(branch.place[0], set()).add(branch.block)
+    return any(b.has_elements and len(blocks[b.place[0]]) > 1 for b in branches)
 
 
 def by_name(branches: Sequence[EmitBranch]) -> dict[str, list[EmitBranch]]:

@@ -55,7 +55,8 @@ def _traced(node: Node) -> tuple[_Traced, ...]:
 
 
 def _passed(node: Node, port: int) -> tuple[_Traced, ...]:
-    passed, added = node.passed_columns(port), isinstance(node, Enter)
+    passed = node.passed_columns(port)
+    added = isinstance(node, Enter) and node.behind is None
     return tuple(
         _Traced(
             t.source,

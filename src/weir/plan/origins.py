@@ -31,8 +31,8 @@ def origin_depths(program: Program) -> dict[Node, int]:
 def _check_depths(node: Node, below: Sequence[int]) -> None:
     """Check that the rows of an app's events have the origins that its operators count on."""
     match node:
-        case Enter() if below[0] >= node.depth:
-            raise PlanError(f"{below[0]} origin columns do not fit behind the event type's number")
+        case Enter() if below[0] and not (node.behind or 0) <= below[0] < node.depth:
+            raise PlanError(f"{below[0]} origin columns do not fit around {node.detail()}")
         case StateScan() | RowScan() | FinalState():
             for port, depth in enumerate(below):
                 if node.sees_order(port) and depth < node.depth:

@@ -434,3 +434,12 @@ def test_enter_puts_the_event_type_in_front() -> None:
     out = enter(batch([row(1), row(2)], False))
     assert [o.tolist() for o in out.origin] == [[7, 7], [0, 0], [1, 2], [-1, -1]]
     assert enter(Batch(out.vs, out.ve, out.columns)).origin == ()
+
+
+def test_enter_puts_a_place_behind_the_event() -> None:
+    rows = batch([row(1), row(2)], False)
+    entered = make_transform(Enter(source(), 7, 4, behind=2)).rows(rows)
+    assert [o.tolist() for o in entered.origin] == [[0, 0], [1, 2], [7, 7], [-1, -1]]
+    element = Batch(rows.vs, rows.ve, rows.columns, (*rows.origin, np.array([5, 6])))
+    deeper = make_transform(Enter(source(), 7, 4, behind=2)).rows(element)
+    assert [o.tolist() for o in deeper.origin] == [[0, 0], [1, 2], [7, 7], [5, 6]]

@@ -1,7 +1,7 @@
 """Operators without state turn rows into rows and keep their order.
 
 A `Transform` maps a batch to a batch and a CTI to a CTI; origins are kept (EXPLODE adds the
-element's number, `Enter` puts one in front of all), so order means the same above and below.
+element's number, `Enter` a number in front or between), so order means the same above and below.
 """
 
 from __future__ import annotations
@@ -130,12 +130,15 @@ def _explode(at: int) -> Callable[[Batch], Batch]:
 
 
 def _enter(node: Enter) -> Callable[[Batch], Batch]:
+    behind = node.behind or 0
+
     def enter(batch: Batch) -> Batch:
         if not batch.origin:  # nobody asks
             return batch
         number = np.full(len(batch), node.number, dtype=np.int64)
+        before, rest = batch.origin[:behind], batch.origin[behind:]
         padding = [np.full(len(batch), -1, dtype=np.int64)] * (node.depth - 1 - len(batch.origin))
-        return Batch(batch.vs, batch.ve, batch.columns, (number, *batch.origin, *padding))
+        return Batch(batch.vs, batch.ve, batch.columns, (*before, number, *rest, *padding))
 
     return enter
 

@@ -1,13 +1,16 @@
-"""Enter puts the number of the event type in front of the origins of an app's events."""
+"""Enter puts a number into the origins of rows that enter an order: that of the event type of an
+app's events, that of the place in an event of what it emits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from weir.plan.operators.facts import NO_STEP, HorizonStep, Names, Predicates, Pushed, sinking
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import RowByRow, SameColumns
+from weir.plan.operators.source import LATER
 from weir.plan.spans import Span
 
 if TYPE_CHECKING:
@@ -16,14 +19,17 @@ if TYPE_CHECKING:
 
 @node_class
 class Enter(RowByRow, SameColumns):
-    """An `Enter` makes of each row's origin (number, origin, −1 …), `depth` columns in all.
+    """An `Enter` puts a number behind the first `behind` columns of each row's origin, and −1 … at
+    its end, up to `depth` columns in all.
 
-    Its input's rows have origins, of fewer than `depth` columns (`origins.py` checks that).
+    Its input's rows have origins, of `behind` columns or more, and of fewer than `depth`
+    (`origins.py` checks that). `behind` is None where the number stands in front.
     """
 
     input: Node
     number: int
     depth: int
+    behind: int | None = field(default=None, metadata=LATER)
 
     def origin_depth(self, below: Sequence[int]) -> int:
         return self.depth if below[0] else 0
@@ -41,4 +47,5 @@ class Enter(RowByRow, SameColumns):
         return sinking(self, arriving, lambda _: True)
 
     def detail(self) -> str:
-        return f"as event type {self.number}"
+        what = "event type" if self.behind is None else "place"
+        return f"as {what} {self.number}"
