@@ -204,4 +204,36 @@ def grow(e):
 app.emits("out", "n BIGINT, v LIST(BIGINT)")
 app.serial(grow)
 """, a=[[at(6, "p", n=2), at(7, "p", n=3), at(8, "p", n=4)]]),
+    Example("a read with a ring's key whose guard waits for what is behind the ring", """
+one = app.state("one", default=0)
+two = app.state("two", default=0)
+@app.on(b)
+def carry(e):
+    two.merge("t", lambda _: one.get(0))
+@app.on(a)
+def count(e):
+    if e.k:
+        if two.get("t") == 0:
+            app.emit("out", n=one.get(e.n % 3))
+    else:
+        one.add(e.n % 3, one.get(e.n % 3) + 1)
+""", a=[[at(1, "", n=3), at(2, "", n=3), at(3, "p", n=3), at(5, "p", n=3)]], b=[[at(4)]]),
+    Example("two rings whose keys are read behind one another", """
+one = app.state("one", default=0)
+two = app.state("two", default=0)
+@app.on(a)
+def first(e):
+    if e.n > 1:
+        if two.get(0):
+            app.emit("out", n=one.get(e.n % 2))
+    else:
+        one.add(e.n % 2, one.get(e.n % 2) + 1)
+@app.on(a)
+def second(e):
+    if e.n > 2:
+        if one.get(0):
+            app.emit("out", n=two.get(e.n % 3))
+    else:
+        two.add(e.n % 3, two.get(e.n % 3) + 1)
+""", a=[[at(t, "p", n=n) for t, n in enumerate((0, 1, 2, 3, 0, 4, 3, 6, 2, 0, 5))]]),
 )  # fmt: skip

@@ -78,5 +78,22 @@ def way_around(
     return []
 
 
+def reachable(
+    items: Iterable[GraphItem], edges: Mapping[GraphItem, Iterable[GraphItem]]
+) -> set[GraphItem]:
+    """Return these items and all that a way leads to from any of them.
+
+    >>> sorted(reachable([1], {1: [2], 2: [3, 1], 4: [1]}))
+    [1, 2, 3]
+    """
+    found = set(items)
+    waiting = list(found)
+    while waiting:
+        new = set(edges.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    return found
+
+
 def _sorted(items: Iterable[GraphItem], place: Mapping[GraphItem, int]) -> list[GraphItem]:
     return sorted((i for i in items if i in place), key=place.__getitem__)

@@ -6,8 +6,8 @@ Rules
 2. Accesses that wait for each other are a *ring*: one scan runs them together, row by row. That is
    possible where they all have one key, in each event type the same tree. If all are in one loop,
    its rows are the loop's; else the event's, and loops are run there. Other accesses of the ring's
-   states with that key run with them, unless rule 3 forbids it or, in a loop that is run there,
-   they wait for a read of the loop that is not the ring's.
+   states with that key run with them, unless rule 3 forbids it, or they wait for what itself waits
+   for the ring or, in a loop that is run there, for a read of the loop that is not the ring's.
 3. Within an event a ring has one place, from its first access (the loop that it runs) to its last:
    no other merge into its states may stand between them.
 4. A serial group runs its handlers whole. It waits for all merges of others into the states that
@@ -18,13 +18,13 @@ Rules
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from weir.errors import PlanError
 from weir.handlers.accesses import Access, Analysed, EmitAccess, GetAccess, MergeAccess
-from weir.handlers.components import strong_components, way_around
+from weir.handlers.components import reachable, strong_components, way_around
 from weir.handlers.handler_order import EventFlow, WholeHandler, event_flow
 from weir.handlers.tree_text import key_text
 from weir.handlers.trees import reads_in, trees_of
@@ -149,7 +149,11 @@ def _rings(flows: Sequence[EventFlow]) -> tuple[Ring, ...]:
             continue
         if any(request in groups for request in component):
             raise _circle_with_group(component, accesses, groups)
-        rings.append(_ring(component, inside, flows))
+        made = _ring(component, inside, flows, reachable(component, edges))
+        for place in made.places:  # what runs with a ring lets all of it wait
+            for order in frozenset().union(*map(waits_for, place.steps)):
+                edges[place.event, order] += component
+        rings.append(made)
     _check_loops(rings)
     _check_groups(flows)
     return tuple(rings)
@@ -184,7 +188,9 @@ def _ring(
     component: Sequence[Request],
     edges: Mapping[Request, Sequence[Request]],
     flows: Sequence[EventFlow],
+    behind: Collection[Request],
 ) -> Ring:
+    """Make the ring of these requests; `behind` are all that wait for them, directly or not."""
     by_event = {flow.event: flow for flow in flows}
     inside: dict[str, list[GetAccess | MergeAccess]] = {}
     for event, order in component:
@@ -205,7 +211,8 @@ def _ring(
             if isinstance(a, GetAccess | MergeAccess)
             and (a.state in states and a.key == key and block in (None, a.block))
         ]
-        steps = _able_to_run(with_it, by_event[event], block)
+        later = {order for at, order in behind if at == event}
+        steps = _able_to_run(with_it, by_event[event], block, later)
         if any(a not in steps for a in found):
             raise _waits_in_loop(found, by_event[event])
         place = RingPlace(event, key, block, steps)
@@ -220,14 +227,19 @@ def _ring(
 
 
 def _able_to_run(
-    steps: Sequence[GetAccess | MergeAccess], flow: EventFlow, block: int | None
+    steps: Sequence[GetAccess | MergeAccess],
+    flow: EventFlow,
+    block: int | None,
+    later: Collection[int],
 ) -> tuple[GetAccess | MergeAccess, ...]:
-    """Return those steps that need no read of a loop but the ring's own, on rows of `block`."""
+    """Return those steps that need no read but the ring's own of those that wait for the ring, nor
+    of a loop, on rows of `block`."""
     found = list(steps)
     while True:
         own = {step.order for step in found}
-        outside = {a.order for a in flow.accesses if a.block != block} - own
-        able = [a for a in found if a.block == block or not waits_for(a) & outside]
+        behind = set(later) - own
+        outside = behind | {a.order for a in flow.accesses if a.block != block} - own
+        able = [a for a in found if not waits_for(a) & (behind if a.block == block else outside)]
         if len(able) == len(found):
             return tuple(found)
         found = able
