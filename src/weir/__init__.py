@@ -140,10 +140,18 @@ for _name, _home, _function in (
 
 def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'weir' has no attribute '{name}'")
+        raise _unknown(name)
     found: object = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = found
     return found
+
+
+def _unknown(name: str) -> AttributeError:
+    if name.startswith("_"):
+        return AttributeError(f"module 'weir' has no attribute '{name}'")
+    from weir.plan.python_habits import MODULE_HABITS, functions_as_habits, no_attribute
+
+    return no_attribute("weir", name, {**functions_as_habits(name), **MODULE_HABITS}, __all__)
 
 
 def __dir__() -> list[str]:

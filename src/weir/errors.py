@@ -6,6 +6,7 @@ are mapped to these once, at the border. All of them pickle: they cross processe
     WeirError
       ScriptError            the program's text is wrong (line, column, caret, hint)
       PlanError              the program means something that cannot be run
+        UnknownAttribute     Python asks for a method or function that there is not
       InputError             a source's data is wrong (file, line, column)
       RunError               a run failed
         EventFailed          an event cannot be computed (place in the program, event, input)
@@ -167,6 +168,18 @@ class PlanError(WeirError):
     def __init__(self, message: str, *, position: Position | None = None, hint: str = "") -> None:
         self.message, self.position, self.hint = message, position, hint
         super().__init__(f"{message}; {hint}" if hint else message)
+
+
+class UnknownAttribute(PlanError, AttributeError):
+    """Says that an object of Weir's has no such attribute, and what to write instead.
+
+    >>> print(UnknownAttribute("a stream has no `filter`", "filter", hint='write where("v > 3")'))
+    a stream has no `filter`; write where("v > 3")
+    """
+
+    def __init__(self, message: str, name: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.name = name  # set, so that Python's traceback adds no guess of its own
 
 
 class PlanWarning(UserWarning):

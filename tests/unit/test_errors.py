@@ -20,6 +20,7 @@ from weir.errors import (
     RunError,
     ScriptError,
     SnapshotCorrupt,
+    UnknownAttribute,
     WeirError,
 )
 
@@ -29,6 +30,7 @@ SAMPLES: list[WeirError] = [
     ScriptError("without a source"),
     PlanError("cannot", position=(3, 4), hint="clip it"),
     PlanError("cannot"),
+    UnknownAttribute("no `x`", "x", hint="write y"),
     InputError("NULL start", file="a.jsonl", line=7, column="vs"),
     InputError("torn"),
     RunError("failed"),

@@ -6,6 +6,7 @@ and what they are called in a script.
 
 from __future__ import annotations
 
+import difflib
 import re
 
 import pyarrow as pa
@@ -32,6 +33,18 @@ _SIMPLE = {
     "BINARY": BINARY,
     "TIMESTAMP": TIMESTAMP,
     "DATE": DATE,
+}
+TYPE_NAMES = (*_SIMPLE, "DECIMAL", "LIST", "STRUCT")
+# What other dialects call our types.
+_ELSEWHERE = {
+    **dict.fromkeys(("INTEGER", "INT32", "SMALLINT", "TINYINT"), "INT"),
+    **dict.fromkeys(("LONG", "INT64", "INT8"), "BIGINT"),
+    **dict.fromkeys(("FLOAT", "REAL", "FLOAT64"), "DOUBLE"),
+    **dict.fromkeys(("VARCHAR", "TEXT", "CHAR", "STR", "UTF8"), "STRING"),
+    **dict.fromkeys(("BYTES", "BLOB", "VARBINARY"), "BINARY"),
+    **dict.fromkeys(("DATETIME", "TIMESTAMPTZ"), "TIMESTAMP"),
+    **dict.fromkeys(("NUMERIC", "NUMBER"), "DECIMAL(p, s)"),
+    "BOOL": "BOOLEAN",
 }
 _NAMES = {dtype: name for name, dtype in _SIMPLE.items()} | {NULL: "NULL"}
 
@@ -115,8 +128,22 @@ def parse_type(text: str) -> pa.DataType:
     except IndexError:
         dtype = None
     if dtype is None or tokens:
-        raise PlanError(f"unknown type `{text}`", hint="as in BIGINT or LIST(DECIMAL(10, 2))")
+        hint = type_hint(text) or "as in BIGINT or LIST(DECIMAL(10, 2))"
+        raise PlanError(f"unknown type `{text}`", hint=hint)
     return dtype
+
+
+def type_hint(name: str) -> str:
+    """Say what Weir calls a type of another dialect, or which name is near; '' for neither.
+
+    >>> type_hint("varchar"), type_hint("TIMESTMP")
+    ('write STRING', 'did you mean `TIMESTAMP`?')
+    """
+    upper = name.upper()
+    if upper in _ELSEWHERE:
+        return f"write {_ELSEWHERE[upper]}"
+    close = difflib.get_close_matches(upper, TYPE_NAMES, n=1)
+    return f"did you mean `{close[0]}`?" if close else ""
 
 
 _CLOSED_BY = {"(": ")", "<": ">"}

@@ -20,15 +20,21 @@ from typing import Literal
 import pyarrow as pa
 
 from weir.errors import InputError, PlanError
-from weir.events.python_types import TypeText
-from weir.events.types import holding_type, type_name
+from weir.events.python_types import TypeText, written_type
+from weir.events.python_values import column_of
+from weir.events.types import DATE, STRING, TIMESTAMP, holding_type, type_name
 from weir.plan.binding.binder import unknown
 from weir.plan.durations import Ticks
+from weir.plan.python_habits import instead
 from weir.plan.stream import Stream, stream
 
 KINDS = "a list of dicts, a dict of columns, or a table of Arrow, Pandas or Polars"
 
 
+@instead(
+    schema="columns={'at': 'TIMESTAMP', …}",
+    **dict.fromkeys(("time", "ts", "timestamp", "event_time", "index"), "vs='at'"),
+)
 def from_rows(
     rows: object,
     *,
@@ -39,22 +45,36 @@ def from_rows(
     lifetime: Ticks | None = None,
     delay: Ticks = 0,
     late: Literal["fail", "drop", "adjust"] = "fail",
+    unit: Literal["s", "ms", "us", "ns", "tick"] | None = None,
 ) -> Stream:
     """Make a stream of rows in memory: a list of dicts, a dict of columns, or a table of Arrow,
     Pandas or Polars.
 
-    They stand in order of time, or `delay` says how late one may come. Types are those of the
-    values, or `columns` says them. The rows lie in a temporary file of this machine for as long as
-    the process runs; for a cluster write them to a file that all see, or take `from_spark`.
+    They stand in order of time, or `delay` says how late one may come; `unit` is that of times
+    that are numbers. Types are those of the values, or `columns` says them, as it must where there
+    is no row. The rows lie in a temporary file of this machine for as long as the process runs;
+    for a cluster write them to a file that all see, or take `from_spark`.
 
     >>> rows = from_rows([{"at": 1, "k": "x"}, {"at": 4, "k": "y"}], vs="at")
     >>> rows.duration(5).collect().column("ve").to_pylist()
     [6, 9]
     """
-    table = table_of(rows)
     if columns is None:
-        columns = {field.name: _held(field) for field in table.schema}
-    return stream(name, columns, table, vs=vs, ve=ve, lifetime=lifetime, delay=delay, late=late)
+        table = table_of(rows)
+        if not table.column_names:
+            hint = "say them: from_rows(…, columns={'at': 'TIMESTAMP', …})"
+            raise PlanError("there are no rows to take the columns from", hint=hint)
+        types = {field.name: _held(field) for field in table.schema}
+    else:
+        types = {n: written_type(t, f"column `{n}`") for n, t in columns.items()}
+        table = table_of(rows, types)
+    if vs not in types and vs in _index_names(rows):
+        raise PlanError(
+            f"`{vs}` is the index of the DataFrame, not a column", hint="df.reset_index() makes it"
+        )
+    return stream(
+        name, types, table, vs=vs, ve=ve, lifetime=lifetime, delay=delay, late=late, unit=unit
+    )
 
 
 def rows_path(rows: object, name: str, columns: Mapping[str, pa.DataType]) -> str:
@@ -75,7 +95,15 @@ def rows_path(rows: object, name: str, columns: Mapping[str, pa.DataType]) -> st
 
 
 def table_of(rows: object, columns: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-    """Return rows of any kind as a table; `columns` are those that dicts are looked up for."""
+    """Return rows of any kind as a table; `columns` are those that dicts are looked up for, and all
+    that there are where nothing is given."""
+    table = _table(rows, columns)
+    if columns is not None and not table.column_names:
+        return pa.schema(list(columns.items())).empty_table()
+    return table
+
+
+def _table(rows: object, columns: Mapping[str, pa.DataType] | None) -> pa.Table:
     match rows:
         case pa.Table():
             return rows
@@ -98,12 +126,19 @@ def _of_dicts(
     rows: Sequence[Mapping[str, object]], columns: Mapping[str, pa.DataType] | None
 ) -> pa.Table:
     names = dict.fromkeys(str(name) for row in rows for name in row)
-    if columns is not None:
-        names = dict.fromkeys(name for name in columns if name in names)
-    types = columns or {}
-    return _made(
-        lambda: pa.table({n: pa.array([row.get(n) for row in rows], types.get(n)) for n in names})
+    if columns is None:
+        return _made(lambda: pa.table({n: [row.get(n) for row in rows] for n in names}))
+    for name in columns:
+        if rows and name not in names:
+            raise unknown("column", name, names)
+    return pa.table(
+        {n: column_of([r.get(n) for r in rows], t, n, "the rows") for n, t in columns.items()}
     )
+
+
+def _index_names(rows: object) -> Sequence[object]:
+    names: Sequence[object] = getattr(getattr(rows, "index", None), "names", ())
+    return names
 
 
 def _made(make: Callable[[], pa.Table]) -> pa.Table:
@@ -129,6 +164,8 @@ def _column(table: pa.Table, name: str, dtype: pa.DataType) -> pa.Array:
     column = table.column(name).combine_chunks()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if holding_type(column.type) == STRING and dtype in (TIMESTAMP, DATE):  # as files have them
+        return column_of(column.to_pylist(), dtype, name, "the rows")
     try:
         return column.cast(dtype)
     except pa.ArrowException as error:

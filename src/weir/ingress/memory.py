@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import InputError
+from weir.events.python_values import column_of
 from weir.files.chunks import CHUNK_ROWS, Chunk
 
 CTI_KEY = "$cti"
@@ -24,10 +24,7 @@ class MemoryPartition:
     ) -> None:
         self.name = name
         rows = [item for item in items if CTI_KEY not in item]
-        try:
-            arrays = [pa.array([row.get(n) for row in rows], t) for n, t in columns]
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise InputError(f"a row does not fit its columns: {error}", file=name) from error
+        arrays = [column_of([row.get(n) for row in rows], t, n, name) for n, t in columns]
         self._rows = pa.RecordBatch.from_arrays(arrays, names=[n for n, _ in columns])
         before = np.cumsum([CTI_KEY not in item for item in items], dtype=np.int64)
         claims = [i for i, item in enumerate(items) if CTI_KEY in item]

@@ -15,6 +15,11 @@ from weir.plan.operators import Source, SourceOptions
 from weir.plan.operators.source import LARGEST_RECORD, UNITS_OF_TIME
 from weir.plan.urls import refuse_secrets
 
+_DECLARE_TIME = (
+    "declare it in `columns`: as 'TIMESTAMP' (ISO 8601 in texts, a plain day too), or 'BIGINT' "
+    "with a unit"
+)
+
 
 def declare_source(
     name: str,
@@ -43,7 +48,8 @@ def _check_time(columns: Mapping[str, pa.DataType], options: SourceOptions) -> N
             raise PlanError(f"column `{option}` is the stream's `{option}`, not `{column}`")
         if column is not None and columns[column] not in (BIGINT, TIMESTAMP):
             found = type_name(columns[column])
-            raise PlanError(f"`{option}` must be BIGINT or TIMESTAMP, `{column}` is {found}")
+            message = f"`{option}` must be BIGINT or TIMESTAMP, `{column}` is {found}"
+            raise PlanError(message, hint=_DECLARE_TIME)
     if options.ve is not None and columns[options.vs] != columns[options.ve]:
         raise PlanError("`vs` and `ve` must have one type")
 

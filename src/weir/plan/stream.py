@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
 
 import pyarrow as pa
 
-from weir.errors import PlanError
+from weir.errors import PlanError, UnknownAttribute
 from weir.events.python_types import TypeText, written_type
 from weir.events.types import type_name
 from weir.plan.binding.builder import apply, union
-from weir.plan.binding.drafts import Draft, Named, both, draft, select_items, term
+from weir.plan.binding.drafts import Draft, Named, both, draft, listed, select_items, term
 from weir.plan.binding.lifetimes import BoundChange, change_lifetime
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.query import (
@@ -48,6 +48,7 @@ from weir.plan.lifetime_changes import (
 from weir.plan.operators import Distinct, Node, Recovery, Source, SourceOptions, schema
 from weir.plan.operators.source import MAX_RECORD
 from weir.plan.program import Output, turned_away
+from weir.plan.python_habits import KIND_HABITS, STREAM_HABITS, habit, instead, no_attribute
 from weir.plan.runners import provided
 from weir.plan.schema import Schema
 from weir.plan.sizes import parse_size
@@ -62,6 +63,12 @@ JoinName: TypeAlias = Literal[
 ]
 
 
+@instead(
+    schema="columns={'at': 'TIMESTAMP', …}",
+    **dict.fromkeys(("time", "ts", "timestamp", "event_time", "time_column"), "vs='at'"),
+    **dict.fromkeys(("watermark", "lateness"), "delay='10s'"),
+    format="a path with its ending: .jsonl, .csv, .parquet, .arrow",
+)
 def stream(
     name: str,
     columns: Mapping[str, TypeText],
@@ -111,6 +118,10 @@ def _is_mapping(given: object) -> bool:
     return isinstance(given, Mapping)
 
 
+_JOIN_OPTIONS = {
+    "how": 'kind="left"',
+    **dict.fromkeys(("left_on", "right_on", "by", "using"), 'on="A.k = B.k"'),
+}
 _ENDS = '.agg(n=weir.count()), or .select("*")'
 
 
@@ -125,12 +136,16 @@ class Selection:
     def __repr__(self) -> str:
         return f"<Selection of {', '.join(self.draft.streams)}, which .select(…) or .agg(…) ends>"
 
-    def __getattr__(self, name: str) -> NoReturn:
-        # Asked for what a selection does not have: most likely it was to be a stream.
-        if name in vars(Stream):
-            raise PlanError(f"`.{name}` is for a stream: end the selection first", hint=_ENDS)
-        raise AttributeError(f"a selection has no attribute '{name}'")
+    if not TYPE_CHECKING:  # so that type checkers still tell what is not there
 
+        def __getattr__(self, name: str) -> NoReturn:
+            # Asked for what a selection does not have: most likely it was to be a stream.
+            if name in vars(Stream) and not name.startswith("_"):
+                what = f"`.{name}` is for a stream: end the selection first"
+                raise UnknownAttribute(what, name, hint=_ENDS)
+            raise no_attribute("a selection", name, STREAM_HABITS, vars(Selection))
+
+    @instead(**_JOIN_OPTIONS)
     def join(
         self, other: Stream, on: Condition | None = None, kind: JoinName = "inner"
     ) -> Selection:
@@ -138,9 +153,24 @@ class Selection:
         if as_stream(other).name is None:
             raise PlanError("a stream in a join needs a name", hint='as_("…")')
         assert other.name is not None
+        if kind not in get_args(JoinName):
+            hint = habit(str(kind), KIND_HABITS) or f"one of {', '.join(get_args(JoinName))}"
+            raise PlanError(f"no join is of kind {kind!r}", hint=hint)
+        self._check_on(other, on)
         condition = None if on is None else as_condition(on).expr
         clause = JoinClause(kind, NamedRelation(other.name), condition)
         return replace(self, draft=self.draft.joined(clause, other.node))
+
+    def _check_on(self, other: Stream, on: object) -> None:
+        """Refuse keys by their names, as elsewhere: a join says of which stream each is."""
+        keys = [on] if isinstance(on, str) else on
+        if not (isinstance(keys, list | tuple) and keys):
+            return
+        for name, node in self.draft.streams.items():
+            both = [k for k in keys if k in schema(node).names and k in other.columns]
+            if len(both) == len(keys):
+                said = " AND ".join(f"{name}.{k} = {other.name}.{k}" for k in both)
+                raise PlanError(f"{on!r} is in both streams of the join", hint=f'write on="{said}"')
 
     def where(self, condition: Condition) -> Selection:
         """Keep the rows for which the condition is true, as WHERE; several are joined by AND."""
@@ -149,7 +179,7 @@ class Selection:
 
     def group_by(self, *keys: Named) -> Selection:
         """Group rows by keys, as GROUP BY."""
-        terms = tuple(term(k) for k in keys)
+        terms = tuple(term(k) for k in listed(keys))
         return replace(self._with(group_by=tuple(t.expr for t in terms)), keys=terms)
 
     def window(self, window: Window) -> Selection:
@@ -169,6 +199,7 @@ class Selection:
 
     def select(self, *items: Named, **named: Named) -> Stream:
         """Select rows; strings are columns' names, `*` is all of them, keywords give names."""
+        items = listed(items)
         terms = [term(t) for t in (*items, *named.values())]
         changed = replace(self.draft.select, items=select_items(items, named))
         done = self.draft.changed(changed, terms)
@@ -178,7 +209,7 @@ class Selection:
         """Select the group keys, then these aggregates: terms, or expressions as a script writes
         them."""
         computed = {name: as_condition(given) for name, given in named.items()}
-        return self.select(*self.keys, *map(as_condition, aggregates), **computed)
+        return self.select(*self.keys, *map(as_condition, listed(aggregates)), **computed)
 
     def _with(self, **changes: object) -> Selection:
         # The callers name fields of the draft; mypy would want each of their types here.
@@ -207,6 +238,26 @@ class Stream:
         shown = provided("html")(self)
         assert isinstance(shown, str)
         return shown
+
+    if not TYPE_CHECKING:  # so that type checkers still tell what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            # What the class has is asked for here while an object is made: its columns are not
+            # there yet.
+            if not name.startswith("_") and name not in vars(Stream) and name in self.columns:
+                hint = f"a column is col({name!r}), or {name!r} in select and group_by"
+                raise UnknownAttribute(f"a stream has no `{name}`", name, hint=hint)
+            raise no_attribute("a stream", name, STREAM_HABITS, vars(Stream))
+
+    def __getitem__(self, key: object) -> NoReturn:
+        hint = "the rows as a list of dicts are s.collect().to_pylist()"
+        if isinstance(key, str):
+            hint = f"a column is col({key!r}), and s.select({key!r}) a stream of it"
+        elif isinstance(key, list):
+            hint = f"write s.select({key!r})"
+        elif isinstance(key, Term):
+            hint = 'write s.where(col("v") > 3)'
+        raise PlanError("a stream is a plan, and has no [ ]", hint=hint)
 
     @property
     def schema(self) -> Schema:
@@ -287,6 +338,7 @@ class Stream:
 
     # --- windows, joins, unions ----------------------------------------------------------
 
+    @instead(**_JOIN_OPTIONS)
     def join(
         self, other: Stream, on: Condition | None = None, kind: JoinName = "inner"
     ) -> Selection:
@@ -662,4 +714,7 @@ def as_stream(given: object) -> Stream:
         raise PlanError("a selection is no stream yet", hint=f"end it: {_ENDS}")
     if isinstance(given, Output):
         raise PlanError("an output is no stream", hint="leave .to(…) out, or give it to weir.run")
-    raise PlanError(f"{given!r:.60} ({type(given).__name__}) is no stream", hint="weir.stream(…)")
+    if isinstance(given, str):
+        raise PlanError(f"{given!r} (str) is no stream", hint="weir.stream(…) declares one")
+    hint = "rows in memory become one by weir.from_rows(rows, vs=…), files by weir.stream(…)"
+    raise PlanError(f"a value of type {type(given).__name__} is no stream", hint=hint)

@@ -10,20 +10,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+import numpy as np
 
 from weir.errors import PlanError
 from weir.events.python_types import TypeText, written_type
 from weir.events.types import DATE, TIMESTAMP
 from weir.plan.durations import parse_duration
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
+from weir.plan.python_habits import TERM_HABITS, functions_as_habits, no_attribute
 from weir.plan.render import render
 from weir.plan.runners import provided
 from weir.plan.user_code import AggregateFunction, ScalarFunction
 
 Value: TypeAlias = (
     "Term | bool | int | float | str | bytes | Decimal | datetime | date | timedelta"
-    " | list[object] | tuple[object, ...] | None"
+    " | np.generic | list[object] | tuple[object, ...] | None"
 )
 """A term, or a constant."""
 Condition: TypeAlias = "Term | str"
@@ -32,27 +35,40 @@ Condition: TypeAlias = "Term | str"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Term:
-    """A `Term` is an expression to be; `alias` and `descending` apply where it stands in a list.
+    """A `Term` is an expression to be; `shown_as` and `descending` apply where it stands in a list.
 
-    >>> (col("v") + 1).as_("next").alias
+    >>> (col("v") + 1).as_("next").shown_as
     'next'
     """
 
     expr: Expr
-    alias: str | None = None
+    shown_as: str | None = None
     descending: bool = False
     aggregates: tuple[AggregateFunction, ...] = ()
 
     def __repr__(self) -> str:
-        alias = "" if self.alias is None else f" AS {self.alias}"
-        return f"<{render(self.expr)}{alias}{' DESC' if self.descending else ''}>"
+        name = "" if self.shown_as is None else f" AS {self.shown_as}"
+        return f"<{render(self.expr)}{name}{' DESC' if self.descending else ''}>"
 
     def __bool__(self) -> bool:
-        raise TypeError("a term has no truth value: write & | ~ instead of and, or, not")
+        raise TypeError(
+            "a term has no truth value: write & | ~ instead of and, or, not, with each comparison "
+            'in parentheses, (col("v") > 3) & (col("w") > 1); and .between(1, 3) for 1 < v < 3'
+        )
 
-    def as_(self, alias: str) -> Term:
+    if not TYPE_CHECKING:  # so that type checkers still tell what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            habits = {**functions_as_habits(name), **TERM_HABITS}
+            raise no_attribute("a term", name, habits, vars(Term))
+
+    def __getitem__(self, key: object) -> NoReturn:
+        hint = 'a field of a STRUCT is col("s.f"), an element weir.call("element_at", col("l"), 1)'
+        raise PlanError(f"a term has no [{key!r}]", hint=hint)
+
+    def as_(self, name: str) -> Term:
         """Name this column in a select list."""
-        return replace(self, alias=alias)
+        return replace(self, shown_as=name)
 
     def desc(self) -> Term:
         """Put the largest first, in `top`."""
@@ -116,8 +132,14 @@ class Term:
     def __and__(self, other: Value) -> Term:
         return call("and", self, other)
 
+    def __rand__(self, other: Value) -> Term:
+        return call("and", _truth(other, "&"), self)
+
     def __or__(self, other: Value) -> Term:
         return call("or", self, other)
+
+    def __ror__(self, other: Value) -> Term:
+        return call("or", _truth(other, "|"), self)
 
     def __invert__(self) -> Term:
         return call("not", self)
@@ -151,9 +173,14 @@ class Term:
         """Say whether the value is not NULL."""
         return call("is_not_null", self)
 
-    def isin(self, *options: Value) -> Term:
-        """Say whether the value is one of these, as IN."""
-        return call("in", self, *options)
+    def isin(self, *options: Value | Iterable[Value]) -> Term:
+        """Say whether the value is one of these, as IN; they may stand in a list or a set.
+
+        >>> col("v").isin(1, 2), col("v").isin([1, 2])
+        (<v IN (1, 2)>, <v IN (1, 2)>)
+        """
+        values = _options(options)
+        return call("in", self, *values) if values else lit(False)
 
     def between(self, low: Value, high: Value) -> Term:
         """Say whether the value is from `low` to `high`, both included."""
@@ -272,9 +299,30 @@ def lit(value: Value) -> Term:
             return Term(Cast(Literal(value.isoformat()), type=DATE))
         case timedelta():
             return Term(Literal(parse_duration(value)))
+        case np.bool_() | np.integer() | np.floating():
+            return Term(Literal(value.item()))
         case None | bool() | int() | float() | str() | bytes() | Decimal() | list() | tuple():
             return Term(Literal(value))
     raise PlanError(f"{_shown(value)} is no constant", hint='col("name") names a column')
+
+
+def _truth(value: Value, sign: str) -> Value:
+    """Return a truth value; anything else is there as `3 & col("w")` of `col("v") > 3 & …`."""
+    if isinstance(value, bool | np.bool_ | None):
+        return value
+    raise PlanError(
+        f"`{sign}` joins conditions, and {_shown(value)} is none",
+        hint=f'each comparison stands in parentheses: (col("v") > 3) {sign} (col("w") > 1)',
+    )
+
+
+def _options(given: tuple[Value | Iterable[Value], ...]) -> list[Value]:
+    match given:
+        case (set() | frozenset() as values,):
+            return sorted(values, key=repr)  # in one order: the plan is the same in every process
+        case (Iterable() as values,) if not isinstance(values, str | bytes):
+            return list(values)
+    return list(given)  # type: ignore[arg-type]
 
 
 def _check_text(given: object, what: str) -> None:
@@ -300,7 +348,7 @@ def count() -> Term:
 def explode(values: Term | str) -> Term:
     """Make one row for each element of a list, as EXPLODE(list).
 
-    >>> explode("tags").as_("tag").alias
+    >>> explode("tags").as_("tag").shown_as
     'tag'
     """
     return call("explode", col(values) if isinstance(values, str) else values)

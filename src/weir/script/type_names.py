@@ -5,33 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from weir.events.types import simple_type
+from weir.events.types import TYPE_NAMES, simple_type, type_hint
 from weir.plan.binding.coercion import MAX_PRECISION
 from weir.script.cursor import offset_of
-from weir.script.source import ProgramSource, did_you_mean
-
-_SIMPLE = (
-    "BIGINT",
-    "INT",
-    "DOUBLE",
-    "BOOLEAN",
-    "STRING",
-    "BINARY",
-    "TIMESTAMP",
-    "DATE",
-)
-_NESTED = ("DECIMAL", "LIST", "STRUCT")
-# What other dialects call our types.
-_ELSEWHERE = {
-    **dict.fromkeys(("INTEGER", "INT32", "SMALLINT", "TINYINT"), "INT"),
-    **dict.fromkeys(("LONG", "INT64", "INT8"), "BIGINT"),
-    **dict.fromkeys(("FLOAT", "REAL", "FLOAT64"), "DOUBLE"),
-    **dict.fromkeys(("VARCHAR", "TEXT", "CHAR"), "STRING"),
-    **dict.fromkeys(("BYTES", "BLOB", "VARBINARY"), "BINARY"),
-    **dict.fromkeys(("DATETIME", "TIMESTAMPTZ"), "TIMESTAMP"),
-    **dict.fromkeys(("NUMERIC", "NUMBER"), "DECIMAL(p, s)"),
-    "BOOL": "BOOLEAN",
-}
+from weir.script.source import ProgramSource
 
 
 def arrow_type(node: exp.Expr, source: ProgramSource) -> pa.DataType:
@@ -61,9 +38,7 @@ def arrow_type(node: exp.Expr, source: ProgramSource) -> pa.DataType:
 
 
 def _unknown(name: str, node: exp.Expr, source: ProgramSource) -> Exception:
-    hint = f"write {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-    hint = hint or did_you_mean(name, (*_SIMPLE, *_NESTED))
-    hint = hint or f"the types are {', '.join((*_SIMPLE, *_NESTED))}"
+    hint = type_hint(name) or f"the types are {', '.join(TYPE_NAMES)}"
     return source.error(f"unknown type {name}", offset_of(node), hint)
 
 

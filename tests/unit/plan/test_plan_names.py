@@ -41,9 +41,12 @@ def test_unknown_column_has_hint_and_position() -> None:
     assert caught.value.position == (3, 7)
 
 
-def test_nothing_near_gives_no_hint() -> None:
+def test_nothing_near_tells_what_there_is_in_python() -> None:
     with pytest.raises(PlanError) as caught:
         bound("zzz")
+    assert caught.value.hint.startswith("there are UserID, ")
+    with pytest.raises(PlanError) as caught:
+        bind(Column("zzz", position=(1, 1)), SCOPE)
     assert caught.value.hint == ""
 
 

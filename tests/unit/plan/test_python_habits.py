@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -137,6 +140,61 @@ def test_inputs_need_no_numbers() -> None:
     assert made.outputs[2].node == made.sources[1]
 
 
+def test_lists_are_several() -> None:
+    s = sales()
+    assert s.group_by(["Shop"]).agg(n=count()) == s.group_by("Shop").agg(n=count())
+    assert s.select(["Shop", "Amount"]) == s.select("Shop", "Amount")
+    assert s.agg([count().as_("n")]) == s.agg(n=count())
+    wanted = s.where(col("Shop").isin("a", "b"))
+    for given in (["a", "b"], ("a", "b"), {"b", "a"}, pd.Series(["a", "b"])):
+        assert s.where(col("Shop").isin(given)) == wanted
+    assert s.where(col("Amount").isin(np.array([2.5]))) == s.where(col("Amount").isin(2.5))
+    assert s.where(col("vs").isin(np.int64(4))) == s.where("vs IN (4)")
+    assert s.where(col("Shop").isin([])).collect(inputs={"Sales": ROWS}).num_rows == 0
+    assert s.where(~col("Shop").isin([])).collect(inputs={"Sales": ROWS}).num_rows == 3
+
+
+@pytest.mark.parametrize("given", [[], {}, pd.DataFrame(), pl.DataFrame(), pa.table({})], ids=repr)
+def test_no_rows_are_a_stream_too(given: object) -> None:
+    s = weir.from_rows(given, vs="t", columns={"t": datetime, "k": str})
+    assert s.collect().num_rows == 0
+    assert s.columns == ("t", "k")
+
+
+def test_times_may_be_numbers_or_texts() -> None:
+    day = datetime(2026, 3, 1, tzinfo=UTC)
+    seconds = weir.from_rows([{"t": int(day.timestamp()), "k": "x"}], vs="t", unit="s")
+    assert seconds.collect().column("vs").to_pylist() == [day]
+    rows = [{"t": "2026-03-01T00:00:00Z", "d": "2026-03-01"}, {"t": "2026-03-02", "d": None}]
+    declared = {"t": datetime, "d": date}
+    for given in (rows, pd.DataFrame(rows)):
+        s = weir.from_rows(given, vs="t", columns=declared)
+        assert s.collect().column("vs").to_pylist() == [day, day + timedelta(days=1)]
+        assert s.collect().column("d").to_pylist() == [date(2026, 3, 1), None]
+    read = weir.stream("A", declared, "a.jsonl", vs="t").collect(inputs={"A": rows})
+    assert read.column("vs").to_pylist() == [day, day + timedelta(days=1)]
+
+
+def test_names_that_are_not_there_are_just_not_there() -> None:
+    """`hasattr`, copies, pickle and notebooks ask for names that an object may not have."""
+    s = sales()
+    selection = s.group_by("Shop")
+    for thing in (s, selection, col("v"), weir):
+        for name in ("alias", "shape", "__array__", "_repr_mimebundle_", "_ipython_display_"):
+            assert not hasattr(thing, name)
+    assert not hasattr(selection, "collect")
+    assert getattr(s, "Shop", None) is None
+    assert copy.deepcopy(s) == copy.copy(s) == pickle.loads(pickle.dumps(s)) == s
+    assert repr(pickle.loads(pickle.dumps(copy.deepcopy(col("v") + 1)))) == "<v + 1>"
+    with pytest.raises(AttributeError):
+        object.__new__(Stream).node  # noqa: B018
+    with pytest.raises(weir.PlanError) as caught:
+        s.filter("Amount > 3")
+    assert pickle.loads(pickle.dumps(caught.value)).hint.startswith("write .where(")
+    with pytest.raises(TypeError, match=r"in parentheses, .* \.between\(1, 3\)"):
+        assert 1 < col("v") < 3
+
+
 # --- what is shown ----------------------------------------------------------------------------
 
 
@@ -219,6 +277,62 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
         (lambda s: weir.from_rows("rows.csv", vs="vs"), "'rows.csv' is no rows"),
         (lambda s: weir.from_rows({"vs": [2**63]}, vs="vs"), "do not fit"),
         (lambda s: s.collect(inputs={"Sales": 7}), "a value of type int is no rows"),
+        (lambda s: s.join(s.as_("B"), "Sales.Shop = B.Shop", kind="outer"), 'write kind="full"'),
+        (lambda s: s.join(s.as_("B"), "Sales.Shop = B.Shop", kind="LEFT_SEMI"), 'kind="semi"'),
+        (lambda s: s.join(s.as_("B"), "Sales.Shop = B.Shop", kind="odd"), "one of inner, left, ri"),
+        (lambda s: s.join(s.as_("B"), "Sales.Shop = B.Shop", how="left"), 'write kind="left"'),
+        (lambda s: s.group_by("Shop").join(s.as_("B"), left_on="Shop"), 'write on="A.k = B.k"'),
+        (lambda s: s.join(s.as_("B"), on="Shop"), 'write on="Sales.Shop = B.Shop"'),
+        (lambda s: s.join(s.as_("B"), on=["Shop", "Amount"]), " AND Sales.Amount = B.Amount"),
+        (lambda s: s.join(pd.DataFrame(ROWS), "Sales.Shop = B.Shop"),
+         "a value of type DataFrame is no stream; rows in memory become one by weir.from_rows("),
+        (lambda s: s.filter("Amount > 3"), 'a stream has no `filter`; write .where(col("v") > 3)'),
+        (lambda s: s.withColumn("w", 1), 'write .select("*", w=col("v") + 1)'),
+        (lambda s: s.with_columns(w=1), 'write .select("*", w=col("v") + 1)'),
+        (lambda s: s.to_pandas(), "write .collect().to_pandas()"),
+        (lambda s: s.slect("Shop"), "a stream has no `slect`; did you mean `select`?"),
+        (lambda s: s.Shop, "a stream has no `Shop`; a column is col('Shop')"),
+        (lambda s: s["Shop"], "a column is col('Shop'), and s.select('Shop')"),
+        (lambda s: s[["Shop"]], "write s.select(['Shop'])"),
+        (lambda s: s[col("Amount") > 3], "write s.where("),
+        (lambda s: list(s), "s.collect().to_pylist()"),
+        (lambda s: s.group_by("Shop").count(), ".agg(n=weir.count())"),
+        (lambda s: s.group_by("Shop").filter("Amount > 3"), "a selection has no `filter`; write ."),
+        (lambda s: s.group_by("Shop").sum("Amount"), '.agg(total=col("v").sum())'),
+        (lambda s: col("v").alias("w"), 'a term has no `alias`; write .as_("w")'),
+        (lambda s: col("v").mean(), "write .avg()"),
+        (lambda s: col("v").nunique(), "write .count_distinct()"),
+        (lambda s: col("k").upper(), 'write weir.call("upper", col("k")), or weir.expr("UPPER(k)"'),
+        (lambda s: col("k").str.upper(), "with the functions of scripts"),
+        (lambda s: col("k").to_char(), 'in weir.expr("…"): write DATE_FORMAT('),
+        (lambda s: col("l")[0], 'weir.call("element_at", col("l"), 1)'),
+        (lambda s: weir.when(col("v") > 3, 1), 'weir has no `when`; write weir.case((col("v") > 3'),
+        (lambda s: weir.sql("SELECT 1"), "weir.parse_program(text)"),
+        (lambda s: weir.lower(col("k")), 'write weir.call("lower", col("k"))'),
+        (lambda s: weir.read_csv("a.csv"), "write weir.stream("),
+        (lambda s: weir.colect(s), "weir has no `colect`; did you mean `collect`?"),
+        (lambda s: col("v") > 3 & col("w") > 1, '(col("v") > 3) & (col("w") > 1)'),
+        (lambda s: col("v") > 3 | col("w") > 1, '(col("v") > 3) | (col("w") > 1)'),
+        (lambda s: s.where((col("Amount") > 3) & col("Amount") > 1), '& (col("w") > 1)'),
+        (lambda s: s.select(col("Amount") + 1), "needs a name; by keyword, x=…, or with .as_('x')"),
+        (lambda s: s.agg(count()), "needs a name; by keyword, x=…"),
+        (lambda s: s.select(w=col("Shop") + "x"), "texts are joined by weir.call('concat', …)"),
+        (lambda s: col("v").cast("VARCHAR"), "unknown type `VARCHAR`; write STRING"),
+        (lambda s: col("v").cast("TIMESTMP"), "did you mean `TIMESTAMP`?"),
+        (lambda s: weir.stream("A", {"vs": int}, "a.csv", vs="vs", watermark="5s"), "delay='10s'"),
+        (lambda s: weir.from_rows(ROWS, time="vs"), "`from_rows` has no option `time`; write vs="),
+        (lambda s: weir.from_rows(ROWS, vs="ts"), "unknown column `ts`; there are vs, Shop"),
+        (lambda s: weir.from_rows([{"at": "noon"}], vs="at"), "declare it in `columns`: as 'TIME"),
+        (lambda s: weir.from_rows(pd.DataFrame(ROWS).set_index("vs"), vs="vs"),
+         "`vs` is the index of the DataFrame, not a column; df.reset_index()"),
+        (lambda s: weir.from_rows([], vs="vs"), "there are no rows to take the columns from; say"),
+        (lambda s: weir.from_rows([{"x": 1}], vs="vs", columns={"vs": int}), "unknown column `vs`"),
+        (lambda s: weir.from_rows([{"vs": 1}, {"vs": 2.5}], vs="vs", columns={"vs": int}),
+         "column vs: row 1: 2.5 is no BIGINT"),
+        (lambda s: weir.from_rows([{"vs": "noon"}], vs="vs", columns={"vs": datetime}),
+         "column vs: row 0: 'noon' is no TIMESTAMP: a time is a datetime, or a text as in '2026-"),
+        (lambda s: s.collect(inputs={"Sales": [{**ROWS[0], "Amount": "x"}]}),
+         "Sales, column Amount: row 0: 'x' is no DOUBLE"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_at_the_call(wrong: Callable[[Stream], object], said: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -37,6 +37,8 @@ from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 
 _NO_NAME = re.compile(r"[^\w.]")
 """What stands in no plain name of a column."""
+_MOST_NAMES = 120
+"""The characters of names that a hint lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +152,10 @@ def _column(column: Column, scope: NameScope) -> Expr:
             f"there is no window yet in {scope.clause}: no `{column.name}`",
             position=column.position,
         )
-    error = unknown("column", column.name, _names(scope), column.position)
-    if not error.hint and function_hint(column.name):
-        raise PlanError(error.message, position=column.position, hint=function_hint(column.name))
-    if not error.hint and column.name.lower() in (*DATE_UNITS, *TIME_UNITS):
-        hint = f"a unit of time stands in quotes: '{column.name.lower()}'"
-        raise PlanError(error.message, position=column.position, hint=hint)
-    raise error
+    otherwise = function_hint(column.name)
+    if not otherwise and column.name.lower() in (*DATE_UNITS, *TIME_UNITS):
+        otherwise = f"a unit of time stands in quotes: '{column.name.lower()}'"
+    raise unknown("column", column.name, _names(scope), column.position, otherwise=otherwise)
 
 
 def lookup(name: str, scope: NameScope, position: Position | None = None) -> Expr | None:
@@ -192,17 +191,31 @@ def _names(scope: NameScope) -> list[str]:
 
 
 def unknown(
-    what: str, name: str, known: Iterable[str], position: Position | None = None, hint: str = ""
+    what: str,
+    name: str,
+    known: Iterable[str],
+    position: Position | None = None,
+    hint: str = "",
+    *,
+    otherwise: str = "",
 ) -> PlanError:
     """Make the error for a name that nothing has, with the nearest one as a hint if no other is
-    given."""
+    given; `otherwise` is the hint where none is near."""
     if not hint and position is None and _NO_NAME.search(name):
         hint = f"weir.expr({name!r}) is an expression"  # of Python: most likely it is one
     elif not hint:
         by_lower = {n.lower(): n for n in known}
         close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-        hint = f"did you mean `{by_lower[close[0]]}`?" if close else ""
+        hint = f"did you mean `{by_lower[close[0]]}`?" if close else otherwise
+        if not hint and position is None:  # a script's line is there to look at, and its STREAM
+            hint = _those_there(by_lower.values())
     return PlanError(f"unknown {what} `{name}`", position=position, hint=hint)
+
+
+def _those_there(names: Collection[str]) -> str:
+    """List the names, if they are few; `A.k` only where `k` is not among them."""
+    shown = ", ".join(n for n in names if "." not in n or n.rpartition(".")[2] not in names)
+    return f"there are {shown}" if shown and len(shown) <= _MOST_NAMES else ""
 
 
 # --- types ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from weir.errors import PlanError
 from weir.plan.binding.builder import build_query
@@ -29,6 +29,8 @@ from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
 
 Named: TypeAlias = "Term | str"
 """A term, or a column by its name."""
+
+OneOfMany = TypeVar("OneOfMany")
 
 ANONYMOUS = "input"
 
@@ -90,6 +92,14 @@ def term(named: object) -> Term:
     return named
 
 
+def listed(given: tuple[OneOfMany, ...]) -> tuple[OneOfMany, ...]:
+    """Return what was given one by one, or all in one list."""
+    match given:
+        case (list() | tuple() as several,):
+            return tuple(several)
+    return given
+
+
 def select_items(items: Sequence[Named], named: Mapping[str, Named]) -> tuple[SelectItem, ...]:
     """Make a select list: names and terms in order, then those with a name given by keyword."""
     plain = [_item(i) for i in items]
@@ -102,7 +112,7 @@ def _item(named: Named) -> SelectItem:
         if last == "*":
             return SelectItem(Star(prefix or None))
     shown = term(named)
-    return SelectItem(shown.expr, shown.alias)
+    return SelectItem(shown.expr, shown.shown_as)
 
 
 def both(left: Expr | None, right: Expr) -> Expr:

@@ -323,7 +323,8 @@ def _own_name(expr: Expr, position: Position | None) -> str:
         field = expr.args[-1]
         assert isinstance(field, Literal)
         return str(field.value)
-    raise PlanError("an expression in a select list needs a name", position=position, hint="AS x")
+    hint = "AS x" if position else "by keyword, x=…, or with .as_('x')"
+    raise PlanError("an expression in a select list needs a name", position=position, hint=hint)
 
 
 def _exploded(call: Call, scope: NameScope) -> Expr:

@@ -64,10 +64,12 @@ def _count(call: Call, least: int, most: int | None = None) -> None:
 def _as(call: Call, index: int, target: pa.DataType) -> Expr:
     arg = call.args[index]
     if not widens(type_of(arg), target):
+        name = type_name(target)
+        hint = f"CAST(… AS {name})" if call.position else f"….cast({name!r})"
+        if call.position is None and call.function in ("and", "or"):
+            hint = 'each comparison stands in parentheses: (col("v") > 3) & (col("w") > 1)'
         raise _error(
-            call,
-            f"argument {index + 1} must be {type_name(target)}, not {type_name(type_of(arg))}",
-            hint=f"CAST(… AS {type_name(target)})",
+            call, f"argument {index + 1} must be {name}, not {type_name(type_of(arg))}", hint=hint
         )
     return coerce(arg, target)
 
@@ -207,8 +209,10 @@ def _number(call: Call) -> pa.DataType:
     if shared == NULL:
         return BIGINT
     if shared is None or not is_numeric(shared):
-        texts = call.function == "add" and shared == STRING
-        hint = "texts are joined by ||" if texts else "CAST one of them"
+        hint = "CAST one of them"
+        if call.function == "add" and shared == STRING:
+            python = "texts are joined by weir.call('concat', …), or expr(\"a || 'x'\")"
+            hint = "texts are joined by ||" if call.position else python
         raise _error(call, f"takes numbers, not {_names(call.args)}", hint=hint)
     return shared
 
