@@ -30,7 +30,6 @@ SAMPLES: list[WeirError] = [
     ScriptError("without a source"),
     PlanError("cannot", position=(3, 4), hint="clip it"),
     PlanError("cannot"),
-    UnknownAttribute("no `x`", "x", hint="write y"),
     InputError("NULL start", file="a.jsonl", line=7, column="vs"),
     InputError("torn"),
     RunError("failed"),
@@ -40,6 +39,7 @@ SAMPLES: list[WeirError] = [
     SnapshotCorrupt("lacks a table"),
     EventFailed("overflow", event={"v": 1}, place=ProgramPlace(2, 3, "a.weir", "a + 1")),
     EventFailed("overflow", event={"v": 1}, row=FailedRow(0, 1, (2, 3))),
+    UnknownAttribute("no `x`", "x", hint="write y"),
 ]
 
 
