@@ -147,6 +147,7 @@ def _tell_usage(error: TyperException) -> int:
     context = getattr(error, "ctx", None)
     hint = f"\n  see {context.command_path} --help" if context is not None else ""
     if message := error.format_message():  # without a command, the help was shown instead
+        message = message.replace(": Value error, ", ": ")  # of an enum: words of a library
         say(f"weir: error: {message}{hint}", err=True)
     return error.exit_code
 

@@ -19,7 +19,7 @@ from weir.files.buckets import Found
 from weir.files.chunks import Columns
 from weir.files.inferred_columns import file_columns, is_known, settled, together
 from weir.files.readers import ending_of, open_partition, source_files, source_objects
-from weir.plan.durations import duration_text
+from weir.plan.durations import duration_text, rounded_up
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.urls import is_object_url
 from weir.script.cursor import RESERVED
@@ -155,7 +155,7 @@ def _times(
             if _SINCE * times <= min(values) and max(values) <= _UNTIL * times:
                 unit, size = name, 10**6 / times
     lag = max(map(_lag, each))
-    return unit, _rounded(int(-(-lag * size // 1)))
+    return unit, rounded_up(int(-(-lag * size // 1)))
 
 
 def _first_times(
@@ -175,14 +175,6 @@ def _lag(values: Sequence[int]) -> int:
         largest = value if largest is None else max(largest, value)
         lag = max(lag, largest - value)
     return lag
-
-
-def _rounded(ticks: int) -> int:
-    """Round a duration up to one that is short to write."""
-    for size in (86_400 * 10**6, 3_600 * 10**6, 60 * 10**6, 10**6, 1_000):
-        if ticks > size:
-            return -(-ticks // size) * size
-    return ticks
 
 
 # --- words -----------------------------------------------------------------------------------

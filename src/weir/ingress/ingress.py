@@ -24,11 +24,12 @@ import pyarrow as pa
 
 from weir.errors import InputError
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks, times
-from weir.events.types import BIGINT, STRING
+from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.files.chunks import BadRow, Chunk, shown
 from weir.files.units import in_ticks
 from weir.ingress.ingress_loops import judge
 from weir.kernels.expressions.evaluation import shown_value
+from weir.plan.durations import duration_text, rounded_up
 from weir.plan.operators import Source, schema
 from weir.plan.operators.source import PARTITION_BITS
 from weir.plan.program import LATE_ORIGIN
@@ -80,6 +81,8 @@ class Ingress:
         """How many rows were dropped as late."""
         self.bad_count = 0
         """How many rows were bad."""
+        self._explicit = START
+        """The largest CTI that the data itself had; only messages ask for it."""
         self._no_late = empty_batch(late_schema(source).types)
         self._no_bad = empty_batch(bad_schema(source).types)
 
@@ -94,6 +97,7 @@ class Ingress:
         before = self._now_before(chunk, vs, bad.mask)
         late = ~bad.mask & (vs < before[:-1])
         self._raise_first(chunk, bad, late, vs, before)
+        self._explicit = max((self._explicit, *chunk.cti_times.tolist()))
         admitted_vs, dropped = self._late_rows(vs, ve, late, before)
         self.now = int(before[-1])
         self.next_offset = chunk.stop
@@ -220,12 +224,19 @@ class Ingress:
             raise min(errors, key=lambda e: e[0])[1]
 
     def _late_error(self, chunk: Chunk, row: int, vs: Int64s, before: Int64s) -> InputError:
+        start, now = int(vs[row]), int(before[row])
+        time, column = schema(self.source).time, self.source.options.vs
+        start_text, now_text = (shown_value(pa.scalar(t, BIGINT).cast(time)) for t in (start, now))
+        lag = now + self.source.options.delay - start
+        text = duration_text(rounded_up(lag)) if time == TIMESTAMP else str(lag)
+        admits = f"delay = {text} would admit it, "
+        if now in (self._explicit, *chunk.cti_times[chunk.cti_indexes <= row]):
+            admits = "a CTI in the data says that none comes; "
         message = (
-            f"late: the event's start {vs[row]} is before {before[row]}, which the partition "
-            f"had reached (offset {chunk.offsets[row]}); delay = … would admit it, late = 'drop' "
-            "or 'adjust' would go on without it, or move it"
+            f"late: the event's start {start_text} is before {now_text}, which the partition "
+            f"had reached (offset {chunk.offsets[row]}); {admits}late = 'drop' or 'adjust' would "
+            "go on without it, or move it"
         )
-        column = self.source.options.vs
         return InputError(message, file=self.file, line=chunk.line(row), column=column)
 
     def _late_rows(

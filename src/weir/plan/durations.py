@@ -55,3 +55,15 @@ def duration_text(ticks: int) -> str:
         ((u, s) for u, s in UNITS.items() if ticks % s == 0), key=lambda found: found[1]
     )
     return f"{ticks // size}{unit}"
+
+
+def rounded_up(ticks: int) -> int:
+    """Round a duration up to one that is short to write.
+
+    >>> duration_text(rounded_up(629_679)), duration_text(rounded_up(61_000_000))
+    ('630ms', '2m')
+    """
+    for size in sorted(UNITS.values(), reverse=True):
+        if ticks > size:
+            return -(-ticks // size) * size
+    return ticks

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from weir.errors import InputError
 from weir.files.chunks import SourcePartition
+from weir.files.readers import source_files
 from weir.ingress.connectors.registry import open_any
 from weir.plan.operators import Source
 from weir.plan.program import Program
@@ -40,12 +42,34 @@ def open_partitions(
     sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
     start = start_of(directory)
     slim = rewrite(program)
-    opened = {
-        source.name: open_any(
-            source, start, needed=needed_columns(slim, source), known=known.get(source.name, ())
-        )
-        for source in sources
-    }
+    opened: dict[str, Sequence[SourcePartition]] = {}
+    for source in sources:
+        before = known.get(source.name, ())
+        try:
+            opened[source.name] = open_any(
+                source, start, needed=needed_columns(slim, source), known=before
+            )
+        except InputError as error:
+            raise _beside_program(error, source, start, program) from None
     if look:
         warn_of_inputs((source, opened[source.name]) for source in sources)
     return opened
+
+
+def _beside_program(error: InputError, source: Source, start: str, program: Program) -> InputError:
+    """Say of files that are not there whether they lie beside the program."""
+    folder = program.text.directory if program.text is not None else ""
+    if _names_files(source.path, start) or not _names_files(source.path, folder):
+        return error
+    message = (
+        "no file matches, but beside the program one does: relative paths start at the working "
+        f"directory, or at --directory {folder}"
+    )
+    return InputError(message, file=error.file)
+
+
+def _names_files(path: str, folder: str) -> bool:
+    try:
+        return "://" not in path and bool(source_files(path, folder))
+    except InputError:
+        return False

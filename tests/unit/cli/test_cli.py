@@ -224,6 +224,19 @@ def test_warnings_are_told(command: Weir) -> None:
     assert "weir: warning: q.weir, line 7, column 28: a join without an equality" in result.stderr
 
 
+def test_files_beside_a_program_in_another_folder(command: Weir) -> None:
+    Path("q").mkdir()
+    for name in ("p.weir", "a.jsonl"):
+        Path(name).rename(f"q/{name}")
+    told = "weir: error: a.jsonl: no file matches, but beside the program one does"
+    result = command("run", "q/p.weir")
+    assert (result.exit_code, result.stderr.startswith(told)) == (1, True)
+    assert "or at --directory q\n" in result.stderr
+    assert command("run", "q/p.weir", "--directory", "q").exit_code == 0
+    Path("q/a.jsonl").unlink()
+    assert command("run", "q/p.weir").stderr.endswith("a.jsonl: no file matches\n")
+
+
 # --- explain ---------------------------------------------------------------------------------
 
 
@@ -285,3 +298,6 @@ def test_help_has_examples(command: Weir) -> None:
         assert f"Example: weir {name}" in command(name, "--help").stdout
     assert command("--version").stdout == f"weir {weir.__version__}\n"
     assert command().exit_code == 2
+    result = command("completion", "tcsh")
+    told = "weir: error: Invalid value for 'shell': 'tcsh' is not one of 'bash', 'zsh', 'fish'."
+    assert (result.exit_code, result.stderr.startswith(told)) == (2, True)

@@ -13,6 +13,7 @@ from weir.events.batch import LATEST, OPEN, START
 from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.files.chunks import BadRow, Chunk
 from weir.ingress.ingress import PARTITION_BITS, Ingress, bad_schema, late_schema
+from weir.plan.durations import parse_duration
 from weir.plan.operators import Source, SourceOptions
 
 DECLARED = (("at", BIGINT), ("until", BIGINT), ("v", BIGINT))
@@ -224,3 +225,31 @@ def test_the_time_reached_looks_like_the_other_times():
     late = Ingress(source, 0, "a").feed(Chunk(rows, np.arange(2), 2)).late
     assert [c.type for c in late.columns] == list(late_schema(source).types)
     assert late.columns[-1].cast(BIGINT).to_pylist() == [9]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "times", "told", "delay"),
+    [
+        (BIGINT, [10, 30, 7], "start 7 is before 28, ", "23"),
+        (
+            TIMESTAMP,
+            [2_000_000, 1_370_321],
+            "start 1970-01-01T00:00:01.370321Z is before 1970-01-01T00:00:01.999998Z, ",
+            "630ms",
+        ),
+    ],
+)
+def test_a_late_row_is_told_with_the_delay_that_admits_it(
+    dtype: pa.DataType, times: list[int], told: str, delay: str
+) -> None:
+    rows = Chunk(
+        pa.record_batch({"at": pa.array(times, BIGINT).cast(dtype)}),
+        np.arange(len(times)),
+        len(times),
+    )
+    ingress = Ingress(Source("A", (("at", dtype),), "a", SourceOptions("at", delay=2), 0), 0, "a")
+    with pytest.raises(InputError, match=f"{told}.*; delay = {delay} would admit it"):
+        ingress.feed(rows)
+    options = SourceOptions("at", delay=parse_duration(int(delay) if delay.isdigit() else delay))
+    ingress = Ingress(Source("A", (("at", dtype),), "a", options, 0), 0, "a")
+    assert len(ingress.feed(rows).batch.vs) == len(times)
