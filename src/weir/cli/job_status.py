@@ -13,19 +13,22 @@ from weir.events.printable import in_one_line
 if TYPE_CHECKING:
     from weir.job.status import JobStatus, VertexStatus
 
+IF_GONE = "if its process is gone, weir run … --resume goes on"
 _WORDS = ("vertex", "host", "state", "in", "out")
 _LEFT_OUT = ("in", "out", "snapshots", "recoveries", "queue", "lag s", "host")
 """Columns that a narrow terminal does not show, the first of them first."""
 
 
-def show_status(found: JobStatus) -> None:
-    """Print how a job is, or how it ended."""
+def show_status(found: JobStatus, now: float) -> None:
+    """Print how a job is, or how it ended; `now` is in seconds since 1970."""
     hosts = "" if found.over else f", {len(found.hosts)} of {found.hosts_wanted} hosts"
     say(
         f"{in_one_line(found.state)} at {clock(found.time)}, epoch {found.epoch}, "
         f"{counted(found.events, 'event')} read, "
         f"{counted(found.recoveries, 'recovery', 'recoveries')}{hosts}"
     )
+    if quiet := found.quiet_for(now):
+        say(f"no news for {quiet:,} s: all below is as it was then; {IF_GONE}")
     if found.error:
         say(f"error: {in_one_line(found.error)}")
     if found.trouble:

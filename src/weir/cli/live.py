@@ -161,7 +161,7 @@ def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption
         if as_json:
             put(msgspec.json.encode(found) + b"\n")
             return
-        show_status(found)
+        show_status(found, time.time())
 
 
 def story(

@@ -67,4 +67,6 @@ def report(
         for problem in view.problems:
             say(f"weir: warning: {in_one_line(problem)}", err=True)
         state = view.status.state if view.status is not None else "has said nothing yet"
+        if view.quiet:
+            state += f", no news for {view.quiet:,} s"
         say(in_one_line(f"{view.location} ({state}) -> {to}"))

@@ -7,7 +7,8 @@ Contract
    checking, stopped or failed.
 3. The status that `read_status` returns of a job that is over has no hosts, rates or steps,
    whatever was written last.
-4. A driver that was killed writes nothing: then the last status stays, with its time.
+4. A driver that was killed writes nothing: then the last status stays, with its time, and onlookers
+   say that nothing new came (`quiet_for`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from weir.reliable.store import Store
 STATUS = "status"
 UNHEARD = 3.0
 """Seconds: a rate that is older counts as 0."""
+QUIET = 15.0
+"""Seconds without a status, which a driver writes about each second: it is busy beyond measure, cut
+off from its store, or gone."""
 _STORY = "story/"
 _BROKEN_OFF = ("stopped", "failed", "ended")
 """The states of a job that ended before its time; earlier versions wrote the last for all."""
@@ -105,6 +109,12 @@ class JobStatus(msgspec.Struct, frozen=True):
     def over(self) -> bool:
         """Whether its vertices run no more."""
         return self.state in _OVER
+
+    def quiet_for(self, now: float) -> int:
+        """Return for how many seconds nothing was heard of a job that should be running, by the
+        onlooker's clock; 0: it is heard of, or over."""
+        quiet = int(now - self.time)
+        return quiet if quiet >= QUIET and not self.over else 0
 
     @property
     def broken_off(self) -> bool:

@@ -60,6 +60,8 @@ class PageView(msgspec.Struct, frozen=True):
     title: str
     location: str
     time: float
+    quiet: int
+    """For how many seconds nothing was heard of a job that should be running; 0: it is heard of."""
     status: JobStatus | None
     stages: tuple[DrawnStage, ...]
     outputs: tuple[DrawnOutput, ...]
@@ -97,7 +99,8 @@ class ViewReader:
         committed = self._part("outputs", self._rows.read, list[ShownOutput]())
         delays = [Delay(percentile(c, 0.5), percentile(c, 0.99)) for c in all_delays(history)]
         return PageView(
-            self._store.location.rstrip("/").rsplit("/", 1)[-1], self._store.location, now, status,
+            self._store.location.rstrip("/").rsplit("/", 1)[-1], self._store.location, now,
+            0 if status is None else status.quiet_for(now), status,
             plan.stages, plan.outputs, tuple(map(_shown, plan.vertices)),
             tuple(flows_of(plan, status)) if status is not None else (),
             tuple(waits_of(plan, status)) if status is not None else (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from weir.cli import tables
 from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
 from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus
+from weir.page.view import ViewReader
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import UNCHECKED, record_key
 
@@ -55,6 +57,22 @@ def shown(place: str) -> str:
     ended, out, err = invoke(["status", place])
     assert (ended, err) == (0, "")
     return out
+
+
+@pytest.mark.parametrize("state", ["running", "starting", "finished", "failed"])
+@pytest.mark.parametrize("age", [2.0, 40.0])
+def test_a_job_that_nobody_hears_of_says_so(tmp_path: Path, state: str, age: float) -> None:
+    """A driver that was killed writes nothing: its last status stays."""
+    status = msgspec.structs.replace(RUNNING, state=state, time=time.time() - age)
+    place = store_with(tmp_path, told(status))
+    is_quiet = age > 20 and state in ("running", "starting")
+    assert ("no news for 4" in shown(place)) == is_quiet
+    assert ("--resume goes on" in shown(place)) == is_quiet
+    view = ViewReader(ObjectStore(place), time.time).read()
+    assert (view.quiet >= 40) == is_quiet
+    to = tmp_path / "report.html"
+    ended, out, _ = invoke(["report", place, "--to", str(to)])
+    assert ended == 0 and ("no news for 4" in out) == is_quiet
 
 
 def test_a_job_that_runs_shows_its_hosts_rates_and_steps(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ function section(id, depends, build) {
   if (focused !== undefined) root.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
 }
 
-const STATES = { running: "good moving", starting: "calm moving", checking: "calm moving", finished: "good", stopped: "warn", failed: "bad", ended: "warn" };
+const STATES = { running: "good moving", starting: "calm moving", checking: "calm moving", finished: "good", stopped: "warn", failed: "bad", ended: "warn", "no news": "warn" };
 
 function heading(view) {
-  const status = view.status, name = status ? status.state : "nothing said yet";
+  const status = view.status, name = view.quiet ? "no news" : status ? status.state : "nothing said yet";
   const notes = [];
+  if (view.quiet) notes.push(h("p", { class: "note warn" }, `It was ${status.state} when it was last heard of, ${count(view.quiet)} s before this was read. If its process is gone, weir run … --resume goes on.`));
   if (status && status.error) notes.push(h("p", { class: "note bad" }, status.error));
   if (status && status.trouble) notes.push(h("p", { class: "note warn" }, status.trouble));
   for (const what of status ? status.preparing : []) notes.push(h("p", { class: "note calm" }, what));
@@ -34,7 +35,7 @@ function heading(view) {
 function draw() {
   const view = state.view;
   const status = view.status;
-  section("head", [view.title, view.location, status && [status.state, status.time, status.error, status.trouble, status.preparing], view.problems, view.stages.length], () => heading(view));
+  section("head", [view.title, view.location, view.quiet, status && [status.state, status.time, status.error, status.trouble, status.preparing], view.problems, view.stages.length], () => heading(view));
   section("tiles", [status, view.delays, view.kept, view.history.samples.length], () => tiles(view));
   graph.show(view, state.chosen);
   section("waits", view.waits, () => waitList(view.waits) || []);
