@@ -22,8 +22,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast
 
+import pyarrow as pa
+
 from weir.errors import PlanError
 from weir.events.python_types import TypeText
+from weir.events.types import BIGINT, TIMESTAMP
 from weir.handlers.declarations import EmitDeclaration, EventHandler, EventType, State
 from weir.handlers.declared_types import (
     ColumnsText,
@@ -134,7 +137,7 @@ class App(EmittingApp):
         else:
             declared = parse_columns(columns, f"the event type `{name}`")
             if vs is None and "vs" not in declared:
-                hint = f"vs='{next(iter(declared), 'ts')}' says which column it is"
+                hint = f"vs='{_likely_time(declared)}' says which column it is"
                 raise PlanError(f"the event type `{name}` has no time: `vs` is missing", hint=hint)
             read = stream(
                 name, declared, path or "", vs="vs" if vs is None else vs, ve=ve,
@@ -398,6 +401,14 @@ class App(EmittingApp):
         from weir.handlers.loading import arrived_app  # it knows this module
 
         return arrived_app, (self.imported, self.name)
+
+
+def _likely_time(columns: Mapping[str, pa.DataType]) -> str:
+    """Return the column that is most likely the time."""
+    times = [name for name, dtype in columns.items() if dtype == TIMESTAMP]
+    called_so = [name for name in columns if name.lower() in ("ts", "at", "time", "timestamp")]
+    whole = [name for name, dtype in columns.items() if dtype == BIGINT]
+    return next(iter((*times, *called_so, *whole)), "ts")
 
 
 def _handler_name(function: object) -> str:

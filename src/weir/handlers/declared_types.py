@@ -178,7 +178,8 @@ def _type_of(state: str, default: object) -> pa.DataType:
     if isinstance(default, set | frozenset):
         hint = "default=() with type='LIST(STRING)' and add_to_set keep the order of insertion"
         raise PlanError(f"the default of `{state}` is a set, which has no order", hint=hint)
+    like = "STRUCT(n BIGINT)" if isinstance(default, Mapping) else "DECIMAL(10, 2)"
     raise PlanError(
         f"the default of `{state}` is a {type(default).__name__}, of which the type is not known",
-        hint="say its type: type='DECIMAL(10, 2)'",
+        hint=f"say its type: type='{like}'",
     )

@@ -16,7 +16,7 @@ NO_ROW = "no row"
 """Is shown in the stead of a row that only one of two runs has."""
 SUSPICION = (
     "is a user function not deterministic? It must not depend on hash(), the order of a set, calls "
-    "before, state that it does not declare, the clock, the time zone"
+    "before, state that it does not declare, random numbers, the clock, the time zone"
 )
 
 
