@@ -5,37 +5,55 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from weir.errors import PlanWarning, Position, ProgramPlace
 from weir.events.printable import visible
 from weir.events.types import TIMESTAMP
-from weir.plan.durations import UNITS, duration_text
+from weir.plan.durations import UNITS, Ticks, duration_text, plain_number
 from weir.plan.expressions import Column, Expr
 from weir.plan.operators import Filter, JoinKind, Node, Partition, Project, Source, schema
-from weir.plan.windows import Hopping, Session, Window, window_text
+from weir.plan.windows import Hopping, Window, window_text
 
 _MEET_AT_INSTANTS = ("inner", "left", "right", "full", "semi", "anti")
 
 
-def warn_of_short(window: Window, nodes: Iterable[Node]) -> None:
-    """Warn of windows below a millisecond over TIMESTAMPs: a plain number counts microseconds."""
-    ticks = UNITS["s"]
-    match window:
-        case Hopping():
-            ticks = min(window.size, window.hop)
-        case Session():
-            ticks = window.timeout
-    if 0 < ticks < UNITS["ms"] and all(schema(node).time == TIMESTAMP for node in nodes):
-        text = f"{window_text(window)} over TIMESTAMPs: a plain number counts microseconds"
-        warnings.warn(PlanWarning(f"{text}; write '{ticks}s' for seconds"), stacklevel=3)
+_TOLD = ContextVar("_TOLD", default=False)
+SHORT = UNITS["m"]
+"""Plain numbers from here on are taken for ticks on purpose: nobody writes so many seconds."""
+
+
+def warn_of_plain(what: str, given: Iterable[Ticks | None], nodes: Iterable[Node]) -> None:
+    """Warn of plain numbers where Python writes durations, over TIMESTAMPs."""
+    if any(schema(node).time != TIMESTAMP for node in nodes):
+        return
+    for value in given:
+        number = None if value is None else plain_number(value)
+        if number is not None and 0 < abs(number) < SHORT:
+            warn(
+                f"{what}: {number} is {number:,} microseconds here, as the times are TIMESTAMPs; "
+                f"write '{number}s' for seconds, or '{duration_text(number)}' for what it is"
+            )
 
 
 def warn_of_unordered(k: int) -> None:
     """Warn of a top without an order: it counts rows of each instant, not of the whole."""
     text = f"top({k}) without `by` keeps {k} rows of each instant or window, not {k} in all"
-    warnings.warn(PlanWarning(f"{text}; write top({k}, by=col('x').desc())"), stacklevel=3)
+    warn(f"{text}; write top({k}, by=col('x').desc())")
+
+
+def warn_of_null(function: str) -> None:
+    """Warn of a comparison with NULL in Python."""
+    message, instead = {
+        "eq": ("`== None` is never true", ".is_null()"),
+        "ne": ("`!= None` is never true", ".is_not_null()"),
+        "in": ("None in isin(…) equals nothing, and with ~ none is true", "isin(…) | ….is_null()"),
+    }[function]
+    warn(f"{message}; write {instead}")
 
 
 def warn_of_pairs(position: Position | None) -> None:
@@ -117,4 +135,24 @@ def _doubt(message: str, position: Position | None, script: str, python: str) ->
         text = f"{position.pointed(visible(message))}\n  hint: {visible(script)}"
     else:
         text = f"{message}; {python}"
-    warnings.warn(PlanWarning(text), stacklevel=3)
+    warn(text)
+
+
+@contextmanager
+def told_already() -> Iterator[None]:
+    """Give no warnings: what is planned here was planned before."""
+    token = _TOLD.set(True)
+    try:
+        yield
+    finally:
+        _TOLD.reset(token)
+
+
+def warn(text: str) -> None:
+    """Warn at the line of the user's program that called Weir."""
+    if _TOLD.get():
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "weir":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(PlanWarning(text), stacklevel=level)

@@ -43,6 +43,16 @@ def parse_duration(value: Ticks) -> int:
     return int(match[1]) * UNITS.get(match[2], 1)
 
 
+def plain_number(value: Ticks) -> int | None:
+    """Return what was written as a plain number, which counts ticks; None for a duration.
+
+    >>> plain_number(5), plain_number("5"), plain_number("5s")
+    (5, 5, None)
+    """
+    is_plain = not isinstance(value, timedelta) and not str(value).strip()[-1:].isalpha()
+    return parse_duration(value) if is_plain else None
+
+
 def duration_text(ticks: int) -> str:
     """Write ticks as a script writes them.
 

@@ -33,7 +33,7 @@ from weir.plan.binding.query import (
     StitchChange,
 )
 from weir.plan.binding.selects import partition
-from weir.plan.doubts import warn_of_short, warn_of_unordered
+from weir.plan.doubts import told_already, warn_of_plain, warn_of_unordered
 from weir.plan.durations import Ticks, parse_duration
 from weir.plan.lifetime_changes import (
     ClipDuration,
@@ -56,7 +56,7 @@ from weir.plan.sources import declare_source
 from weir.plan.strategy import parse_strategy
 from weir.plan.terms import Condition, Term, as_condition, explode
 from weir.plan.user_code import OperatorCall
-from weir.plan.windows import Window
+from weir.plan.windows import Hopping, Session, Window, window_text
 
 JoinName: TypeAlias = Literal[
     "inner", "left", "right", "full", "semi", "anti", "clip", "asof", "left_asof", "cross"
@@ -111,7 +111,10 @@ def stream(
         max_record=parse_size(max_record),
         unit=unit,
     )
-    return Stream(declare_source(name, columns, str(path), options, index), name)
+    source = declare_source(name, columns, str(path), options, index)
+    for option, value in (("delay", delay), ("lifetime", lifetime), ("idle", idle)):
+        warn_of_plain(option, [value], [source])
+    return Stream(source, name)
 
 
 def _is_mapping(given: object) -> bool:
@@ -188,7 +191,8 @@ class Selection:
         if not isinstance(given, Window):
             hint = 'weir.tumbling("10s"), hopping("1m", "10s"), session("5m"), count_window(10)'
             raise PlanError(f"{window!r} is no window", hint=hint)
-        warn_of_short(window, self.draft.streams.values())
+        if isinstance(given, Hopping | Session):
+            warn_of_plain(window_text(given), given.plain, self.draft.streams.values())
         return self._with(with_clause=window)
 
     def having(self, condition: Condition) -> Selection:
@@ -405,7 +409,9 @@ class Stream:
         if not given:
             warn_of_unordered(k)
         before = self.draft or draft(self.node, self.name)
-        return Stream(before.ranked(k, [term(t) for t in given], ties).planned())
+        ranked = before.ranked(k, [term(t) for t in given], ties)
+        with told_already():  # of the SELECT, which is planned once more
+            return Stream(ranked.planned())
 
     def union(self, *others: Stream) -> Stream:
         """Take the rows of this stream and of others with the same columns, as UNION ALL.
@@ -450,7 +456,7 @@ class Stream:
         >>> collect(a.duration(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 1, 've': 4, 'v': 5}]
         """
-        return self._change(Duration(parse_duration(d)))
+        return self._change(Duration(*self._ticks("duration", d)))
 
     def shift(self, d: Ticks) -> Stream:
         """Move both ends of lifetimes by `d`, as SHIFT.
@@ -460,7 +466,7 @@ class Stream:
         >>> collect(a.shift(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 4, 've': 12, 'v': 5}]
         """
-        return self._change(Shift(parse_duration(d)))
+        return self._change(Shift(*self._ticks("shift", d)))
 
     def extend(self, d: Ticks) -> Stream:
         """Move the ends of lifetimes by `d`, which may be negative, as EXTEND.
@@ -470,7 +476,7 @@ class Stream:
         >>> collect(a.extend(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 1, 've': 12, 'v': 5}]
         """
-        return self._change(Extend(parse_duration(d)))
+        return self._change(Extend(*self._ticks("extend", d)))
 
     def clip_duration(self, d: Ticks) -> Stream:
         """Let no row live for longer than `d`, as CLIP_DURATION.
@@ -480,7 +486,7 @@ class Stream:
         >>> collect(a.clip_duration(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 1, 've': 4, 'v': 5}]
         """
-        return self._change(ClipDuration(parse_duration(d)))
+        return self._change(ClipDuration(*self._ticks("clip_duration", d)))
 
     def point(self) -> Stream:
         """Make every row a point at its start, as POINT.
@@ -511,7 +517,7 @@ class Stream:
         >>> collect(a.quantize(10, 5), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 0, 've': 10, 'v': 5}]
         """
-        return self._change(Quantize(*map(parse_duration, (size, hop, offset))))
+        return self._change(Quantize(*self._ticks("quantize", size, hop, offset)))
 
     def hop_lifetime(self, size: Ticks, hop: Ticks, offset: Ticks = 0) -> Stream:
         """Let every row live from the grid point at or after its start up to the one at or after
@@ -522,7 +528,7 @@ class Stream:
         >>> collect(a.hop_lifetime(10, 5), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 5, 've': 15, 'v': 5}]
         """
-        return self._change(HopLifetime(*map(parse_duration, (size, hop, offset))))
+        return self._change(HopLifetime(*self._ticks("hop_lifetime", size, hop, offset)))
 
     def chop(self, period: Ticks, offset: Ticks = 0) -> Stream:
         """Cut lifetimes at every point of a grid, as CHOP.
@@ -532,7 +538,7 @@ class Stream:
         >>> collect(a.chop(5), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 1, 've': 5, 'v': 5}, {'vs': 5, 've': 9, 'v': 5}]
         """
-        return self._change(ChopChange(parse_duration(period), parse_duration(offset)))
+        return self._change(ChopChange(*self._ticks("chop", period, offset)))
 
     def stitch(self) -> Stream:
         """Make one row of equal rows of which one ends where the next one starts, as STITCH.
@@ -701,6 +707,10 @@ class Stream:
 
     def _keeping(self, node: Node) -> Stream:
         return Stream(node, self.name)
+
+    def _ticks(self, method: str, *given: Ticks) -> list[int]:
+        warn_of_plain(method, given, [self.node])
+        return [parse_duration(value) for value in given]
 
     def _change(self, change: BoundChange) -> Stream:
         return self._keeping(change_lifetime(self.node, change))

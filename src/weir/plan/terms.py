@@ -17,6 +17,7 @@ import numpy as np
 from weir.errors import PlanError
 from weir.events.python_types import TypeText, written_type
 from weir.events.types import DATE, TIMESTAMP
+from weir.plan.doubts import warn_of_null
 from weir.plan.durations import parse_duration
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.python_habits import TERM_HABITS, functions_as_habits, no_attribute
@@ -146,10 +147,10 @@ class Term:
 
     # `==` and `!=` make terms, not truth values as in `object`.
     def __eq__(self, other: Value) -> Term:  # type: ignore[override]
-        return call("eq", self, other)
+        return _compared("eq", self, other)
 
     def __ne__(self, other: Value) -> Term:  # type: ignore[override]
-        return call("ne", self, other)
+        return _compared("ne", self, other)
 
     def __lt__(self, other: Value) -> Term:
         return call("lt", self, other)
@@ -180,7 +181,7 @@ class Term:
         (<v IN (1, 2)>, <v IN (1, 2)>)
         """
         values = _options(options)
-        return call("in", self, *values) if values else lit(False)
+        return _compared("in", self, *values) if values else lit(False)
 
     def between(self, low: Value, high: Value) -> Term:
         """Say whether the value is from `low` to `high`, both included."""
@@ -314,6 +315,14 @@ def _truth(value: Value, sign: str) -> Value:
         f"`{sign}` joins conditions, and {_shown(value)} is none",
         hint=f'each comparison stands in parentheses: (col("v") > 3) {sign} (col("w") > 1)',
     )
+
+
+def _compared(function: str, *args: Value) -> Term:
+    made = call(function, *args)
+    assert isinstance(made.expr, Call)
+    if Literal(None) in made.expr.args:
+        warn_of_null(function)
+    return made
 
 
 def _options(given: tuple[Value | Iterable[Value], ...]) -> list[Value]:

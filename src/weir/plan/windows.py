@@ -5,10 +5,10 @@ Durations in those functions are as in a script (`"5s"`) or in ticks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from weir.plan.durations import Ticks, duration_text, parse_duration
+from weir.plan.durations import Ticks, duration_text, parse_duration, plain_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class Hopping:
     size: int
     hop: int
     offset: int = 0
+    plain: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    """The numbers that Python wrote without a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Session:
     """A session is a run of events that start less than `timeout` after the one before."""
 
     timeout: int
+    plain: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    """The numbers that Python wrote without a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ def hopping(size: Ticks, hop: Ticks, offset: Ticks = 0) -> Hopping:
     >>> hopping("30s", "2s")
     Hopping(size=30000000, hop=2000000, offset=0)
     """
-    return Hopping(parse_duration(size), parse_duration(hop), parse_duration(offset))
+    ticks = (parse_duration(size), parse_duration(hop), parse_duration(offset))
+    return Hopping(*ticks, _plain(size, hop, offset))
 
 
 def tumbling(size: Ticks, offset: Ticks = 0) -> Hopping:
@@ -93,7 +98,12 @@ def session(timeout: Ticks) -> Session:
     >>> session("30m")
     Session(timeout=1800000000)
     """
-    return Session(parse_duration(timeout))
+    return Session(parse_duration(timeout), _plain(timeout))
+
+
+def _plain(*given: Ticks) -> tuple[int, ...]:
+    numbers = (plain_number(value) for value in given)
+    return tuple(dict.fromkeys(n for n in numbers if n is not None))
 
 
 def count_window(n: int, step: int | None = None) -> CountWindow:

@@ -12,7 +12,6 @@ field that it lacks is looked for in others.
 from __future__ import annotations
 
 import unicodedata
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from difflib import get_close_matches
 import msgspec
 import pyarrow.compute as pc
 
-from weir.errors import InputError, PlanWarning
+from weir.errors import InputError
 from weir.events.plurals import counted
 from weir.events.types import BIGINT, TIMESTAMP
 from weir.files.chunks import SourcePartition
@@ -29,6 +28,7 @@ from weir.files.columnar import ArrowFile, ParquetFile, finer_rows
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
 from weir.files.units import FINER
+from weir.plan.doubts import warn
 from weir.plan.operators import Source
 
 MOST_ROWS = 1000
@@ -176,4 +176,4 @@ def _json_rows(file: JsonLines) -> Iterator[Mapping[str, object]]:
 
 def _warn(message: str, hint: str) -> None:
     text = f"{message}\n  hint: {hint}" if hint else message
-    warnings.warn(PlanWarning(text), stacklevel=4)
+    warn(text)

@@ -14,13 +14,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weir.events.types import TIMESTAMP
-from weir.plan.durations import UNITS, duration_text
+from weir.plan.doubts import SHORT
+from weir.plan.durations import duration_text
 from weir.script.constants import StatementScope
 from weir.script.cursor import offset_of
 from weir.script.tree import QueryExpression, WithSyntax
 
-_SHORT = UNITS["m"]
-"""Plain numbers from here on are taken for ticks on purpose: nobody writes so many seconds."""
 _NO_DURATIONS = ("COUNT", "LIFETIME")
 _STREAM_DURATIONS = ("delay", "lifetime", "idle")
 _WINDOWS = ("TUMBLING", "HOPPING")
@@ -51,6 +50,13 @@ def query_doubts(tree: exp.Expr, time: pa.DataType, scope: StatementScope) -> It
                     yield from _plain_number(argument, str(node.this), scope)
             case QueryExpression() if node.args.get("limit") is not None:
                 yield from _unordered(node)
+    yield from null_doubts(tree)
+
+
+def null_doubts(tree: exp.Expr) -> Iterator[Doubt]:
+    """Give the comparisons with NULL in a query or an expression."""
+    for node in tree.walk(bfs=False):
+        match node:
             case exp.EQ() | exp.NEQ():
                 yield from _null(node)
             case exp.In():
@@ -64,7 +70,7 @@ def _plain_number(node: exp.Expr, what: str, scope: StatementScope) -> Iterator[
         digits = literal.name
     elif isinstance(literal, exp.Parameter) and literal.name in scope.parameters:
         digits = scope.parameters[literal.name].text
-    if not digits.isdecimal() or not 0 < int(digits) < _SHORT:
+    if not digits.isdecimal() or not 0 < int(digits) < SHORT:
         return
     number = int(digits)
     yield Doubt(

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from weir.plan.doubts import warn
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Expr, UserCall
 from weir.script.constants import StatementScope
 from weir.script.dialect import parse_expression
+from weir.script.doubts import null_doubts
 from weir.script.source import ProgramSource
 from weir.script.translate_expressions import expression
 
@@ -22,7 +24,11 @@ def read_expression(text: str) -> Expr:
     "LOWER(k) = 'x' AND v >= 1 AND v <= 3"
     """
     source = ProgramSource(text)
-    return _unplaced(expression(parse_expression(source), StatementScope(source)))
+    tree = parse_expression(source)
+    found = _unplaced(expression(tree, StatementScope(source)))
+    for doubt in null_doubts(tree):
+        warn(str(source.error(doubt.message, doubt.offset, doubt.hint)))
+    return found
 
 
 def _unplaced(expr: Expr) -> Expr:

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from weir import PlanWarning, col, count, hopping, stream, tumbling
+from weir import (
+    PlanWarning,
+    Stream,
+    col,
+    count,
+    from_rows,
+    hopping,
+    lit,
+    session,
+    stream,
+    tumbling,
+)
 from weir.script import parse_program
 
 HEAD = """STREAM A (vs BIGINT, k STRING) FROM 'a.jsonl';
@@ -103,20 +117,59 @@ def test_a_filter_makes_errors_of_them() -> None:
             parse_program(f"{HEAD}Out = SELECT k FROM A LIMIT 2;")
 
 
-def test_python_is_warned_too() -> None:
-    t = stream("T", {"At": "TIMESTAMP", "k": "STRING"}, "t.jsonl", vs="At")
-    with pytest.warns(PlanWarning, match=r"TUMBLING\(10us\) over TIMESTAMPs: .* write '10s'"):
-        t.window(tumbling(10))
-    with pytest.warns(PlanWarning, match=r"top\(2\) without `by` keeps 2 rows of each instant"):
-        t.top(2)
-    with pytest.warns(PlanWarning, match=r"points: .* write \.window\(tumbling\('1h'\)\)"):
-        t.group_by("k").agg(n=count())
-    with pytest.warns(PlanWarning, match=r"of 1m every 5m: .*: hopping\('5m', '1m'\)"):
-        t.window(hopping("1m", "5m")).agg(n=count())
-    u = stream("U", {"At": "TIMESTAMP", "k": "STRING"}, "u.jsonl", vs="At", index=1)
-    with pytest.warns(PlanWarning, match=r"T and U are points: .*kind='asof'"):
-        t.join(u, "T.k = U.k").select("T.k")
+COLUMNS = {"At": "TIMESTAMP", "k": "STRING"}
+
+
+def declared(**options: Any) -> Stream:
+    return stream("T", COLUMNS, "t.jsonl", vs="At", **options)
+
+
+@pytest.mark.parametrize(
+    ("doubtful", "message", "instead"),
+    [
+        (lambda t: t.window(tumbling(10)), "TUMBLING(10us): 10 is 10 microseconds", "'10s'"),
+        (lambda t: t.window(hopping("1h", "300000")), "300000 is 300,000 micro", "'300ms'"),
+        (lambda t: t.window(session(60)), "SESSION(60us): 60 is", "'60s'"),
+        (lambda t: t.shift(-5), "shift: -5 is -5 microseconds", "'-5s'"),
+        (lambda t: t.duration(5), "duration: 5 is", "'5us' for what it is"),
+        (lambda t: t.chop(5), "chop: 5 is", "'5s'"),
+        (lambda t: t.quantize("1m", 5), "quantize: 5 is", "'5s'"),
+        (lambda t: declared(delay=30), "delay: 30 is 30 microseconds", "'30s'"),
+        (lambda t: declared(lifetime=5), "lifetime: 5 is", "'5s'"),
+        (lambda t: from_rows([], columns=COLUMNS, vs="At", delay=5), "delay: 5 is", "'5s'"),
+        (lambda t: t.top(2), "top(2) without `by` keeps 2 rows of each instant", "by=col('x')"),
+        (lambda t: t.where(col("k") == None), "`== None` is never true", ".is_null()"),  # noqa: E711
+        (lambda t: lit(None) != col("k"), "`!= None` is never true", ".is_not_null()"),
+        (lambda t: ~col("k").isin(["x", None]), "equals nothing", "| ….is_null()"),
+        (lambda t: t.where("k = NULL"), "column 3: `= NULL` is never true", "IS NULL"),
+        (lambda t: t.group_by("k").agg(n=count()), "are points", ".window(tumbling('1h'))"),
+        (lambda t: t.group_by("k").agg(n=count()).top(1, by="n"), "points", ".window(snapshot())"),
+        (lambda t: t.window(hopping("1m", "5m")).agg(n=count()), "1m every 5m", "('5m', '1m')"),
+        (lambda t: t.join(t.where("k > 'a'").as_("U"), "T.k > U.k").select("T.k"),
+         "every pair of live rows", "AND …"),
+        (lambda t: t.join(stream("U", COLUMNS, "u", vs="At"), "T.k = U.k").select("T.k"),
+         "T and U are points", "kind='asof'"),
+    ],
+)  # fmt: skip
+def test_python_is_warned_too(
+    doubtful: Callable[[Stream], object], message: str, instead: str
+) -> None:
+    with pytest.warns(PlanWarning) as told:
+        doubtful(declared())
+    [warning] = told
+    assert message in str(warning.message) and instead in str(warning.message)
+    assert warning.filename == __file__  # the line that wrote it, not one of ours
+
+
+def test_what_is_fine_in_python_is_silent() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        t.window(tumbling("10s"))
+        t = declared(delay="5s", lifetime=timedelta(microseconds=5), idle=60_000_000)
+        t.window(tumbling("10s")).agg(n=count())
+        t.window(tumbling("10us", 0)).agg(n=count())
+        t.duration("5us").shift(10**9)
         t.top(2, by=col("k"))
+        t.where(col("k").is_null() & (col("k") == "x") & (col("At") > lit(None)))
+        a = stream("A", {"vs": "BIGINT"}, "a.jsonl", vs="vs", delay=5)
+        a.window(tumbling(10)).agg(n=count())
+        a.duration(5)
