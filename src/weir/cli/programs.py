@@ -71,7 +71,9 @@ class ResumeMode(StrEnum):
     auto = "auto"
 
 
-ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.")]
+ProgramFile = Annotated[
+    Path, typer.Argument(metavar="PROGRAM", help="The program's file; `-` is a script on stdin.")
+]
 ParamOption = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="Override a DECLARE; may be repeated."),
@@ -297,9 +299,11 @@ def read_program(
 
     params, settings = pairs(given, "--param"), pairs(said, "--set")
     try:
-        source = read_text(path)
+        source = sys.stdin.read() if str(path) == "-" else read_text(path)
     except PlanError as error:
         raise Usage(str(error)) from error
+    except UnicodeDecodeError as error:
+        raise Usage("cannot read the program from stdin: it is not UTF-8 text") from error
     with prints_aside():  # of what IMPORT runs
         program = parse_program(source, params=params, directory=path.parent, name=str(path))
     return with_settings(program, settings)

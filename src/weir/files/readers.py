@@ -97,7 +97,7 @@ def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
         matched = _files_of(full)
     files = sorted((f for f in matched if not os.path.isdir(f)), key=os.fsencode)
     if not files:
-        raise InputError(f"no file matches{_nearest(full)}", file=full)
+        raise InputError(f"no file matches{nearest(full)}", file=full)
     for file in files:
         check_name(file)
         if not os.path.isfile(file):
@@ -119,7 +119,7 @@ def _files_of(folder: str) -> list[str]:
     return files
 
 
-def _nearest(path: str) -> str:
+def nearest(path: str) -> str:
     """Say what is there in place of a file that is not."""
     folder, name = os.path.split(path)
     if glob.has_magic(path):

@@ -10,6 +10,7 @@ record after the other. Where the plain way does not give up, both give the same
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -71,6 +72,24 @@ def misfit_reason(dtype: pa.DataType, came: object) -> str:
     if dtype == TIMESTAMP and str(came).lstrip("-").isdecimal():
         return f"{reason}; {EPOCH_HINT}"
     return reason
+
+
+_DECODED = re.compile(r": Expected `[^`]*`, got `(\w+)`")
+_JSON_WORDS = {
+    "str": "a text", "int": "a whole number", "float": "a number with decimals",
+    "bool": "true or false", "array": "a list", "object": "an object", "null": "null",
+}  # fmt: skip
+
+
+def told_reason(reason: str) -> str:
+    """Write the reason of a bad row for an error, without Python's names. (Rows of BAD keep them:
+    a job that goes on must write what it wrote.)
+
+    >>> told_reason("wanted BIGINT: Expected `int | null`, got `str`")
+    'wanted BIGINT, came a text'
+    """
+    told = _DECODED.sub(lambda found: f", came {_JSON_WORDS.get(found[1], found[1])}", reason)
+    return told.replace(", came None", ", came NULL")
 
 
 EPOCH_HINT = (

@@ -70,7 +70,10 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise PlanError(f"cannot read the program {path}: {error.strerror}") from error
+        from weir.files.readers import nearest
+
+        meant = nearest(str(path)) if isinstance(error, FileNotFoundError) else ""
+        raise PlanError(f"cannot read the program {path}: {error.strerror}{meant}") from error
     except UnicodeDecodeError as error:
         raise PlanError(f"cannot read the program {path}: it is not UTF-8 text") from error
 

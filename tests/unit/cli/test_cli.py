@@ -96,6 +96,7 @@ def test_the_directory_of_relative_paths(command: Weir) -> None:
     ("args", "message"),
     [
         (["run", "nowhere.weir"], "cannot read the program nowhere.weir: No such file"),
+        (["run", "pp.weir"], "No such file or directory; did you mean `p.weir`?"),
         (["run", "p.weir", "--runner", "live"], "--runner live needs --store DIR"),
         (["run", "p.weir", "--runner", "offline", "--conf", "x"], "--conf takes NAME=VALUE"),
         (["run", "p.weir", "--store", "d"], "--store belongs to --runner live"),
@@ -222,6 +223,16 @@ def test_warnings_are_told(command: Weir) -> None:
     result = command("run", program(PROGRAM + text))
     assert result.exit_code == 0
     assert "weir: warning: q.weir, line 7, column 28: a join without an equality" in result.stderr
+
+
+def test_a_program_on_stdin(command: Weir) -> None:
+    text = Path("p.weir").read_text(encoding="utf-8")
+    result = CliRunner().invoke(cli.app, ["run", "-"], input=text)
+    assert result.stdout.startswith("Big -> big.jsonl: 2 rows")
+    result = CliRunner().invoke(cli.app, ["run", "-"], input="SELECT")
+    assert result.stderr.startswith("weir: error: -, line 1, column 1: expected a statement")
+    result = CliRunner().invoke(cli.app, ["explain", "-"], input=b"\xff")
+    assert (result.exit_code, "it is not UTF-8 text" in result.stderr) == (2, True)
 
 
 def test_files_beside_a_program_in_another_folder(command: Weir) -> None:

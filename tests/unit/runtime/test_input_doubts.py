@@ -93,6 +93,22 @@ def test_a_number_beyond_all_times_is_a_bad_row(tmp_path: Path) -> None:
         run(tmp_path, "vs BIGINT", "unit = 's'")
 
 
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"vs": 1, "v": "x"}, "line 1, column v: wanted BIGINT, came a text; the row is"),
+        ({"vs": 1, "v": 1.5}, "column v: wanted BIGINT, came a number with decimals"),
+        ({"v": 1}, "column vs: a start must be a time, came NULL"),
+    ],
+)
+def test_a_bad_row_is_told_without_names_of_python(
+    tmp_path: Path, row: dict[str, object], told: str
+) -> None:
+    write(tmp_path, [row])
+    with pytest.raises(weir.InputError, match=told):
+        run(tmp_path, "vs BIGINT, v BIGINT", "vs = vs")
+
+
 def test_a_unit_is_of_numbers() -> None:
     with pytest.raises(weir.ScriptError, match="`unit` is of a BIGINT time"):
         weir.parse_program("STREAM A (t TIMESTAMP) FROM 'a' WITH (vs = t, unit = 's');")
