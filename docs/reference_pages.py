@@ -96,11 +96,17 @@ def _entry(thing: object, name: str, level: int) -> Iterator[str]:
         yield from ("```text", f"{name}{signature}", "```", "")
     yield from _doc(thing)
     if inspect.isclass(thing) and level == 3:
-        for method, found in vars(thing).items():
+        for method, found in _members(thing).items():
             shown = found.fget if isinstance(found, property) else found
             if not method.startswith("_") and callable(shown) and shown.__doc__:
                 what = found if isinstance(found, property) else shown
                 yield from _entry(what, f"{name.rpartition('.')[2]}.{method}", 4)
+
+
+def _members(thing: type) -> dict[str, object]:
+    """Return what a class has of its own, then what our classes below it bring."""
+    ours = [c for c in thing.__mro__ if c.__module__.startswith("weir.") and c is not thing]
+    return {**vars(thing), **{n: m for c in ours for n, m in vars(c).items()}}
 
 
 def _signature(thing: object) -> str:

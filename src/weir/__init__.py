@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from weir.job.committed import Committed, read_committed
     from weir.local.run import collect, run
     from weir.plan.decorators import aggregate, operator, udf
-    from weir.plan.stream import Stream, stream
+    from weir.plan.sources import stream
+    from weir.plan.stream import Stream
     from weir.plan.terms import call, case, col, count, explode, expr, lit
     from weir.plan.windows import count_window, hopping, session, snapshot, tumbling
     from weir.runtime.reports import Progress, RunReport
@@ -99,7 +100,8 @@ _HOMES = {
     "weir.job.committed": ("Committed", "read_committed"),
     "weir.local.run": ("collect", "run"),
     "weir.plan.decorators": ("aggregate", "operator", "udf"),
-    "weir.plan.stream": ("Stream", "stream"),
+    "weir.plan.sources": ("stream",),
+    "weir.plan.stream": ("Stream",),
     "weir.plan.terms": ("call", "case", "col", "count", "explode", "expr", "lit"),
     "weir.plan.windows": ("count_window", "hopping", "session", "snapshot", "tumbling"),
     "weir.runtime.reports": ("Progress", "RunReport"),

@@ -23,7 +23,8 @@ from weir.handlers.compiling import compile_app
 from weir.handlers.loading import load_app
 from weir.local.runner import LocalRun
 from weir.plan.program import Program
-from weir.plan.stream import Stream, stream
+from weir.plan.sources import stream
+from weir.plan.stream import Stream
 from weir.replay.batch_programs import FIRST_INDEX
 from weir.runtime.outputs import output_schema
 from weir.runtime.programs import program_of

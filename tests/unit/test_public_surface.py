@@ -49,14 +49,17 @@ def test_every_name_has_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("cls", [Stream, Selection, Term])
 def test_every_method_of_the_algebra_is_documented(cls: type) -> None:
-    methods = {n: m for n, m in vars(cls).items() if callable(m) or isinstance(m, property)}
+    members = inspect.getmembers(cls)
+    methods = {n: m for n, m in members if callable(m) or isinstance(m, property)}
     public = {n: m for n, m in methods.items() if not n.startswith("_")}
     assert len(public) > 5
     assert {n for n, m in public.items() if not m.__doc__} == set()
 
 
 def test_every_operator_of_a_stream_has_an_example() -> None:
-    returned = {n: m for n, m in vars(Stream).items() if n[0] != "_" and inspect.isfunction(m)}
+    returned = {
+        n: m for n, m in inspect.getmembers(Stream) if n[0] != "_" and inspect.isfunction(m)
+    }
     made = {n: m for n, m in returned.items() if m.__annotations__["return"] != "Output"}
     assert {n for n, m in made.items() if ">>> " not in m.__doc__} == {"to_spark"}
 

@@ -26,7 +26,8 @@ from weir.events.types import DATE, STRING, TIMESTAMP, holding_type, type_name
 from weir.plan.binding.binder import unknown
 from weir.plan.durations import Ticks
 from weir.plan.python_habits import instead
-from weir.plan.stream import Stream, stream
+from weir.plan.sources import stream
+from weir.plan.stream import Stream
 
 KINDS = "a list of dicts, a dict of columns, or a table of Arrow, Pandas or Polars"
 

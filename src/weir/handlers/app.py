@@ -52,7 +52,8 @@ from weir.plan.durations import Ticks
 from weir.plan.operators import Source
 from weir.plan.operators.source import MAX_RECORD
 from weir.plan.runners import provided
-from weir.plan.stream import Stream, stream
+from weir.plan.sources import stream
+from weir.plan.stream import Stream
 from weir.plan.user_code import EmittingApp
 
 if TYPE_CHECKING:

@@ -1,8 +1,10 @@
-"""A source that Python declares is checked here: its columns and options."""
+"""Inputs that Python declares: `stream` makes one, and its columns and options are checked here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 
@@ -11,14 +13,78 @@ from weir.events.python_types import TypeText, written_type
 from weir.events.types import BIGINT, TIMESTAMP, type_name
 from weir.plan.binding.binder import unknown
 from weir.plan.binding.projection import check_name
+from weir.plan.doubts import warn_of_plain
+from weir.plan.durations import Ticks, parse_duration
 from weir.plan.operators import Source, SourceOptions
-from weir.plan.operators.source import LARGEST_RECORD, UNITS_OF_TIME
+from weir.plan.operators.source import LARGEST_RECORD, MAX_RECORD, UNITS_OF_TIME
+from weir.plan.python_habits import instead
+from weir.plan.runners import provided
+from weir.plan.sizes import parse_size
+from weir.plan.stream import Stream
 from weir.plan.urls import refuse_secrets
 
 _DECLARE_TIME = (
     "declare it in `columns`: as 'TIMESTAMP' (ISO 8601 in texts, a plain day too), or 'BIGINT' "
     "with a unit"
 )
+
+
+@instead(
+    schema="columns={'at': 'TIMESTAMP', …}",
+    **dict.fromkeys(("time", "ts", "timestamp", "event_time", "time_column"), "vs='at'"),
+    **dict.fromkeys(("watermark", "lateness"), "delay='10s'"),
+    format="a path with its ending: .jsonl, .csv, .parquet, .arrow",
+)
+def stream(
+    name: str,
+    columns: Mapping[str, TypeText],
+    path: object,
+    *,
+    vs: str,
+    ve: str | None = None,
+    lifetime: Ticks | None = None,
+    delay: Ticks = 0,
+    late: Literal["fail", "drop", "adjust"] = "fail",
+    idle: Ticks | None = None,
+    bad: Literal["fail", "skip"] = "fail",
+    max_record: str | int = MAX_RECORD,
+    unit: Literal["s", "ms", "us", "ns", "tick"] | None = None,
+    index: int = 0,
+) -> Stream:
+    """Declare an input, as STREAM in a script.
+
+    Types are names ("BIGINT"), Python's (int) or Arrow's. Instead of a path there may be rows: see
+    `weir.from_rows`. Rows of equal times are ordered by the inputs' `index`, then by their names.
+
+    >>> a = stream("A", {"At": "TIMESTAMP", "k": str}, "a.jsonl", vs="At", delay="10s")
+    >>> a.columns
+    ('At', 'k')
+    """
+    if not (isinstance(name, str) and _is_mapping(columns)):
+        hint = 'as in stream("A", {"At": "TIMESTAMP", "k": "STRING"}, "a.jsonl", vs="At")'
+        raise PlanError("a stream has a name, columns with types, and a path", hint=hint)
+    if not isinstance(path, str | Path):
+        types = {n: written_type(t, f"column `{n}`") for n, t in columns.items()}
+        path = str(provided("rows_path")(path, name, types))
+    options = SourceOptions(
+        vs=vs,
+        ve="ve" if ve is None and "ve" in columns else ve,
+        lifetime=None if lifetime is None else parse_duration(lifetime),
+        delay=parse_duration(delay),
+        late=late,
+        idle=None if idle is None else parse_duration(idle),
+        bad=bad,
+        max_record=parse_size(max_record),
+        unit=unit,
+    )
+    source = declare_source(name, columns, str(path), options, index)
+    for option, value in (("delay", delay), ("lifetime", lifetime), ("idle", idle)):
+        warn_of_plain(option, [value], [source])
+    return Stream(source, name)
+
+
+def _is_mapping(given: object) -> bool:
+    return isinstance(given, Mapping)
 
 
 def declare_source(

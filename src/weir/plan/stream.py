@@ -10,50 +10,31 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, get_args
 
 from weir.errors import PlanError, UnknownAttribute
-from weir.events.python_types import TypeText, written_type
 from weir.events.types import type_name
 from weir.plan.binding.builder import apply, union
 from weir.plan.binding.drafts import Draft, Named, both, draft, listed, select_items, term
-from weir.plan.binding.lifetimes import BoundChange, change_lifetime
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.query import (
-    ChopChange,
     JoinClause,
     LifetimeClause,
     NamedRelation,
     PartitionClause,
-    StitchChange,
 )
 from weir.plan.binding.selects import partition
 from weir.plan.doubts import told_already, warn_of_plain, warn_of_unordered
-from weir.plan.durations import Ticks, parse_duration
-from weir.plan.lifetime_changes import (
-    ClipDuration,
-    Duration,
-    Extend,
-    HopLifetime,
-    Point,
-    PointAtEnd,
-    Quantize,
-    Shift,
-)
-from weir.plan.operators import Distinct, Node, Recovery, Source, SourceOptions, schema
-from weir.plan.operators.source import MAX_RECORD
-from weir.plan.program import Output, turned_away
+from weir.plan.operators import Distinct, Node, Recovery, schema
+from weir.plan.program import Output
 from weir.plan.python_habits import KIND_HABITS, STREAM_HABITS, habit, instead, no_attribute
 from weir.plan.runners import provided
 from weir.plan.schema import Schema
-from weir.plan.sizes import parse_size
-from weir.plan.sources import declare_source
 from weir.plan.strategy import parse_strategy
+from weir.plan.stream_lifetimes import LifetimeMethods
+from weir.plan.stream_results import ResultMethods
 from weir.plan.terms import Condition, Term, as_condition, explode
 from weir.plan.user_code import OperatorCall
 from weir.plan.windows import Hopping, Session, Window, window_text
@@ -61,64 +42,6 @@ from weir.plan.windows import Hopping, Session, Window, window_text
 JoinName: TypeAlias = Literal[
     "inner", "left", "right", "full", "semi", "anti", "clip", "asof", "left_asof", "cross"
 ]
-
-
-@instead(
-    schema="columns={'at': 'TIMESTAMP', …}",
-    **dict.fromkeys(("time", "ts", "timestamp", "event_time", "time_column"), "vs='at'"),
-    **dict.fromkeys(("watermark", "lateness"), "delay='10s'"),
-    format="a path with its ending: .jsonl, .csv, .parquet, .arrow",
-)
-def stream(
-    name: str,
-    columns: Mapping[str, TypeText],
-    path: object,
-    *,
-    vs: str,
-    ve: str | None = None,
-    lifetime: Ticks | None = None,
-    delay: Ticks = 0,
-    late: Literal["fail", "drop", "adjust"] = "fail",
-    idle: Ticks | None = None,
-    bad: Literal["fail", "skip"] = "fail",
-    max_record: str | int = MAX_RECORD,
-    unit: Literal["s", "ms", "us", "ns", "tick"] | None = None,
-    index: int = 0,
-) -> Stream:
-    """Declare an input, as STREAM in a script.
-
-    Types are names ("BIGINT"), Python's (int) or Arrow's. Instead of a path there may be rows: see
-    `weir.from_rows`. Rows of equal times are ordered by the inputs' `index`, then by their names.
-
-    >>> a = stream("A", {"At": "TIMESTAMP", "k": str}, "a.jsonl", vs="At", delay="10s")
-    >>> a.columns
-    ('At', 'k')
-    """
-    if not (isinstance(name, str) and _is_mapping(columns)):
-        hint = 'as in stream("A", {"At": "TIMESTAMP", "k": "STRING"}, "a.jsonl", vs="At")'
-        raise PlanError("a stream has a name, columns with types, and a path", hint=hint)
-    if not isinstance(path, str | Path):
-        types = {n: written_type(t, f"column `{n}`") for n, t in columns.items()}
-        path = str(provided("rows_path")(path, name, types))
-    options = SourceOptions(
-        vs=vs,
-        ve="ve" if ve is None and "ve" in columns else ve,
-        lifetime=None if lifetime is None else parse_duration(lifetime),
-        delay=parse_duration(delay),
-        late=late,
-        idle=None if idle is None else parse_duration(idle),
-        bad=bad,
-        max_record=parse_size(max_record),
-        unit=unit,
-    )
-    source = declare_source(name, columns, str(path), options, index)
-    for option, value in (("delay", delay), ("lifetime", lifetime), ("idle", idle)):
-        warn_of_plain(option, [value], [source])
-    return Stream(source, name)
-
-
-def _is_mapping(given: object) -> bool:
-    return isinstance(given, Mapping)
 
 
 _JOIN_OPTIONS = {
@@ -143,10 +66,10 @@ class Selection:
 
         def __getattr__(self, name: str) -> NoReturn:
             # Asked for what a selection does not have: most likely it was to be a stream.
-            if name in vars(Stream) and not name.startswith("_"):
+            if name in dir(Stream) and not name.startswith("_"):
                 what = f"`.{name}` is for a stream: end the selection first"
                 raise UnknownAttribute(what, name, hint=_ENDS)
-            raise no_attribute("a selection", name, STREAM_HABITS, vars(Selection))
+            raise no_attribute("a selection", name, STREAM_HABITS, dir(Selection))
 
     @instead(**_JOIN_OPTIONS)
     def join(
@@ -156,24 +79,11 @@ class Selection:
         if as_stream(other).name is None:
             raise PlanError("a stream in a join needs a name", hint='as_("…")')
         assert other.name is not None
-        if kind not in get_args(JoinName):
-            hint = habit(str(kind), KIND_HABITS) or f"one of {', '.join(get_args(JoinName))}"
-            raise PlanError(f"no join is of kind {kind!r}", hint=hint)
-        self._check_on(other, on)
+        _check_kind(kind)
+        _check_keys(self.draft, other, on)
         condition = None if on is None else as_condition(on).expr
         clause = JoinClause(kind, NamedRelation(other.name), condition)
         return replace(self, draft=self.draft.joined(clause, other.node))
-
-    def _check_on(self, other: Stream, on: object) -> None:
-        """Refuse keys by their names, as elsewhere: a join says of which stream each is."""
-        keys = [on] if isinstance(on, str) else on
-        if not (isinstance(keys, list | tuple) and keys):
-            return
-        for name, node in self.draft.streams.items():
-            both = [k for k in keys if k in schema(node).names and k in other.columns]
-            if len(both) == len(keys):
-                said = " AND ".join(f"{name}.{k} = {other.name}.{k}" for k in both)
-                raise PlanError(f"{on!r} is in both streams of the join", hint=f'write on="{said}"')
 
     def where(self, condition: Condition) -> Selection:
         """Keep the rows for which the condition is true, as WHERE; several are joined by AND."""
@@ -222,9 +132,10 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stream:
+class Stream(LifetimeMethods, ResultMethods):
     """A `Stream` is a plan and the name its rows have in joins. Streams of equal plans are equal.
 
+    >>> from weir import stream
     >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
     >>> a.shift("1s") == a.shift("1000ms")
     True
@@ -248,10 +159,10 @@ class Stream:
         def __getattr__(self, name: str) -> NoReturn:
             # What the class has is asked for here while an object is made: its columns are not
             # there yet.
-            if not name.startswith("_") and name not in vars(Stream) and name in self.columns:
+            if not name.startswith("_") and name not in dir(Stream) and name in self.columns:
                 hint = f"a column is col({name!r}), or {name!r} in select and group_by"
                 raise UnknownAttribute(f"a stream has no `{name}`", name, hint=hint)
-            raise no_attribute("a stream", name, STREAM_HABITS, vars(Stream))
+            raise no_attribute("a stream", name, STREAM_HABITS, dir(Stream))
 
     def __getitem__(self, key: object) -> NoReturn:
         hint = "the rows as a list of dicts are s.collect().to_pylist()"
@@ -272,6 +183,7 @@ class Stream:
     def columns(self) -> tuple[str, ...]:
         """Return the names of the payload's columns.
 
+        >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> a.columns
         ('v',)
@@ -281,6 +193,7 @@ class Stream:
     def as_(self, name: str) -> Stream:
         """Return the stream under the name that its columns get in a join.
 
+        >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> a.as_("B").name
         'B'
@@ -293,7 +206,7 @@ class Stream:
         """Compute columns, as SELECT: strings are columns' names, `*` is all of them, keywords give
         names.
 
-        >>> from weir import col, collect
+        >>> from weir import col, collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> rows = [{"vs": 1, "ve": 9, "v": 5}]
         >>> collect(a.select("v", twice=2 * col("v")), inputs={"A": rows}).to_pylist()
@@ -305,7 +218,7 @@ class Stream:
         """Keep the rows for which the condition is true, as WHERE: a term, or an expression as a
         script writes it.
 
-        >>> from weir import col, collect
+        >>> from weir import col, collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> rows = [{"vs": 1, "ve": 2, "v": 5}, {"vs": 1, "ve": 2, "v": 6}]
         >>> collect(a.where(col("v") > 5), inputs={"A": rows}).to_pylist()
@@ -318,7 +231,7 @@ class Stream:
     def explode(self, column: str) -> Stream:
         """Make one row for each element of the column's list; the element replaces the list.
 
-        >>> from weir import collect
+        >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "tags": "LIST(STRING)"}, "a.jsonl", vs="vs")
         >>> rows = [{"vs": 1, "tags": ["x", "y"]}]
         >>> collect(a.explode("tags"), inputs={"A": rows}).column("tags").to_pylist()
@@ -332,7 +245,7 @@ class Stream:
     def distinct(self) -> Stream:
         """Make one row of equal rows that overlap or touch, as SELECT DISTINCT.
 
-        >>> from weir import collect
+        >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> rows = [{"vs": 1, "ve": 3, "v": 5}, {"vs": 2, "ve": 7, "v": 5}]
         >>> collect(a.distinct(), inputs={"A": rows}).to_pylist()
@@ -349,7 +262,7 @@ class Stream:
         """Pair rows with those of another stream at the instants at which both are valid, as JOIN;
         `select` or `agg` ends it.
 
-        >>> from weir import collect
+        >>> from weir import collect, stream
         >>> columns = {"vs": "BIGINT", "ve": "BIGINT", "k": "BIGINT"}
         >>> a = stream("A", columns, "a.jsonl", vs="vs")
         >>> b = stream("B", columns, "b.jsonl", vs="vs")
@@ -365,7 +278,7 @@ class Stream:
     def group_by(self, *keys: Named) -> Selection:
         """Group rows by keys, as GROUP BY; `agg` ends it.
 
-        >>> from weir import collect, count, tumbling
+        >>> from weir import collect, count, stream, tumbling
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> counts = a.group_by("v").window(tumbling(10)).agg(n=count())
         >>> collect(counts, inputs={"A": [{"vs": 1, "ve": 2, "v": 5}]}).to_pylist()
@@ -376,7 +289,7 @@ class Stream:
     def window(self, window: Window) -> Selection:
         """Set the windows of an aggregate, as WITH; `agg` ends it.
 
-        >>> from weir import col, collect, tumbling
+        >>> from weir import col, collect, stream, tumbling
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> sums = a.window(tumbling(10)).agg(total=col("v").sum())
         >>> collect(sums, inputs={"A": [{"vs": 1, "ve": 2, "v": 5}]}).to_pylist()
@@ -387,7 +300,7 @@ class Stream:
     def agg(self, *aggregates: Condition, **named: Condition) -> Stream:
         """Compute aggregates of the whole stream at every instant.
 
-        >>> from weir import collect, count
+        >>> from weir import collect, count, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> rows = [{"vs": 1, "ve": 9, "v": 5}, {"vs": 4, "ve": 9, "v": 6}]
         >>> collect(a.agg(n=count()), inputs={"A": rows}).to_pylist()
@@ -399,7 +312,7 @@ class Stream:
         """Keep the first k rows of an order, of each window right after a hopping one, else of each
         instant.
 
-        >>> from weir import col, collect
+        >>> from weir import col, collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> rows = [{"vs": 1, "ve": 4, "v": 5}, {"vs": 1, "ve": 4, "v": 6}]
         >>> collect(a.top(1, by=col("v").desc()), inputs={"A": rows}).to_pylist()
@@ -416,7 +329,7 @@ class Stream:
     def union(self, *others: Stream) -> Stream:
         """Take the rows of this stream and of others with the same columns, as UNION ALL.
 
-        >>> from weir import collect
+        >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> collect(a.union(a.shift(10)), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 1, 've': 9, 'v': 5}, {'vs': 11, 've': 19, 'v': 5}]
@@ -426,6 +339,7 @@ class Stream:
     def partition_by(self, *keys: str, into: int, uid: str) -> Stream:
         """Set how the stage that reads this stream is split, and its name.
 
+        >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> a.partition_by("v", into=4, uid="sums").columns
         ('v',)
@@ -439,6 +353,7 @@ class Stream:
         The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`; a stage that reads an input
         takes checkpoints. It applies to all that the stage does, before and after.
 
+        >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> a.distinct().with_strategy("replicate(2)").columns
         ('v',)
@@ -446,115 +361,10 @@ class Stream:
         said = str(parse_strategy(strategy))
         return self._keeping(Recovery(self.node, said))
 
-    # --- lifetimes -----------------------------------------------------------------------
-
-    def duration(self, d: Ticks) -> Stream:
-        """Let every row live for `d` from its start on, as DURATION.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> collect(a.duration(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
-        [{'vs': 1, 've': 4, 'v': 5}]
-        """
-        return self._change(Duration(*self._ticks("duration", d)))
-
-    def shift(self, d: Ticks) -> Stream:
-        """Move both ends of lifetimes by `d`, as SHIFT.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> collect(a.shift(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
-        [{'vs': 4, 've': 12, 'v': 5}]
-        """
-        return self._change(Shift(*self._ticks("shift", d)))
-
-    def extend(self, d: Ticks) -> Stream:
-        """Move the ends of lifetimes by `d`, which may be negative, as EXTEND.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> collect(a.extend(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
-        [{'vs': 1, 've': 12, 'v': 5}]
-        """
-        return self._change(Extend(*self._ticks("extend", d)))
-
-    def clip_duration(self, d: Ticks) -> Stream:
-        """Let no row live for longer than `d`, as CLIP_DURATION.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> collect(a.clip_duration(3), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
-        [{'vs': 1, 've': 4, 'v': 5}]
-        """
-        return self._change(ClipDuration(*self._ticks("clip_duration", d)))
-
-    def point(self) -> Stream:
-        """Make every row a point at its start, as POINT.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> collect(a.point(), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
-        [{'vs': 1, 've': 2, 'v': 5}]
-        """
-        return self._change(Point())
-
-    def point_at_end(self) -> Stream:
-        """Make every row a point at its end, as POINT_AT_END; open rows are dropped.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> collect(a.point_at_end(), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
-        [{'vs': 9, 've': 10, 'v': 5}]
-        """
-        return self._change(PointAtEnd())
-
-    def quantize(self, size: Ticks, hop: Ticks, offset: Ticks = 0) -> Stream:
-        """Move both ends of lifetimes to the grid of hopping windows, as QUANTIZE: each row lives
-        as long as the windows that it falls into.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> collect(a.quantize(10, 5), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
-        [{'vs': 0, 've': 10, 'v': 5}]
-        """
-        return self._change(Quantize(*self._ticks("quantize", size, hop, offset)))
-
-    def hop_lifetime(self, size: Ticks, hop: Ticks, offset: Ticks = 0) -> Stream:
-        """Let every row live from the grid point at or after its start up to the one at or after
-        its start + `size`, as HOP_LIFETIME.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> collect(a.hop_lifetime(10, 5), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
-        [{'vs': 5, 've': 15, 'v': 5}]
-        """
-        return self._change(HopLifetime(*self._ticks("hop_lifetime", size, hop, offset)))
-
-    def chop(self, period: Ticks, offset: Ticks = 0) -> Stream:
-        """Cut lifetimes at every point of a grid, as CHOP.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> collect(a.chop(5), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
-        [{'vs': 1, 've': 5, 'v': 5}, {'vs': 5, 've': 9, 'v': 5}]
-        """
-        return self._change(ChopChange(*self._ticks("chop", period, offset)))
-
-    def stitch(self) -> Stream:
-        """Make one row of equal rows of which one ends where the next one starts, as STITCH.
-
-        >>> from weir import collect
-        >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> rows = [{"vs": 1, "ve": 3, "v": 5}, {"vs": 3, "ve": 7, "v": 5}]
-        >>> collect(a.stitch(), inputs={"A": rows}).to_pylist()
-        [{'vs': 1, 've': 7, 'v': 5}]
-        """
-        return self._change(StitchChange())
-
     def lifetime(self, start: Named, end: Named) -> Stream:
         """Set lifetimes to `[start, end)`: start is `vs` moved by a constant, end any expression.
 
-        >>> from weir import col, collect
+        >>> from weir import col, collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
         >>> moved = a.lifetime(col("vs") + 1, "v")
         >>> collect(moved, inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
@@ -569,7 +379,7 @@ class Stream:
     def process(self, using: OperatorCall) -> Stream:
         """Run the user's operator over all rows together, as PROCESS.
 
-        >>> from weir import collect, operator
+        >>> from weir import collect, operator, stream
         >>> @operator(columns={"n": "BIGINT"})
         ... class Numbered:
         ...     n: int = 0
@@ -586,7 +396,7 @@ class Stream:
     def reduce(self, *keys: str, using: OperatorCall) -> Stream:
         """Run the user's operator over the rows of each key apart, as REDUCE.
 
-        >>> from weir import collect, operator
+        >>> from weir import collect, operator, stream
         >>> @operator(columns={"n": "BIGINT"})
         ... class Numbered:
         ...     n: int = 0
@@ -604,7 +414,7 @@ class Stream:
         """Run the user's operator over the rows of each key of two streams, as COMBINE; keys have
         one name in both, or are pairs of names.
 
-        >>> from weir import operator
+        >>> from weir import operator, stream
         >>> @operator(columns={"n": "BIGINT"})
         ... class Meeting:
         ...     def on_event(self, event, ctx): ...
@@ -617,103 +427,11 @@ class Stream:
         sides = [[left for left, _ in pairs], [right for _, right in pairs]]
         return Stream(apply([self.node, as_stream(other).node], sides, using))
 
-    # --- looking at rows -----------------------------------------------------------------
-
-    def collect(self, **options: Any) -> pa.Table:
-        """Return the rows as a table, in the order in which a file would have them; the options are
-        those of `weir.collect`.
-
-        >>> from weir import from_rows
-        >>> from_rows([{"at": 1, "v": 5}], vs="at").collect().to_pylist()
-        [{'vs': 1, 've': 2, 'at': 1, 'v': 5}]
-        """
-        return provided("collect")(self, **options)
-
-    def head(self, n: int = 5, *, directory: str | Path = ".") -> pa.Table:
-        """Return the first n rows, in the order of a file; no more of the inputs is read than that
-        needs.
-
-        >>> from weir import from_rows
-        >>> from_rows({"at": [1, 2, 3]}, vs="at").head(2).column("at").to_pylist()
-        [1, 2]
-        """
-        return provided("head")(self, n, directory=directory)
-
-    def show(self, n: int = 20, *, directory: str | Path = ".") -> None:
-        """Print the first n rows.
-
-        >>> from weir import from_rows
-        >>> from_rows({"at": [1, 2, 3], "k": ["x", "y", None]}, vs="at").show(2)
-        vs  ve  at  k
-         1   2   1  x
-         2   3   2  y
-        … shown: 2 rows, and there are more
-        """
-        provided("show")(self, n, directory=directory)
-
-    def explain(self, format: Literal["text", "dot", "json"] = "text") -> None:
-        """Print what will be done: the plan, its stages, how long each operator can hold rows back.
-
-        >>> from weir import from_rows
-        >>> from_rows({"at": [1]}, vs="at").duration("5s").explain("dot")  # doctest: +ELLIPSIS
-        digraph weir {
-        ...
-        """
-        provided("explain")(self, format)
-
-    # --- where rows go -------------------------------------------------------------------
-
-    def to(self, path: str | Path, name: str | None = None) -> Output:
-        """Write the rows to a file or a folder, as OUTPUT … TO in a script.
-
-        A runner takes one such output or a list of them. `name` is what reports, callbacks and
-        readers call it; else it is the input's, of which only rows or lifetimes were changed, or
-        the file's. Two streams of one name cannot be written by one program.
-
-        >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-        >>> a.to("out/rows.parquet").name, a.select("v").to("out/values.csv").name
-        ('A', 'values')
-        """
-        named = name or self.name or Path(path).stem or "Out"
-        return Output(named, self.node, str(path))
-
-    def late_to(self, path: str | Path) -> Output:
-        """Write the late rows of this input to a file, as OUTPUT LATE OF … TO."""
-        return self._turned_away("late", path)
-
-    def bad_to(self, path: str | Path) -> Output:
-        """Write the bad rows of this input to a file, as OUTPUT BAD OF … TO."""
-        return self._turned_away("bad", path)
-
-    def _turned_away(self, kind: Literal["late", "bad"], path: str | Path) -> Output:
-        if not isinstance(self.node, Source):
-            raise PlanError(f"only an input has {kind} rows, not what is computed of it")
-        return turned_away(self.node, kind, str(path))
-
-    # --- on Spark ------------------------------------------------------------------------
-
-    def to_spark(
-        self, spark: object, *, directory: str | Path = ".", parallelism: int | None = None
-    ) -> object:
-        """Return the rows as a Spark DataFrame: vs, ve, then the payload; Spark computes it when it
-        is used.
-
-        `directory` is where relative paths of sources start, `parallelism` the number of vertices.
-        """
-        return provided("to_spark")(self, spark, directory=directory, parallelism=parallelism)
-
     def _selection(self) -> Selection:
         return Selection(draft(self.node, self.name))
 
     def _keeping(self, node: Node) -> Stream:
         return Stream(node, self.name)
-
-    def _ticks(self, method: str, *given: Ticks) -> list[int]:
-        warn_of_plain(method, given, [self.node])
-        return [parse_duration(value) for value in given]
-
-    def _change(self, change: BoundChange) -> Stream:
-        return self._keeping(change_lifetime(self.node, change))
 
 
 def as_stream(given: object) -> Stream:
@@ -728,3 +446,20 @@ def as_stream(given: object) -> Stream:
         raise PlanError(f"{given!r} (str) is no stream", hint="weir.stream(…) declares one")
     hint = "rows in memory become one by weir.from_rows(rows, vs=…), files by weir.stream(…)"
     raise PlanError(f"a value of type {type(given).__name__} is no stream", hint=hint)
+
+
+def _check_kind(kind: object) -> None:
+    if kind not in get_args(JoinName):
+        hint = habit(str(kind), KIND_HABITS) or f"one of {', '.join(get_args(JoinName))}"
+        raise PlanError(f"no join is of kind {kind!r}", hint=hint)
+
+
+def _check_keys(left: Draft, right: Stream, on: object) -> None:
+    """Refuse keys by their names alone: the condition of a join says of which stream each is."""
+    keys = [on] if isinstance(on, str) else on
+    if not (isinstance(keys, list | tuple) and keys):
+        return
+    for name, node in left.streams.items():
+        if all(k in schema(node).names and k in right.columns for k in keys):
+            said = " AND ".join(f"{name}.{k} = {right.name}.{k}" for k in keys)
+            raise PlanError(f"{on!r} is in both streams of the join", hint=f'write on="{said}"')

@@ -16,7 +16,8 @@ from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
 from weir.plan.operators import FinalState, Node, Source, schema
 from weir.plan.program import Output, Program
-from weir.plan.stream import Stream, stream
+from weir.plan.sources import stream
+from weir.plan.stream import Stream
 from weir.replay.variants import Variant
 from weir.runtime.programs import program_of
 

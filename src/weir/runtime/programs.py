@@ -1,6 +1,6 @@
 """Makes a program of what a runner is given: a text, its file, a checked program, or outputs.
 
->>> from weir.plan.stream import stream
+>>> from weir.plan.sources import stream
 >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
 >>> program = as_program([a.select("v").to("v.csv"), a.bad_to("bad.jsonl")])
 >>> [(output.name, output.kind, output.path) for output in program.outputs]

@@ -14,7 +14,7 @@ from weir.files.jsonl import JsonLines
 from weir.files.nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.plan.operators.source import MAX_RECORD
 from weir.plan.sizes import size_text
-from weir.plan.stream import stream
+from weir.plan.sources import stream
 from weir.script.program import parse_program
 
 COLUMNS = (("vs", BIGINT), ("s", STRING))
