@@ -19,13 +19,14 @@ from types import FunctionType
 
 from weir.errors import PlanError
 from weir.handlers import calling, evaluating, executing
-from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess, access_place
 from weir.handlers.app import App
 from weir.handlers.arguments import CallArguments, bound_arguments, default_values
 from weir.handlers.bindings import bound_names
 from weir.handlers.declarations import EventHandler, EventType
 from weir.handlers.execution import Execution, FailingCheck, NotAccesses
 from weir.handlers.frames import Exits, Frame, Path
+from weir.handlers.held_values import StateUses
 from weir.handlers.reach import Reach, resolver
 from weir.handlers.state_uses import state_uses
 from weir.handlers.symbols import TheEvent, known
@@ -84,8 +85,26 @@ def _analysed(
         )
     except RecursionError as error:
         raise PlanError(f"the handler `{handler.name}` is nested too deeply") from error
+    _check_uses(accesses, uses, function.__code__.co_filename)
     emits = frozenset(a.name for a in accesses if isinstance(a, EmitAccess))
     return Analysed(handler.name, event.name, tuple(accesses), *uses, emits)
+
+
+def _check_uses(
+    accesses: Iterable[GetAccess | MergeAccess | EmitAccess], uses: StateUses, file: str
+) -> None:
+    """Check that the order of handlers counts with every access: two walks have found them."""
+    for access in accesses:
+        if isinstance(access, EmitAccess):
+            continue
+        reads = isinstance(access, GetAccess)
+        if access.state not in (uses.reads if reads else uses.writes):
+            place = access_place(access, file)
+            raise PlanError(
+                f"{place}: it {'reads' if reads else 'writes'} the state `{access.state}` in a way "
+                "that the order of handlers does not count with",
+                hint="call it by its name there, or hand it to the function that uses it",
+            )
 
 
 def _run(run: Execution, function: FunctionType) -> None:

@@ -146,3 +146,12 @@ def _comprehension(
         yield from mentions(generator.ifs, inner)
     results = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
     yield from mentions(results, inner)
+
+
+def written_defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    """Return the defaults of a function's arguments as they are written, by name."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    behind = plain[len(plain) - len(arguments.defaults) :]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    found = [*zip(behind, arguments.defaults, strict=True), *named]
+    return {argument.arg: default for argument, default in found if default is not None}

@@ -24,8 +24,9 @@ from weir.handlers.evaluating import column
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.forbidden import full_name
 from weir.handlers.frames import RETURNED, Frame, Path, join_all
+from weir.handlers.insides import is_users
 from weir.handlers.iterators import gives_iterator, is_iterator
-from weir.handlers.reach import DYNAMIC, attribute, is_users, resolver
+from weir.handlers.reach import DYNAMIC, attribute, resolver
 from weir.handlers.reads_before import reads_before
 from weir.handlers.sources import FunctionNode
 from weir.handlers.symbols import (

@@ -15,6 +15,7 @@ from types import ModuleType
 
 from weir.handlers import comprehensions, outlining
 from weir.handlers.app import App
+from weir.handlers.bindings import written_defaults
 from weir.handlers.declarations import State
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.frames import Frame, choice, chosen_variables, unbound
@@ -124,11 +125,7 @@ def _name(run: Execution, frame: Frame, name: str, node: ast.expr) -> Symbol:
 
 def _defaults(run: Execution, frame: Frame, arguments: ast.arguments) -> dict[str, Symbol]:
     """Evaluate the defaults of a function's arguments, where it is defined."""
-    plain = [*arguments.posonlyargs, *arguments.args]
-    behind = plain[len(plain) - len(arguments.defaults) :]
-    found = {a.arg: run.value(frame, d) for a, d in zip(behind, arguments.defaults, strict=True)}
-    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return found | {a.arg: run.value(frame, d) for a, d in pairs if d is not None}
+    return {name: run.value(frame, node) for name, node in written_defaults(arguments).items()}
 
 
 def local_function(run: Execution, frame: Frame, node: ast.FunctionDef) -> LocalFunction:

@@ -7,19 +7,21 @@ A value is data, or one of these things (`Held.things`), or has them inside, how
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import FunctionType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import NamedTuple, TypeAlias
 
 from weir.handlers.app import App
 from weir.handlers.declarations import State
+from weir.handlers.insides import contained, inside, is_plain_container, is_users
 from weir.handlers.parameters import AppParam
-from weir.handlers.reach import DYNAMIC, Resolve, inside, is_users
+from weir.handlers.reach import DYNAMIC, Resolve, attribute
 from weir.handlers.sources import FunctionNode
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), AppParam, App)
-_DEEPEST = 4
 
 
 @dataclass(eq=False, slots=True)
@@ -81,6 +83,13 @@ class Held(NamedTuple):
 NOTHING = Held()
 
 
+class StateUses(NamedTuple):
+    """`StateUses` are the names of the states that a function reads, and that it writes."""
+
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
 def either(*held: Held) -> Held:
     return Held(_NONE.union(*(h.things for h in held)), _NONE.union(*(h.parts for h in held)))
 
@@ -89,25 +98,59 @@ def made_of(*held: Held) -> Held:
     return Held(_NONE, _NONE.union(*(h.things | h.parts for h in held)))
 
 
-def held_of(thing: object, depth: int = 0) -> Held:
-    """Return what an object of the program is, or what lies in it if it is a container."""
-    if thing is DYNAMIC or isinstance(thing, _PLAIN) or depth > _DEEPEST:
-        return NOTHING
-    if type(thing) in (tuple, list, set, frozenset, dict):
-        assert isinstance(thing, tuple | list | set | frozenset | dict)
-        parts = thing.values() if isinstance(thing, dict) else thing
-        return made_of(*(held_of(part, depth + 1) for part in parts))
+def held_of(thing: object) -> Held:
+    """Return what an object of the program is, and what lies in it if it is a container."""
+    waiting = contained(thing)
+    if waiting is None:
+        return Held(_itself(thing))
+    parts: set[Holdable] = set()
+    seen = {id(thing)}
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            waiting += contained(part) or ()
+            parts |= _itself(part)
+    return Held(_itself(thing), frozenset(parts))
+
+
+def _itself(thing: object) -> frozenset[Holdable]:
+    if thing is DYNAMIC or isinstance(thing, _PLAIN) or is_plain_container(thing):
+        return _NONE
     if isinstance(thing, State) or (isinstance(thing, FunctionType) and is_users(thing)):
-        return Held(frozenset((thing,)))
+        return frozenset((thing,))
     if isinstance(thing, MethodType) and isinstance(thing.__self__, State):
-        return Held(frozenset((StateMethod(thing.__self__, thing.__name__),)))
-    return Held(frozenset((ProgramObject(id(thing), thing),)))
+        return frozenset((StateMethod(thing.__self__, thing.__name__),))
+    return frozenset((ProgramObject(id(thing), thing),))
 
 
 def parts_of(thing: object) -> Held:
     """Return what lies in an object whose attributes cannot be told."""
     parts = (held_of(i) for i in inside(thing) if isinstance(i, State | FunctionType))
     return made_of(*parts).taken_out()
+
+
+def attribute_of(thing: object, name: str) -> Held:
+    """Return what an attribute of an object is, or all that lies in it if that cannot be told."""
+    found = attribute(thing, name)
+    return parts_of(thing) if found is DYNAMIC else held_of(found)
+
+
+def has_field(held: Held, name: str) -> bool:
+    """Tell whether a name stands for one part of a value, as of a named tuple."""
+    objects = [thing.thing for thing in held.things if isinstance(thing, ProgramObject)]
+    found = [attribute(thing, name) for thing in objects]
+    return bool(found) and not any(f is DYNAMIC or isinstance(f, BuiltinMethodType) for f in found)
+
+
+def property_of(thing: object, name: str) -> FunctionType | None:
+    """Return the user's function behind a property of an object."""
+    found = inspect.getattr_static(thing, name, None)
+    if isinstance(found, functools.cached_property):
+        function: object = found.func
+    else:
+        function = found.fget if isinstance(found, property) else None
+    return function if isinstance(function, FunctionType) and is_users(function) else None
 
 
 def is_foreign(function: FunctionType) -> bool:

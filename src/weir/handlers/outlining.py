@@ -28,9 +28,10 @@ from weir.handlers.changes import IN_PLACE, MUTATORS, changed_arguments, changed
 from weir.handlers.execution import Execution, NotAccesses
 from weir.handlers.forbidden import full_name
 from weir.handlers.frames import RETURNED, Exits, Frame, Path
+from weir.handlers.insides import is_users
 from weir.handlers.one_round import round_of
 from weir.handlers.parameters import AppParam, param_name
-from weir.handlers.reach import attribute, is_users
+from weir.handlers.reach import attribute
 from weir.handlers.symbols import Known, LocalFunction, TheEvent, Unusable, op
 from weir.handlers.values import Const, Field, Instant, Python, Tree
 from weir.plan.imported_files import carried

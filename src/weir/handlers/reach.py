@@ -15,32 +15,26 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
 from typing import TypeAlias
 
-import weir
-from weir.errors import PlanError, ScriptError
+from weir.errors import ScriptError
 from weir.handlers.app import App
 from weir.handlers.bindings import Mention, body_of, bound_names, mentions
 from weir.handlers.changes import MUTATORS, check_changes
-from weir.handlers.declarations import MERGES, EventType, State
+from weir.handlers.declarations import MERGES, State
 from weir.handlers.declared_types import misnamed
-from weir.handlers.forbidden import ban_of, local_time
+from weir.handlers.forbidden import ban_of, full_name, local_time
+from weir.handlers.insides import inside, is_users
 from weir.handlers.parameters import AppParam, param_app
 from weir.handlers.sources import FunctionSource, SourceFile, source_of
-from weir.plan.user_code import ScalarFunction
 
 DYNAMIC = object()
 """What a name stands for that analysis does not know: a local variable."""
 Resolve: TypeAlias = Callable[[str], object]
 
-_INSTALLED = frozenset(("site-packages", "dist-packages"))
-_OWN = (sysconfig.get_path("stdlib"), str(Path(weir.__file__).parent))
-_DEEPEST = 4
 _CHANGED_KINDS = (list, dict, set, bytearray)
 _DECLARES = frozenset((
     "state", "events", "on", "param", "emits", "serial", "replay", "emitted", "program",
@@ -153,14 +147,6 @@ def resolver(function: FunctionType) -> Resolve:
     return resolve
 
 
-def is_users(function: FunctionType) -> bool:
-    """Tell whether a function is the user's own, and no library's."""
-    path = function.__code__.co_filename
-    if _INSTALLED & set(Path(path).parts):
-        return False
-    return not any(path.startswith(f"{own}/") for own in _OWN) and not path.startswith("<frozen")
-
-
 def attribute(thing: object, name: str) -> object:
     """Return `thing.name` if it can be told without running code of the user's; else DYNAMIC."""
     if isinstance(thing, App | State | AppParam):
@@ -242,6 +228,14 @@ class _Mentioned:
             shown = f"{name}()" if mention.call is not None else name
             raise self._error(f"`{shown}` {ban.why}", mention.node, ban.hint)
 
+    def _check_held(self, thing: object, mention: Mention) -> None:
+        """Refuse what lies in something that is mentioned: it may be called by another name."""
+        banned = ban_of(thing, str(full_name(thing)))
+        if banned is not None:
+            name, ban = banned
+            message = f"`{mention.name}` holds `{name}`, which {ban.why}"
+            raise self._error(message, mention.node, ban.hint)
+
     def _check_change(self, thing: object, rest: tuple[str, ...], mention: Mention) -> None:
         """Refuse a change of what is no variable of the function."""
         if isinstance(thing, Iterator):
@@ -277,6 +271,8 @@ class _Mentioned:
             case _:
                 for inner in inside(thing):
                     self._inner(inner, mention)
+                for inner in inside(thing, libraries=False):
+                    self._check_held(inner, mention)
 
     def _inner(self, thing: object, mention: Mention) -> None:
         """Note what lies in a function, a class, a tuple or an object that is mentioned."""
@@ -337,44 +333,3 @@ def _used_as_containers(root: ast.AST) -> dict[ast.AST, str]:
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[of]):
                 found[of] = "is not asked for its keys: each has a cell, the default at first"
     return found
-
-
-def inside(thing: object, depth: int = 0) -> Iterator[object]:
-    """Return a thing, and what lies in it as far as handlers may reach it."""
-    yield thing
-    if depth == _DEEPEST:
-        return
-    inner: Iterable[object] = ()
-    if isinstance(thing, ModuleType | EventType | str | bytes | int | float):
-        return
-    if isinstance(thing, MethodType):
-        inner = (thing.__func__, thing.__self__)
-    elif isinstance(thing, functools.partial):
-        inner = (thing.func, *thing.args, *thing.keywords.values())
-    elif isinstance(thing, ScalarFunction):
-        inner = (thing.function,)
-    elif type(thing) in (tuple, list, set, frozenset):
-        assert isinstance(thing, tuple | list | set | frozenset)
-        inner = thing
-    elif type(thing) is dict:
-        inner = thing.values()
-    elif isinstance(thing, type):
-        inner = _methods(thing)
-    elif hasattr(thing, "__wrapped__"):
-        inner = (thing.__wrapped__,)
-    elif hasattr(thing, "__dict__") and not isinstance(thing, FunctionType):
-        inner = (*vars(thing).values(), *_methods(type(thing)))
-    for part in inner:
-        yield from inside(part, depth + 1)
-
-
-def _methods(kind: type) -> Iterator[object]:
-    """Return the functions of a class of the user's that have a source."""
-    for part in vars(kind).values():
-        function = part.__func__ if isinstance(part, staticmethod | classmethod) else part
-        if isinstance(function, FunctionType) and is_users(function):
-            try:
-                source_of(function)
-            except PlanError:  # made by a decorator, as those of a dataclass
-                continue
-            yield function

@@ -13,7 +13,7 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from weir.errors import PlanError
@@ -48,11 +48,17 @@ class MergeEffect:
 
 @dataclass(frozen=True, slots=True)
 class SerialPort:
-    """A `SerialPort` has the handlers for the events of one type, in order."""
+    """A `SerialPort` has the handlers for the events of one type, in order.
+
+    `reads` and `writes` are the states that analysis found in each, which the order of handlers
+    follows from.
+    """
 
     event: str
     columns: tuple[str, ...]
     handlers: tuple[str, ...]
+    reads: tuple[frozenset[str], ...] = field(compare=False)
+    writes: tuple[frozenset[str], ...] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +96,17 @@ PortRun: TypeAlias = Callable[["int", "int | None", "tuple[object, ...]", Cells]
 
 def _port_run(app: App, port: SerialPort, context: _GroupContext, *, reader: bool) -> PortRun:
     made = event_class(port.event, port.columns)
-    handlers = [(name, app.handlers[name].function) for name in port.handlers]
+    handlers = [
+        (name, app.handlers[name].function, reads, writes)
+        for name, reads, writes in zip(port.handlers, port.reads, port.writes, strict=True)
+    ]
 
     def run(vs: int, ve: int | None, values: tuple[object, ...], cells: Cells) -> Sequence[object]:
         event = made((vs, ve, *values))
         context.begin(cells, reader)
         with running_with(context):
-            for name, function in handlers:
-                context.handler = name
+            for name, function, reads, writes in handlers:
+                context.handler, context.reads, context.writes = name, reads, writes
                 function(event)
         return context.effects
 
@@ -109,6 +118,8 @@ class _GroupContext:
 
     def __init__(self, code: SerialCode) -> None:
         self.handler = ""
+        self.reads: frozenset[str] = frozenset()
+        self.writes: frozenset[str] = frozenset()
         self._reader = True
         self.effects: list[object] = []
         self._cells: Cells | None = None
@@ -134,14 +145,15 @@ class _GroupContext:
 
     def get(self, state: str, key: tuple[object, ...]) -> object:
         assert self._cells is not None
-        return self._cells.get(self._number(state), plain_values(key))
+        return self._cells.get(self._number(state, self.reads, "reads"), plain_values(key))
 
     def merge(
         self, state: str, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
         function: Callable[..., object] | None,
     ) -> None:  # fmt: skip
         assert self._cells is not None
-        number, key, args = self._number(state), plain_values(key), plain_values(args)
+        number = self._number(state, self.writes, "writes")
+        key, args = plain_values(key), plain_values(args)
         self._cells.merge(number, key, kind, args, function)
         found = self._merges.get((self.handler, state))
         if found is not None and self._reader:
@@ -188,9 +200,13 @@ class _GroupContext:
         values = plain_values(tuple(fields[column] for column in effect.columns))
         self._lists[place].append(dict(zip(effect.columns, values, strict=True)))
 
-    def _number(self, state: str) -> int:
-        if state not in self._numbers:
-            raise PlanError(f"{self.handler} touches `{state}`, which analysis did not find")
+    def _number(self, state: str, found: frozenset[str], what: str) -> int:
+        if state not in found:
+            raise PlanError(
+                f"{self.handler} {what} `{state}` in a way that the order of handlers does not "
+                "count with",
+                hint="call it by its name there, or hand it to the function that uses it",
+            )
         return self._numbers[state]
 
 

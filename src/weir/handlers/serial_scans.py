@@ -170,7 +170,13 @@ def _effect_places(
 
 def _serial_port(chains: EventChains, wholes: Sequence[WholeHandler]) -> SerialPort:
     columns = schema(chains.entrance).names
-    return SerialPort(chains.flow.event, columns, tuple(whole.handler for whole in wholes))
+    return SerialPort(
+        chains.flow.event,
+        columns,
+        tuple(whole.handler for whole in wholes),
+        tuple(whole.reads for whole in wholes),
+        tuple(whole.writes for whole in wholes),
+    )
 
 
 def _place(wholes: Sequence[WholeHandler]) -> tuple[int, int]:

@@ -20,10 +20,9 @@ import functools
 from collections.abc import Iterable
 from dataclasses import replace
 from types import FunctionType, MethodType
-from typing import NamedTuple
 
 from weir.handlers.arguments import default_values
-from weir.handlers.bindings import assigned_names, bound_names
+from weir.handlers.bindings import assigned_names, bound_names, written_defaults
 from weir.handlers.declarations import MERGES, State
 from weir.handlers.held_values import (
     NOTHING,
@@ -34,25 +33,23 @@ from weir.handlers.held_values import (
     NamePlace,
     ProgramObject,
     StateMethod,
+    StateUses,
+    attribute_of,
     either,
+    has_field,
     held_of,
     is_foreign,
     made_of,
     parts_of,
+    property_of,
 )
-from weir.handlers.reach import DYNAMIC, Reach, attribute, inside, is_users, resolver
+from weir.handlers.insides import inside, is_users
+from weir.handlers.reach import Reach, resolver
 from weir.handlers.sources import FunctionNode
 
 _RESULT = "return"
 """The name that holds what a function gives: one that no variable can have."""
 _BOUND = (functools.partial, MethodType)
-
-
-class StateUses(NamedTuple):
-    """`StateUses` are the names of the states that a function reads, and that it writes."""
-
-    reads: frozenset[str]
-    writes: frozenset[str]
 
 
 def state_uses(function: FunctionType, reach: Reach) -> StateUses:
@@ -110,11 +107,7 @@ class _UseWalk:
         home = place.home(name)
         if home is not None:
             return self._look(home, name)
-        held = held_of(place.resolve(name))
-        for thing in held.things | held.parts:
-            if isinstance(thing, FunctionType):
-                self.mention(thing)
-        return held
+        return self._mentioned(held_of(place.resolve(name)))
 
     # --- functions ------------------------------------------------------------------------
 
@@ -156,14 +149,8 @@ class _UseWalk:
     def _defaults(self, called: FunctionType | InnerFunction) -> dict[str, Held]:
         if isinstance(called, FunctionType):
             return {name: held_of(value) for name, value in default_values(called).items()}
-        arguments = called.node.args
-        plain = [*arguments.posonlyargs, *arguments.args]
-        behind = plain[len(plain) - len(arguments.defaults) :]
-        pairs = [
-            *zip(behind, arguments.defaults, strict=True),
-            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-        ]
-        return {a.arg: self._value(called.place, d) for a, d in pairs if d is not None}
+        written = written_defaults(called.node.args)
+        return {name: self._value(called.place, node) for name, node in written.items()}
 
     def _inner(self, place: NamePlace, node: FunctionNode) -> Held:
         """Return a function inside of another, and walk it: it may be called by anybody."""
@@ -199,7 +186,7 @@ class _UseWalk:
             ):
                 self._bind(place, target, value)
             case ast.For(target=target, iter=over):
-                self._assign(place, target, self._value(place, over).taken_out())
+                self._assign(place, target, self._taken_out(self._value(place, over)))
                 self._statements(place, (*node.body, *node.orelse))
             case ast.withitem(context_expr=value, optional_vars=target):
                 held = self._value(place, value)
@@ -252,14 +239,15 @@ class _UseWalk:
                 return self._name(place, name)
             case ast.Attribute(value=of, attr=name):
                 held = self._value(place, of)
-                return either(held.taken_out(), self._attribute(held, name))
+                inner = NOTHING if has_field(held, name) else held.taken_out()
+                return either(inner, self._attribute(held, name))
             case ast.Call():
                 return self._called(place, node)
             case ast.Lambda():
                 return self._inner(place, node)
             case ast.Subscript(value=of, slice=at):
                 self._value(place, at)
-                return self._value(place, of).taken_out()
+                return self._taken_out(self._value(place, of))
             case ast.NamedExpr(target=target, value=value):
                 held = self._value(place, value)
                 self._assign(place, target, held)
@@ -284,13 +272,22 @@ class _UseWalk:
                 case State() if name == "get" or name in MERGES:
                     found.append(Held(frozenset((StateMethod(thing, name),))))
                 case ProgramObject(thing=of):
-                    one = attribute(of, name)
-                    found.append(parts_of(of) if one is DYNAMIC else held_of(one))
-        joined = either(*found)
-        for thing in joined.things | joined.parts:
+                    found.append(attribute_of(of, name))
+                    if (function := property_of(of, name)) is not None:
+                        given = GivenValues((Held(frozenset((thing,))),))
+                        found.append(self._enter(function, given, (thing, name)))
+        return self._mentioned(either(*found))
+
+    def _taken_out(self, held: Held) -> Held:
+        """Return what an element may be: of an object whatever lies in it."""
+        inner = (parts_of(t.thing) for t in held.things if isinstance(t, ProgramObject))
+        return self._mentioned(either(held.taken_out(), *inner))
+
+    def _mentioned(self, held: Held) -> Held:
+        for thing in held.things | held.parts:
             if isinstance(thing, FunctionType):
                 self.mention(thing)
-        return joined
+        return held
 
     def _comprehension(
         self, around: NamePlace, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -299,7 +296,8 @@ class _UseWalk:
         new = NamePlace(names, around.resolve, around)
         place = self._places.setdefault((around, node), new)
         for generator in node.generators:
-            self._assign(place, generator.target, self._value(place, generator.iter).taken_out())
+            over = self._value(place, generator.iter)
+            self._assign(place, generator.target, self._taken_out(over))
             for condition in generator.ifs:
                 self._value(place, condition)
         results = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
@@ -313,7 +311,8 @@ class _UseWalk:
             callee = self._attribute(of, node.func.attr)
             given = self._given(place, node)
             results = self._results(place, callee, given, node)
-            if of.parts or not callee.things:  # a method of data, as list.append
+            is_field = has_field(of, node.func.attr)
+            if (of.parts and not is_field) or not callee.things:  # a method of data, as list.append
                 self._put_into(place, node.func.value, given.all())
                 results += [of.taken_out(), self._handed_over(place, given, node)]
             return either(*results)
@@ -329,7 +328,7 @@ class _UseWalk:
         spread = NOTHING
         for arg in node.args:
             if isinstance(arg, ast.Starred):
-                spread = either(spread, self._value(place, arg.value).taken_out())
+                spread = either(spread, self._taken_out(self._value(place, arg.value)))
             elif spread == NOTHING:
                 plain.append(self._value(place, arg))
             else:
@@ -337,7 +336,7 @@ class _UseWalk:
         for keyword in node.keywords:
             held = self._value(place, keyword.value)
             if keyword.arg is None:
-                spread = either(spread, held.taken_out())
+                spread = either(spread, self._taken_out(held))
             else:
                 named[keyword.arg] = held
         return GivenValues(tuple(plain), named, spread)

@@ -30,6 +30,16 @@ class Box:
     def add(self, x): self.n += x
 box = Box()
 rng = random.Random(3)
+class Watch:
+    @property
+    def now(self): return time.time()
+class Timer:
+    def __getitem__(self, at): return time.time()
+class Fast(Timer):
+    __slots__ = ("clock",)
+    def __init__(self, clock): self.clock = clock
+watch, timer, fast = Watch(), Fast(None), Fast(time.time)
+CLOCKS = [[[[[[[time.time]]]]]]]
 app.emits("told", "score DOUBLE")
 """
 
@@ -41,6 +51,11 @@ WRONG: list[tuple[str, str, str]] = [
     ("sums.add(datetime.date.today().day, 1)", "`datetime.date.today()` reads the clock", "e.vs"),
     ("sums.add(dt.fromtimestamp(e.a).hour, 1)", "`dt.fromtimestamp()` takes the time zone of the",
      "fromtimestamp(t, tz=datetime.UTC)"),
+    ("app.emit('x', n=CLOCKS[0][0][0][0][0][0][0]())", "`CLOCKS` holds `time.time`, which reads",
+     "e.vs"),
+    ("app.emit('x', n=fast.clock)", "`fast.clock` reads the clock", "e.vs"),
+    ("app.emit('x', n=watch.now)", "`time.time()` reads the clock", "e.vs"),
+    ("app.emit('x', n=timer[0])", "`time.time()` reads the clock", "e.vs"),
     ("if jitter() > 0.5: pass", "`random.random()` draws at random", "hash a column"),
     ("sums.add(rng.random(), 1)", "`rng.random()` draws at random", "hash a column"),
     ("app.emit('x', id=str(uuid.uuid4()))", "`uuid.uuid4()` draws at random", "hash a column"),

@@ -519,6 +519,38 @@ def test_serial_groups_run_any_code() -> None:
     check(app, logs, cuts=FEW)
 
 
+class Hidden:
+    """A `Hidden` reads or writes a state where no text of a handler says so."""
+
+    def __init__(self, access: Callable[[object], object]) -> None:
+        self.access = access
+
+    def __neg__(self) -> int:
+        self.access(1)
+        return 1
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_serial_handler_touches_only_what_its_order_counts_with(writes: bool) -> None:
+    app, e_type = events_app()
+    n = app.state("n", default=0, key="BIGINT")
+    hidden = Hidden((lambda k: n.add(k, 1)) if writes else n.get)
+    app.emits("seen", "v BIGINT")
+
+    @app.on(e_type)
+    def judge(e):  # type: ignore[no-untyped-def]
+        app.emit("seen", v=-hidden)
+
+    @app.on(e_type)
+    def count(e):  # type: ignore[no-untyped-def]
+        n.add(e.k, n.get(e.k) + 1)
+
+    app.serial(judge, count)
+    what = f"judge {'writes' if writes else 'reads'} `n` in a way that the order of handlers"
+    with pytest.raises(OperatorFailed, match=what):
+        weir.collect(compile_app(app).emitted["seen"], inputs=events_log())
+
+
 def test_a_whole_app_can_be_serial() -> None:
     app = spam_app()
     app.serial()

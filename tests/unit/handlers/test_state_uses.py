@@ -7,12 +7,17 @@ from types import FunctionType
 import pytest
 
 from handler_apps import app_of, handler_of
+from weir.errors import PlanError
+from weir.handlers import analysis
 from weir.handlers.analysis import analyse_app
 from weir.handlers.handler_order import handler_order
+from weir.handlers.held_values import StateUses
 from weir.handlers.reach import Reach
 from weir.handlers.state_uses import state_uses
 
 BEFORE = """
+import types
+
 def peek(state, key):
     return state.get(key)
 
@@ -64,6 +69,33 @@ CALLED = Called()
 TABLE = {"s": sums, "t": [total]}
 GET = sums.get
 LATER = functools.partial(peek, sums)
+Pair = collections.namedtuple("Pair", "one two")
+PAIR = Pair(sums, total)
+DEEP = {"a": {"b": [{"c": ({"d": {"e": sums}},)}]}}
+ROUND = [sums]
+ROUND.append(ROUND)
+ORDERED = collections.OrderedDict(s=sums)
+DEFAULTS = collections.defaultdict(list, s=sums)
+QUEUE = collections.deque([sums])
+VIEW = types.MappingProxyType({"s": sums})
+LOOKUP = collections.UserDict(s=sums)
+SPACE = types.SimpleNamespace(a=types.SimpleNamespace(b=[[[[[sums]]]]]))
+
+class Chosen:
+    def __init__(self, state):
+        self.inner = [state]
+
+    def __getitem__(self, at):
+        return self.inner[at]
+
+    @property
+    def state(self):
+        return self.inner[0]
+
+class Derived(Chosen):
+    pass
+
+DERIVED = Derived(sums)
 """
 USES = [
     ("sums.get(e.a)", "sums/-"),
@@ -115,6 +147,21 @@ USES = [
     ("CALLED(sums, e.a)", "sums/sums"),
     ("getattr(sums, 'get')(1)", "sums/sums"),
     ("operator.methodcaller('get', 1)(sums)", "sums/sums"),
+    ("DEEP['a']['b'][0]['c'][0]['d']['e'].get(1)", "sums/-"),
+    ("peek(DEEP['a']['b'][0]['c'][0]['d']['e'], 1)", "sums/-"),
+    ("ROUND[1][1][0].get(1)", "sums/-"),
+    ("PAIR[0].get(1)", "sums,total/-"),
+    ("PAIR.one.get(1)", "sums/-"),
+    ("ORDERED.get('s').add(1, 1)", "-/sums"),
+    ("ORDERED['s'].add(1, 1)", "-/sums"),
+    ("DEFAULTS['s'].get(1)", "sums/-"),
+    ("QUEUE[0].get(1)", "sums/-"),
+    ("VIEW['s'].get(1)", "sums/-"),
+    ("LOOKUP['s'].get(1)", "sums/-"),
+    ("SPACE.a.b[0][0][0][0][0].get(1)", "sums/-"),
+    ("for s in {sums: 1}:\n    s.get(1)", "sums/-"),
+    ("DERIVED[0].get(1)", "sums/-"),
+    ("DERIVED.state.add(1, 1)", "-/sums"),
     ("class Own:\n    def get(self):\n        return sums.get(1)\nOwn()", "sums/-"),
     ("many.append(e.a, len(e.xs))\napp.emit('x', n=e.s.upper())", "-/many"),
 ]
@@ -127,6 +174,36 @@ def test_uses(body: str, uses: str) -> None:
     assert isinstance(function, FunctionType)
     found = state_uses(function, Reach(app))
     assert "/".join(",".join(sorted(names)) or "-" for names in found) == uses
+
+
+def test_what_is_compiled_is_counted_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = handler_of("sums.get(e.a)\nmany.append(e.a, 1)")
+    for uses, what in [
+        (("sums", ""), "writes the state `many`"),
+        (("", "many"), "reads the state"),
+    ]:
+        given = StateUses(*(frozenset((name,)) for name in uses))
+        monkeypatch.setattr(analysis, "state_uses", lambda *_, given=given: given)
+        with pytest.raises(PlanError, match=what):
+            analyse_app(app)
+
+
+@pytest.mark.parametrize("deep", ["{'s': s}['s']", "DEEP['a']['b'][0]['c']"])
+@pytest.mark.parametrize("serial", ["", "@app.serial"])
+def test_a_reader_of_nested_containers_waits_for_who_writes(deep: str, serial: str) -> None:
+    app = app_of(f"""
+s = app.state("s", default=0, key="BIGINT")
+DEEP = {{"a": {{"b": [{{"c": s}}]}}}}
+{serial}
+@app.on(m)
+def judge(e):
+    app.emit("x", n={deep}.get(e.a))
+
+@app.on(m)
+def count(e):
+    s.add(e.a, 1)
+""")
+    assert handler_order(analyse_app(app)) == ("count", "judge")
 
 
 @pytest.mark.parametrize("limit", [0, 9])
