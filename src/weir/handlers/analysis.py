@@ -7,7 +7,7 @@ Contract
 3. A handler that has no form as accesses has `Analysed.refused`: why, where, and that
    `app.serial()` runs it row by row. What it may emit is then that of its text.
 4. Otherwise the accesses are those on the branches that these parameters leave, helpers included,
-   in the order in which Python would do them.
+   in the order in which Python would do them. Each is among what the text reads and writes.
 """
 
 from __future__ import annotations
