@@ -8,6 +8,7 @@ python -m replay_oracle.batches --programs 500 --runner local       in this proc
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import tempfile
 from collections import Counter
@@ -20,8 +21,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from replay_oracle.differences import Verdict, told
-from replay_oracle.engine import cells_of, emitted_row
-from replay_oracle.loop import AppFailed, Comparable, comparable_answer, run_serially
+from replay_oracle.engine import cells_of, emitted_row, event_times
+from replay_oracle.loop import AppFailed, Comparable, Loop, comparable_answer, run_serially
 from replay_oracle.programs import Case, draw_case
 from weir.errors import PlanError, ScriptError, WeirError
 from weir.handlers.app import App
@@ -33,17 +34,19 @@ MOST_ROWS = 8
 
 
 def judge_batches(case: Case, batch: int, spark: SparkSession | None = None) -> Verdict:
-    """Replay a case in batches of so many events, on Spark if there is a session."""
+    """Replay a case in batches of so many events, on Spark if there is a session; of every second
+    case only what is before some time."""
+    to = _end(case) if case.seed % 2 else None
     try:
         right: Comparable | str = comparable_answer(
-            run_serially(case.source, case.logs, case.params)
+            run_serially(case.source, case.logs, case.params, to)
         )
     except AppFailed as error:
         right = f"failed: {error}"
     with tempfile.TemporaryDirectory(prefix="weir-oracle-") as name:
         folder = Path(name)
         try:
-            came: Comparable | str = _replayed(case, batch, folder, spark)
+            came: Comparable | str = _replayed(case, batch, to, folder, spark)
         except (PlanError, ScriptError) as error:
             return Verdict("refused", str(error))
         except WeirError as error:
@@ -54,21 +57,43 @@ def judge_batches(case: Case, batch: int, spark: SparkSession | None = None) -> 
     return Verdict("same") if right == came else Verdict("other", told(right, came))
 
 
-def _replayed(case: Case, batch: int, folder: Path, spark: SparkSession | None) -> Comparable:
+def _end(case: Case) -> int:
+    """Draw a `--to`: at an event, behind it, or far behind all of them."""
+    rng = random.Random(f"to {case.seed}")
+    times = event_times(Loop(case.source), case.logs)
+    return rng.choice(times or [0]) + rng.choice((0, 1, 3, 10, 100))
+
+
+def _replayed(
+    case: Case, batch: int, to: int | None, folder: Path, spark: SparkSession | None
+) -> Comparable:
     (folder / "app.py").write_text(case.source, encoding="utf-8")
     app = load_app(folder / "app.py")
     report = app.replay(
         logs=_written_logs(app, case, folder), out=folder / "out", state_out=folder / "state",
-        params=case.params, batch=batch, check=True,
+        params=case.params, batch=batch, check=True, end=to,
         runner="local" if spark is None else "offline", spark=spark,
         parallelism=1 + case.seed % 3,
     )  # fmt: skip
     handled = {event.name for handler in app.handlers.values() for event in handler.events}
-    events = sum(len(rows) for name in handled for rows in case.logs[name])
+    loop = Loop(case.source)
+    times = event_times(loop, {n: case.logs[n] if n in handled else () for n in case.logs})
+    events = sum(to is None or vs < to for vs in times)
     assert report.batches == max(1, -(-events // batch)), f"{report.batches} for {events} events"
     emits = {n: Counter(map(emitted_row, rows)) for n, rows in _tables(folder / "out").items()}
-    cells = cells_of(_tables(folder / "state"), case.source, case.logs)
+    states = _tables(folder / "state")
+    if to is not None:
+        _check_none_ended(loop, states, to)
+    cells = cells_of(states, case.source, case.logs, to)
     return {name: rows for name, rows in emits.items() if rows}, cells
+
+
+def _check_none_ended(loop: Loop, states: Mapping[str, list[dict[str, object]]], to: int) -> None:
+    """Fail if a saved cell or merge has ended as of `--to`: it must not be there."""
+    for name, kind in loop.store.kinds.items():
+        span = kind.last if kind.last is not None else kind.expires
+        for row in states.get(name, []):
+            assert span is None or to < row["vs"] + span, f"{name} has ended by {to}: {row}"  # type: ignore[operator]
 
 
 def _written_logs(app: App, case: Case, folder: Path) -> Mapping[str, str]:

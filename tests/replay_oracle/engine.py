@@ -135,7 +135,7 @@ def run_app(
 
 
 def _middle(source: str, logs: Logs) -> int:
-    times = sorted(_times(Loop(source), logs))
+    times = sorted(event_times(Loop(source), logs))
     return times[len(times) // 2] if times else 0
 
 
@@ -182,17 +182,18 @@ def emitted_row(row: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def cells_of(
-    states: Mapping[str, Rows], source: str, logs: Logs
+    states: Mapping[str, Rows], source: str, logs: Logs, to: int | None = None
 ) -> dict[str, dict[object, object]]:
-    """Return the values as of the largest vs, of saved cells and merges."""
+    """Return the values as of `to`, else of the largest vs, of saved cells and merges."""
     loop = Loop(source)
-    end = max(_times(loop, logs), default=0)
+    end = max(event_times(loop, logs), default=0) if to is None else to
     found: dict[str, dict[object, object]] = {}
     for name, kind in loop.store.kinds.items():
         found[name] = saved_values(kind, states.get(name, []), end)
     return found
 
 
-def _times(loop: Loop, logs: Logs) -> list[int]:
+def event_times(loop: Loop, logs: Logs) -> list[int]:
     vs = {kind.name: kind.vs for kind in loop.kinds}
+    """Return the times of all events."""
     return [row[vs[n]] for n in vs for rows in logs[n] for row in rows]  # type: ignore[misc]

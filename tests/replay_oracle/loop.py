@@ -223,8 +223,10 @@ class Loop:
     # --- the loop --------------------------------------------------------------------------
 
     def run(self, logs: Logs, to: int | None = None) -> Answer:
-        """Run all events; the final state is as of `to`, else of the largest vs."""
+        """Run all events (before `to`); the final state is as of `to`, else of the largest vs."""
         for kind, row in self.in_log_order(logs):
+            if to is not None and row[kind.vs] >= to:  # type: ignore[operator]
+                break
             self.event = Event(kind, row)
             for handler in self.in_handler_order(kind.name):
                 try:

@@ -68,20 +68,26 @@ def effect_form(cell: Cell, goes_on: bool) -> EffectForm:
 
 def check_window(group: SerialGroup, state: str) -> None:
     """Raise PlanError if a group merges a function into a window that others must know."""
+    if told := _window_merge(group, state, ("call", "top_k")):
+        raise PlanError(
+            f"{told}: what others read, or what is saved of it, cannot be known outside of the "
+            "group",
+            hint="use add, set, max, min, append or add_to_set there",
+        )
+
+
+def _window_merge(group: SerialGroup, state: str, kinds: Sequence[MergeKind]) -> str:
+    """Say in words where a group merges into a window by one of these kinds; nothing if it does
+    not."""
     for _, whole in group.writers(state):
         for access in whole.accesses:
-            if (
-                isinstance(access, MergeAccess)
-                and access.state == state
-                and access.kind in ("call", "top_k")
-            ):
+            if isinstance(access, MergeAccess) and access.state == state and access.kind in kinds:
                 what = "a function" if access.kind == "call" else access.kind
-                raise PlanError(
+                return (
                     f"`{whole.handler}` (line {access.line}), in a serial group, merges into the "
-                    f"window of `{state}` with {what}: what others read, or what is saved of it, "
-                    "cannot be known outside of the group",
-                    hint="use add, set, max, min, append or add_to_set there",
+                    f"window of `{state}` with {what}"
                 )
+    return ""
 
 
 def effect_columns(
@@ -134,11 +140,13 @@ def group_scan(
         tuple(effect for effect, _, _ in effects),
     )
     names = dict.fromkeys(whole.handler for _, whole in group.members)
+    windows = (_window_merge(group, c.state, ("call",)) for c in cells if c.last is not None)
+    places = _effect_places(app, group, code.effects)
     return RowScan(
         tuple(port.node for port in ports),
         tuple(port.keys for port in ports),
         cells,
-        RowCode(", ".join(names), code, app.imported, _effect_places(app, group, code.effects)),
+        RowCode(", ".join(names), code, app.imported, places, next(filter(None, windows), "")),
         (*(port.columns for port in serial), *(o.columns for o in others), *((),) * saved),
         (*(_place(group.of(n)) for n in own), *(o.place for o in others), *((0, 0),) * saved),
         tuple((column, dtype) for _, column, dtype in effects),

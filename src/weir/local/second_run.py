@@ -7,7 +7,8 @@ Rules
    plain locale, other addresses and another number.
 3. Functions are called more often than needed, so those that count or remember calls are found.
 4. Inputs are cut elsewhere, and operators begin anew with what a snapshot keeps of them: after the
-   first step, the second, the fourth and so on.
+   first step, the second, the fourth and so on; not if a snapshot cannot keep all of it
+   (`plan/unsaved.py`).
 
 The first run leaves traces of all its streams in a folder (`traces.py`); the second compares its
 rows with them, and what comes back is the first row that differs in each stream.
@@ -33,6 +34,7 @@ from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fi
 from weir.plan.program import Output, Program, ProgramText, StreamKind
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
+from weir.plan.unsaved import unsaved_cells
 from weir.reliable.differences import RowDifference
 from weir.reliable.traces import Traces
 from weir.runtime.partitions import Partitions, open_partitions
@@ -110,7 +112,7 @@ def differences_here(
         run = LocalRun(
             program, partitions, nowhere, cut=cut, parallelism=parallelism, traces=compared
         )
-        steps, renewed = 0, 1
+        steps, renewed = 0, 0 if unsaved_cells(program) else 1
         while run.step():
             steps += 1
             if steps == renewed:

@@ -150,3 +150,5 @@ class RowCode:
     imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
     places: tuple[HandlerPlace, ...] = field(default=(), compare=False, repr=False)
     """Where the handlers have each effect, for messages; none for what no handler says itself."""
+    unsaved: str = field(default="", compare=False, repr=False)
+    """Which of its cells no snapshot can keep, in words; empty if all can be kept."""

@@ -10,7 +10,7 @@ from weir.errors import PlanError
 from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
 from weir.plan.program import Output, Program
-from weir.replay.batch_programs import ReplayTask, batch_program
+from weir.replay.batch_programs import ReplayTask, batch_program, first_program
 from weir.replay.given_logs import log_paths
 from weir.replay.variants import variants_of
 from weir.runtime.programs import program_of
@@ -44,10 +44,13 @@ def rehearsed_programs(app: App, params: Mapping[str, object]) -> list[Program]:
     """Return what runs of an app need: the program of `weir run`, and those of the first and of
     later batches of a replay, which begin and end with states."""
     task = ReplayTask(app, _shown_paths(app), variants_of(app, params))
-    first = batch_program(task, final=True)
-    tables = {key: key for key in first.states}
-    later = batch_program(task, final=True, restored=tables, saved=first.saved)
-    return [app_program(app, params=params), first.program, later.program]
+    first = first_program(task, saved=False)
+    programs = [app_program(app, params=params), first.program]
+    if first.hands_on:
+        tables = {key: key for key in first.states}
+        later = batch_program(task, final=True, restored=tables, saved=first.saved)
+        programs.append(later.program)
+    return programs
 
 
 def how_it_runs(app: App, params: Mapping[str, object] | None = None) -> str:

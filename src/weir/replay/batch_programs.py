@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from weir.errors import PlanError
 from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
 from weir.plan.operators import FinalState, Node, Source, schema
@@ -50,6 +51,8 @@ class BatchProgram:
     restored: Mapping[str, tuple[Source, str]]
     """The sources of the tables that the batch begins with, by their names, each with the key of a
     state whose table it is."""
+    hands_on: bool
+    """Whether the states behind the batch are among its outputs."""
 
 
 def key_of(variant: Variant, name: str) -> str:
@@ -57,25 +60,36 @@ def key_of(variant: Variant, name: str) -> str:
     return f"{variant.folder}/{name}" if variant.folder else name
 
 
+def first_program(task: ReplayTask, *, saved: bool) -> BatchProgram:
+    """Make the program of a first batch, with the states behind it; where no table can hold these,
+    and nobody asked for them (`saved`), without: then there can be no second batch."""
+    try:
+        return batch_program(task, final=True)
+    except PlanError:
+        if saved:
+            raise
+        return batch_program(task)  # raises what is wrong in any case
+
+
 def batch_program(
     task: ReplayTask,
     *,
     emitted: Mapping[str, str] | None = None,
     final: bool = False,
-    cut: int | None = None,
+    as_of: int | None = None,
     restored: Mapping[str, str] | None = None,
     saved: Mapping[str, FinalState] | None = None,
 ) -> BatchProgram:
     """Make the program of a batch. `emitted` says where emitted streams go by their keys (None: to
     the batch's folder). With `final`, the states behind the batch go to its folder; where
-    `cut` is given, all events are before it, and what has ended by then is left out. `restored` are
+    `as_of` is given, no event is later, and what has ended by then is left out. `restored` are
     the tables to begin with, by the keys of states, and `saved` what these were made of."""
     begun = _Restored(saved or {}, restored or {})
     compiled = [
         compile_app(
             task.app, paths=task.paths, params=variant.values, start=task.start, end=task.end,
             restored=begun.streams(variant, task.app), final=final,
-            as_of=None if cut is None else cut - 1, vectorise=task.vectorise,
+            as_of=as_of, vectorise=task.vectorise,
         )
         for variant in task.variants
     ]  # fmt: skip
@@ -91,7 +105,7 @@ def batch_program(
     finals = {key: found.node for key, found in kept.items() if isinstance(found.node, FinalState)}
     outputs = list(dict.fromkeys((*emits.values(), *states.values())))
     program = replace(program_of(outputs), code=task.app.code, needed=task.app.needed)
-    return BatchProgram(program, emits, states, finals, begun.sources)
+    return BatchProgram(program, emits, states, finals, begun.sources, final)
 
 
 class _BatchFiles:

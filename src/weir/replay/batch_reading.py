@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Self
 
 from weir.files.chunks import CHUNK_ROWS, SourcePartition
+from weir.files.readers import open_partition
+from weir.ingress.connectors.registry import open_any
+from weir.plan.rewrites.pruning import needed_columns
+from weir.plan.rewrites.rewrite import rewrite
+from weir.replay.batch_programs import BatchProgram
 from weir.replay.batch_runs import RunChoice
 from weir.replay.cutting import LogCuts, RankedLog
 from weir.replay.read_ahead import AheadPartition
@@ -57,3 +62,18 @@ class BatchReading:
                 self._ahead.callback(ahead.close)
             found.setdefault(part.source.name, []).append(partition)
         return found
+
+
+def batch_partitions(made: BatchProgram, tables: Mapping[str, str], logs: Partitions) -> Partitions:
+    """Return what the sources of a batch's program read: logs, the states before it (`tables`, by
+    their keys), and what else the program's streams are made of."""
+    found: dict[str, Sequence[SourcePartition]] = {}
+    for source in made.program.sources:
+        if source.name in made.restored:
+            found[source.name] = [open_partition(source, tables[made.restored[source.name][1]])]
+        elif source.name in logs:
+            found[source.name] = logs[source.name]
+        elif source.has_origins:  # else it is a DataFrame, which the runner brings
+            needed = needed_columns(rewrite(made.program), source)
+            found[source.name] = open_any(source, "", needed=needed)
+    return found

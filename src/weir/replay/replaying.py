@@ -23,16 +23,18 @@ import msgspec
 from weir.errors import PlanError
 from weir.events.batch import OPEN, START
 from weir.files.chunks import SourcePartition
-from weir.files.readers import open_partition
 from weir.handlers.app import App
-from weir.ingress.connectors.registry import open_any
 from weir.plan.limits import check_numbers
 from weir.plan.operators import FinalState
-from weir.plan.rewrites.pruning import needed_columns
-from weir.plan.rewrites.rewrite import rewrite
 from weir.replay.assembling import assemble, finished_batch
-from weir.replay.batch_programs import BatchProgram, ReplayTask, batch_program, key_of
-from weir.replay.batch_reading import BatchReading
+from weir.replay.batch_programs import (
+    BatchProgram,
+    ReplayTask,
+    batch_program,
+    first_program,
+    key_of,
+)
+from weir.replay.batch_reading import BatchReading, batch_partitions
 from weir.replay.batch_runs import ReplayRunner, RunBatch, RunChoice, batch_runner
 from weir.replay.cutting import BATCH_BYTES, LogCuts, RankedLog, cut_logs
 from weir.replay.finished import FinishedReplay, what_differs
@@ -59,7 +61,6 @@ from weir.replay.saved_state import StateManifest, load_state, save_state, state
 from weir.replay.slices import slices_of
 from weir.replay.variants import Variant, variants_of
 from weir.replay.what_if import compare_variants
-from weir.runtime.partitions import Partitions
 from weir.runtime.reports import OnProgress, Progress
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ class _Replay:
     manifest: StateManifest | None = None
 
     def run(self) -> ReplayReport:
-        self.first = batch_program(self.task, final=True)
+        said = (self.wanted.batch, self.wanted.state_in, self.wanted.state_out)
+        self.first = first_program(self.task, saved=any(option is not None for option in said))
         if not self.first.emitted and self.wanted.state_out is None:
             hint = "app.emit('name', field=…), or save its state with --state-out"
             raise PlanError(f"the app `{self.task.app.name}` emits nothing", hint=hint)
@@ -248,12 +250,13 @@ class _Replay:
         if self._streams:
             return None
         spans = (wanted.batch, wanted.state_in, wanted.state_out, task.start, task.end)
-        if all(said is None for said in spans) and logs_size(times) <= BATCH_BYTES:
+        small = not self.first.hands_on or logs_size(times) <= BATCH_BYTES
+        if all(said is None for said in spans) and small:
             return None
         found = folder.cuts
         if found is None:
             found = cut_logs(
-                times, events=wanted.batch, progress=self.progress,
+                times, events=wanted.batch if self.first.hands_on else OPEN, progress=self.progress,
                 start=START if task.start is None else task.start,
                 end=OPEN if task.end is None else task.end,
             )  # fmt: skip
@@ -265,7 +268,7 @@ class _Replay:
         paths = {key: self._output_path(key) for key in self.first.emitted}
         made = batch_program(
             self.task, emitted=paths, final=self.wanted.state_out is not None,
-            cut=self._cut(cuts), restored=self.begun, saved=self.first.saved,
+            as_of=self._as_of(cuts), restored=self.begun, saved=self.first.saved,
         )  # fmt: skip
         made_in = folder.new_batch(0).absolute()
         in_batch = {o: replace(o, path=str(made_in / o.path)) for o in made.states.values()}
@@ -279,7 +282,7 @@ class _Replay:
         whole: dict[str, list[SourcePartition]] = {}
         for log, part in zip(logs, parts, strict=True):
             whole.setdefault(log.source.name, []).append(part)
-        told = run(program, self._partitions(made, self.begun, whole), Path(), self.progress)
+        told = run(program, batch_partitions(made, self.begun, whole), Path(), self.progress)
         outputs = {o.path: MadeFile(o.path, o.rows, o.digest) for o in told.outputs}
         written = {key: outputs[path] for key, path in paths.items()}
         self._save_states({key: made_in / o.path for key, o in made.states.items()}, cuts)
@@ -309,11 +312,11 @@ class _Replay:
                         is_last = number == len(cuts.batches) - 1
                         program = batch_program(
                             self.task, final=True, restored=labels if number else self.begun,
-                            cut=self._cut(cuts) if is_last else batch.reached + 1,
+                            as_of=self._as_of(cuts) if is_last else batch.reached,
                             saved=self.first.saved,
                         )  # fmt: skip
                     part = folder.new_batch(number)
-                    partitions = self._partitions(program, before, reading.partitions(number))
+                    partitions = batch_partitions(program, before, reading.partitions(number))
                     progress = self._progress(cuts, number, done, size)
                     told = run(program.program, partitions, part, progress)
                     found = finished_batch(program, told, part, batch.events)
@@ -326,22 +329,6 @@ class _Replay:
         written = assemble(self.first, made, self._output_path)
         events = sum(batch.events for batch in cuts.batches)
         return self._report(events, len(made), cuts, written, cut_inputs(logs, cuts))
-
-    def _partitions(
-        self, made: BatchProgram, tables: Mapping[str, str], logs: Partitions
-    ) -> Partitions:
-        """Return what the sources of a batch's program read: logs, the states before it, and what
-        else the program's streams are made of."""
-        found: dict[str, Sequence[SourcePartition]] = {}
-        for source in made.program.sources:
-            if source.name in made.restored:
-                found[source.name] = [open_partition(source, tables[made.restored[source.name][1]])]
-            elif source.name in logs:
-                found[source.name] = logs[source.name]
-            elif source.has_origins:  # else it is a DataFrame, which the runner brings
-                needed = needed_columns(rewrite(made.program), source)
-                found[source.name] = open_any(source, "", needed=needed)
-        return found
 
     def _progress(self, cuts: LogCuts, number: int, before: int, size: int) -> OnProgress | None:
         """Tell of a batch, before which this process has taken so many of `size` events."""
@@ -385,6 +372,11 @@ class _Replay:
         if cuts is not None and cuts.first is not None:
             return max(batch.reached for batch in cuts.batches) + 1
         return None if self.manifest is None else self.manifest.cut  # nothing came since
+
+    def _as_of(self, cuts: LogCuts | None) -> int | None:
+        """Return the time that the last state is as of, if that is known."""
+        cut = self._cut(cuts)
+        return cut if cut is None or self.task.end is not None else cut - 1
 
     def _report(
         self,

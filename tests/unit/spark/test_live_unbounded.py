@@ -1,12 +1,15 @@
-"""A live run looks at its sources before it lets an operator hold rows without a bound."""
+"""A live run looks at its sources before it lets an operator hold rows without a bound, and at what
+checkpoints must keep."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from weir.errors import PlanError
+from weir.handlers.app import App
 from weir.script import parse_program
 from weir.spark.live.prepare import prepare_live
 
@@ -29,3 +32,19 @@ def test_sources_without_an_end(tmp_path: Path, path: str) -> None:
 def test_finite_sources(tmp_path: Path, path: str) -> None:
     (tmp_path / "a.jsonl").write_text('{"vs": 1, "k": "x"}\n', encoding="utf-8")
     prepare(tmp_path, path)
+
+
+def test_windows_that_no_checkpoint_keeps(tmp_path: Path) -> None:
+    app = App("s")
+    ev = app.events("ev", "k BIGINT, ts BIGINT", vs="ts")
+    s = app.state("s", default=0, last=100, key="BIGINT")
+
+    @app.serial
+    @app.on(ev)
+    def count(e: Any) -> None:
+        s.merge(e.k, lambda n: n * 2 + 1)
+        app.emit("out", n=s.get(e.k))
+
+    program = app.program(logs={"ev": "tail://a.jsonl"}, out="out")
+    with pytest.raises(PlanError, match=r"`count` .* a function: no checkpoint of a live run can"):
+        prepare_live(program, str(tmp_path / "store"), directory=tmp_path)

@@ -51,20 +51,20 @@ def _merge_rows(table: CellTable, keys_of: KeysOf, calls: Sequence[SavedCall]) -
     numbers = [number for past in table.pasts.values() for number in range(len(past))]
     merges = [merge for past in table.pasts.values() for merge in past]
     times = np.array([merge.time for merge in merges], dtype=np.int64)
-    columns = list(keys_of(keys))
+    columns, state = list(keys_of(keys)), table.cell.state
     for name, dtype in state_schema(table.cell, calls)[len(table.cell.keys) :]:
-        values = numbers if name == "number" else [_saved(merge, name) for merge in merges]
+        values = numbers if name == "number" else [_saved(m, name, state) for m in merges]
         columns.append(python_column(values, dtype))
     return Batch(times, times + 1, tuple(columns))
 
 
-def _saved(merge: PastMerge, column: str) -> object:
+def _saved(merge: PastMerge, column: str, state: str) -> object:
     """Return what a merge has in a column."""
     if column == "merge":
         if merge.kind == "call" and not merge.name:
             raise RunError(
-                "a checkpoint cannot keep a window that holds merges by functions of a serial "
-                "group; use add, set, max, min, append, add_to_set or top_k"
+                f"a checkpoint cannot keep the window of {state}, which holds merges by functions "
+                "of a serial group; use add, set, max, min, append, add_to_set or top_k there"
             )
         return merge.name or merge.kind
     called, _, at = column.rpartition(".")

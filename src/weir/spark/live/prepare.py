@@ -39,6 +39,7 @@ from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import StagedPlan, cut_stages
 from weir.plan.strategy import choose_strategies, default_strategy
 from weir.plan.unbounded import refuse_unbounded
+from weir.plan.unsaved import refuse_unsaved
 from weir.reliable.keys import JOB, UNCHECKED
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
@@ -73,6 +74,7 @@ def prepare_live(
     if in_files or not program.outputs:
         check_outputs(replace(program, outputs=in_files), directory)
     _refuse_frames(program)
+    refuse_unsaved(program)
     location = store if folder_of(store) is None else str(folder_of(store))
     if resume not in (False, True, "auto"):
         raise PlanError(f"`resume` is True, False or 'auto', not {resume!r}")
