@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from weir.plan.runners import provide
@@ -149,7 +150,8 @@ def __getattr__(name: str) -> object:
 
 
 def _unknown(name: str) -> AttributeError:
-    if name.startswith("_"):
+    # `from weir import cli` asks here before it looks for a module.
+    if name.startswith("_") or (name.isidentifier() and find_spec(f"weir.{name}") is not None):
         return AttributeError(f"module 'weir' has no attribute '{name}'")
     from weir.plan.python_habits import MODULE_HABITS, functions_as_habits, no_attribute
 
