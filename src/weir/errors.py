@@ -160,14 +160,18 @@ def _shortened(text: str) -> str:
 
 class PlanError(WeirError):
     """Says that a program parses but cannot be planned; `position` where a script is the source.
+    Where Python is, and says it in other words, `python` is the hint.
 
     >>> print(PlanError("a stream in a join needs a name", hint='as_("…")'))
     a stream in a join needs a name; as_("…")
     """
 
-    def __init__(self, message: str, *, position: Position | None = None, hint: str = "") -> None:
-        self.message, self.position, self.hint = message, position, hint
-        super().__init__(f"{message}; {hint}" if hint else message)
+    def __init__(
+        self, message: str, *, position: Position | None = None, hint: str = "", python: str = ""
+    ) -> None:
+        self.message, self.position = message, position
+        self.hint = hint if position else python or hint
+        super().__init__(f"{message}; {self.hint}" if self.hint else message)
 
 
 class UnknownAttribute(PlanError, AttributeError):

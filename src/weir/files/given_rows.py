@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -120,7 +120,12 @@ def _table(rows: object, columns: Mapping[str, pa.DataType] | None) -> pa.Table:
         return _made(lambda: pa.Table.from_pandas(rows, preserve_index=False))
     if hasattr(rows, "__arrow_c_stream__"):
         return _made(lambda: pa.table(rows))
-    raise PlanError(f"a value of type {type(rows).__name__} is no rows", hint=f"rows are {KINDS}")
+    hint = f"rows are {KINDS}"
+    if hasattr(rows, "collect"):
+        hint = f"write .collect() behind it: {hint}"
+    elif isinstance(rows, Iterator):
+        hint = f"write list(…) around it: {hint}"
+    raise PlanError(f"a value of type {type(rows).__name__} is no rows", hint=hint)
 
 
 def _of_dicts(
@@ -163,8 +168,9 @@ def _column(table: pa.Table, name: str, dtype: pa.DataType) -> pa.Array:
     if name not in table.column_names:
         raise unknown("column", name, table.column_names)
     column = table.column(name).combine_chunks()
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    if pa.types.is_dictionary(column.type):  # its values may be of a type that Arrow cannot take
+        values = column.dictionary.cast(holding_type(column.type))
+        column = pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
     if holding_type(column.type) == STRING and dtype in (TIMESTAMP, DATE):  # as files have them
         return column_of(column.to_pylist(), dtype, name, "the rows")
     try:

@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 
@@ -57,6 +58,8 @@ def show(stream: Stream, n: int = 20, *, directory: str | Path = ".") -> None:
 
 def explain_stream(stream: Stream, format: Format = "text") -> None:
     """Print the plan of a stream."""
+    if format not in get_args(Format):
+        raise PlanError(f"a plan is shown as one of {', '.join(get_args(Format))}, not {format!r}")
     program = rewrite(program_of([stream.to("", name=stream.name or "Out")]))
     _put(explain(program, cut_stages(program, 1), format))
 

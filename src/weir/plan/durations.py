@@ -20,6 +20,8 @@ UNITS = {
 Ticks: TypeAlias = "str | int | timedelta"
 """A duration as people write it."""
 
+_LONG = re.compile(r"(-?[0-9]+) *(us|ms|s|m|h|d)[a-z]*")
+"""What people write for a duration: `5 minutes`, `5min`."""
 _DURATION = re.compile(r"(-?[0-9]+)([a-z]*)", re.ASCII)
 
 
@@ -36,10 +38,10 @@ def parse_duration(value: Ticks) -> int:
         return value
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None or (match[2] and match[2] not in UNITS):
-        raise PlanError(
-            f"{value!r} is no duration",
-            hint="as in 250ms, 5s, 2m, 1h, 7d, a timedelta, or a number of ticks",
-        )
+        hint = "as in 250ms, 5s, 2m, 1h, 7d, a timedelta, or a number of ticks"
+        if long := _LONG.fullmatch(str(value).strip().lower()):
+            hint = f"write '{long[1]}{long[2]}': {hint}"
+        raise PlanError(f"{value!r} is no duration", hint=hint)
     return int(match[1]) * UNITS.get(match[2], 1)
 
 

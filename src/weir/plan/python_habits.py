@@ -73,6 +73,7 @@ STREAM_HABITS = _by_name({
     _BEFORE: "diff lag lead pctchange cumsum",
     "print(s), which shows columns and types, or s.schema": "printschema dtypes info",
     "nothing: a stream is a plan, and lazy": "lazy cache persist",
+    '.group_by("k").having("COUNT(*) > 3").agg(n=weir.count())': "having",
     '.partition_by("k", into=4, uid="by_k")': "repartition",
     '.agg(a=weir.count().filter("k = \'a\'"), …), an aggregate for each column': "pivot",
 })  # fmt: skip

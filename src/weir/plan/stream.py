@@ -35,7 +35,7 @@ from weir.plan.schema import Schema
 from weir.plan.strategy import parse_strategy
 from weir.plan.stream_lifetimes import LifetimeMethods
 from weir.plan.stream_results import ResultMethods
-from weir.plan.terms import Condition, Term, as_condition, explode
+from weir.plan.terms import Condition, Term, as_aggregate, as_condition, explode
 from weir.plan.user_code import OperatorCall
 from weir.plan.windows import Hopping, Session, Window, window_text
 
@@ -122,8 +122,10 @@ class Selection:
     def agg(self, *aggregates: Condition, **named: Condition) -> Stream:
         """Select the group keys, then these aggregates: terms, or expressions as a script writes
         them."""
-        computed = {name: as_condition(given) for name, given in named.items()}
-        return self.select(*self.keys, *map(as_condition, listed(aggregates)), **computed)
+        if not (self.keys or aggregates or named):
+            raise PlanError("agg has nothing to compute", hint="as in .agg(n=weir.count())")
+        computed = {name: as_aggregate(given) for name, given in named.items()}
+        return self.select(*self.keys, *map(as_aggregate, listed(aggregates)), **computed)
 
     def _with(self, **changes: object) -> Selection:
         # The callers name fields of the draft; mypy would want each of their types here.
@@ -308,6 +310,7 @@ class Stream(LifetimeMethods, ResultMethods):
         """
         return self._selection().agg(*aggregates, **named)
 
+    @instead(**dict.fromkeys(("desc", "descending", "ascending", "reverse"), 'by=col("v").desc()'))
     def top(self, k: int, by: Named | Sequence[Named] = (), *, ties: bool = False) -> Stream:
         """Keep the first k rows of an order, of each window right after a hopping one, else of each
         instant.
@@ -334,7 +337,7 @@ class Stream(LifetimeMethods, ResultMethods):
         >>> collect(a.union(a.shift(10)), inputs={"A": [{"vs": 1, "ve": 9, "v": 5}]}).to_pylist()
         [{'vs': 1, 've': 9, 'v': 5}, {'vs': 11, 've': 19, 'v': 5}]
         """
-        return Stream(union([self.node, *(as_stream(o).node for o in others)]))
+        return Stream(union([self.node, *(as_stream(o).node for o in listed(others))]))
 
     def partition_by(self, *keys: str, into: int, uid: str) -> Stream:
         """Set how the stage that reads this stream is split, and its name.

@@ -30,6 +30,11 @@ Value: TypeAlias = (
     " | np.generic | list[object] | tuple[object, ...] | None"
 )
 """A term, or a constant."""
+_AGGREGATES = (
+    "count", "count_distinct", "sum", "avg", "min", "max", "stddev", "variance", "first", "last",
+    "median", "collect",
+)  # fmt: skip
+"""Those of one argument: a script calls them as it does functions."""
 Condition: TypeAlias = "Term | str"
 """A term, or an expression as a script writes it."""
 
@@ -126,6 +131,18 @@ class Term:
 
     def __rmod__(self, other: Value) -> Term:
         return call("mod", other, self)
+
+    def __pow__(self, other: Value) -> Term:
+        return call("power", self, other)
+
+    def __rpow__(self, other: Value) -> Term:
+        return call("power", other, self)
+
+    def __abs__(self) -> Term:
+        return call("abs", self)
+
+    def __round__(self, digits: int = 0) -> Term:
+        return call("round", self, digits)
 
     def __neg__(self) -> Term:
         return call("neg", self)
@@ -277,11 +294,20 @@ def expr(text: str) -> Term:
 
 def as_condition(given: object) -> Term:
     """Return a condition, which may be written as text, as a term."""
+    return _written(given, "condition", 'col("v") > 3', "v > 3")
+
+
+def as_aggregate(given: object) -> Term:
+    """Return an aggregate, which may be written as text, as a term."""
+    return _written(given, "aggregate", 'col("v").sum()', "SUM(v)")
+
+
+def _written(given: object, what: str, term: str, text: str) -> Term:
     if isinstance(given, str):
         return expr(given)
     if not isinstance(given, Term):
-        hint = 'as in col("v") > 3, or as text: "v > 3"'
-        raise PlanError(f"{_shown(given)} is no condition", hint=hint)
+        hint = f'as in {term}, or as text: "{text}"'
+        raise PlanError(f"{_shown(given)} is no {what}", hint=hint)
     return given
 
 
@@ -380,6 +406,8 @@ def call(function: str | ScalarFunction | AggregateFunction, *args: Value) -> Te
         return Term(UserCall(function, exprs), aggregates=carried)
     if isinstance(function, AggregateFunction):
         return Term(AggregateCall(function.name, exprs), aggregates=(*carried, function))
+    if len(terms) == 1 and function.lower() in _AGGREGATES:
+        return replace(terms[0], expr=AggregateCall(function.lower(), exprs))
     return Term(Call(function.lower(), exprs), aggregates=carried)
 
 
@@ -389,6 +417,10 @@ def case(*branches: tuple[Condition, Value], otherwise: Value = None) -> Term:
     >>> case((col("v") > 3, "big"), otherwise="small").expr.otherwise.value
     'small'
     """
+    given: tuple[object, ...] = branches
+    if not all(isinstance(branch, tuple) and len(branch) == 2 for branch in given):
+        hint = 'as in case((col("v") > 3, "large"), otherwise="small")'
+        raise PlanError("a branch of case is a pair of condition and value", hint=hint)
     pairs = [(as_condition(condition), lit(value)) for condition, value in branches]
     default = lit(otherwise)
     carried = _carried([*(t for pair in pairs for t in pair), default])

@@ -63,6 +63,8 @@ def test_unknown_function_and_the_users_own() -> None:
 
 def test_aggregate_in_where() -> None:
     with pytest.raises(PlanError, match="cannot stand in WHERE; HAVING"):
+        bind_condition(AggregateCall("count_star", (), position=(1, 1)), SCOPE.at("WHERE"))
+    with pytest.raises(PlanError, match=r"cannot stand in WHERE; \.having"):
         bind_condition(AggregateCall("count_star", ()), SCOPE.at("WHERE"))
 
 

@@ -140,11 +140,33 @@ def test_inputs_need_no_numbers() -> None:
     assert made.outputs[2].node == made.sources[1]
 
 
+def test_categories_are_texts() -> None:
+    polars = pl.DataFrame({"at": [1, 2, 3], "c": pl.Series(["a", None, "b"], dtype=pl.Categorical)})
+    pandas = pd.DataFrame({"at": [1, 2, 3], "c": pd.Categorical(["a", None, "b"])})
+    for given in (polars, pandas):
+        assert weir.from_rows(given, vs="at").collect().column("c").to_pylist() == ["a", None, "b"]
+
+
+def test_functions_of_python_are_those_of_a_script() -> None:
+    s = sales()
+    for python, script in (
+        (abs(col("Amount")), "ABS(Amount)"),
+        (round(col("Amount"), 1), "ROUND(Amount, 1)"),
+        (col("Amount") ** 2, "POWER(Amount, 2)"),
+        (2 ** col("Amount"), "POWER(2, Amount)"),
+        (weir.call("max", col("Amount")), "MAX(Amount)"),
+        (weir.call("MEDIAN", col("Amount")), "MEDIAN(Amount)"),
+    ):
+        assert s.select(w=python) == s.select(w=weir.expr(script))
+    assert s.select(w=round(col("Amount"))).collect(inputs={"Sales": ROWS}).num_rows == 3
+
+
 def test_lists_are_several() -> None:
     s = sales()
     assert s.group_by(["Shop"]).agg(n=count()) == s.group_by("Shop").agg(n=count())
     assert s.select(["Shop", "Amount"]) == s.select("Shop", "Amount")
     assert s.agg([count().as_("n")]) == s.agg(n=count())
+    assert s.union([s.shift(5)]) == s.union(s.shift(5))
     wanted = s.where(col("Shop").isin("a", "b"))
     for given in (["a", "b"], ("a", "b"), {"b", "a"}, pd.Series(["a", "b"])):
         assert s.where(col("Shop").isin(given)) == wanted
@@ -331,6 +353,24 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
          "column vs: row 1: 2.5 is no BIGINT"),
         (lambda s: weir.from_rows([{"vs": "noon"}], vs="vs", columns={"vs": datetime}),
          "column vs: row 0: 'noon' is no TIMESTAMP: a time is a datetime, or a text as in '2026-"),
+        (lambda s: weir.from_rows(pl.LazyFrame(ROWS), vs="vs"), "no rows; write .collect() behind"),
+        (lambda s: weir.from_rows((r for r in ROWS), vs="vs"), "no rows; write list(…) around it"),
+        (lambda s: s.top("2", by="Amount"), "how many rows is a whole number, not '2'; top(3,"),
+        (lambda s: weir.from_rows([1, 2], vs="vs"), "a value of type list is no rows; rows are a"),
+        (lambda s: s.top(3, by="Amount", descending=True), 'write by=col("v").desc()'),
+        (lambda s: s.process(len), "is no operator; a class with @weir.operator, and its call"),
+        (lambda s: weir.case(col("v") > 3, "a"), "a branch of case is a pair of condition and va"),
+        (lambda s: s.having("n > 3"), '.group_by("k").having("COUNT(*) > 3")'),
+        (lambda s: s.group_by("Shop").agg({"Amount": "sum"}), 'as in col("v").sum(), or as text'),
+        (lambda s: s.group_by("Shop").agg(n=count), "is no aggregate; as in col"),
+        (lambda s: s.where(col("Amount").sum() > 3), "cannot stand in WHERE; .having(…) filters"),
+        (lambda s: s.window(tumbling("1m")).select("Shop", n=count()), "col('Shop').last() or .ma"),
+        (lambda s: s.join(s.as_("B")).select("B.Shop"), 'needs ON; on="A.k = B.k"'),
+        (lambda s: s.select("*", Amount=col("Amount") + 1), "w=col('Amount') under another name"),
+        (lambda s: s.shift("5 minutes"), "write '5m': as in"),
+        (lambda s: s.where(col("Shop") > 3), "in a text or weir.expr(…) write CAST(Shop AS BIGINT"),
+        (lambda s: s.explain("svg"), "a plan is shown as one of text, dot, json, not 'svg'"),
+        (lambda s: s.agg(), "agg has nothing to compute; as in .agg(n=weir.count())"),
         (lambda s: s.collect(inputs={"Sales": [{**ROWS[0], "Amount": "x"}]}),
          "Sales, column Amount: row 0: 'x' is no DOUBLE"),
     ],

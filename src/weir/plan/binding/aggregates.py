@@ -265,6 +265,7 @@ class Aggregator:
                 f"column `{column.name}` is neither in GROUP BY nor in an aggregate",
                 position=column.position,
                 hint=f"add it to GROUP BY, or take LAST({column.name}) or MAX({column.name})",
+                python=f"add it to group_by, or take col({column.name!r}).last() or .max()",
             )
         return found
 

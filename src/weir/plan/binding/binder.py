@@ -124,6 +124,7 @@ def bind(expr: Expr, scope: NameScope) -> Expr:
                 f"an aggregate cannot stand in {scope.clause}",
                 position=expr.position,
                 hint="HAVING filters by aggregates" if scope.clause == "WHERE" else "",
+                python=".having(…) filters by them" if scope.clause == "WHERE" else "",
             )
     raise AssertionError(f"not an expression: {expr!r}")
 
@@ -235,9 +236,11 @@ def _case(case: Case, scope: NameScope) -> Expr:
     shared = common_type_of(type_of(v) for v in values)
     if shared is None:
         names = ", ".join(dict.fromkeys(type_name(type_of(v)) for v in values))
-        hint = "CAST some of them, so that all have one type"
         raise PlanError(
-            f"the branches of CASE have types {names}", position=case.position, hint=hint
+            f"the branches of CASE have types {names}",
+            position=case.position,
+            hint="CAST some of them, so that all have one type",
+            python="cast some of them, so that all have one type: .cast('DOUBLE')",
         )
     cast = [coerce(v, shared) for v in values]
     branches = tuple(zip(conditions, cast[:-1], strict=True))

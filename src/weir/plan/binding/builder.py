@@ -232,6 +232,10 @@ def apply(
     }
     if len(kinds) > 1:
         raise PlanError("the keys of COMBINE have different types", position=position)
+    given: object = call
+    if not isinstance(given, OperatorCall):
+        hint = "a class with @weir.operator, and its call: Op(), or Op(limit=3)"
+        raise PlanError(f"{given!r:.60} is no operator", position=position, hint=hint)
     for name, _ in call.columns:
         check_name(name, position)
     if call.misfit:

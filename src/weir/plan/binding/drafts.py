@@ -67,6 +67,8 @@ class Draft:
         return replace(self.changed(select), streams=streams)
 
     def ranked(self, limit: int, by: Sequence[Term], ties: bool) -> Draft:
+        if not isinstance(limit, int) or isinstance(limit, bool):
+            raise PlanError(f"how many rows is a whole number, not {limit!r}", hint="top(3, by=…)")
         order = tuple(OrderItem(t.expr, t.descending) for t in by)
         query = replace(self.query, order_by=order, limit=limit, ties=ties)
         return replace(self.changed(self.select, by), query=query)

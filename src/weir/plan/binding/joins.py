@@ -110,7 +110,8 @@ def _checked_clause(clause: JoinClause) -> tuple[JoinKind, Expr | None]:
         return "inner", None
     if clause.on is None:
         name = clause.kind.upper().replace("_", " ")
-        raise PlanError(f"{name} JOIN needs ON", position=clause.position)
+        python = 'on="A.k = B.k", with the names of the streams'
+        raise PlanError(f"{name} JOIN needs ON", position=clause.position, python=python)
     return clause.kind, clause.on
 
 

@@ -46,6 +46,7 @@ def check_name(name: str, position: Position | None = None) -> None:
             f"a payload column cannot be called `{name}`",
             position=position,
             hint="give it another name with AS",
+            python="give it another name",
         )
     if name.startswith(("$", "@")):
         raise PlanError(f"`{name}`: names with `$` or `@` in front are reserved", position=position)
@@ -57,7 +58,11 @@ def check_distinct(names: Iterable[tuple[str, Position | None]]) -> None:
     for name, position in names:
         if name in seen:
             raise PlanError(
-                f"two columns are called `{name}`", position=position, hint="rename one with AS"
+                f"two columns are called `{name}`",
+                position=position,
+                hint="rename one with AS",
+                python=f"name those that are wanted, w=col({name!r}) under another name; of a "
+                "join, 'A.*' are those of one side",
             )
         seen.add(name)
 

@@ -323,8 +323,12 @@ def _own_name(expr: Expr, position: Position | None) -> str:
         field = expr.args[-1]
         assert isinstance(field, Literal)
         return str(field.value)
-    hint = "AS x" if position else "by keyword, x=…, or with .as_('x')"
-    raise PlanError("an expression in a select list needs a name", position=position, hint=hint)
+    raise PlanError(
+        "an expression in a select list needs a name",
+        position=position,
+        hint="AS x",
+        python="by keyword, x=…, or with .as_('x')",
+    )
 
 
 def _exploded(call: Call, scope: NameScope) -> Expr:

@@ -46,8 +46,9 @@ def _made(call: Call, args: tuple[Expr, ...], result: pa.DataType) -> Call:
     return replace(call, args=args, type=result)
 
 
-def _error(call: Call, message: str, hint: str = "") -> PlanError:
-    return PlanError(f"{function_text(call)}: {message}", position=call.position, hint=hint)
+def _error(call: Call, message: str, hint: str = "", python: str = "") -> PlanError:
+    text = f"{function_text(call)}: {message}"
+    return PlanError(text, position=call.position, hint=hint, python=python)
 
 
 def _names(args: tuple[Expr, ...]) -> str:
@@ -65,11 +66,13 @@ def _as(call: Call, index: int, target: pa.DataType) -> Expr:
     arg = call.args[index]
     if not widens(type_of(arg), target):
         name = type_name(target)
-        hint = f"CAST(… AS {name})" if call.position else f"….cast({name!r})"
-        if call.position is None and call.function in ("and", "or"):
-            hint = 'each comparison stands in parentheses: (col("v") > 3) & (col("w") > 1)'
         raise _error(
-            call, f"argument {index + 1} must be {name}, not {type_name(type_of(arg))}", hint=hint
+            call,
+            f"argument {index + 1} must be {name}, not {type_name(type_of(arg))}",
+            hint=f"CAST(… AS {name})",
+            python='each comparison stands in parentheses: (col("v") > 3) & (col("w") > 1)'
+            if call.function in ("and", "or")
+            else f"….cast({name!r})",
         )
     return coerce(arg, target)
 
@@ -84,8 +87,12 @@ def _constant(call: Call, index: int) -> Literal:
 def _shared(call: Call) -> pa.DataType:
     shared = common_type_of(type_of(a) for a in call.args)
     if shared is None:
-        hint = _meeting_hint(call) or "CAST one of them"
-        raise _error(call, f"{_names(call.args)} do not go together", hint=hint)
+        hint = _meeting_hint(call)
+        python = f"in a text or weir.expr(…) {hint}" if hint else "cast one of them: .cast('INT')"
+        if hint and TIMESTAMP in map(type_of, call.args):
+            python = f"compare with a datetime; or {python}"
+        message = f"{_names(call.args)} do not go together"
+        raise _error(call, message, hint=hint or "CAST one of them", python=python)
     return shared
 
 
@@ -209,11 +216,11 @@ def _number(call: Call) -> pa.DataType:
     if shared == NULL:
         return BIGINT
     if shared is None or not is_numeric(shared):
-        hint = "CAST one of them"
+        hint, python = "CAST one of them", "cast one of them: .cast('DOUBLE')"
         if call.function == "add" and shared == STRING:
-            python = "texts are joined by weir.call('concat', …), or expr(\"a || 'x'\")"
-            hint = "texts are joined by ||" if call.position else python
-        raise _error(call, f"takes numbers, not {_names(call.args)}", hint=hint)
+            hint = "texts are joined by ||"
+            python = "texts are joined by weir.call('concat', …), or weir.expr(\"a || 'x'\")"
+        raise _error(call, f"takes numbers, not {_names(call.args)}", hint=hint, python=python)
     return shared
 
 
