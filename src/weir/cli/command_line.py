@@ -25,6 +25,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from weir.errors import PlanError, PlanWarning, ScriptError, WeirError
+from weir.events.interrupts import plain_interrupts
 from weir.events.printable import printable
 
 if sys.platform != "win32":
@@ -151,7 +152,8 @@ def clean_errors(debug: bool, *, lost: str = "") -> Iterator[None]:
     """Turn errors into one clean message and an exit code; `lost` is what else is said of a command
     that was interrupted."""
     try:
-        yield
+        with plain_interrupts():
+            yield
     except (Usage, ScriptError, PlanError) as error:
         raise _exit(error, WRONG, debug) from None
     except PlanWarning as warning:  # one that --strict makes an error of

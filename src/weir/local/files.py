@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from weir.events.batch import Batch
+from weir.events.interrupts import plain_interrupts
 from weir.files.writers import OutputWriter, put_all_in_place
 from weir.local.console import FirstRows
 from weir.local.runner import Emit, LocalRun
@@ -27,6 +28,7 @@ from weir.runtime.partitions import Partitions, open_partitions
 from weir.runtime.reports import OnProgress, RunReport, run_report
 
 
+@plain_interrupts()
 def run_files(
     program: Program,
     *,

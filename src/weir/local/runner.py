@@ -13,6 +13,7 @@ from functools import partial
 
 from weir.errors import PlanError, RunError
 from weir.events.batch import OPEN, Batch
+from weir.events.interrupts import plain_interrupts
 from weir.files.chunks import CHUNK_ROWS, SourcePartition
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
@@ -188,7 +189,7 @@ class LocalRun:
         waiting = [reader for reader in self.sources if not reader.finished]
         if not waiting:
             return False
-        with completing(self._partitions):
+        with plain_interrupts(), completing(self._partitions):
             # The source that is furthest behind holds all merges back: it goes first.
             min(waiting, key=lambda reader: reader.vertex.now).step()
             self.work_off()
