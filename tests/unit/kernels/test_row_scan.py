@@ -217,7 +217,7 @@ def test_a_checkpoint_cannot_keep_functions() -> None:
 
     node = scan(Cell("s", (STRING,), BIGINT, 1, last=5), code)
     assert effects(node, *ROWS[:2]) == [5, 11]
-    with pytest.raises(RunError, match=r"a checkpoint cannot keep a window .* use add, set"):
+    with pytest.raises(RunError, match=r"a checkpoint cannot keep the window of s, .*; use"):
         effects(node, *ROWS[:2], cut=True)
 
 

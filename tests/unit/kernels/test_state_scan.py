@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from unit.kernels.saved_values import cells_as_of
 from unit.kernels.scan_reference import ReferenceRow, ReferenceScan, same_key
 from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN, Batch, concat_batches
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.kernels.kernel import Kernel
 from weir.kernels.operators.stateless import make_transform
-from weir.kernels.structures.saved_cells import cells_as_of
 from weir.plan.expressions import Literal
 from weir.plan.operators import (
     Enter,

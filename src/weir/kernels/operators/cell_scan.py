@@ -14,13 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.errors import EventFailed
-from weir.events.batch import START, Batch, Int64s
+from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.events.hashing import hash_rows
 from weir.events.types import type_name
 from weir.kernels.kernel import Tables, rows_table, table_rows
 from weir.kernels.operators.slow_cells import SlowCells, scan_failure
 from weir.kernels.structures.cell_groups import CellGroups, Hashes
-from weir.kernels.structures.cells import into_null
+from weir.kernels.structures.cells import Sweeps, into_null
 from weir.kernels.structures.fast_cells import FastCells, FastFailure
 from weir.kernels.structures.fast_cells_loops import NULL_ARGUMENT, NULL_CELL
 from weir.kernels.structures.fast_kinds import FastKind, FastMerge, FastRead, fast_kind, merge_step
@@ -31,13 +31,12 @@ from weir.kernels.structures.requests import (
     ordered_visits,
     request_programs,
 )
+from weir.kernels.structures.saved_cells import check_restored, first_request
 from weir.plan.saved_states import argument_type, saved_calls, state_schema
 from weir.plan.schema import Schema
 from weir.plan.states import Cell, StateMerge, StateRead
 
 _NOBODY = np.empty(0, dtype=np.int64)
-_FEWEST = 1024
-"""Groups that are looked through for dead ones, at least."""
 
 
 class CellScan:
@@ -73,8 +72,9 @@ class CellScan:
             inputs, keys, self._merges, self._reads,
         )  # fmt: skip
         self._programs: tuple[RequestProgram, ...] = ()
-        self._swept = 0
-        """How many groups were left when dead ones were looked for."""
+        self._sweeps = Sweeps(states)
+        self._first = OPEN
+        """The time of the first request."""
         self._ends = any(c.last is not None or c.expires is not None for c in states)
 
     def _kind(self, state: int) -> FastKind | None:
@@ -95,8 +95,10 @@ class CellScan:
 
         Windows are not folded for rows before `right_from`, which are not wanted.
         """
+        self._first = min(self._first, first_request(slices, self._restored))
         for port, state in self._restored.items():
             if len(slices[port]):
+                check_restored(self._states[state], slices[port], self._first)
                 self._restore(state, slices[port], self._inputs[port].names, self._keys[port])
         if not self._programs:
             self._plan(slices)
@@ -193,8 +195,8 @@ class CellScan:
     # --- keeping -----------------------------------------------------------------------------
 
     def forget(self, time: int) -> None:
-        """Do what `drop` does, when there are twice as many groups as were left the last time."""
-        if len(self._groups) >= max(2 * self._swept, _FEWEST):
+        """Do what `drop` does, when it is worth it."""
+        if self._sweeps.is_due(self.state_rows, time):
             self.drop(time)
 
     def drop(self, time: int) -> None:
@@ -207,7 +209,7 @@ class CellScan:
         for state in self._fast_number.values():
             held |= self._fast.merged(state, live)
         self._groups.release(live[~held])
-        self._swept = len(self._groups)
+        self._sweeps.done(self.state_rows, time)
 
     def rows_of(self, state: int) -> Batch:
         """Return the cells of a state as rows."""

@@ -29,14 +29,20 @@ from weir.kernels.expressions.user_calls import (
 from weir.kernels.expressions.user_values import Misfit, settler, typed_array
 from weir.kernels.kernel import Tables, rows_table, table_rows
 from weir.kernels.operators.slow_cells import plain_function
-from weir.kernels.structures.cells import CellTable, Function, canonical_key
+from weir.kernels.structures.cell_windows import canonical_key
+from weir.kernels.structures.cells import CellTable, Function
 from weir.kernels.structures.exact_doubles import ExactDouble
 from weir.kernels.structures.requests import (
     StateRequest,
     ordered_visits,
     request_programs,
 )
-from weir.kernels.structures.saved_cells import cell_rows, load_cells
+from weir.kernels.structures.saved_cells import (
+    cell_rows,
+    check_restored,
+    first_request,
+    load_cells,
+)
 from weir.plan.operators import RowScan, schema
 from weir.plan.saved_states import saved_name, state_schema, window_calls
 from weir.plan.states import Cell, CellFailure, MergeKind
@@ -103,6 +109,8 @@ class RowScanKernel:
         self._node = node
         self._inputs = [schema(i) for i in node.inputs]
         self._restored = {port: state for state, port in enumerate(node.restored) if port >= 0}
+        self._first = OPEN
+        """The time of the first row."""
         self._cells = RowCells(node.states)
         self._run = node.code.make()
         self._calls = [window_calls(node.calls, state) for state in range(len(node.states))]
@@ -122,7 +130,9 @@ class RowScanKernel:
         return sum(map(len, self._cells.tables))
 
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
+        self._first = min(self._first, first_request(slices, self._restored))
         for port, state in self._restored.items():
+            check_restored(self._node.states[state], slices[port], self._first)
             self._restore(state, slices[port], self._inputs[port].names, self._node.keys[port])
         with collecting_later():
             effects = self._effects(slices)

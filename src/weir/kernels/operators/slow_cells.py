@@ -60,17 +60,19 @@ class SlowCells:
         self._inputs, self._keys = inputs, keys
         self._merges, self._reads = merges, reads
         self._functions: dict[int, dict[str, Callable[..., object]]] = {}
+        self._made_of: dict[tuple[int, str], MergeFunction] = {}
         for _, m in merges:
             if m.function:
-                named = self._functions.setdefault(m.state, {})
-                named[saved_name(m.function)] = plain_function(m.function)
+                name = saved_name(m.function)
+                self._functions.setdefault(m.state, {})[name] = plain_function(m.function)
+                self._made_of[m.state, name] = m.function
 
     def __bool__(self) -> bool:
         return bool(self._tables)
 
     @property
     def held_in_windows(self) -> int:
-        return sum(len(past) for table in self._tables.values() for past in table.pasts.values())
+        return sum(len(t) for t in self._tables.values() if t.cell.last is not None)
 
     # --- requests ----------------------------------------------------------------------------
 
@@ -148,8 +150,8 @@ class SlowCells:
             raise self._failed(failure, self._blamed(failure, read), 0, batch, row) from None
         except BaseException as error:
             # A window calls the functions of its merges when it is read.
-            called = (m.function for _, m in self._merges if m.state == read.state and m.function)
-            function = next(called, None)
+            merge = self._tables[read.state].folded
+            function = None if merge is None else self._made_of.get((read.state, merge.name))
             if function is None:
                 raise
             raise self._user_failed(function, error, 0, batch, row) from error

@@ -12,35 +12,52 @@ Contract
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from weir.events.batch import START
 from weir.events.frozen_values import FrozenList, frozen, given_default
 from weir.events.types import DOUBLE, INT, is_integer
 from weir.kernels.expressions.user_values import Misfit, settler
+from weir.kernels.structures.cell_windows import (
+    Folding,
+    PastMerge,
+    best_of,
+    canonical_key,
+    folding_of,
+)
 from weir.kernels.structures.exact_doubles import ExactDouble
 from weir.plan.states import Cell, CellFailure, MergeKind
 
 Function: TypeAlias = Callable[..., object]
-_NAN = math.nan  # one object, so that it equals itself as a key
 _OF_LISTS = ("append", "add_to_set", "top_k")
-_NOT_AT_ONCE = object()
-_FEWEST = 1024
-"""Cells that are looked through for those that have ended, at least."""
 
 
-class PastMerge(NamedTuple):
-    """A `PastMerge` is a merge that a window holds. `name` says which function a call calls."""
+class Sweeps:
+    """`Sweeps` says when to look through cells and merges for those that have ended.
 
-    time: int
-    kind: MergeKind
-    args: tuple[object, ...]
-    function: Function | None = None
-    name: str = ""
+    That is due when there are twice as many as were left the last time, and when all that was held
+    then may have ended. So what is held is bounded by twice what was live within two spans, and
+    each merge is looked at a few times only.
+    """
+
+    FEWEST = 1024
+
+    def __init__(self, states: Sequence[Cell]) -> None:
+        spans = [cell.expires if cell.last is None else cell.last for cell in states]
+        self._span = max((span for span in spans if span is not None), default=None)
+        self._left, self._at = 0, START
+
+    def is_due(self, held: int, time: int) -> bool:
+        if self._span is None or held < self.FEWEST:
+            return False
+        return held >= 2 * self._left or time >= self._at + self._span
+
+    def done(self, left: int, time: int) -> None:
+        self._left, self._at = left, time
 
 
 class CellTable:
@@ -67,12 +84,18 @@ class CellTable:
         self.values: dict[Hashable, object] = {}
         self.times: dict[Hashable, int] = {}
         self.pasts: dict[Hashable, deque[PastMerge]] = {}
-        self._kinds: set[MergeKind] = set()
-        """The kinds of merges that windows have seen."""
-        self._swept = 0
+        self.folded: PastMerge | None = None
+        """The merge of a window that was folded last, for messages."""
+        self._ways: set[object] = set()
+        """What the merges are like that windows have seen."""
+        self._foldings: dict[Hashable, Folding] = {}
+        """What windows fold to, of those that were read, while all merges are alike."""
+        self._held = 0
+        self._sweeps = Sweeps([cell])
 
     def __len__(self) -> int:
-        return len(self.values) + sum(map(len, self.pasts.values()))
+        """Return how many cells there are, and how many merges in windows."""
+        return len(self.values) + self._held
 
     def __contains__(self, key: object) -> bool:
         return key in self.values or key in self.pasts
@@ -98,7 +121,7 @@ class CellTable:
         if self._last is not None:
             kept = PastMerge(time, kind, self._kept(kind, args), function, name)
             self.hold(key, kept)
-            _leave(self.pasts[key], time, self._last)
+            self._leave(key, self.pasts[key], time)
             return
         old = self.values.get(key, self.default)
         if self._timed:
@@ -115,68 +138,85 @@ class CellTable:
 
     def hold(self, key: Hashable, merge: PastMerge) -> None:
         """Put a merge at the end of a window."""
-        self._kinds.add(merge.kind)
+        if merge.way not in self._ways:
+            self._ways.add(merge.way)
+            if len(self._ways) > 1:
+                self._foldings.clear()
         self.pasts.setdefault(key, deque()).append(merge)
+        self._held += 1
+        folding = self._foldings.get(key)
+        if folding is not None:
+            folding.push(merge)
+
+    def _leave(self, key: Hashable, past: deque[PastMerge], time: int) -> None:
+        """Drop the merges that no read from this time on sees."""
+        assert self._last is not None
+        over = time - self._last
+        if not past or past[0].time > over:
+            return
+        folding = self._foldings.get(key)
+        while past and past[0].time <= over:
+            merge = past.popleft()
+            self._held -= 1
+            if folding is not None:
+                folding.leave(merge)
 
     def _folded(self, key: Hashable, time: int) -> object:
-        assert self._last is not None
         past = self.pasts.get(key)
         if past is None:
             return self.default
-        _leave(past, time, self._last)
-        value = self._folded_at_once(past) if len(self._kinds) == 1 else _NOT_AT_ONCE
-        if value is _NOT_AT_ONCE:
-            value = self.default
-            for merge in past:
-                try:
-                    value = self._merged(value, merge.kind, merge.args, merge.function)
-                except CellFailure as failure:
-                    failure.merge = merge.kind
-                    raise
+        self._leave(key, past, time)
+        if not past:
+            return self.default
+        folding = self._folding(key, past)
+        value = self._fold(past) if folding is None else folding.value(self.default)
         if self._whole:
             return self._settled(value)  # only what is read has to fit
         return value.rounded() if type(value) is ExactDouble else value
 
-    def _folded_at_once(self, past: deque[PastMerge]) -> object:
-        """Fold a window that has merges of one kind, where Python does that in one call."""
-        (kind,) = self._kinds
-        default: Any = self.default
-        if not past or kind == "call" or (default is None and kind != "set"):
-            return _NOT_AT_ONCE
-        values: list[Any] = [merge.args[0] for merge in past]
-        match kind:
-            case "set":
-                return values[-1]
-            case "max":
-                return max(default, *values)
-            case "min":
-                return min(default, *values)
-            case "append":
-                return FrozenList((*default, *values))
-            case "top_k":
-                ks: set[Any] = {merge.args[1] for merge in past}
-                if len(ks) == 1:
-                    return _best((*default, *values), ks.pop())
-        return _NOT_AT_ONCE
+    def _folding(self, key: Hashable, past: deque[PastMerge]) -> Folding | None:
+        """Return what a window folds to, from its first read on."""
+        folding = self._foldings.get(key)
+        if folding is None and len(self._ways) == 1:
+            folding = folding_of(past[0], self.default, exact=self._sums)
+            if folding is not None:
+                for merge in past:
+                    folding.push(merge)
+                self._foldings[key] = folding
+        return folding
+
+    def _fold(self, past: deque[PastMerge]) -> object:
+        """Fold all merges of a window."""
+        value: object = self.default
+        for merge in past:
+            self.folded = merge
+            try:
+                value = self._merged(value, merge.kind, merge.args, merge.function)
+            except CellFailure as failure:
+                failure.merge = merge.kind
+                raise
+        return value
 
     # --- cells that have ended ---------------------------------------------------------------
 
     def drop(self, time: int) -> None:
         """Forget the cells that are the default for every read from this time on."""
         if self._last is not None:
-            for past in self.pasts.values():
-                _leave(past, time, self._last)
-            self.pasts = {key: past for key, past in self.pasts.items() if past}
+            for key, past in self.pasts.items():
+                self._leave(key, past, time)
+            for key in [key for key, past in self.pasts.items() if not past]:
+                del self.pasts[key]
+                self._foldings.pop(key, None)
         elif self._expires is not None:
             over = time - self._expires
             for key in [key for key, merged in self.times.items() if merged <= over]:
                 del self.values[key], self.times[key]
 
     def sweep(self, time: int) -> None:
-        """Do what `drop` does, when there are twice as many cells as were left the last time."""
-        if len(self.values) + len(self.pasts) >= max(2 * self._swept, _FEWEST):
+        """Do what `drop` does, when it is worth it."""
+        if self._sweeps.is_due(len(self) + len(self.pasts), time):
             self.drop(time)
-            self._swept = len(self.values) + len(self.pasts)
+            self._sweeps.done(len(self) + len(self.pasts), time)
 
     # --- merges ------------------------------------------------------------------------------
 
@@ -231,7 +271,7 @@ class CellTable:
         if kind == "append":
             return FrozenList((*old, element))
         if kind == "top_k":
-            return _best((*old, element), args[1])
+            return best_of((*old, element), args[1])
         mine = canonical_key(element)
         if any(canonical_key(v) == mine for v in old):
             return old
@@ -269,34 +309,6 @@ def into_null(cell: Cell) -> str:
     return f"into a cell of {cell.state} that is NULL ({way})"
 
 
-def canonical_key(value: object) -> Hashable:
-    """Return one object for values that are equal as keys: −0 becomes 0, every NaN the same NaN,
-    lists become tuples."""
-    if isinstance(value, float):
-        return _NAN if math.isnan(value) else value + 0.0
-    if isinstance(value, list | tuple):
-        return tuple(canonical_key(v) for v in value)
-    if isinstance(value, dict):
-        return tuple((k, canonical_key(v)) for k, v in value.items())
-    assert isinstance(value, Hashable)
-    return value
-
-
 def value_range(dtype: pa.DataType) -> tuple[int, int]:
     """Return the smallest and the largest int64 that a cell of this type may hold."""
     return (-(2**31), 2**31 - 1) if dtype == INT else (-(2**63), 2**63 - 1)
-
-
-def _leave(past: deque[PastMerge], time: int, last: int) -> None:
-    """Drop the merges that no read from this time on sees."""
-    while past and past[0].time + last <= time:
-        past.popleft()
-
-
-def _best(values: tuple[Any, ...], k: int) -> FrozenList:
-    """Return the k largest in descending order, of equal ones the earlier first."""
-    return FrozenList(sorted(values, key=_rank, reverse=True)[:k])
-
-
-def _rank(value: Any) -> Any:
-    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)

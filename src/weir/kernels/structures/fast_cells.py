@@ -121,10 +121,6 @@ class FastCells:
             values.grow(capacity)
         reset_cells(groups, self.table, self.cells, self.flags, self.sums.limbs, self.windows.heads)
 
-    @property
-    def held_in_windows(self) -> int:
-        return self.windows.held
-
     def merged(self, state: int, groups: Int64s) -> npt.NDArray[np.bool_]:
         """Tell which of these groups have a cell of this state."""
         if self.kinds[state] == "window":

@@ -5,25 +5,21 @@ Snapshots of scans, the rows of a final state and what a run is restored from ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 from weir.errors import RunError, SnapshotCorrupt
-from weir.events.batch import Batch, Int64s, ticks
+from weir.events.batch import OPEN, Batch
 from weir.events.frozen_values import frozen
 from weir.events.python_lists import python_column, python_list
 from weir.events.types import DOUBLE
-from weir.kernels.structures.cells import (
-    CellTable,
-    Function,
-    PastMerge,
-    canonical_key,
-)
+from weir.kernels.structures.cell_windows import PastMerge
+from weir.kernels.structures.cells import CellTable, Function
 from weir.kernels.structures.exact_doubles import ExactDouble
-from weir.plan.saved_states import SavedCall, key_names, state_schema
+from weir.plan.saved_states import SavedCall, state_schema
 from weir.plan.states import Cell, MergeKind
 
 KeysOf = Callable[[Sequence[Hashable]], tuple[pa.Array, ...]]
@@ -120,40 +116,17 @@ def _past(
     return PastMerge(time, kind, (row["element" if kind in _OF_LISTS else "arg"],))
 
 
-def cells_as_of(
-    saved: pa.Table, cell: Cell, time: int, functions: Mapping[str, Function] | None = None
-) -> pa.Table:
-    """Return the cells that a read at this time would find other than the default.
-
-    `saved` has the columns of `state_schema` and `vs`; the result has the key columns and `value`.
-    A cell that was merged into and holds the default is left out, as one that has expired is.
-    """
-    table = CellTable(cell)
-    names = key_names(cell)
-    at_hand = saved.filter(pa.array(_ticks(saved) <= time))
-    keys = [python_list(at_hand.column(name).combine_chunks()) for name in names]
-    payload = [n for n in at_hand.column_names if n not in (*names, "vs", "ve")]
-    columns = tuple(at_hand.column(name).combine_chunks() for name in payload)
-    starts = _ticks(at_hand)
-    found: dict[Hashable, tuple[object, ...]] = {}
-    groups: list[Hashable] = []
-    for row in zip(*keys, strict=True) if keys else [()] * len(starts):
-        groups.append(canonical_key(row))
-        found[groups[-1]] = row
-    load_cells(table, groups, Batch(starts, starts + 1, columns), payload, functions or {})
-    kept = [(row, table.get(group, time)) for group, row in found.items()]
-    kept = [(row, value) for row, value in kept if not _same(value, table.default)]
-    result = {
-        name: python_column([row[i] for row, _ in kept], cell.keys[i])
-        for i, name in enumerate(names)
-    }
-    return pa.table({**result, "value": python_column([value for _, value in kept], cell.type)})
+def first_request(slices: Sequence[Batch], restored: Container[int]) -> int:
+    """Return the time of the first row of a slice that is no saved cell."""
+    others = (batch for port, batch in enumerate(slices) if port not in restored and len(batch))
+    return min((int(batch.vs[0]) for batch in others), default=OPEN)
 
 
-def _ticks(saved: pa.Table) -> Int64s:
-    return ticks(saved.column("vs").combine_chunks())
-
-
-def _same(value: object, default: object) -> bool:
-    """Tell whether two values of one type cannot be told apart: −0 and 0 can, NaN and NaN not."""
-    return repr(value) == repr(default)
+def check_restored(cell: Cell, rows: Batch, first: int) -> None:
+    """Raise SnapshotCorrupt if saved cells are later than the first row that a scan has taken,
+    whose merges they would undo."""
+    if len(rows) and int(rows.vs.max()) > first:
+        raise SnapshotCorrupt(
+            f"a saved cell of {cell.state} was merged into at {rows.vs.max()}, which is behind the "
+            f"first event, at {first}: a run that goes on from it begins at its cut"
+        )

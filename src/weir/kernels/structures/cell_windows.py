@@ -1,0 +1,264 @@
+"""What a window folds to, kept as merges come and go: a read does not look through all of them.
+
+Contract
+1. A folding is of one window, whose merges are all of one kind. Merges come at the end (`push`) and
+   go from the front (`leave`); `value` is what folding those that are there, from the default and
+   in order, would give, if there is any.
+2. `folding_of` has none for functions, for NULL as a default (which is an error, but for `set`),
+   and for kinds that are mixed: then all merges are folded at each read.
+3. A read takes as long as its answer is: a list is made anew.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from weir.events.frozen_values import FrozenList
+from weir.kernels.structures.exact_doubles import MINUS, NAN, PLUS, ExactDouble
+from weir.plan.states import MergeKind
+
+
+class PastMerge(NamedTuple):
+    """A `PastMerge` is a merge that a window holds. `name` says which function a call calls."""
+
+    time: int
+    kind: MergeKind
+    args: tuple[Any, ...]
+    function: Callable[..., object] | None = None
+    name: str = ""
+
+    @property
+    def way(self) -> object:
+        """What merges must have in common to be kept by one folding."""
+        return self.args[1] if self.kind == "top_k" else self.kind
+
+
+class Folding(ABC):
+    """A `Folding` is what the merges of a window fold to."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def push(self, merge: PastMerge) -> None:
+        """Take a merge at the end."""
+
+    @abstractmethod
+    def leave(self, merge: PastMerge) -> None:
+        """Let the oldest merge go."""
+
+    @abstractmethod
+    def value(self, default: Any) -> object:
+        """Return the value, of a window that holds a merge."""
+
+
+class _Latest(Folding):
+    __slots__ = ("_last",)
+
+    def push(self, merge: PastMerge) -> None:
+        self._last = merge.args[0]
+
+    def leave(self, merge: PastMerge) -> None:
+        pass
+
+    def value(self, default: Any) -> object:
+        return self._last
+
+
+class _Extreme(Folding):
+    """An `_Extreme` has the merges that may become the largest (smallest): each later one is not
+    beyond it. NaN never replaces a value."""
+
+    __slots__ = ("_best", "_sign")
+
+    def __init__(self, kind: MergeKind) -> None:
+        self._best: deque[PastMerge] = deque()
+        self._sign = kind == "max"
+
+    def push(self, merge: PastMerge) -> None:
+        value, best = merge.args[0], self._best
+        if value != value:
+            return
+        while best and (best[-1].args[0] < value if self._sign else best[-1].args[0] > value):
+            best.pop()
+        best.append(merge)
+
+    def leave(self, merge: PastMerge) -> None:
+        if self._best and self._best[0] is merge:
+            self._best.popleft()
+
+    def value(self, default: Any) -> object:
+        if not self._best:
+            return default
+        found = self._best[0].args[0]
+        beyond = found > default if self._sign else found < default
+        return found if beyond else default
+
+
+class _Total(Folding):
+    __slots__ = ("_total",)
+
+    def __init__(self) -> None:
+        self._total = 0
+
+    def push(self, merge: PastMerge) -> None:
+        self._total += merge.args[0]
+
+    def leave(self, merge: PastMerge) -> None:
+        self._total -= merge.args[0]
+
+    def value(self, default: Any) -> object:
+        return default + self._total
+
+
+class _ExactTotal(Folding):
+    """An `_ExactTotal` is a sum of doubles; of those that are not finite it has the numbers."""
+
+    __slots__ = ("_special", "_units")
+
+    def __init__(self) -> None:
+        self._units = 0
+        self._special = {NAN: 0, PLUS: 0, MINUS: 0}
+
+    def push(self, merge: PastMerge) -> None:
+        self._count(merge.args[0], 1)
+
+    def leave(self, merge: PastMerge) -> None:
+        self._count(merge.args[0], -1)
+
+    def _count(self, value: float, sign: int) -> None:
+        one = ExactDouble.of(value)
+        if one.special:
+            self._special[one.special] += sign
+        else:
+            self._units += sign * one.units
+
+    def value(self, default: Any) -> object:
+        total = ExactDouble.of(default)
+        total.units += self._units
+        total.special |= sum(flag for flag, count in self._special.items() if count)
+        return total
+
+
+class _Listed(Folding):
+    __slots__ = ("_elements",)
+
+    def __init__(self) -> None:
+        self._elements: deque[Any] = deque()
+
+    def push(self, merge: PastMerge) -> None:
+        self._elements.append(merge.args[0])
+
+    def leave(self, merge: PastMerge) -> None:
+        self._elements.popleft()
+
+    def value(self, default: Any) -> object:
+        return FrozenList((*default, *self._elements))
+
+
+class _Distinct(Folding):
+    """A `_Distinct` has the elements by what makes them equal, each with the numbers of its merges:
+    the first one says where it stands."""
+
+    __slots__ = ("_found", "_next")
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, deque[tuple[int, Any]]] = {}
+        self._next = 0
+
+    def push(self, merge: PastMerge) -> None:
+        element = merge.args[0]
+        self._found.setdefault(canonical_key(element), deque()).append((self._next, element))
+        self._next += 1
+
+    def leave(self, merge: PastMerge) -> None:
+        key = canonical_key(merge.args[0])
+        self._found[key].popleft()
+        if not self._found[key]:
+            del self._found[key]
+
+    def value(self, default: Any) -> object:
+        known = set(map(canonical_key, default))
+        first = sorted((m[0] for key, m in self._found.items() if key not in known), key=_number)
+        return FrozenList((*default, *(element for _, element in first)))
+
+
+class _Ranked(Folding):
+    """A `_Ranked` has all elements in order of their rank, of equal ones the later first."""
+
+    __slots__ = ("_first", "_k", "_next", "_order")
+
+    def __init__(self, k: int) -> None:
+        self._k, self._first, self._next = k, 0, 0
+        self._order: list[tuple[Any, int, Any]] = []
+
+    def push(self, merge: PastMerge) -> None:
+        element = merge.args[0]
+        insort(self._order, (_rank(element), -self._next, element))
+        self._next += 1
+
+    def leave(self, merge: PastMerge) -> None:
+        element = merge.args[0]
+        del self._order[bisect_left(self._order, (_rank(element), -self._first, element))]
+        self._first += 1
+
+    def value(self, default: Any) -> object:
+        best = [element for _, _, element in self._order[: -self._k - 1 : -1]]
+        return best_of((*default, *best), self._k)
+
+
+def folding_of(merge: PastMerge, default: object, *, exact: bool) -> Folding | None:
+    """Make the folding of a window whose merges are like this one, if there is one; `exact` says
+    that sums are those of doubles."""
+    if default is None and merge.kind != "set":
+        return None
+    match merge.kind:
+        case "set":
+            return _Latest()
+        case "max" | "min":
+            return _Extreme(merge.kind)
+        case "add":
+            return _ExactTotal() if exact else _Total()
+        case "append":
+            return _Listed()
+        case "add_to_set":
+            return _Distinct()
+        case "top_k":
+            return _Ranked(merge.args[1])
+        case "call":
+            return None
+
+
+# --- elements --------------------------------------------------------------------------------
+
+_NAN = math.nan  # one object, so that it equals itself as a key
+
+
+def canonical_key(value: object) -> Hashable:
+    """Return one object for values that are equal as keys: −0 becomes 0, every NaN the same NaN,
+    lists become tuples."""
+    if isinstance(value, float):
+        return _NAN if math.isnan(value) else value + 0.0
+    if isinstance(value, list | tuple):
+        return tuple(canonical_key(v) for v in value)
+    if isinstance(value, dict):
+        return tuple((k, canonical_key(v)) for k, v in value.items())
+    assert isinstance(value, Hashable)
+    return value
+
+
+def best_of(values: tuple[Any, ...], k: int) -> FrozenList:
+    """Return the k largest in descending order, of equal ones the earlier first."""
+    return FrozenList(sorted(values, key=_rank, reverse=True)[:k])
+
+
+def _rank(value: Any) -> Any:
+    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
+
+
+def _number(pair: tuple[int, Any]) -> int:
+    return pair[0]
