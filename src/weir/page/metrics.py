@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeAlias
 
 from weir.errors import PlanError, RunError
@@ -18,6 +17,7 @@ from weir.job.delays import BUCKETS, bucket_end
 from weir.job.drawn_plan import DrawnPlan
 from weir.job.history import unread_rows
 from weir.job.status import JobStatus
+from weir.page.quiet_server import QuietRequest, QuietServer
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _STATES = ("starting", "running", "checking", "finished", "stopped", "failed")
@@ -122,20 +122,16 @@ def _escaped(text: str) -> str:
 # --- the server ------------------------------------------------------------------------------
 
 
-class _MetricsServer(ThreadingHTTPServer):
-    daemon_threads = True
-
+class _MetricsServer(QuietServer):
     def __init__(self, at: tuple[str, int], text: Callable[[], str]) -> None:
         self.text = text
         super().__init__(at, _MetricsRequest)
 
 
-class _MetricsRequest(BaseHTTPRequestHandler):
+class _MetricsRequest(QuietRequest):
     server: _MetricsServer
-    timeout = 30.0
-    server_version, sys_version = "weir", ""
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 (the name is that of http.server)
         found = self.path == "/metrics"
         body = (self.server.text() if found else "the metrics are at /metrics\n").encode()
         self.send_response(HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
@@ -143,9 +139,6 @@ class _MetricsRequest(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal is the command's."""
 
 
 def metrics_address(text: str) -> tuple[str, int]:

@@ -21,25 +21,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgspec
 
 from weir.errors import RunError
 from weir.files.object_store import ObjectStore
 from weir.page.document import live_page
+from weir.page.quiet_server import QuietRequest, QuietServer
 from weir.page.view import ViewReader
 
 LOOPBACK = "127.0.0.1"
 FRESH = 0.5
-_PATIENCE = 30.0
-"""Seconds that a connection may take for its request."""
 
 
-class PageServer(ThreadingHTTPServer):
+class PageServer(QuietServer):
     """Serves the page of a store's job; `address` is what to open."""
-
-    daemon_threads = True
 
     def __init__(self, store: ObjectStore, port: int = 0) -> None:
         try:
@@ -74,15 +70,13 @@ class PageServer(ThreadingHTTPServer):
             return self._last[1:]
 
 
-class _Request(BaseHTTPRequestHandler):
+class _Request(QuietRequest):
     """Answers one request, by the module's rules."""
 
     server: PageServer
-    timeout = _PATIENCE
-    server_version, sys_version = "weir", ""
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 (the name is that of http.server)
         if self.headers.get("Host", "").lower() not in self.server.names:
             self._answer(HTTPStatus.MISDIRECTED_REQUEST, b"this server is for loopback only\n")
         elif self.path == "/":
@@ -113,9 +107,6 @@ class _Request(BaseHTTPRequestHandler):
             self.send_header("ETag", tag)
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal is the command's."""
 
 
 @contextmanager

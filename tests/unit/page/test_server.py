@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +52,31 @@ def asked(
 
 def token(server: PageServer) -> str:
     return server.address.split("#token=")[1]
+
+
+def test_clients_that_go_away_are_not_told_of(
+    server: PageServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asking = f"GET /view HTTP/1.1\r\nHost: {server.names[0]}\r\n\r\n".encode()
+    for number in range(40):
+        with socket.create_connection(server.server_address[:2]) as client:
+            # It closes with a reset: in the middle of its request, or of the answer.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.send(asking if number % 2 else asking[:20])
+    assert asked(server, "/")[0] == 200
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_fails_in_the_server_is_told(
+    server: PageServer, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing() -> tuple[bytes, str]:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(server, "view", failing)
+    with pytest.raises(http.client.HTTPException):
+        asked(server, "/view", Authorization=f"Bearer {token(server)}")
+    assert "RuntimeError: a bug" in capfd.readouterr().err
 
 
 def test_only_loopback_is_listened_at(server: PageServer) -> None:
