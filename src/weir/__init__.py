@@ -11,6 +11,7 @@ Names are loaded when they are first used, so that `import weir` and `weir --hel
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -149,13 +150,18 @@ def __getattr__(name: str) -> object:
     return found
 
 
-def _unknown(name: str) -> AttributeError:
-    # `from weir import cli` asks here before it looks for a module.
-    if name.startswith("_") or (name.isidentifier() and find_spec(f"weir.{name}") is not None):
+def _unknown(name: str) -> AttributeError | ImportError:
+    if name.startswith("_"):
         return AttributeError(f"module 'weir' has no attribute '{name}'")
+    # `from weir import cli` asks here before it looks for a module.
+    if name.isidentifier() and find_spec(f"weir.{name}") is not None:
+        return AttributeError(f"module 'weir' has no attribute '{name}': write import weir.{name}")
     from weir.plan.python_habits import MODULE_HABITS, functions_as_habits, no_attribute
 
-    return no_attribute("weir", name, {**functions_as_habits(name), **MODULE_HABITS}, __all__)
+    found = no_attribute("weir", name, {**functions_as_habits(name), **MODULE_HABITS}, __all__)
+    if sys._getframe(2).f_code.co_name == "_handle_fromlist":  # `from weir import when`
+        return ImportError(str(found), name="weir")  # of an AttributeError the hint would be lost
+    return found
 
 
 def __dir__() -> list[str]:

@@ -119,7 +119,6 @@ MODULE_HABITS = _by_name({
     'weir.from_rows(rows, vs="at")':
         "dataframe lazyframe table frompandas frompolars fromarrow fromdicts fromdict frompylist "
         "createdataframe",
-    "import weir.testing": "testing",
     "a.union(b)": "union concat",
     'a.join(b, "A.k = B.k")': "join merge mergeasof",
     'col("v").avg()': "avg mean average",

@@ -197,13 +197,18 @@ def test_times_may_be_numbers_or_texts() -> None:
     assert read.column("vs").to_pylist() == [day, day + timedelta(days=1)]
 
 
-def test_names_that_are_not_there_are_just_not_there() -> None:
+def test_names_that_are_not_there_are_just_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """`hasattr`, copies, pickle and notebooks ask for names that an object may not have."""
     s = sales()
     selection = s.group_by("Shop")
     for thing in (s, selection, col("v"), weir):
         for name in ("alias", "shape", "__array__", "_repr_mimebundle_", "_ipython_display_"):
             assert not hasattr(thing, name)
+    with pytest.raises(ImportError, match=r"weir has no `when`; write weir\.case\("):
+        exec("from weir import col, when")
+    monkeypatch.delattr(weir, "testing", raising=False)
+    with pytest.raises(AttributeError, match=r"write import weir\.testing"):
+        weir.testing  # noqa: B018
     assert not hasattr(selection, "collect")
     assert getattr(s, "Shop", None) is None
     assert copy.deepcopy(s) == copy.copy(s) == pickle.loads(pickle.dumps(s)) == s
