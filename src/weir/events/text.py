@@ -26,11 +26,13 @@ from weir.events.types import DATE, TIMESTAMP
 YEAR = r"([0-9]{4}|[+-][0-9]{4,7})"
 """What a year looks like, as a regular expression."""
 
+CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
+"""After so many years, which are so many days and whole weeks, the calendar repeats."""
+
 _NAIVE = pa.timestamp("us")
 _ZONED = r"[0-9](Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _DATE_ONLY_LENGTH = len("2024-05-01")
 _SIGNED_YEAR = re.compile(r"([+-][0-9]{4,7})(-.*)", re.DOTALL)
-_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 _DAY_TICKS = 86_400 * 1_000_000
 _DOUBLE_NAMES = (("nan", "NaN"), ("-nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity"))
 
@@ -122,9 +124,9 @@ class _Calendar:
     stop: int
 
 
-_DAYS = _Calendar(pa.int32(), _CYCLE_DAYS, -719_528, 2_932_897)
+_DAYS = _Calendar(pa.int32(), CYCLE_DAYS, -719_528, 2_932_897)
 _TICKS = _Calendar(
-    pa.int64(), _CYCLE_DAYS * _DAY_TICKS, -719_528 * _DAY_TICKS, 2_932_897 * _DAY_TICKS
+    pa.int64(), CYCLE_DAYS * _DAY_TICKS, -719_528 * _DAY_TICKS, 2_932_897 * _DAY_TICKS
 )
 
 
@@ -141,7 +143,7 @@ def _format(column: pa.Array, calendar: _Calendar) -> pa.Array:
     inner = np.where(plain, values, values % calendar.cycle).astype(values.dtype)
     texts = pa.array(inner).view(column.type).cast(pa.string()).to_pylist()
     for row in np.flatnonzero(~plain):
-        year = int(texts[row][:4]) + int(cycles[row]) * _CYCLE_YEARS
+        year = int(texts[row][:4]) + int(cycles[row]) * CYCLE_YEARS
         texts[row] = f"{year:+05d}{texts[row][4:]}"
     return pa.array(texts, pa.string(), mask=np.asarray(column.is_null()))
 
@@ -158,14 +160,14 @@ def _parse_signed(
     found = [None if t is None else _SIGNED_YEAR.fullmatch(t) for t in texts.to_pylist()]
     years = [0 if m is None else int(m[1]) for m in found]
     plain = [
-        text if m is None else f"{year % _CYCLE_YEARS:04}{m[2]}"
+        text if m is None else f"{year % CYCLE_YEARS:04}{m[2]}"
         for text, m, year in zip(texts.to_pylist(), found, years, strict=True)
     ]
     if any(t is not None and t[:1] in ("+", "-") for t in plain):
         raise pa.ArrowInvalid("a sign without a year behind it")
     inner = parse(pa.array(plain, pa.string()))
     values = [
-        None if v is None else v + year // _CYCLE_YEARS * calendar.cycle
+        None if v is None else v + year // CYCLE_YEARS * calendar.cycle
         for v, year in zip(inner.view(calendar.number).to_pylist(), years, strict=True)
     ]
     most = 2 ** (calendar.number.bit_width - 1)

@@ -1,8 +1,9 @@
 """Functions of TIMESTAMP and DATE: date_trunc, extract, date_add, to_timestamp. All in UTC.
 
 EXTRACT: `millisecond` and `microsecond` count within the second; `epoch` is whole seconds,
-rounded down; `week` is the ISO week; `dow` is 0 on Sunday. DATE_ADD of months keeps the day of
-the month or takes the month's last.
+rounded down; `week` is the ISO week; `dow` is 0 on Sunday. DATE_TRUNC in the first unit of all
+times, which begins before them, gives the least. DATE_ADD of months keeps the day of the month or
+takes the month's last.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import pyarrow.compute as pc
 
 from weir.events.batch import Int64s
 from weir.events.python_lists import python_list
-from weir.events.text import parse_timestamps
-from weir.events.types import BIGINT, STRING, TIMESTAMP
+from weir.events.text import CYCLE_DAYS, CYCLE_YEARS, parse_timestamps
+from weir.events.types import BIGINT, DATE, STRING, TIMESTAMP
 from weir.kernels.expressions.casts import cast_array
 from weir.kernels.expressions.evaluation import (
     ArrayFunction,
@@ -46,7 +47,8 @@ _TICKS = {
     "week": 7 * _DAY,
 }
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
-_MONDAY = -3 * _DAY  # 1969-12-29
+_MONDAY = -3  # 1969-12-29, in days
+_LEAST = np.iinfo(np.int64).min
 _MOST_MONTHS = 12 * 600_000  # beyond the range of TIMESTAMP, within that of the arithmetic
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -60,6 +62,18 @@ def _to_ticks(column: pa.Array) -> Int64s:
     return np.asarray(numbers(_naive(column).view(BIGINT)), dtype=np.int64)
 
 
+def _to_days(column: pa.Array) -> Int64s:
+    if column.type == DATE:
+        return np.asarray(numbers(column.view(pa.int32())), dtype=np.int64)
+    return _to_ticks(column) // _DAY
+
+
+def _alike(days: Int64s) -> pa.Array:
+    """Return the days of 1970 to 2369 that have the same place in the calendar: Arrow's years end
+    at 32767 and begin again at -32768."""
+    return pa.array((days % CYCLE_DAYS).astype(np.int32)).view(DATE)
+
+
 def _from_ticks(ticks: Int64s, valid: Mask | None, dtype: pa.DataType) -> pa.Array:
     return cast_array(with_nulls(ticks, valid).cast(TIMESTAMP), dtype)
 
@@ -69,38 +83,60 @@ def _from_ticks(ticks: Int64s, valid: Mask | None, dtype: pa.DataType) -> pa.Arr
 
 def _date_trunc(site: Site) -> ArrayFunction:
     unit = str(site.constant(0))
-    if unit in _MONTHS:
+    if site.type == DATE:
+        floor = _floor(unit, 1)
         return lambda _, column: (
-            pc.floor_temporal(_naive(column), unit=unit)
-            .view(BIGINT)
-            .cast(TIMESTAMP)
-            .cast(site.type)
+            with_nulls(floor(_to_days(column)), valid_rows(column)).cast(pa.int32()).view(DATE)
         )
-    size, origin = _TICKS[unit], _MONDAY if unit == "week" else 0
+    floor = _floor(unit, _DAY)
 
     def run(_: Datum, column: pa.Array) -> pa.Array:
         ticks = _to_ticks(column)
-        return _from_ticks(ticks - (ticks - origin) % size, valid_rows(column), site.type)
+        floors = floor(ticks)
+        wrapped = floors > ticks
+        return _from_ticks(np.where(wrapped, _LEAST, floors), valid_rows(column), TIMESTAMP)
 
     return run
+
+
+def _floor(unit: str, day: int) -> Callable[[Int64s], Int64s]:
+    """Return what rounds numbers down of which so many are a day."""
+    if unit in _MONTHS:
+
+        def first(values: Int64s) -> Int64s:
+            days = values // day
+            floors = pc.floor_temporal(_alike(days), unit=unit).view(pa.int32())
+            return (np.asarray(floors) + days // CYCLE_DAYS * CYCLE_DAYS) * day
+
+        return first
+    size, origin = _TICKS[unit] * day // _DAY, _MONDAY * day if unit == "week" else 0
+    return lambda values: values - (values % size - origin) % size
 
 
 def _of_ticks(function: Callable[[Int64s], Int64s]) -> ArrayFunction:
     return lambda column: with_nulls(function(_to_ticks(column)), valid_rows(column))
 
 
+def _of_days(function: Callable[[Int64s], Int64s]) -> ArrayFunction:
+    return lambda column: with_nulls(function(_to_days(column)), valid_rows(column))
+
+
 def _of_calendar(function: ArrayFunction) -> ArrayFunction:
-    return lambda column: function(_naive(column)).cast(BIGINT)
+    return _of_days(lambda days: np.asarray(function(_alike(days))))
+
+
+def _year(days: Int64s) -> Int64s:
+    return np.asarray(pc.year(_alike(days))) + days // CYCLE_DAYS * CYCLE_YEARS
 
 
 _FIELDS: Mapping[str, ArrayFunction] = {
-    "year": _of_calendar(pc.year),
+    "year": _of_days(_year),
     "quarter": _of_calendar(pc.quarter),
     "month": _of_calendar(pc.month),
     "week": _of_calendar(pc.iso_week),
     "day": _of_calendar(pc.day),
     "doy": _of_calendar(pc.day_of_year),
-    "dow": _of_ticks(lambda t: (t // _DAY + 4) % 7),  # 1970-01-01 was a Thursday
+    "dow": _of_days(lambda days: (days + 4) % 7),  # 1970-01-01 was a Thursday
     "hour": _of_ticks(lambda t: t // _TICKS["hour"] % 24),
     "minute": _of_ticks(lambda t: t // _TICKS["minute"] % 60),
     "second": _of_ticks(lambda t: t // _SECOND % 60),
@@ -149,10 +185,9 @@ def _add_months(column: pa.Array, count: pa.Array, size: int, dtype: pa.DataType
     day = np.minimum(target.astype("M8[D]") + (days - months.astype("M8[D]")), last)
     whole = day.astype(np.int64)
     limit = np.iinfo(np.int64).max // _DAY
-    fail_where(
-        np.abs(whole) >= limit, valid, lambda row: f"date_add overflow: {counts[row]} is too far"
-    )
-    ticks = np.where(np.abs(whole) < limit, whole, 0) * _DAY + in_day.astype(np.int64)
+    beyond = (whole >= limit) | (whole <= -limit)  # so is the least time, which NumPy takes as none
+    fail_where(beyond, valid, lambda row: f"date_add overflow: {counts[row]} is too far")
+    ticks = np.where(beyond, 0, whole) * _DAY + in_day.astype(np.int64)
     return _from_ticks(ticks, valid, dtype)
 
 
