@@ -39,7 +39,7 @@ from weir.testing.ways import (
     kill_points,
     local_ways,
     offline_way,
-    other_process,
+    other_processes,
 )
 from weir.testing.ways import (
     worlds as fault_worlds,
@@ -132,7 +132,7 @@ def _ways(
     if "local" in runners:
         yield from local_ways(cuts, parallelism)
         if process is not None:
-            yield other_process(process)
+            yield from other_processes(process, parallelism)
         if kills != 0:
             yield from kill_points(trial, kills)
         if worlds:

@@ -1,7 +1,9 @@
 """A process with another hash seed, time zone and locale, which runs trials when it is asked.
 
 It is started once for a check, while other ways are tried. The program travels as it does to Spark:
-files that it IMPORTs run again there.
+files that it IMPORTs run again there. Each trial has a process of its own, a fork of that one, so
+that no trial finds what another has left in globals: what the ways in the first process, which is
+the user's, cannot show.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import os
 import pickle
 import subprocess
 import sys
+import traceback
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from weir.errors import RunError
@@ -40,10 +44,10 @@ class OtherProcess:
         """What is otherwise there, for messages."""
         return ", ".join(f"{name}={self._changed[name]}" for name in ("PYTHONHASHSEED", "TZ"))
 
-    def run(self, trial: GivenProgram) -> Ran:
+    def run(self, trial: GivenProgram, way: LocalWay) -> Ran:
         """Run a trial there; CannotTravel if the program cannot be sent."""
         try:
-            body = pickle.dumps(trial)
+            body = pickle.dumps((trial, way))
         except Exception as error:  # whatever a user's object raises
             raise CannotTravel(str(error)) from error
         asked, told = self._process.stdin, self._process.stdout
@@ -70,18 +74,32 @@ def main() -> None:
     """Run the trials that come, until there are no more."""
     told = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the user's code prints is no answer
-    while (answer := _answer(sys.stdin.buffer)) is not None:
-        pickle.dump(answer, told)
-        told.flush()
+    for body in _asked(sys.stdin.buffer):
+        child = os.fork()
+        if child == 0:
+            try:
+                pickle.dump(_answer(body), told)
+                told.flush()
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        _, how = os.waitpid(child, 0)
+        if how:
+            sys.exit(os.waitstatus_to_exitcode(how))
 
 
-def _answer(asked: BinaryIO) -> Ran | str | None:
+def _asked(stream: BinaryIO) -> Iterator[bytes]:
+    while True:
+        try:
+            yield pickle.load(stream)
+        except EOFError:
+            return
+
+
+def _answer(body: bytes) -> Ran | str:
     try:
-        body = pickle.load(asked)
-    except EOFError:
-        return None
-    try:
-        trial = pickle.loads(body)
+        trial, way = pickle.loads(body)
     except Exception as error:  # its module may raise anything when it is imported
         return f"{type(error).__name__}: {error}"
-    return run_locally(trial, LocalWay())
+    return run_locally(trial, way)

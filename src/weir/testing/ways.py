@@ -32,6 +32,7 @@ SPREAD = "what runs beside another or in another order shares something, or an o
 KEPT = "an operator keeps something that is not in its declared state"
 AGAIN = "a function or an operator keeps something outside of its declared state"
 PROCESS = "`hash()`, the order of a set, the time zone, the locale or the environment is in it"
+GLOBALS = "a function keeps something in globals: a cache, or what it has seen first"
 KILLS = "something outlives a vertex that begins again, or is lost when it does"
 SPARK = "something differs between Python processes: globals, hashes, the environment"
 
@@ -105,14 +106,19 @@ def _single_restarts(every: LocalWay, name: str, trial: GivenProgram) -> list[Wa
     ]
 
 
-def other_process(process: OtherProcess) -> Way:
-    """Return the way through a process with another hash seed, time zone and locale."""
+def other_processes(process: OtherProcess, parallelism: Sequence[int]) -> list[Way]:
+    """Return the ways through processes with another hash seed, time zone and locale, where nothing
+    has been called before."""
 
-    def differs(trial: GivenProgram, first: Ran) -> str:
-        return difference(trial.program, first, process.run(trial))
+    def differs(way: LocalWay, trial: GivenProgram, first: Ran) -> str:
+        return difference(trial.program, first, process.run(trial, way))
 
     name = f"in another process ({process.environment})"
-    return Way(name, PROCESS, differs)
+    ways = [Way(name, PROCESS, partial(differs, LocalWay()))]
+    if (spread := max(parallelism)) > 1:
+        name = f"in another process, with parallelism {spread}, cut into pieces of 1 row"
+        ways.append(Way(name, GLOBALS, partial(differs, LocalWay(1, spread)), trials=100))
+    return ways
 
 
 # --- in the simulator --------------------------------------------------------------------

@@ -88,6 +88,17 @@ def test_the_hash_of_a_string_is_another_in_another_process(tmp_path: Path) -> N
     assert "in another process (PYTHONHASHSEED=" in error.way and rows_of(error) == 1
 
 
+def test_what_is_kept_in_globals_is_found_where_nothing_was_called_before(tmp_path: Path) -> None:
+    """A cache that stays as it is agrees with itself, however often it is asked again."""
+    code = "seen = {}\n@weir.udf\ndef sticky(n: int, k: str) -> str:\n"
+    code += "    return seen.setdefault(n, k)\n"
+    query = "SELECT k, sticky(n % 2, k) AS s FROM (\n"
+    query += "    SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(10))"
+    error = found(tmp_path, code, query, another_process=True)
+    assert error.way.startswith("in another process, with parallelism 3, cut into")
+    assert "keeps something in globals" in str(error)
+
+
 def test_state_that_outlives_a_killed_process_is_found_in_the_simulator(tmp_path: Path) -> None:
     """It begins anew with each run, so runs without a fault agree."""
     code = """
