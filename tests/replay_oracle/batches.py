@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from replay_oracle.differences import Verdict, told
-from replay_oracle.engine import cells_of, emitted_row, event_times
-from replay_oracle.loop import AppFailed, Comparable, Loop, comparable_answer, run_serially
+from replay_oracle.differences import Verdict, compared, right_answer
+from replay_oracle.engine import cells_of, emitted_row, event_times, failure_of
+from replay_oracle.loop import AppFailed, Comparable, Loop
 from replay_oracle.programs import Case, draw_case
 from weir.errors import PlanError, ScriptError, WeirError
 from weir.handlers.app import App
@@ -33,28 +33,22 @@ BATCHES = (1, 7)
 MOST_ROWS = 8
 
 
-def judge_batches(case: Case, batch: int, spark: SparkSession | None = None) -> Verdict:
+def judge_batches(
+    case: Case, batch: int, spark: SparkSession | None = None, *, check: bool = True
+) -> Verdict:
     """Replay a case in batches of so many events, on Spark if there is a session; of every second
     case only what is before some time."""
     to = _end(case) if case.seed % 2 else None
-    try:
-        right: Comparable | str = comparable_answer(
-            run_serially(case.source, case.logs, case.params, to)
-        )
-    except AppFailed as error:
-        right = f"failed: {error}"
+    right = right_answer(case, to=to)
     with tempfile.TemporaryDirectory(prefix="weir-oracle-") as name:
         folder = Path(name)
         try:
-            came: Comparable | str = _replayed(case, batch, to, folder, spark)
+            came: Comparable | AppFailed = _replayed(case, batch, to, folder, spark, check)
         except (PlanError, ScriptError) as error:
             return Verdict("refused", str(error))
         except WeirError as error:
-            came = f"failed: {error}"
-    if isinstance(right, str) or isinstance(came, str):
-        same = isinstance(right, str) and isinstance(came, str)
-        return Verdict("same") if same else Verdict("other", f"wanted {right}\ncame {came}")
-    return Verdict("same") if right == came else Verdict("other", told(right, came))
+            came = failure_of(error)
+    return compared(right, came)
 
 
 def _end(case: Case) -> int:
@@ -65,13 +59,13 @@ def _end(case: Case) -> int:
 
 
 def _replayed(
-    case: Case, batch: int, to: int | None, folder: Path, spark: SparkSession | None
+    case: Case, batch: int, to: int | None, folder: Path, spark: SparkSession | None, check: bool
 ) -> Comparable:
     (folder / "app.py").write_text(case.source, encoding="utf-8")
     app = load_app(folder / "app.py")
     report = app.replay(
         logs=_written_logs(app, case, folder), out=folder / "out", state_out=folder / "state",
-        params=case.params, batch=batch, check=True, end=to,
+        params=case.params, batch=batch, check=check, end=to,
         runner="local" if spark is None else "offline", spark=spark,
         parallelism=1 + case.seed % 3,
     )  # fmt: skip

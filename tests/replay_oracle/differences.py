@@ -44,8 +44,8 @@ def way_of(seed: int) -> How:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A `Verdict` says what came of a case: `kind` is same, refused, other (another answer),
-    failed (but the loop did not), went on (but the loop failed) or crashed."""
+    """A `Verdict` says what came of a case: `kind` is same, refused, other (another answer, or
+    another failure), failed (but the loop did not), went on (but the loop failed) or crashed."""
 
     kind: str
     text: str = ""
@@ -53,14 +53,9 @@ class Verdict:
 
 def judge(case: Case, how: How) -> Verdict:
     """Run a case both ways."""
+    right = right_answer(case, numbered=how.numbered)
     try:
-        right: Comparable | str = comparable_answer(
-            run_serially(case.source, case.logs, case.params), numbered=how.numbered
-        )
-    except AppFailed as error:
-        right = f"failed: {error}"
-    try:
-        came: Comparable | str = run_app(
+        came: Comparable | AppFailed = run_app(
             case.source, case.logs, case.params,
             cut=how.cut, parallelism=how.parallelism, vectorise=how.vectorise, renew=how.renew,
             halves=how.halves, numbered=how.numbered,
@@ -68,15 +63,33 @@ def judge(case: Case, how: How) -> Verdict:
     except Refused as error:
         return Verdict("refused", str(error))
     except AppFailed as error:
-        came = f"failed: {error}"
+        came = error
     except Exception as error:
         return Verdict("crashed", f"{type(error).__name__}: {error}")
-    if isinstance(right, str) and isinstance(came, str):
-        return Verdict("same")
-    if isinstance(came, str):
-        return Verdict("failed", came)
-    if isinstance(right, str):
-        return Verdict("went on", right)
+    return compared(right, came)
+
+
+def right_answer(
+    case: Case, *, numbered: bool = False, to: int | None = None
+) -> Comparable | AppFailed:
+    """Return the loop's answer, or how it failed."""
+    try:
+        answer = run_serially(case.source, case.logs, case.params, to)
+    except AppFailed as error:
+        return error
+    return comparable_answer(answer, numbered=numbered)
+
+
+def compared(right: Comparable | AppFailed, came: Comparable | AppFailed) -> Verdict:
+    """Compare the loop's answer, or failure, with the engine's."""
+    if isinstance(right, AppFailed):
+        if not isinstance(came, AppFailed):
+            return Verdict("went on", str(right))
+        if right.is_like(came):
+            return Verdict("same")
+        return Verdict("other", f"wanted the failure {right} on {right.event}\ncame {came}")
+    if isinstance(came, AppFailed):
+        return Verdict("failed", str(came))
     return Verdict("same") if right == came else Verdict("other", told(right, came))
 
 

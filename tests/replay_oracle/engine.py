@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
-from replay_oracle.cells import comparable
+from replay_oracle.cells import comparable, frozen
 from replay_oracle.final_states import saved_values
 from replay_oracle.loop import AppFailed, Comparable, Logs, Loop
 from replay_oracle.numbering import numbered as with_numbers
-from weir.errors import PlanError, ScriptError, WeirError
+from weir.errors import OperatorFailed, PlanError, ScriptError, WeirError
 from weir.events.batch import Batch
 from weir.handlers.compiling import compile_app
 from weir.handlers.loading import load_app
@@ -121,7 +121,7 @@ def run_app(
                 run.renew()
             run.run()
         except WeirError as error:
-            raise AppFailed(str(error)) from error
+            raise failure_of(error) from error
         return prepared, came
 
     if not halves:
@@ -132,6 +132,14 @@ def run_app(
     begun, tables = _saved(first, came)
     more, cells = answered(*run_half(Half(start=at, saved=begun), {**logs, **tables}), source, logs)
     return {n: emits.get(n, Counter()) + more.get(n, Counter()) for n in {*emits, *more}}, cells
+
+
+def failure_of(error: WeirError) -> AppFailed:
+    """Return the failure of a run as one of the loop's would be."""
+    if isinstance(error, OperatorFailed) and isinstance(error.event, Mapping):
+        event = {name: frozen(value) for name, value in error.event.items()}
+        return AppFailed(str(error), error.function, event)
+    return AppFailed(str(error))
 
 
 def _middle(source: str, logs: Logs) -> int:

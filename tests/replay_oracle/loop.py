@@ -29,7 +29,20 @@ Logs = Mapping[str, Sequence[Sequence[Row]]]
 
 
 class AppFailed(Exception):
-    """An `AppFailed` says that the app's own code, or a value beyond its type, ended the run."""
+    """An `AppFailed` says that the app's own code, or a value beyond its type, ended the run: in
+    which handler (none: in the final state), on which event."""
+
+    def __init__(
+        self, text: str, handler: str = "", event: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(text)
+        self.handler, self.event = handler, dict(event or {})
+
+    def is_like(self, other: AppFailed) -> bool:
+        """Tell whether another run failed in the same handler on the same event; it may know more
+        of the event."""
+        told = {name: other.event.get(name) for name in self.event}
+        return self.handler == other.handler and comparable(told) == comparable(self.event)
 
 
 class Wrong(Exception):
@@ -234,7 +247,8 @@ class Loop:
                 except Wrong:
                     raise
                 except Exception as error:
-                    raise AppFailed(f"{handler.name}: {type(error).__name__}: {error}") from error
+                    text = f"{handler.name}: {type(error).__name__}: {error}"
+                    raise AppFailed(text, handler.name, vars(self.event)) from error
         every = [Event(kind, row).vs for kind, row in self.in_log_order(logs)]  # type: ignore[attr-defined]
         end = to if to is not None else max(every, default=0)
         try:
