@@ -28,6 +28,7 @@ from weir.handlers.execution import Execution, FailingCheck, NotAccesses
 from weir.handlers.frames import Exits, Frame, Path
 from weir.handlers.held_values import StateUses
 from weir.handlers.reach import Reach, resolver
+from weir.handlers.sources import FunctionSource
 from weir.handlers.state_uses import state_uses
 from weir.handlers.symbols import TheEvent, known
 from weir.handlers.values import Op, ReadValue, Tree, children
@@ -73,6 +74,8 @@ def _analysed(
     function = handler.function
     assert isinstance(function, FunctionType)
     touched = reach.of_function(function, handler=True)
+    if not touched.emits and not touched.writes:
+        _refuse_failing(handler.name, reach.source(function))
     run = Execution(app, event, handler.name, params, reach, _Steps())
     try:
         uses = state_uses(function, reach)
@@ -88,6 +91,18 @@ def _analysed(
     _check_uses(accesses, uses, function.__code__.co_filename)
     emits = frozenset(a.name for a in accesses if isinstance(a, EmitAccess))
     return Analysed(handler.name, event.name, tuple(accesses), *uses, emits)
+
+
+def _refuse_failing(handler: str, source: FunctionSource) -> None:
+    """Refuse `raise` and `assert` in a handler without effects: nobody would run it."""
+    for node in ast.walk(source.node):
+        if isinstance(node, ast.Raise | ast.Assert):
+            raise source.file.error(
+                f"`{handler}` neither emits nor merges, so it is not run, and this never fails",
+                node,
+                hint='give out what is wrong: app.emit("broken", …); or fail in a handler that '
+                "emits or merges",
+            )
 
 
 def _check_uses(
