@@ -53,9 +53,10 @@ class Compiled:
     chains: tuple[EventChains, ...]
     cells: dict[str, Cell]
 
-    def text(self) -> str:
-        """Say how the app runs, for `weir explain`."""
-        return app_text(self.app.name, self.flow, self.chains, self.cells, self.scans)
+    def text(self, slow: Mapping[str, str] | None = None) -> str:
+        """Say how the app runs, for `weir explain`; `slow` says of states why no compiled loop
+        keeps them."""
+        return app_text(self.app.name, self.flow, self.chains, self.cells, self.scans, slow or {})
 
 
 def compile_app(

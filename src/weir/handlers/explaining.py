@@ -22,7 +22,7 @@ row by row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from weir.handlers.accesses import Access, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.chains import EventChains
@@ -42,15 +42,16 @@ def app_text(
     chains: Sequence[EventChains],
     cells: dict[str, Cell],
     scans: Sequence[ScanNote],
+    slow: Mapping[str, str],
 ) -> str:
-    """Write how an app runs."""
+    """Write how an app runs; `slow` says of states why no compiled loop keeps them."""
     lines = [f"app {name}"]
     for of, of_chains in zip(flow.events, chains, strict=True):
         lines += ["", of.event, *_handler_lines(of, of_chains, cells)]
     lines += ["", "scans", *(_scan_line(scan, flow) for scan in scans)]
     lines += [] if scans else ["  none: no handler reads a state"]
     lines += _circle_lines(flow)
-    lines += ["", "row by row", *_row_lines(flow, chains, cells)]
+    lines += ["", "row by row", *_row_lines(flow, chains, cells, slow)]
     return "\n".join(lines) + "\n"
 
 
@@ -159,7 +160,9 @@ def _circle_lines(flow: Flow) -> Iterator[str]:
 # --- row by row --------------------------------------------------------------------------------
 
 
-def _row_lines(flow: Flow, chains: Sequence[EventChains], cells: dict[str, Cell]) -> Iterator[str]:
+def _row_lines(
+    flow: Flow, chains: Sequence[EventChains], cells: dict[str, Cell], slow: Mapping[str, str]
+) -> Iterator[str]:
     said: dict[str, None] = {}
     for of in chains:
         for access in of.flow.accesses:
@@ -172,6 +175,7 @@ def _row_lines(flow: Flow, chains: Sequence[EventChains], cells: dict[str, Cell]
     for members in flow.groups().values():
         for _, whole in members:
             said[f"  {whole.handler}: app.serial"] = None
+    said |= {f"  the state {state}: {why}": None for state, why in slow.items()}
     yield from said or ["  nothing: all values are column expressions"]
 
 

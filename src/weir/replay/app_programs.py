@@ -9,7 +9,10 @@ from dataclasses import replace
 from weir.errors import PlanError
 from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
+from weir.kernels.operators.state_scan import slow_states
+from weir.plan.operators import StateScan
 from weir.plan.program import Output, Program
+from weir.plan.traversal import ordered_nodes
 from weir.replay.batch_programs import ReplayTask, batch_program, first_program
 from weir.replay.given_logs import log_paths
 from weir.replay.variants import variants_of
@@ -55,7 +58,12 @@ def rehearsed_programs(app: App, params: Mapping[str, object]) -> list[Program]:
 
 def how_it_runs(app: App, params: Mapping[str, object] | None = None) -> str:
     """Say in words what an app's handlers do with its states, and how that is run."""
-    return compile_app(app, paths=_shown_paths(app), params=params or {}).text()
+    compiled = compile_app(app, paths=_shown_paths(app), params=params or {})
+    slow: dict[str, str] = {}
+    for scan in ordered_nodes(stream.node for stream in compiled.emitted.values()):
+        if isinstance(scan, StateScan):
+            slow |= slow_states(scan)
+    return compiled.text(slow)
 
 
 def _shown_paths(app: App) -> dict[str, str]:

@@ -14,7 +14,25 @@ import pyarrow as pa
 from weir.events.batch import OPEN, START, Batch
 from weir.kernels.kernel import Tables
 from weir.kernels.operators.cell_scan import CellScan
+from weir.kernels.structures.fast_kinds import why_slow
 from weir.plan.operators import StateScan, schema
+from weir.plan.saved_states import argument_type
+
+
+def slow_states(node: StateScan) -> dict[str, str]:
+    """Say of the states of a scan that no compiled loop keeps why that is, by their names."""
+    inputs = [schema(i) for i in node.inputs]
+    found = {}
+    for number, cell in enumerate(node.states):
+        merges = [
+            (m, [argument_type(arg, rows) for arg in m.args])
+            for rows, of_port in zip(inputs, node.merges, strict=True)
+            for m in of_port
+            if m.state == number
+        ]
+        if why := why_slow(cell, merges):
+            found[cell.state] = why
+    return found
 
 
 class StateScanKernel:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from weir.events.batch import Int64s
 from weir.events.frozen_values import given_default
-from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP
+from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, type_name
 from weir.kernels.structures.fast_cells_loops import (
     ADD,
     ADD_FLOAT,
@@ -95,6 +95,24 @@ def fast_kind(
     if not integer and cell.type != DOUBLE:
         known = {"set": SET} if cell.type == BOOLEAN else {"set": SET, "max": MAX, "min": MIN}
     return "number" if steps <= known.keys() else None
+
+
+def why_slow(cell: Cell, merges: Sequence[tuple[StateMerge, Sequence[pa.DataType]]]) -> str:
+    """Say in words why a state is not fast; nothing if it is one."""
+    if fast_kind(cell, merges) is not None:
+        return ""
+    called = any(merge_step(merge) == "call" for merge, _ in merges)
+    ways = dict.fromkeys((merge_step(merge), merge.k) for merge, _ in merges)
+    named = ", ".join(dict.fromkeys(name for name, _ in ways))
+    if cell.last is None:
+        told = "a merge calls a function" if called else f"{named} of {type_name(cell.type)}"
+    elif called:
+        told = "with `last`, a read calls the functions of all merges in the window"
+    elif len(ways) > 1:
+        told = f"with `last`, a read goes through all merges in the window: {named}"
+    else:
+        told = f"with `last`, {named} of {type_name(cell.type)}"
+    return f"{told}, one by one in Python"
 
 
 def merge_step(merge: StateMerge) -> str:
