@@ -11,8 +11,7 @@ from replay_oracle.programs import Case
 
 @dataclass(frozen=True)
 class How:
-    """A `How` says how the engine runs a case; `renew`, `halves` and `numbered` are those of
-    `run_app`."""
+    """A `How` says how the engine runs a case, as `run_app` does."""
 
     cut: int | None = None
     parallelism: int = 1
@@ -20,6 +19,7 @@ class How:
     renew: bool = False
     halves: bool = False
     numbered: bool = False
+    begin: int | None = None
 
 
 WAYS = tuple(How(cut, p, v) for v in (True, False) for p in (1, 2, 5) for cut in (1, 7, None))
@@ -58,7 +58,7 @@ def judge(case: Case, how: How) -> Verdict:
         came: Comparable | AppFailed = run_app(
             case.source, case.logs, case.params,
             cut=how.cut, parallelism=how.parallelism, vectorise=how.vectorise, renew=how.renew,
-            halves=how.halves, numbered=how.numbered,
+            halves=how.halves, numbered=how.numbered, begin=how.begin,
         )  # fmt: skip
     except Refused as error:
         return Verdict("refused", str(error))

@@ -99,13 +99,14 @@ def run_app(
     vectorise: bool = True,
     renew: bool = False,
     halves: bool = False,
+    begin: int | None = None,
     numbered: bool = False,
 ) -> Comparable:
     """Run an app; return its emits and final state, ready to compare with the loop's.
 
     With `renew`, fresh operators load a snapshot after each step. With `halves`, the second half
-    of the time is a run of its own, from the state that the first one saved. `numbered` is that of
-    `prepare`; each run numbers from 1.
+    of the time is a run of its own, from the state that the first one saved; `begin` says from
+    which time on. `numbered` is that of `prepare`; each run numbers from 1.
     """
 
     def run_half(half: Half, logs: Logs) -> tuple[Prepared, Came]:
@@ -126,7 +127,7 @@ def run_app(
 
     if not halves:
         return answered(*run_half(Half(), logs), source, logs)
-    at = _middle(source, logs)
+    at = _middle(source, logs) if begin is None else begin
     first, came = run_half(Half(end=at), logs)
     emits, _ = answered(first, came, source, logs)
     begun, tables = _saved(first, came)

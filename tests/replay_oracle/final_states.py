@@ -24,7 +24,7 @@ def _values(kind: Kind, rows: Rows, end: int) -> dict[object, object]:
 
 def _windows(kind: Kind, rows: Rows, end: int) -> dict[object, object]:
     """Fold the saved merges that count; of a function the engine saves the name only, and what
-    it gives is `UNKNOWN`."""
+    it gives is `UNKNOWN` (`probing.py` asks for it)."""
     assert kind.last is not None
     cells: dict[object, list[tuple[int, Merged]]] = {}
     for row in rows:

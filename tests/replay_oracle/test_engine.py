@@ -25,13 +25,14 @@ from replay_oracle.examples import Example
 from replay_oracle.failing import draw_failing
 from replay_oracle.found import FOUND
 from replay_oracle.loop import AppFailed
+from replay_oracle.probing import probed
 from replay_oracle.programs import Case, draw_case
 from replay_oracle.worked import EXAMPLES
 
 APPS = 20_000 if os.environ.get("WEIR_NIGHT") else 500
 CHUNK = 25
 MOST_REFUSED, FEW = 0.05, 100
-FAILING = 200 if os.environ.get("WEIR_NIGHT") else 12
+FAILING, PROBED = (200, 1000) if os.environ.get("WEIR_NIGHT") else (12, 60)
 SAME = Verdict("same")
 
 
@@ -83,6 +84,20 @@ def test_a_failure_is_that_of_the_loop() -> None:
         assert verdict.kind in ("same", "refused"), f"seed {seed}, {how}\n{verdict.text}"
         failed += verdict.kind == "same" and isinstance(right_answer(case), AppFailed)
     assert failed >= 0.7 * FAILING
+
+
+def test_saved_windows_are_worth_what_the_loop_says() -> None:
+    asked = 0
+    for seed in range(PROBED):
+        found = probed(draw_case(seed))
+        if found is None:
+            continue
+        case, begin = found
+        how = replace(way_of(seed), halves=True, numbered=False, renew=False, begin=begin)
+        verdict = judge(case, how)
+        assert verdict.kind == "same", f"seed {seed}, {how}: {verdict.kind}\n{verdict.text}"
+        asked += 1
+    assert asked >= PROBED // 20
 
 
 def test_another_failure_is_another_answer() -> None:
