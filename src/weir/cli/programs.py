@@ -47,6 +47,7 @@ from weir.cli.replay import (
     program_of_app,
     read_app,
 )
+from weir.cli.scripts import script_text
 from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
@@ -292,18 +293,11 @@ def read_program(
     path: Path, given: Sequence[str] | None, said: Sequence[str] | None = None
 ) -> Program:
     """Return the checked program."""
-    from weir.errors import PlanError
     from weir.plan.settings import with_settings
-    from weir.runtime.programs import read_text
     from weir.script.program import parse_program
 
     params, settings = pairs(given, "--param"), pairs(said, "--set")
-    try:
-        source = sys.stdin.read() if str(path) == "-" else read_text(path)
-    except PlanError as error:
-        raise Usage(str(error)) from error
-    except UnicodeDecodeError as error:
-        raise Usage("cannot read the program from stdin: it is not UTF-8 text") from error
+    source = script_text(path)
     with prints_aside():  # of what IMPORT runs
         program = parse_program(source, params=params, directory=path.parent, name=str(path))
     return with_settings(program, settings)

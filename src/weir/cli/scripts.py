@@ -61,17 +61,14 @@ def fmt(
     Prints the names of those that were changed, or would be.
     """
     with clean_errors(debug):
-        from weir.errors import PlanError, ScriptError
-        from weir.runtime.programs import read_text
+        from weir.errors import ScriptError
         from weir.script.formatting import format_program
 
         changed = False
         for file in files:
+            text = script_text(Path(file))
             try:
-                text = sys.stdin.read() if file == "-" else read_text(Path(file))
                 made = format_program(text)
-            except PlanError as error:
-                raise Usage(str(error)) from error
             except ScriptError as error:
                 raise ScriptError(
                     error.message, line=error.line, column=error.column, source=text,
@@ -85,3 +82,14 @@ def fmt(
                 if not check:
                     Path(file).write_text(made, encoding="utf-8")
         raise typer.Exit(FAILED if check and changed else DONE)
+
+
+def script_text(path: Path) -> str:
+    """Return the text of a script; `-` is stdin."""
+    from weir.errors import PlanError
+    from weir.runtime.programs import decoded, read_text
+
+    try:
+        return decoded(sys.stdin.buffer.read(), "-") if str(path) == "-" else read_text(path)
+    except PlanError as error:
+        raise Usage(str(error)) from error

@@ -55,6 +55,9 @@ class _Decompressed(io.RawIOBase):
             data = self._stream.read(len(buffer))
         except OSError as error:
             raise InputError(f"damaged: {error}", file=self._name) from error
+        if not data and not self._file.tell():  # an empty text has a header and an end
+            message = "damaged: the file is empty, which no compressed text is"
+            raise InputError(message, file=self._name)
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)

@@ -23,7 +23,13 @@ import pyarrow.csv as arrow_csv
 from weir.errors import InputError
 from weir.events.types import BINARY, STRING, type_name
 from weir.files.chunks import CHUNK_ROWS, NO_TIMES, Chunk, Columns, DataFile, shown
-from weir.files.framing import BYTE_ORDER_MARK, Block, read_blocks, skip_byte_order_mark
+from weir.files.framing import (
+    BYTE_ORDER_MARK,
+    Block,
+    read_blocks,
+    skip_byte_order_mark,
+    to_utf8,
+)
 from weir.files.jsonl import value_decoder, values_as
 from weir.files.nesting import is_too_deep
 from weir.files.texts import (
@@ -188,8 +194,8 @@ def _missing(name: str, names: Fields, columns: Columns) -> str:
                 f"the header has {word} between its fields, where commas are wanted; write the "
                 "file with commas, or as Parquet"
             )
-    if any("\ufffd" in n for n in there):
-        return "the header is not UTF-8; write the file in UTF-8, as by iconv -f LATIN1 -t UTF-8"
+    if any("\ufffd" in n or "\0" in n for n in there):
+        return f"the header is not UTF-8; {to_utf8(','.join(there).encode())}"
     by_lower = {n.strip().lower(): n for n in there}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1)
     meant = f"; did you mean `{by_lower[close[0]]}`?" if close else ""

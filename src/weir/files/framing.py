@@ -22,6 +22,7 @@ from weir.events.batch import Int64s
 from weir.files.chunks import BLOCK_BYTES
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NEWLINE, _QUOTE = b'\n"'
 _BEYOND = 2
 """Bytes that are kept behind the limit: of them one may be a line end inside of quotes."""
@@ -149,6 +150,16 @@ def skip_byte_order_mark(file: BinaryIO) -> None:
     """Skip the mark with which some editors begin UTF-8 text; it is no part of the text."""
     if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
         file.seek(0)
+
+
+def to_utf8(begin: bytes) -> str:
+    """Say what to do with a text that is no UTF-8, by its first bytes.
+
+    >>> to_utf8("id".encode("utf-16"))
+    'write it in UTF-8, as by iconv -f UTF-16 -t UTF-8'
+    """
+    wide = begin.startswith(UTF16_MARKS) or b"\0" in begin[:16]
+    return f"write it in UTF-8, as by iconv -f {'UTF-16' if wide else 'LATIN1'} -t UTF-8"
 
 
 def read_blocks(

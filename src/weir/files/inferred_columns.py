@@ -20,6 +20,7 @@ from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, 
 from weir.files.buckets import Found
 from weir.files.chunks import DataFile
 from weir.files.columnar import stored_schema
+from weir.files.framing import to_utf8
 from weir.files.readers import ending_of
 from weir.plan.binding.coercion import common_type
 
@@ -124,9 +125,13 @@ def _lines(file: str, found: Found | None, most: int) -> list[str]:
     data = DataFile(file, (), found=found)
     with io.TextIOWrapper(data.open_text(), encoding="utf-8-sig", newline="") as text:
         try:
-            return list(islice(text, most + 1))
+            lines = list(islice(text, most + 1))
         except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8: {error}", file=file) from error
+            message = f"the file is not UTF-8; {to_utf8(error.object)}"
+            raise InputError(message, file=file) from error
+    if lines and "\0" in lines[0]:
+        raise InputError(f"the file is not UTF-8; {to_utf8(lines[0].encode())}", file=file)
+    return lines
 
 
 def _csv(lines: Sequence[str], file: str) -> list[tuple[str, pa.DataType]]:

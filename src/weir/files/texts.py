@@ -22,7 +22,7 @@ from weir.events.batch import Int64s
 from weir.events.text import parse_timestamps
 from weir.events.types import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, type_name
 from weir.files.chunks import BadRow, Chunk, DataFile, shown
-from weir.files.framing import Block
+from weir.files.framing import UTF16_MARKS, Block, to_utf8
 from weir.files.units import without_nanoseconds
 from weir.kernels.expressions.casts import build_cast
 
@@ -72,6 +72,16 @@ def misfit_reason(dtype: pa.DataType, came: object) -> str:
     if dtype == TIMESTAMP and str(came).lstrip("-").isdecimal():
         return f"{reason}; {EPOCH_HINT}"
     return reason
+
+
+_UTF16_BEGINS = tuple(mark.decode("utf-8", "backslashreplace") for mark in UTF16_MARKS)
+
+
+def told_row(row: BadRow) -> str:
+    """Write for an error what is wrong with a bad row."""
+    if row.line == 1 and row.text.startswith(_UTF16_BEGINS):
+        return f"the file is not UTF-8; {to_utf8(UTF16_MARKS[0])}"
+    return f"{told_reason(row.reason)}; the row is {row.text}"
 
 
 _DECODED = re.compile(r": Expected `[^`]*`, got `(\w+)`")

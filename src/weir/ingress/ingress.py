@@ -26,7 +26,7 @@ from weir.errors import InputError
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks, times
 from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.files.chunks import BadRow, Chunk, shown
-from weir.files.texts import told_reason
+from weir.files.texts import told_row
 from weir.files.units import in_ticks
 from weir.ingress.ingress_loops import judge
 from weir.kernels.expressions.evaluation import shown_value
@@ -215,8 +215,7 @@ class Ingress:
         errors: list[tuple[int, InputError]] = []
         if bad.rows and self.source.options.bad == "fail":
             row = bad.rows[0]
-            message = f"{told_reason(row.reason)}; the row is {row.text}"
-            error = InputError(message, file=self.file, line=row.line, column=row.column)
+            error = InputError(told_row(row), file=self.file, line=row.line, column=row.column)
             errors.append((row.offset, error))
         if self.source.options.late == "fail" and late.any():
             at = int(np.argmax(late))

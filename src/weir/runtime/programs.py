@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -68,14 +69,23 @@ def as_program(
 def read_text(path: Path) -> str:
     """Return the text of a program; PlanError if its file cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return decoded(path.read_bytes(), str(path))
     except OSError as error:
         from weir.files.readers import nearest
 
         meant = nearest(str(path)) if isinstance(error, FileNotFoundError) else ""
         raise PlanError(f"cannot read the program {path}: {error.strerror}{meant}") from error
+
+
+def decoded(text: bytes, name: str) -> str:
+    """Return the text of a program, without a byte order mark; PlanError if it is not UTF-8."""
+    try:
+        return io.TextIOWrapper(io.BytesIO(text), encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
-        raise PlanError(f"cannot read the program {path}: it is not UTF-8 text") from error
+        from weir.files.framing import to_utf8
+
+        message = f"cannot read the program {name}: it is not UTF-8 text"
+        raise PlanError(message, hint=to_utf8(text)) from error
 
 
 def program_of(outputs: Sequence[Output]) -> Program:

@@ -70,6 +70,7 @@ def parse_program(
     >>> program.sources[0].name
     'A'
     """
+    text = text.removeprefix("\ufeff")  # the mark with which some editors begin UTF-8
     source = ProgramSource(text, name)
     for what in (text, *(params or {}).values()):
         _check_characters(source, what)

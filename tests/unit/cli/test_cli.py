@@ -235,6 +235,35 @@ def test_a_program_on_stdin(command: Weir) -> None:
     assert (result.exit_code, "it is not UTF-8 text" in result.stderr) == (2, True)
 
 
+def test_a_script_with_a_byte_order_mark(command: Weir) -> None:
+    text = Path("p.weir").read_text(encoding="utf-8")
+    Path("p.weir").write_text(text, encoding="utf-8-sig")
+    assert command("run", "p.weir").stdout.startswith("Big -> big.jsonl: 2 rows")
+    assert "Filter v > 0" in command("explain", "p.weir").stdout
+    marked = text.encode("utf-8-sig")
+    assert CliRunner().invoke(cli.app, ["run", "-"], input=marked).exit_code == 0
+    laid_out = CliRunner().invoke(cli.app, ["fmt", "-"], input=marked).stdout
+    assert laid_out == CliRunner().invoke(cli.app, ["fmt", "-"], input=text).stdout != ""
+    wrong = program("\ufeffSTREAMX")
+    for verb in ("run", "fmt"):
+        assert (
+            "q.weir, line 1, column 1: expected a statement, found `STREAMX`\n  STREAMX\n  ^"
+            in (command(verb, wrong).stderr)
+        )
+
+
+def test_scripts_that_are_not_utf8(command: Weir) -> None:
+    text = "-- café\n"
+    for encoding, name in (("utf-16", "UTF-16"), ("utf-16-le", "UTF-16"), ("latin-1", "LATIN1")):
+        told = f"it is not UTF-8 text; write it in UTF-8, as by iconv -f {name} -t UTF-8\n"
+        Path("p.weir").write_bytes(text.encode(encoding))
+        for verb in ("run", "explain", "fmt"):
+            result = command(verb, "p.weir")
+            assert (result.exit_code, result.stderr.endswith(f"p.weir: {told}")) == (2, True)
+            result = CliRunner().invoke(cli.app, [verb, "-"], input=text.encode(encoding))
+            assert (result.exit_code, result.stderr.endswith(f"-: {told}")) == (2, True)
+
+
 def test_files_beside_a_program_in_another_folder(command: Weir) -> None:
     Path("q").mkdir()
     for name in ("p.weir", "a.jsonl"):

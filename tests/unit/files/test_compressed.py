@@ -13,6 +13,7 @@ import weir
 from weir.errors import InputError, PlanError
 from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.files.chunks import FilePlace
+from weir.files.inferred import inferred_stream
 from weir.files.readers import open_source, source_files
 from weir.ingress.unchanged import FileMark, marked_chunks
 from weir.plan.operators import Source, SourceOptions
@@ -52,12 +53,30 @@ def test_csv_too(tmp_path: Path) -> None:
     assert chunk.rows.to_pylist() == [{"vs": 1, "s": "a"}, {"vs": 2, "s": "b"}]
 
 
-@pytest.mark.parametrize("data", [gzip.compress(LINES)[:-9], gzip.compress(LINES) + b"x", b"no"])
-def test_a_damaged_one_is_named(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "a.jsonl.gz").write_bytes(data)
-    [partition] = open_source(source("a.jsonl.gz"), tmp_path)
-    with pytest.raises(InputError, match=r"a\.jsonl\.gz: damaged"):
+@pytest.mark.parametrize(
+    ("ending", "data"),
+    [
+        ("gz", gzip.compress(LINES)[:-9]),
+        ("gz", gzip.compress(LINES) + b"x"),
+        ("gz", b"no"),
+        ("gz", b""),
+        ("zst", zstd(LINES)[:-9]),
+        ("zst", b"no"),
+        ("zst", b""),
+    ],
+)
+def test_a_damaged_one_is_named(tmp_path: Path, ending: str, data: bytes) -> None:
+    (tmp_path / f"a.jsonl.{ending}").write_bytes(data)
+    [partition] = open_source(source(f"a.jsonl.{ending}"), tmp_path)
+    with pytest.raises(InputError, match=rf"a\.jsonl\.{ending}: damaged"):
         list(partition.chunks())
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("zst", zstd)])
+def test_an_empty_text_has_no_rows(tmp_path: Path, ending: str, pack) -> None:
+    (tmp_path / f"a.jsonl.{ending}").write_bytes(pack(b""))
+    [partition] = open_source(source(f"a.jsonl.{ending}"), tmp_path)
+    assert list(partition.chunks()) == []
 
 
 def test_a_live_source_knows_a_compressed_file_again(tmp_path: Path) -> None:
@@ -125,6 +144,30 @@ def test_headers(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(InputError) as told:
         list(partition.chunks())
     assert why in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.jsonl.gz"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf16_is_told(tmp_path: Path, name: str, encoding: str) -> None:
+    text = "\ufeff" * (encoding != "utf-16")
+    text += '{"vs": 1, "s": "a"}\n' if "jsonl" in name else "vs,s\n1,a\n"
+    data = text.encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    told = r"UTF-8; write it in UTF-8, as by iconv -f UTF-16 -t UTF-8"
+    program = f"STREAM A (vs BIGINT, s STRING) FROM '{name}'; OUTPUT A TO 'out.csv';"
+    with pytest.raises(InputError, match=told):
+        weir.run(program, directory=tmp_path)
+    with pytest.raises(InputError, match=told):
+        inferred_stream(str(tmp_path / name))
+
+
+def test_utf16_without_a_mark_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("vs,s\n1,a\n".encode("utf-16-le"))
+    [partition] = open_source(source("a.csv"), tmp_path)
+    with pytest.raises(InputError, match="iconv -f UTF-16"):
+        list(partition.chunks())
+    with pytest.raises(InputError, match="iconv -f UTF-16"):
+        inferred_stream(str(tmp_path / "a.csv"))
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])

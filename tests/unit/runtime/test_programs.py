@@ -56,6 +56,13 @@ def test_two_streams_are_not_written_under_one_name() -> None:
     assert as_program([a.to("x.jsonl"), a.bad_to("bad.csv"), a.late_to("late.csv")])
 
 
+def test_a_byte_order_mark_is_no_part_of_a_program(tmp_path: Path) -> None:
+    text = "STREAM A (vs BIGINT) FROM 'a.jsonl'; OUTPUT A TO 'b.csv';"
+    (tmp_path / "p.weir").write_text(text, encoding="utf-8-sig")
+    assert as_program(tmp_path / "p.weir").outputs == as_program(f"\ufeff{text}").outputs
+    assert as_program(text) == as_program(f"\ufeff{text}")
+
+
 def test_a_program_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(weir.PlanError, match=r"cannot read the program .*nowhere\.weir: No such"):
         weir.run(tmp_path / "nowhere.weir")
