@@ -101,6 +101,7 @@ def holding_type(found: pa.DataType) -> pa.DataType | None:
         (is_a.is_large_string, STRING),
         (is_a.is_string_view, STRING),
         (is_a.is_large_binary, BINARY),
+        (is_a.is_binary_view, BINARY),
         (is_a.is_fixed_size_binary, BINARY),
     ):
         if is_it(found):

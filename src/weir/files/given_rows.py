@@ -10,9 +10,10 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -21,8 +22,8 @@ import pyarrow as pa
 
 from weir.errors import InputError, PlanError
 from weir.events.python_types import TypeText, written_type
-from weir.events.python_values import column_of
 from weir.events.types import DATE, STRING, TIMESTAMP, holding_type, type_name
+from weir.files.python_values import column_of, whole_microseconds
 from weir.plan.binding.binder import unknown
 from weir.plan.durations import Ticks
 from weir.plan.python_habits import instead
@@ -99,6 +100,9 @@ def table_of(rows: object, columns: Mapping[str, pa.DataType] | None = None) -> 
     """Return rows of any kind as a table; `columns` are those that dicts are looked up for, and all
     that there are where nothing is given."""
     table = _table(rows, columns)
+    for name in table.column_names:
+        if table.column_names.count(name) > 1:
+            raise PlanError(f"two columns of the rows are called `{name}`", hint="rename one")
     if columns is not None and not table.column_names:
         return pa.schema(list(columns.items())).empty_table()
     return table
@@ -111,17 +115,22 @@ def _table(rows: object, columns: Mapping[str, pa.DataType] | None) -> pa.Table:
         case pa.RecordBatch():
             return pa.Table.from_batches([rows])
         case Mapping():
-            return _made(lambda: pa.table({str(n): list(values) for n, values in rows.items()}))
+            for name in rows:
+                _check_text(name)
+            return _made(lambda: pa.table({n: _values(v, n) for n, v in rows.items()}))
         case str() | bytes():
             raise PlanError(f"{rows!r} is no rows", hint=f"rows are {KINDS}")
         case Sequence() if all(isinstance(row, Mapping) for row in rows):
             return _of_dicts(rows, columns)
-    if type(rows).__module__.partition(".")[0] == "pandas":
+    if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
         return _made(lambda: pa.Table.from_pandas(rows, preserve_index=False))
-    if hasattr(rows, "__arrow_c_stream__"):
+    if hasattr(rows, "__arrow_c_stream__") and not hasattr(rows, "to_frame"):
+        _refuse_objects(getattr(rows, "schema", {}))
         return _made(lambda: pa.table(rows))
     hint = f"rows are {KINDS}"
-    if hasattr(rows, "collect"):
+    if hasattr(rows, "to_frame"):
+        hint = f"write .to_frame() behind it: {hint}"
+    elif hasattr(rows, "collect"):
         hint = f"write .collect() behind it: {hint}"
     elif isinstance(rows, Iterator):
         hint = f"write list(…) around it: {hint}"
@@ -131,15 +140,43 @@ def _table(rows: object, columns: Mapping[str, pa.DataType] | None) -> pa.Table:
 def _of_dicts(
     rows: Sequence[Mapping[str, object]], columns: Mapping[str, pa.DataType] | None
 ) -> pa.Table:
-    names = dict.fromkeys(str(name) for row in rows for name in row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    for name in names:
+        _check_text(name)
     if columns is None:
-        return _made(lambda: pa.table({n: [row.get(n) for row in rows] for n in names}))
+        return _columns_of(rows, dict.fromkeys(names))
     for name in columns:
         if rows and name not in names:
             raise unknown("column", name, names)
-    return pa.table(
-        {n: column_of([r.get(n) for r in rows], t, n, "the rows") for n, t in columns.items()}
-    )
+    return _columns_of(rows, columns)
+
+
+def _columns_of(
+    rows: Sequence[Mapping[str, object]], types: Mapping[str, pa.DataType | None]
+) -> pa.Table:
+    """Make a table of dicts; a type that is None is that of the values."""
+    made = [column_of([row.get(n) for row in rows], t, n, "the rows") for n, t in types.items()]
+    return pa.table(made, names=list(types))
+
+
+def _values(given: Iterable[object], name: str) -> pa.Array:
+    """Return a column of a dict of columns: any values, or an array of Arrow."""
+    if isinstance(given, pa.Array | pa.ChunkedArray):
+        return given
+    return column_of(list(given), None, name, "the rows")
+
+
+def _check_text(name: object) -> None:
+    if not isinstance(name, str):
+        raise PlanError(f"the name of a column is a text, not {name!r}")
+
+
+def _refuse_objects(schema: object) -> None:
+    """Refuse columns of Polars that hold Python objects: Arrow gets their addresses."""
+    for name, dtype in schema.items() if isinstance(schema, Mapping) else ():
+        if "Object" in re.findall(r"\w+", str(dtype).partition("categories")[0]):
+            hint = 'make texts of them: pl.Series([str(v) for v in df["…"]])'
+            raise PlanError(f"column `{name}` holds objects of Python", hint=hint)
 
 
 def _index_names(rows: object) -> Sequence[object]:
@@ -174,6 +211,8 @@ def _column(table: pa.Table, name: str, dtype: pa.DataType) -> pa.Array:
     if holding_type(column.type) == STRING and dtype in (TIMESTAMP, DATE):  # as files have them
         return column_of(column.to_pylist(), dtype, name, "the rows")
     try:
+        if dtype == TIMESTAMP and pa.types.is_timestamp(column.type):
+            return whole_microseconds(column, name, "the rows")
         return column.cast(dtype)
     except pa.ArrowException as error:
         why = f"values of {column.type} do not fit into {type_name(dtype)}: {error}"

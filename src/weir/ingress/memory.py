@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from weir.events.python_values import column_of
 from weir.files.chunks import CHUNK_ROWS, Chunk
+from weir.files.python_values import column_of
 
 CTI_KEY = "$cti"
 

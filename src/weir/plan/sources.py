@@ -63,6 +63,10 @@ def stream(
     if not (isinstance(name, str) and _is_mapping(columns)):
         hint = 'as in stream("A", {"At": "TIMESTAMP", "k": "STRING"}, "a.jsonl", vs="At")'
         raise PlanError("a stream has a name, columns with types, and a path", hint=hint)
+    for column in columns:
+        if "." in column:
+            hint = "rename it: in queries `a.b` is the column b of a, or a field of it"
+            raise PlanError(f"a column cannot be called `{column}`", hint=hint)
     if not isinstance(path, str | Path):
         types = {n: written_type(t, f"column `{n}`") for n, t in columns.items()}
         path = str(provided("rows_path")(path, name, types))

@@ -147,6 +147,37 @@ def test_categories_are_texts() -> None:
         assert weir.from_rows(given, vs="at").collect().column("c").to_pylist() == ["a", None, "b"]
 
 
+def test_what_tables_hold_is_what_is_read() -> None:
+    table = pl.DataFrame(
+        {"at": [1, 2], "b": [b"x", None], "e": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"]))}
+    )
+    found = weir.from_rows(table, vs="at").collect().to_pydict()
+    assert (found["b"], found["e"]) == ([b"x", None], ["a", "b"])
+    missing = pd.DataFrame({"at": [1, 2], "t": [pd.Timestamp("2026-01-01"), None]})
+    read = weir.from_rows(missing.to_dict("records"), vs="at").collect().column("t").to_pylist()
+    assert read == [datetime(2026, 1, 1, tzinfo=UTC), None]
+    batches = pa.table({"at": [1, 2]}).to_reader()
+    assert weir.from_rows(batches, vs="at").collect().num_rows == 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [{"at": pd.Timestamp("2026-03-01T00:00:00.000000999")}],
+        [{"at": np.datetime64("2026-03-01T00:00:00.000000999")}],
+        [{"at": "2026-03-01T00:00:00.000000999Z"}],
+        pd.DataFrame({"at": pd.to_datetime(["2026-03-01T00:00:00.000000999"])}),
+        pl.DataFrame({"at": pd.to_datetime(["2026-03-01T00:00:00.000000999"])}),
+    ],
+    ids=repr,
+)
+def test_nanoseconds_are_cut_with_a_warning(given: object) -> None:
+    with pytest.warns(weir.PlanWarning, match="`at` of the rows has nanoseconds") as told:
+        s = weir.from_rows(given, vs="at", columns={"at": datetime})
+    assert len(told) == 1 and told[0].filename == __file__
+    assert s.collect().column("vs").to_pylist() == [datetime(2026, 3, 1, tzinfo=UTC)]
+
+
 def test_functions_of_python_are_those_of_a_script() -> None:
     s = sales()
     for python, script in (
@@ -300,9 +331,29 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
         (lambda s: weir.from_rows(ROWS, vs="at"), "unknown column `at`"),
         (lambda s: weir.from_rows([{"vs": 1, "k": None}], vs="vs"), "of which the type is not"),
         (lambda s: weir.from_rows([{"vs": 1, "k": 1}, {"vs": 2, "k": "x"}], vs="vs"),
-         "the rows do not fit into columns"),
+         "the rows, column k: Could not convert 'x'"),
         (lambda s: weir.from_rows("rows.csv", vs="vs"), "'rows.csv' is no rows"),
-        (lambda s: weir.from_rows({"vs": [2**63]}, vs="vs"), "do not fit"),
+        (lambda s: weir.from_rows({"vs": [2**63]}, vs="vs"), "row 0: 9223372036854775808 fits no"),
+        (lambda s: weir.from_rows({"vs": [1, 2], "k": [1]}, vs="vs"), "the rows do not fit into"),
+        (lambda s: weir.from_rows({"d": [date(2026, 1, 1), datetime(2026, 1, 1, 5)]}, vs="d"),
+         "column d: days and times are in one column: make all of them datetimes"),
+        (lambda s: weir.from_rows([{"vs": 1, "l": {"a", "b"}}], vs="vs"), "write sorted(…)"),
+        (lambda s: weir.from_rows({"vs": [1], "l": [[{"a"}]]}, vs="vs"), "write sorted(…)"),
+        (lambda s: weir.from_rows([{"vs": 1, "l": {"a"}}], vs="vs", columns={"l": list[str]}),
+         "column l: row 0: {'a'} is no LIST(STRING): a set has no order: write sorted(…)"),
+        (lambda s: weir.from_rows([{"vs": 1, "b": b"x"}, {"vs": 2, "b": "x"}], vs="vs"),
+         "column b: a text is no bytes: write .encode() behind it"),
+        (lambda s: weir.from_rows([{"vs": 1, "d": Decimal("NaN")}], vs="vs"), "has no NaN"),
+        (lambda s: weir.from_rows([{"vs": 1, 5: 2}], vs="vs"), "the name of a column is a text, n"),
+        (lambda s: weir.from_rows([{"vs": 1, "a.b": 2}], vs="vs"), "cannot be called `a.b`; ren"),
+        (lambda s: weir.from_rows([{"vs": 1, "d": datetime(2026, 1, 1, 5)}], vs="vs",
+                                  columns={"vs": int, "d": date}), "a DATE has no time of day"),
+        (lambda s: weir.from_rows(pl.DataFrame({"vs": [1], "a": [object()]}), vs="vs"),
+         "column `a` holds objects of Python; make texts of them"),
+        (lambda s: weir.from_rows(pd.Series([1], name="vs"), vs="vs"), "write .to_frame() behind"),
+        (lambda s: weir.from_rows(pl.Series("vs", [1]), vs="vs"), "write .to_frame() behind"),
+        (lambda s: weir.from_rows(pa.table([[1], [2]], names=["vs", "vs"]), vs="vs"),
+         "two columns of the rows are called `vs`; rename one"),
         (lambda s: s.collect(inputs={"Sales": 7}), "a value of type int is no rows"),
         (lambda s: s.join(s.as_("B"), "Sales.Shop = B.Shop", kind="outer"), 'write kind="full"'),
         (lambda s: s.join(s.as_("B"), "Sales.Shop = B.Shop", kind="LEFT_SEMI"), 'kind="semi"'),

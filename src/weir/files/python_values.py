@@ -1,0 +1,135 @@
+"""Columns of the values that Python programs and tests have: rows as dicts are made of them.
+
+A value is taken as it is meant, or refused: Arrow alone would cut a fraction off, or the time of a
+day, keep a set in the order of its hashes, and make bytes of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.errors import InputError
+from weir.events.text import parse_dates, parse_timestamps
+from weir.events.types import BINARY, DATE, STRING, TIMESTAMP, is_integer, type_name
+from weir.files.units import from_nanoseconds, without_nanoseconds
+from weir.plan.doubts import warn
+
+_MISFIT = (pa.ArrowException, OverflowError, TypeError, ValueError)
+_NO_VALUE = ("NaTType", "NAType")
+"""The types of what Pandas has for a value that is missing."""
+_AS_IN = {
+    TIMESTAMP: ": a time is a datetime, or a text as in '2026-01-31T08:00:00Z'",
+    DATE: ": a day is a date, or a text as in '2026-01-31'",
+}
+
+
+def column_of(
+    values: Sequence[object], dtype: pa.DataType | None, name: str, where: str
+) -> pa.Array:
+    """Make a column of Python's values, of a type of the language, or of that which they show.
+    Times may be texts, as files have them. InputError says which value does not fit; `where` is
+    what the rows are called.
+
+    >>> column_of(["1970-01-01T00:00:01Z", None], TIMESTAMP, "at", "A").cast("int64").to_pylist()
+    [1000000, None]
+    """
+    kinds = set(map(type, values))
+    if any(kind.__name__ in _NO_VALUE for kind in kinds):
+        values = [None if type(v).__name__ in _NO_VALUE else v for v in values]
+    is_finer = any(hasattr(kind, "nanosecond") for kind in kinds)  # a Timestamp of Pandas
+    if is_finer and any(getattr(v, "nanosecond", 0) for v in values):
+        warn_of_nanoseconds(name, where)
+    try:
+        return _made(values, dtype, name, where)
+    except _MISFIT as error:
+        for row, value in enumerate(values):
+            try:
+                _made([value], dtype, name, where)
+            except _MISFIT as reason:
+                raise _misfit(row, value, dtype, name, where, reason) from error
+        raise InputError(str(error), file=where, column=name) from error
+
+
+def _misfit(
+    row: int, value: object, dtype: pa.DataType | None, name: str, where: str, reason: Exception
+) -> InputError:
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else f"{shown[:60]}…"
+    why = "fits no type" if dtype is None else f"is no {type_name(dtype)}"
+    # Of a foreign error a type of the language says more.
+    why += f": {reason}" if type(reason) is ValueError else _AS_IN.get(dtype, "")
+    return InputError(f"row {row}: {shown} {why}", file=where, column=name)
+
+
+def whole_microseconds(column: pa.Array, name: str, where: str) -> pa.Array:
+    """Return times as TIMESTAMPs; nanoseconds are cut, with a warning, as those of files are."""
+    if column.type.unit != "ns":
+        return column.cast(TIMESTAMP)
+    if pc.any(pc.not_equal(pc.nanosecond(column), 0)).as_py():
+        warn_of_nanoseconds(name, where)
+    return from_nanoseconds(column)
+
+
+def warn_of_nanoseconds(name: str, where: str) -> None:
+    """Warn that times are cut."""
+    warn(
+        f"`{name}` of {where} has nanoseconds, which are cut to microseconds; a BIGINT column "
+        "keeps them as numbers"
+    )
+
+
+def _made(values: Sequence[object], dtype: pa.DataType | None, name: str, where: str) -> pa.Array:
+    reason = _refusal(values, dtype) or _nested_refusal(values)
+    if reason:
+        raise ValueError(reason)
+    kinds = set(map(type, values)) - {type(None)}
+    if dtype in (TIMESTAMP, DATE) and kinds <= {str}:
+        texts = pa.array(values, STRING)
+        cut = without_nanoseconds(texts)
+        if not cut.equals(texts):
+            warn_of_nanoseconds(name, where)
+        return (parse_timestamps if dtype == TIMESTAMP else parse_dates)(cut)
+    if np.datetime64 in kinds and dtype == TIMESTAMP:
+        return whole_microseconds(pa.array(values), name, where)
+    return pa.array(values, dtype)
+
+
+def _refusal(values: Sequence[object], dtype: pa.DataType | None) -> str:
+    """Say why Arrow would take values for others than they are; '' if it would not."""
+    kinds = set(map(type, values))
+    times = any(issubclass(kind, datetime) for kind in kinds)
+    days = any(issubclass(kind, date) and not issubclass(kind, datetime) for kind in kinds)
+    if times and days and dtype is None:
+        return "days and times are in one column: make all of them datetimes"
+    if dtype == DATE and any(isinstance(v, datetime) and v.time() != time() for v in values):
+        return "a DATE has no time of day: write .date() behind it"
+    if str in kinds and (bytes in kinds or dtype == BINARY):
+        return "a text is no bytes: write .encode() behind it"
+    if bytes in kinds and dtype == STRING:
+        return "bytes are no text: write .decode() behind them"
+    whole = dtype is not None and is_integer(dtype)
+    if whole and any(isinstance(v, float) and not v.is_integer() for v in values):
+        return "it has a fraction"
+    return ""
+
+
+def _nested_refusal(values: Sequence[object]) -> str:
+    kinds = set(map(type, values))
+    if kinds & {set, frozenset}:
+        return "a set has no order: write sorted(…)"
+    if Decimal in kinds and any(isinstance(v, Decimal) and not v.is_finite() for v in values):
+        return "a DECIMAL has no NaN and no infinity"
+    inner: list[object] = []
+    if kinds & {list, tuple, dict}:
+        for value in values:
+            if isinstance(value, Mapping):
+                inner.extend(value.values())
+            elif isinstance(value, list | tuple):
+                inner.extend(value)
+    return _nested_refusal(inner) if inner else ""
