@@ -426,6 +426,7 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
         (lambda s: s.shift("5 minutes"), "write '5m': as in"),
         (lambda s: s.where(col("Shop") > 3), "in a text or weir.expr(…) write CAST(Shop AS BIGINT"),
         (lambda s: s.explain("svg"), "a plan is shown as one of text, dot, json, not 'svg'"),
+        (lambda s: weir.spark_transform("X = SELECT 1", vs="at"), "a query is a function of a str"),
         (lambda s: s.agg(), "agg has nothing to compute; as in .agg(n=weir.count())"),
         (lambda s: s.collect(inputs={"Sales": [{**ROWS[0], "Amount": "x"}]}),
          "Sales, column Amount: row 0: 'x' is no DOUBLE"),

@@ -26,7 +26,7 @@ from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.operators import SourceOptions
 from weir.plan.program import Program
 from weir.plan.sources import declare_source
-from weir.plan.stream import Stream
+from weir.plan.stream import Stream, as_stream
 from weir.runtime.partitions import Partitions
 from weir.runtime.programs import program_of
 from weir.spark.frames import all_partitions, frame_sources
@@ -118,9 +118,13 @@ def spark_transform(
 
     `vs`, `ve` and `lifetime` are those of `from_spark`.
     """
+    given: object = query
+    if not callable(given):
+        hint = 'as in spark_transform(lambda rows: rows.where("n > 3"), vs="at")'
+        raise PlanError("a query is a function of a stream that returns one", hint=hint)
 
     def transform(frame: DataFrame) -> DataFrame:
-        rows = query(from_spark(frame, vs=vs, ve=ve, lifetime=lifetime))
+        rows = as_stream(query(from_spark(frame, vs=vs, ve=ve, lifetime=lifetime)))
         return to_spark(rows, frame.sparkSession, parallelism=parallelism)
 
     return transform
