@@ -1,8 +1,10 @@
 """`--check` runs a program a second time, in a process that is unlike this one.
 
 Rules
-1. A program that was parsed from a text is parsed again there, so its IMPORTs run again. One that
-   was made in Python cannot be: its second run is in this process, and only rules 3 and 4 hold.
+1. A program that was parsed from a text is parsed again there, so its IMPORTs run again. Any other
+   (an app's, one over partitions that were opened here) travels as it would to Spark: an app's file
+   runs again there. One that cannot travel, since it has functions that no file has, runs a second
+   time in this process, and only rules 3 and 4 hold.
 2. The other process has another hash seed, and so another order of sets, another time zone, the
    plain locale, other addresses and another number.
 3. Functions are called more often than needed, so those that count or remember calls are found.
@@ -44,13 +46,20 @@ _COMMAND = "import sys; from weir.local.second_run import main; main(*sys.argv[1
 
 
 @dataclass(frozen=True, slots=True)
-class _RunRequest:
-    """Says what the other process shall run. `plan` is what it must make of the text."""
+class _WrittenProgram:
+    """Is a program as a text. `plan` is what the other process must make of it."""
 
     text: ProgramText
     outputs: tuple[tuple[str, str, StreamKind], ...]
     plan: PlanFingerprint
     directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class _RunRequest:
+    """Says what the other process shall run: a text, or a pickled program with its partitions."""
+
+    program: _WrittenProgram | bytes
     traces: str
     cut: int
     parallelism: int
@@ -88,17 +97,26 @@ def second_differences(
     parallelism: int,
     partitions: Partitions | None = None,
 ) -> list[RowDifference]:
-    """Run the program in another process; return how it differs from the run that left these
-    traces. Partitions that are given are of this process, and so is the run over them."""
+    """Run the program in another process, if it can go there; return how it differs from the run
+    that left these traces."""
+    opened = open_partitions(program, directory, look=False) if partitions is None else partitions
+    what: _WrittenProgram | bytes | None
     if program.text is not None and partitions is None:
         outputs = tuple((o.name, o.path, o.kind) for o in program.outputs)
         plan = _fingerprint(program, parallelism)
-        request = _RunRequest(program.text, outputs, plan, str(directory), traces, cut, parallelism)
-        found = _asked(request)
-        if found is not None:
-            return found
-    opened = open_partitions(program, directory, look=False) if partitions is None else partitions
-    return differences_here(program, opened, traces, cut, parallelism)
+        what = _WrittenProgram(program.text, outputs, plan, str(directory))
+    else:
+        what = _travelling(program, opened)
+    found = None if what is None else _asked(_RunRequest(what, traces, cut, parallelism))
+    return differences_here(program, opened, traces, cut, parallelism) if found is None else found
+
+
+def _travelling(program: Program, partitions: Partitions) -> bytes | None:
+    """Pickle a program with its partitions; None: there is something that cannot be."""
+    try:
+        return pickle.dumps((program, partitions))
+    except Exception:  # whatever a user's object raises: rule 1
+        return None
 
 
 def differences_here(
@@ -142,7 +160,7 @@ def _fingerprint(program: Program, parallelism: int) -> PlanFingerprint:
 
 def _asked(request: _RunRequest) -> list[RowDifference] | None:
     """Ask the other process, and return its answer; None when the text is another program by
-    now."""
+    now, or what was pickled is not there."""
     environment = os.environ | other_environment(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path)
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
@@ -190,16 +208,29 @@ def main(asked: str, told: str) -> None:
 
 
 def _answer(request: _RunRequest) -> list[RowDifference] | None:
-    text = request.text
+    what = request.program
+    found = _arrived(what) if isinstance(what, bytes) else _parsed(what, request.parallelism)
+    return found and differences_here(*found, request.traces, request.cut, request.parallelism)
+
+
+def _arrived(body: bytes) -> tuple[Program, Partitions] | None:
+    try:
+        program, partitions = pickle.loads(body)
+    except Exception:  # a module that is not there, or raises anything: rule 1
+        return None
+    return program, partitions
+
+
+def _parsed(written: _WrittenProgram, parallelism: int) -> tuple[Program, Partitions] | None:
+    text = written.text
     program = parse_program(
         text.source, params=dict(text.params), directory=Path(text.directory), name=text.name
     )
     named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
-    if not all(name in named for name, _, _ in request.outputs):
+    if not all(name in named for name, _, _ in written.outputs):
         return None
-    outputs = tuple(Output(name, named[name], path, kind) for name, path, kind in request.outputs)
+    outputs = tuple(Output(name, named[name], path, kind) for name, path, kind in written.outputs)
     program = replace(program, outputs=outputs)
-    if plan_difference(request.plan, _fingerprint(program, request.parallelism)):
+    if plan_difference(written.plan, _fingerprint(program, parallelism)):
         return None
-    partitions = open_partitions(program, request.directory, look=False)
-    return differences_here(program, partitions, request.traces, request.cut, request.parallelism)
+    return program, open_partitions(program, written.directory, look=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from copy import copy
 from queue import Empty, Full, Queue
 
 from weir.files.chunks import CHUNK_ROWS, Chunk, SourcePartition
@@ -28,6 +29,10 @@ class AheadPartition:
         self._taken = False
         self._thread = threading.Thread(target=self._read, name="replay-ahead", daemon=True)
         self._thread.start()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travel as the plain partition."""
+        return copy, (self._partition,)
 
     @property
     def name(self) -> str:

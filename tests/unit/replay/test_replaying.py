@@ -12,7 +12,7 @@ import pytest
 
 import weir
 from small_app import APP, rows, spam, write
-from weir.errors import InputError, PlanError, RunError
+from weir.errors import DeterminismViolation, InputError, PlanError, RunError
 from weir.handlers.app import App
 from weir.handlers.loading import load_app
 from weir.replay import assembling, batch_runs, run_folder
@@ -462,3 +462,34 @@ def test_an_app_that_emits_nothing_has_its_state(tmp_path: Path, app: App) -> No
 def test_iso_times(app: App) -> None:
     report = replay_app(app, logs=LOGS, out="out", end="1970-01-01T00:00:00.000030Z")
     assert report.events == len([m for m in rows(60) if m["ts"] < 30])
+
+
+SALTED = """
+import weir
+
+app = weir.App("salted")
+message = app.events("message", "k BIGINT, ts BIGINT", vs="ts")
+total = app.state("total", default=0)
+SALT = hash("salt") % 1000
+
+
+def salted(n):
+    try:
+        return n + SALT
+    except TypeError:
+        return 0
+
+
+@app.on(message)
+def tell(e):
+    total.add(e.k, salted(e.k))
+    app.emit("out", n=total.get(e.k))
+"""
+
+
+@pytest.mark.parametrize("batch", [None, 30])
+def test_a_second_run_is_in_another_process(app: App, batch: int | None) -> None:
+    """The app's file runs again there, with another hash seed."""
+    Path("salted.py").write_text(SALTED, "utf-8")
+    with pytest.raises(DeterminismViolation, match=r"tell\(k\)"):
+        replay_app(load_app("salted.py"), logs=LOGS, out="out", batch=batch, check=True)
