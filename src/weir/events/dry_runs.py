@@ -10,11 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
@@ -25,6 +23,8 @@ from weir.events.loop_cache import Need, every_loop, is_inner, make_ready
 LINES = 2_000_000
 """So many lines of loops a dry run may take: some seconds."""
 MOST_PROCESSES = 4
+_NUMBER = 2
+"""The bytes of a loop's number in a pipe, which holds more of them than there are loops."""
 
 
 class TooLong(Exception):
@@ -93,18 +93,25 @@ def compile_together(needs: Sequence[Need]) -> None:
     """Compile loops in as many processes as there are cores. What another process compiled is on
     disk afterwards, unless no folder keeps it: then it is compiled here, when it is needed."""
     in_turn = sorted(needs, key=_size, reverse=True)
-    with tempfile.TemporaryDirectory() as folder:
-        others = [_helper(in_turn, Path(folder)) for _ in range(_helpers(len(needs)))]
-        try:
-            _work(in_turn, Path(folder))
-        except BaseException:
-            for pid in others:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            raise
-        finally:
-            for pid in others:
-                os.waitpid(pid, 0)
+    helpers = _helpers(len(needs))
+    if helpers < 1:
+        make_ready(in_turn)
+        return
+    turns, numbers = os.pipe()
+    os.write(numbers, b"".join(n.to_bytes(_NUMBER) for n in range(len(in_turn))))
+    os.close(numbers)
+    others = [_helper(in_turn, turns) for _ in range(helpers)]
+    try:
+        _work(in_turn, turns)
+    except BaseException:
+        for pid in others:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        os.close(turns)
+        for pid in others:
+            os.waitpid(pid, 0)
 
 
 def _helpers(count: int) -> int:
@@ -115,26 +122,27 @@ def _helpers(count: int) -> int:
     return min(len(os.sched_getaffinity(0)), MOST_PROCESSES, count) - 1
 
 
-def _helper(needs: Sequence[Need], folder: Path) -> int:
+def _helper(needs: Sequence[Need], turns: int) -> int:
+    parent = os.getpid()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # it is said of any fork with threads
         pid = os.fork()
     if pid:
         return pid
     try:
-        _work(needs, folder)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the parent says the same
+        _work(needs, turns, parent)
     finally:
         os._exit(0)  # what failed fails again where it is needed, and is told there
 
 
-def _work(needs: Sequence[Need], folder: Path) -> None:
-    """Compile what nobody else has begun with: who makes its file is the one."""
-    for number, need in enumerate(needs):
-        try:
-            (folder / str(number)).touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        make_ready([need])
+def _work(needs: Sequence[Need], turns: int, parent: int | None = None) -> None:
+    """Compile one loop after the other, of those that nobody else has begun with: a number in the
+    pipe goes to one process. A helper ends with its parent, which may have been killed."""
+    while number := os.read(turns, _NUMBER):
+        if parent not in (None, os.getppid()):
+            return
+        make_ready([needs[int.from_bytes(number)]])
 
 
 def _size(need: Need) -> int:

@@ -145,6 +145,7 @@ def test_what_is_wrong_is_said_with_what_to_do(
 ) -> None:
     monkeypatch.setattr(doctor, "_free_memory", lambda: 10 << 20)
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "none yet"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # where code may lie too
     (tmp_path / "file").write_text("", encoding="utf-8")
     ended, found = findings("--store", str(tmp_path / "file"))
     assert ended == 1

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,14 @@ print(loop_cache.count_compiled())
 
 def use_a_loop(code: str = USE, **environment: str) -> tuple[int, str]:
     """How many loops a new process had to compile, and what it said on stderr."""
-    paths = {"PYTHONPATH": str(PACKAGE.parent), "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=paths | environment, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as nothing:  # code may lie in the one of all processes
+        paths = {
+            "PYTHONPATH": str(PACKAGE.parent), "PATH": os.environ["PATH"], "TMPDIR": nothing,
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=paths | environment, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return int(done.stdout), done.stderr
 
