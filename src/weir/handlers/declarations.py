@@ -16,7 +16,7 @@ from weir.handlers.parameters import AppParam, without_params
 from weir.handlers.running import current
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.schema import Schema
-from weir.plan.states import MergeKind
+from weir.plan.states import MERGE_TRAITS, MergeKind, MergeTraits
 from weir.plan.stream import Stream
 
 if TYPE_CHECKING:
@@ -130,11 +130,8 @@ class State:
         return _reduced(self, self.app, "states", self.name, protocol)
 
 
-MERGES: dict[str, MergeKind] = {
-    "merge": "call", "add": "add", "set": "set", "max": "max", "min": "min",
-    "append": "append", "add_to_set": "add_to_set", "top_k": "top_k",
-}  # fmt: skip
-"""The methods of a state that merge, with the kinds of their merges."""
+MERGES: dict[str, MergeTraits] = {traits.method: traits for traits in MERGE_TRAITS.values()}
+"""The methods of a state that merge, with what their merges are like."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

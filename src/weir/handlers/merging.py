@@ -13,7 +13,7 @@ from weir.handlers.merges import recognised
 from weir.handlers.scope import Scope, at
 from weir.handlers.tree_text import tree_text
 from weir.handlers.values import Const, Tree
-from weir.plan.states import Cell, MergeFunction, MergeKind
+from weir.plan.states import MERGE_TRAITS, Cell, MergeFunction, MergeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def merge_form(merge: MergeAccess, cell: Cell, scope: Scope) -> MergeForm:
         kind, args, function = recognised(merge.new, cell.type, scope)
         types = [_own_type(tree, scope, where) if kind == "call" else cell.type for tree in args]
         return MergeForm(kind, tuple(zip(args, types, strict=True)), function=function)
-    if merge.kind in ("append", "add_to_set", "top_k"):
+    if MERGE_TRAITS[merge.kind].of_elements:
         element = ((merge.args[0], cell.type.value_type),)
         return MergeForm(merge.kind, element, _largest(merge, where))
     return MergeForm(merge.kind, ((merge.args[0], cell.type),))
@@ -51,7 +51,7 @@ def _own_type(tree: Tree, scope: Scope, where: str) -> pa.DataType:
 
 
 def _largest(merge: MergeAccess, where: str) -> int:
-    if merge.kind != "top_k":
+    if not MERGE_TRAITS[merge.kind].has_k:
         return 0
     k = merge.args[1].value if isinstance(merge.args[1], Const) else None
     if type(k) is not int or k < 1:

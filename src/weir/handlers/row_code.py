@@ -20,6 +20,7 @@ from weir.handlers.values import Element, Instant, Old, ReadValue, Tree
 from weir.plan.made_functions import MadeFunction
 from weir.plan.saved_states import saved_name
 from weir.plan.states import (
+    MERGE_TRAITS,
     CellFailure,
     Cells,
     HandlerPlace,
@@ -169,7 +170,7 @@ def _made(step: RingStep, names: tuple[Tree, ...]) -> RowStep:
 
         return merge_call
     values = [_function(step, tree, names) for tree in step.args]
-    more = (step.k,) if kind == "top_k" else ()
+    more = (step.k,) if MERGE_TRAITS[kind].has_k else ()
     called: Callable[..., object] | None = None
     name = ""
     if step.called is not None:

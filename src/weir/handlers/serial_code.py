@@ -21,10 +21,11 @@ from weir.handlers.app import App
 from weir.handlers.parameters import AppParam
 from weir.handlers.row_code import RingPort
 from weir.handlers.running import event_class, running_with
-from weir.plan.states import Cells, MergeKind, RowFunction
+from weir.plan.states import MERGE_TRAITS, Cells, MergeKind, RowFunction, told_kinds
 
 EffectForm: TypeAlias = Literal["set", "sum", "window"]
-_OF_ELEMENTS = ("append", "add_to_set")
+USE_VALUES = f"use {', '.join(t.kind for t in MERGE_TRAITS.values() if t.is_value)} there"
+"""The way out where a window's merges must be told to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +171,17 @@ class _GroupContext:
             return {**row, "value": self._cells.get(number, key)}
         if effect.form == "sum" and kind == "call":
             return {**row, "kind": "set", "value": self._cells.get(number, key)}
-        if kind in ("call", "top_k"):
+        if kind not in told_kinds(effect.of_list):
             raise PlanError(
                 f"{self.handler} merges into the window of `{effect.state}` with "
                 f"{'a function' if kind == 'call' else kind}, and handlers outside of its serial "
                 "group read that",
-                hint="use add, set, max, min, append or add_to_set, or put them into the group",
+                hint=f"{USE_VALUES}, or put them into the group",
             )
         if not effect.of_list:
             return {**row, "kind": kind, "value": args[0]}
-        value, element = (None, args[0]) if kind in _OF_ELEMENTS else (args[0], None)
+        of_elements = MERGE_TRAITS[kind].of_elements
+        value, element = (None, args[0]) if of_elements else (args[0], None)
         return {**row, "kind": kind, "value": value, "element": element}
 
     def emit(self, name: str, fields: Mapping[str, object]) -> None:

@@ -21,6 +21,7 @@ from weir.handlers.handler_order import WholeHandler
 from weir.handlers.ring_scans import RowPort
 from weir.handlers.scan_ports import ScanPort
 from weir.handlers.serial_code import (
+    USE_VALUES,
     EffectForm,
     EmitEffect,
     MergeEffect,
@@ -31,10 +32,15 @@ from weir.plan.binding.projection import keep_only, with_columns
 from weir.plan.expressions import Call, Column, Expr, Literal
 from weir.plan.operators import Explode, Node, Project, RowScan, schema
 from weir.plan.saved_states import key_names
-from weir.plan.states import Cell, HandlerPlace, MergeKind, RowCode, StateMerge
-
-_KINDS: tuple[MergeKind, ...] = ("add", "set", "max", "min")
-_LIST_KINDS: tuple[MergeKind, ...] = ("set", "append", "add_to_set")
+from weir.plan.states import (
+    MERGE_TRAITS,
+    Cell,
+    HandlerPlace,
+    MergeKind,
+    RowCode,
+    StateMerge,
+    told_kinds,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +74,12 @@ def effect_form(cell: Cell, goes_on: bool) -> EffectForm:
 
 def check_window(group: SerialGroup, state: str) -> None:
     """Raise PlanError if a group merges a function into a window that others must know."""
-    if told := _window_merge(group, state, ("call", "top_k")):
+    untold = [t.kind for t in MERGE_TRAITS.values() if not t.is_value]
+    if told := _window_merge(group, state, untold):
         raise PlanError(
             f"{told}: what others read, or what is saved of it, cannot be known outside of the "
             "group",
-            hint="use add, set, max, min, append or add_to_set there",
+            hint=USE_VALUES,
         )
 
 
@@ -213,10 +220,10 @@ def merge_port(
 
     if form == "set":
         return ScanPort(rows, keys, (merge("set", "value", None),))
-    kinds = _LIST_KINDS if pa.types.is_list(cell.type) else _KINDS
+    kinds = told_kinds(pa.types.is_list(cell.type))
     told = [(f"is_{kind}", _equals("kind", kind)) for kind in kinds]
     merges = tuple(
-        merge(kind, "element" if kind in ("append", "add_to_set") else "value", f"is_{kind}")
+        merge(kind, "element" if MERGE_TRAITS[kind].of_elements else "value", f"is_{kind}")
         for kind in kinds
     )
     return ScanPort(with_columns(rows, told), keys, merges)

@@ -15,9 +15,6 @@ from weir.handlers.frames import Frame
 from weir.handlers.symbols import Symbol, WrittenOut, op
 from weir.handlers.values import Const, Old, Op, Tree
 
-_TAKEN = {"get": (), "merge": ("function",), "top_k": ("x", "k")}
-_ONE = ("x",)
-
 
 def call_state(run: Execution, frame: Frame, state: State, method: str, node: ast.Call) -> Symbol:
     """Run `state.get(key)` or a merge."""
@@ -42,22 +39,22 @@ def call_state(run: Execution, frame: Frame, state: State, method: str, node: as
         run.merge(state, key, "call", (), new, node)
     else:
         args = [run.data(frame, s, node) for name, s in given.items() if name != "key"]
-        if method == "top_k":
+        if MERGES[method].has_k:
             _check_k(args[1], frame, node)
-        run.merge(state, key, MERGES[method], tuple(args), None, node)
+        run.merge(state, key, MERGES[method].kind, tuple(args), None, node)
     return Const(None, line=node.lineno)
 
 
 def _check_type(state: State, method: str, frame: Frame, node: ast.AST) -> None:
     """Refuse a merge that values of the state's type do not have."""
-    dtype = state.type
-    if method in ("append", "add_to_set", "top_k") and not pa.types.is_list(dtype):
+    dtype, of = state.type, "values" if method == "get" else MERGES[method].of
+    if of in ("elements", "ordered elements") and not pa.types.is_list(dtype):
         wanted, hint = "a LIST type", f"app.state('{state.name}', default=[], type='LIST(BIGINT)')"
-    elif method == "add" and dtype not in (BIGINT, INT, DOUBLE):
+    elif of == "numbers" and dtype not in (BIGINT, INT, DOUBLE):
         wanted, hint = "numbers", f"{state.name}.merge(key, lambda old: …) takes any type"
-    elif method in ("max", "min") and pa.types.is_nested(dtype):
+    elif of == "ordered values" and pa.types.is_nested(dtype):
         wanted, hint = "ordered values", f"{state.name}.merge(key, lambda old: …) takes any type"
-    elif method == "top_k" and pa.types.is_nested(dtype.value_type):
+    elif of == "ordered elements" and pa.types.is_nested(dtype.value_type):
         wanted, hint = "a LIST of ordered values", "keep what they are ordered by"
     else:
         return
@@ -68,7 +65,7 @@ def _check_type(state: State, method: str, frame: Frame, node: ast.AST) -> None:
 def _named(
     state: State, method: str, given: CallArguments, frame: Frame, node: ast.AST
 ) -> dict[str, Symbol]:
-    names = ("key", *_TAKEN.get(method, _ONE))
+    names = ("key",) if method == "get" else ("key", *MERGES[method].takes)
     found = dict(zip(names, given.plain, strict=False)) | dict(given.keywords)
     if len(given.plain) + len(given.keywords) != len(names) or set(found) != set(names):
         shown = f"{state.name}.{method}({', '.join(names)})"

@@ -33,6 +33,57 @@ MergeKind: TypeAlias = OneOf["add", "set", "max", "min", "append", "add_to_set",
 
 
 @dataclass(frozen=True, slots=True)
+class MergeTraits:
+    """`MergeTraits` are what a kind of merge is like, for all who must know its arguments."""
+
+    kind: MergeKind
+    method: str
+    """The method of a state that makes it."""
+    takes: tuple[str, ...] = ("x",)
+    """The parameters of the method, behind the key; `k` is a constant."""
+    of: OneOf["values", "numbers", "ordered values", "elements", "ordered elements"] = "values"
+    """What it is for: values of a state's type, or elements of a LIST."""
+    null: bool = False
+    """Whether it takes NULL."""
+
+    @property
+    def of_elements(self) -> bool:
+        return self.of in ("elements", "ordered elements")
+
+    @property
+    def has_k(self) -> bool:
+        return "k" in self.takes
+
+    @property
+    def is_value(self) -> bool:
+        """Whether one value says all of it, so that it can be told by a row of a column."""
+        return self.takes == ("x",)
+
+
+MERGE_TRAITS: dict[MergeKind, MergeTraits] = {
+    traits.kind: traits
+    for traits in (
+        MergeTraits("call", "merge", ("function",)),
+        MergeTraits("add", "add", of="numbers"),
+        MergeTraits("set", "set", null=True),
+        MergeTraits("max", "max", of="ordered values"),
+        MergeTraits("min", "min", of="ordered values"),
+        MergeTraits("append", "append", of="elements", null=True),
+        MergeTraits("add_to_set", "add_to_set", of="elements", null=True),
+        MergeTraits("top_k", "top_k", ("x", "k"), of="ordered elements"),
+    )
+}
+"""All kinds. What each does is in `cells.py`, how windows keep it in `cell_windows.py`; which of
+them a compiled loop knows, in `fast_kinds.py`."""
+
+
+def told_kinds(of_list: bool) -> tuple[MergeKind, ...]:
+    """Return the kinds that a row can tell of, for a state whose type is a LIST or is not."""
+    kinds = (t for t in MERGE_TRAITS.values() if t.is_value)
+    return tuple(t.kind for t in kinds if t.kind == "set" or t.of_elements == of_list)
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """A `Cell` says what the cells of a state are; `default` is immutable (lists are tuples,
     structs are tuples of (name, value) pairs)."""

@@ -25,6 +25,7 @@ from weir.plan.made_functions import MadeFunction
 from weir.plan.saved_states import SavedCall, saved_name
 from weir.plan.schema import Schema
 from weir.plan.states import (
+    MERGE_TRAITS,
     Cell,
     CellFailure,
     HandlerPlace,
@@ -116,7 +117,7 @@ class SlowCells:
             else _python(pa.array([arg.value], arg.type)) * len(batch)
             for arg in merge.args
         ]  # fmt: skip
-        if merge.kind == "top_k":
+        if MERGE_TRAITS[merge.kind].has_k:
             columns.append([merge.k] * len(batch))
         args: list[tuple[object, ...]] = [()] * len(batch)
         if columns:

@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 
 from weir.events.frozen_values import FrozenList
 from weir.kernels.structures.exact_doubles import MINUS, NAN, PLUS, ExactDouble
-from weir.plan.states import MergeKind
+from weir.plan.states import MERGE_TRAITS, MergeKind
+
+_WITH_K = frozenset(kind for kind, traits in MERGE_TRAITS.items() if traits.has_k)
 
 
 class PastMerge(NamedTuple):
@@ -35,7 +37,7 @@ class PastMerge(NamedTuple):
     @property
     def way(self) -> object:
         """What merges must have in common to be kept by one folding."""
-        return self.args[1] if self.kind == "top_k" else self.kind
+        return self.args[1] if self.kind in _WITH_K else self.kind
 
 
 class Folding(ABC):

@@ -30,10 +30,11 @@ from weir.kernels.structures.cell_windows import (
     folding_of,
 )
 from weir.kernels.structures.exact_doubles import ExactDouble
-from weir.plan.states import Cell, CellFailure, MergeKind
+from weir.plan.states import MERGE_TRAITS, Cell, CellFailure, MergeKind
 
 Function: TypeAlias = Callable[..., object]
-_OF_LISTS = ("append", "add_to_set", "top_k")
+_OF_ELEMENTS = frozenset(kind for kind, traits in MERGE_TRAITS.items() if traits.of_elements)
+_OF_NULL = frozenset(kind for kind, traits in MERGE_TRAITS.items() if traits.null)
 
 
 class Sweeps:
@@ -231,7 +232,7 @@ class CellTable:
                 total = old + args[0]
                 if self._whole or self._range[0] <= total <= self._range[1]:
                     return total
-        elif kind in _OF_LISTS and old is not None:
+        elif kind in _OF_ELEMENTS and old is not None:
             return self._with_element(old, kind, args)
         value = old.rounded() if type(old) is ExactDouble else old
         if kind == "set":
@@ -282,11 +283,11 @@ class CellTable:
         if kind == "call":
             return tuple(map(frozen, args))
         if args[0] is None:
-            if kind in ("set", "append", "add_to_set"):
+            if kind in _OF_NULL:
                 return args
             raise CellFailure(f"{kind} {self._of_nothing(0)}")
         try:
-            value = (self._settle_element if kind in _OF_LISTS else self._settle)(args[0])
+            value = (self._settle_element if kind in _OF_ELEMENTS else self._settle)(args[0])
         except Misfit as misfit:
             raise CellFailure(f"{kind} of {self.cell.state} takes {misfit}") from None
         return (frozen(value), *args[1:])

@@ -6,7 +6,7 @@ Snapshots of scans, the rows of a final state and what a run is restored from ar
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,10 @@ from weir.kernels.structures.cell_windows import PastMerge
 from weir.kernels.structures.cells import CellTable, Function
 from weir.kernels.structures.exact_doubles import ExactDouble
 from weir.plan.saved_states import SavedCall, state_schema
-from weir.plan.states import Cell, MergeKind
+from weir.plan.states import MERGE_TRAITS, Cell
 
 KeysOf = Callable[[Sequence[Hashable]], tuple[pa.Array, ...]]
 """Gives the key columns of cells."""
-
-_OF_LISTS = ("append", "add_to_set", "top_k")
 
 
 def cell_rows(table: CellTable, keys_of: KeysOf, calls: Sequence[SavedCall]) -> Batch:
@@ -68,14 +66,14 @@ def _saved(merge: PastMerge, column: str, state: str) -> object:
         return merge.args[int(at)] if called == merge.name else None
     if merge.kind == "call":
         return None
-    of_lists = merge.kind in _OF_LISTS
+    of_lists = MERGE_TRAITS[merge.kind].of_elements
     match column:
         case "arg":
             return None if of_lists else merge.args[0]
         case "element":
             return merge.args[0] if of_lists else None
         case "k":
-            return merge.args[1] if merge.kind == "top_k" else None
+            return merge.args[1] if MERGE_TRAITS[merge.kind].has_k else None
     raise AssertionError(f"no column of a saved merge is called {column}")
 
 
@@ -110,10 +108,11 @@ def _past(
             raise SnapshotCorrupt(f"a merge of {cell.state} calls {name}, which is not there now")
         args = tuple(v for column, v in row.items() if column.rpartition(".")[0] == name)
         return PastMerge(time, "call", args, functions[name], name)
-    kind = cast("MergeKind", name)
-    if kind == "top_k":
-        return PastMerge(time, kind, (row["element"], row["k"]))
-    return PastMerge(time, kind, (row["element" if kind in _OF_LISTS else "arg"],))
+    traits = MERGE_TRAITS.get(name)
+    if traits is None:
+        raise SnapshotCorrupt(f"a merge of {cell.state} is of a kind that there is not: {name}")
+    arg = row["element" if traits.of_elements else "arg"]
+    return PastMerge(time, traits.kind, (arg, row["k"]) if traits.has_k else (arg,))
 
 
 def first_request(slices: Sequence[Batch], restored: Container[int]) -> int:
