@@ -22,7 +22,8 @@ NEEDED = tuple(
     for n in ("machine", "faults", "conformance", "property", "oracle", "replay_oracle", "unit")
 )
 FILES = (
-    "conftest.py", "buckets.py", "commands.py", "certificates.py", "hostile.py", "log_talk.py",
+    "conftest.py", "buckets.py", "commands.py", "certificates.py", "handler_apps.py", "hostile.py",
+    "log_talk.py", "small_app.py",
 )  # fmt: skip
 QUICK = ("tests/machine",)
 THOROUGH = ("-n", "2", "tests/faults")

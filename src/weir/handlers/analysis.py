@@ -31,7 +31,8 @@ from weir.handlers.reach import Reach, resolver
 from weir.handlers.sources import FunctionSource
 from weir.handlers.state_uses import state_uses
 from weir.handlers.symbols import TheEvent, known
-from weir.handlers.values import Op, ReadValue, Tree, children
+from weir.handlers.trees import reads_in
+from weir.handlers.values import Op, Tree
 
 
 class _Steps:
@@ -159,21 +160,9 @@ def _place(check: FailingCheck, accesses: list[GetAccess | MergeAccess | EmitAcc
     """Return the number of an access whose guard a check may stand in."""
     plain = [n for n, a in enumerate(accesses) if a.block is None and not isinstance(a, GetAccess)]
     behind = [n for n in plain if n >= check.at]
-    needed = max(_orders(check.tree), default=-1)
+    needed = max(reads_in((check.tree,)), default=-1)
     before = [n for n in plain if n > needed]
     return behind[0] if behind else next(iter(before), None)
-
-
-def _orders(tree: Tree) -> Iterable[int]:
-    seen: set[int] = set()
-    waiting = [tree]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, ReadValue):
-            yield one.order
-        new = [child for child in children(one) if id(child) not in seen]
-        seen.update(map(id, new))
-        waiting += new
 
 
 def check_keys(app: App, analysed: Iterable[Analysed]) -> None:

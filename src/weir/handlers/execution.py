@@ -22,9 +22,10 @@ from weir.handlers.app import App
 from weir.handlers.declarations import EventType, State
 from weir.handlers.frames import Conditions, Exits, Frame, Path, all_of
 from weir.handlers.reach import Reach, Touched
+from weir.handlers.scope import has_old
 from weir.handlers.symbols import BoundMethod, Known, LocalFunction, Symbol, TheEvent, as_tree
 from weir.handlers.symbols import Unusable as _Unusable
-from weir.handlers.values import Const, Old, Python, ReadValue, Tree, children
+from weir.handlers.values import Const, Python, ReadValue, Tree
 from weir.plan.imported_files import carried, carried_global
 from weir.plan.states import MergeKind
 
@@ -153,7 +154,7 @@ class Execution:
     def read(self, state: State, key: tuple[Tree, ...], node: ast.AST) -> Tree:
         """Note a read; return what it gives."""
         order, line = len(self.accesses), getattr(node, "lineno", 0)
-        conditions = tuple(c for c in self.conditions if not mentions_old(c))
+        conditions = tuple(c for c in self.conditions if not has_old(c))
         self.accesses.append(
             GetAccess(
                 order=order, handler=self.handler, line=line, guard=all_of(conditions),
@@ -207,17 +208,3 @@ class Execution:
 
     def touches_thing(self, thing: object) -> bool:
         return bool(self.reach.of_thing(thing))
-
-
-def mentions_old(tree: Tree) -> bool:
-    """Tell whether a tree depends on the old value of a merge."""
-    seen: set[int] = set()
-    waiting = [tree]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Old):
-            return True
-        new = [child for child in children(one) if id(child) not in seen]
-        seen.update(map(id, new))
-        waiting += new
-    return False

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from weir.handlers.python_code import TreeFunction
 from weir.handlers.values import Element, Instant, Old, ReadValue, Tree
-from weir.plan.made_functions import MadeFunction
+from weir.plan.made_functions import plain_function
 from weir.plan.saved_states import saved_name
 from weir.plan.states import (
     MERGE_TRAITS,
@@ -174,8 +174,8 @@ def _made(step: RingStep, names: tuple[Tree, ...]) -> RowStep:
     called: Callable[..., object] | None = None
     name = ""
     if step.called is not None:
-        called, name = step.called.function.function, saved_name(step.called.function)
-        called = called.make() if isinstance(called, MadeFunction) else called
+        merged = step.called.function
+        called, name = plain_function(merged.function), saved_name(merged)
 
     def merge(around: Environment, key: tuple[object, ...], cells: Cells) -> None:
         if test is None or test(around):

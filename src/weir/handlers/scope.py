@@ -129,6 +129,7 @@ def leaves(
 
 
 def has_old(tree: Tree) -> bool:
+    """Tell whether a tree depends on the old value of a merge."""
     return any(isinstance(part, Old) for part in walk_tree(tree))
 
 

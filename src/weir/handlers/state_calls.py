@@ -10,8 +10,9 @@ import pyarrow as pa
 from weir.events.types import BIGINT, DOUBLE, INT, type_name
 from weir.handlers.arguments import CallArguments, called_with
 from weir.handlers.declarations import MERGES, State
-from weir.handlers.execution import Execution, mentions_old
+from weir.handlers.execution import Execution
 from weir.handlers.frames import Frame
+from weir.handlers.scope import has_old
 from weir.handlers.symbols import Symbol, WrittenOut, op
 from weir.handlers.values import Const, Old, Op, Tree
 
@@ -98,7 +99,7 @@ def key_columns(run: Execution, frame: Frame, key: Symbol, node: ast.AST) -> tup
 def _check_key(
     run: Execution, frame: Frame, state: State, key: tuple[Tree, ...], node: ast.AST
 ) -> None:
-    if run.merging is not None and any(mentions_old(part) for part in key):
+    if run.merging is not None and any(has_old(part) for part in key):
         message = f"the key of `{state.name}.get()` depends on the old value that is merged"
         hint = f"read `{run.merging.name}` with get() before the merge, and use that"
         raise frame.file.error(message, node, hint)

@@ -15,6 +15,11 @@ RowLoop: TypeAlias = Callable[[Callable[[object], None], Iterable[tuple[object, 
 """Takes what to do with each result, and the rows: tuples of arguments."""
 
 
+def plain_function(function: Callable[..., object]) -> Callable[..., object]:
+    """Return what is called, made in this process if it has to be."""
+    return function.make() if isinstance(function, MadeFunction) else function
+
+
 class MadeFunction(ABC):
     """A `MadeFunction` describes a function; `make` gives the function itself.
 

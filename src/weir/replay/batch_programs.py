@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from weir.errors import PlanError
 from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
-from weir.plan.operators import FinalState, Node, Source, schema
+from weir.plan.operators import FinalState, Node, Source, SourceOptions, schema
 from weir.plan.program import Output, Program
-from weir.plan.sources import stream
 from weir.plan.stream import Stream
 from weir.replay.variants import Variant
 from weir.runtime.programs import program_of
@@ -140,11 +139,10 @@ class _Restored:
             number = len(self._made)
             shape, name = schema(self._saved[key]), f"state {state} {number}"
             # Their ends are the next ticks, behind the latest time too: they are not read.
-            columns = {"vs": shape.time, **dict(shape.columns)}
+            columns = (("vs", shape.time), *shape.columns)
             # Where its table is, is said when the batch is run: batches share the program.
             path = f"restored/{number}.parquet"
-            made = stream(name, columns, path, vs="vs", index=FIRST_INDEX + number)
-            assert isinstance(made.node, Source)
-            self.sources[name] = (made.node, key)
-            self._made[table] = made
+            source = Source(name, columns, path, SourceOptions("vs"), FIRST_INDEX + number)
+            self.sources[name] = (source, key)
+            self._made[table] = Stream(source, name)
         return self._made[table]

@@ -28,7 +28,6 @@ from weir.kernels.expressions.user_calls import (
 )
 from weir.kernels.expressions.user_values import Misfit, settler, typed_array
 from weir.kernels.kernel import Tables, rows_table, table_rows
-from weir.kernels.operators.slow_cells import plain_function
 from weir.kernels.structures.cell_windows import canonical_key
 from weir.kernels.structures.cells import CellTable, Function
 from weir.kernels.structures.exact_doubles import ExactDouble
@@ -43,6 +42,7 @@ from weir.kernels.structures.saved_cells import (
     first_request,
     load_cells,
 )
+from weir.plan.made_functions import plain_function
 from weir.plan.operators import RowScan, schema
 from weir.plan.saved_states import saved_name, state_schema, window_calls
 from weir.plan.states import Cell, CellFailure, MergeKind
@@ -114,7 +114,8 @@ class RowScanKernel:
         self._cells = RowCells(node.states)
         self._run = node.code.make()
         self._calls = [window_calls(node.calls, state) for state in range(len(node.states))]
-        self._functions = {saved_name(c.function): plain_function(c.function) for c in node.calls}
+        called = (call.function for call in node.calls)
+        self._functions = {saved_name(f): plain_function(f.function) for f in called}
         ports = [p for p in range(len(node.inputs)) if p not in self._restored]
         self._programs = request_programs(
             [StateRequest(port, *node.places[port], port) for port in ports],

@@ -21,7 +21,7 @@ from weir.kernels.expressions.user_calls import check_not_interrupted, failing_l
 from weir.kernels.structures.cells import CellTable
 from weir.kernels.structures.requests import RequestProgram, Visits
 from weir.kernels.structures.saved_cells import cell_rows, load_cells
-from weir.plan.made_functions import MadeFunction
+from weir.plan.made_functions import plain_function
 from weir.plan.saved_states import SavedCall, saved_name
 from weir.plan.schema import Schema
 from weir.plan.states import (
@@ -65,7 +65,7 @@ class SlowCells:
         for _, m in merges:
             if m.function:
                 name = saved_name(m.function)
-                self._functions.setdefault(m.state, {})[name] = plain_function(m.function)
+                self._functions.setdefault(m.state, {})[name] = plain_function(m.function.function)
                 self._made_of[m.state, name] = m.function
 
     def __bool__(self) -> bool:
@@ -201,12 +201,6 @@ class SlowCells:
     def load(self, state: int, groups: Int64s, rows: Batch, names: Sequence[str]) -> None:
         functions = self._functions.get(state, {})
         load_cells(self._tables[state], groups.tolist(), rows, names, functions)
-
-
-def plain_function(function: MergeFunction) -> Callable[..., object]:
-    """Return what is called, made in this process if it has to be."""
-    made = function.function
-    return made.make() if isinstance(made, MadeFunction) else made
 
 
 def _python(column: pa.Array) -> list[object]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from weir.plan.operators.abstract import schema
 from weir.plan.operators.facts import HorizonStep, Names, Predicates, Pushed, endless, none_sinks
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.scanning import Scanning, identity, kept_cells
+from weir.plan.operators.scanning import Answering, kept_cells
 from weir.plan.schema import Schema
-from weir.plan.spans import NONE, Span
+from weir.plan.spans import Span
 from weir.plan.states import Cell, RowCode, WindowCall
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @node_class
-class RowScan(Scanning):
+class RowScan(Answering):
     """A `RowScan` runs code on the rows of all ports; the code reads and merges cells as it goes.
 
     Port 0 is the reader: its rows come out with a new column for each effect, and keep their
@@ -44,21 +43,6 @@ class RowScan(Scanning):
     def schema_over(self, below: Sequence[Schema]) -> Schema:
         return Schema((*below[0].columns, *self.effects), below[0].time)
 
-    def passed_columns(self, port: int) -> Mapping[str, str]:
-        return identity(schema(self.streams[0]).names) if port == 0 else {}
-
-    def sees_order(self, port: int) -> bool:
-        return port not in self.restored
-
-    def origin_depth(self, below: Sequence[int]) -> int:
-        return below[0]
-
-    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
-        return lives[0]
-
-    def longest_hold(self, lives: Sequence[Span]) -> Span:
-        return NONE
-
     def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
         if self.states and all(cell.last is not None for cell in self.states):
             # What is merged may depend on what was read, and so on all of history.
@@ -71,10 +55,7 @@ class RowScan(Scanning):
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
         read = [frozenset((*k, *c)) for k, c in zip(self.keys, self.columns, strict=True)]
         read[0] |= wanted - {name for name, _ in self.effects}
-        for port in self.restored:
-            if port >= 0:
-                read[port] = frozenset(schema(self.streams[port]).names)
-        return tuple(read)
+        return self.with_restored(read)
 
     def slimmed(self, wanted: Names) -> Self:
         return self  # the code gives all its effects, by position

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from weir.plan.durations import duration_text
-from weir.plan.operators.abstract import Operator
+from weir.plan.operators.abstract import Operator, schema
 from weir.plan.operators.facts import HorizonStep, Meeting, Names, endless, last_instant, meeting_by
+from weir.plan.spans import NONE, Span
 from weir.plan.states import Cell, StateMerge
 
 if TYPE_CHECKING:
@@ -51,6 +52,36 @@ class Scanning(Operator):
         )
 
 
+class Answering(Scanning):
+    """An `Answering` scan gives its reader's rows, those of port 0, new columns: they pass as they
+    are, with their origins. `restored[i]` is the port with saved cells of state i."""
+
+    restored: tuple[int, ...]
+
+    def passed_columns(self, port: int) -> Mapping[str, str]:
+        return {n: n for n in schema(self.streams[0]).names} if port == 0 else {}
+
+    def sees_order(self, port: int) -> bool:
+        return port not in self.restored
+
+    def origin_depth(self, below: Sequence[int]) -> int:
+        return below[0]
+
+    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
+        return lives[0]
+
+    def longest_hold(self, lives: Sequence[Span]) -> Span:
+        return NONE
+
+    def with_restored(self, read: Sequence[Names]) -> tuple[Names, ...]:
+        """Return what is read of each port, of those with saved cells all columns."""
+        saved = {port for port in self.restored if port >= 0}
+        return tuple(
+            frozenset(schema(self.streams[port]).names) if port in saved else names
+            for port, names in enumerate(read)
+        )
+
+
 def merge_columns(keys: Sequence[str], merges: Sequence[StateMerge]) -> Names:
     """Return the columns that a port's requests are made of."""
     args = {arg for merge in merges for arg in merge.args if isinstance(arg, str)}
@@ -71,8 +102,3 @@ def kept_cells(states: Sequence[Cell], keys: Sequence[str]) -> str:
     """Say what is kept of these states."""
     each = f"each {', '.join(keys)}" if keys else "all"
     return f"cells of {', '.join(map(cell_text, states)) or 'no state'} by {each}"
-
-
-def identity(names: Sequence[str]) -> Mapping[str, str]:
-    """Return each name under itself."""
-    return {name: name for name in names}

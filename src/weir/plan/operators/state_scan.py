@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
@@ -16,15 +16,9 @@ from weir.plan.operators.facts import (
     Pushed,
 )
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.scanning import (
-    Scanning,
-    cell_text,
-    identity,
-    kept_cells,
-    merge_columns,
-)
+from weir.plan.operators.scanning import Answering, cell_text, kept_cells, merge_columns
 from weir.plan.schema import Schema
-from weir.plan.spans import NONE, Span
+from weir.plan.spans import Span
 from weir.plan.states import Cell, StateMerge, StateRead
 
 if TYPE_CHECKING:
@@ -32,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @node_class
-class StateScan(Scanning):
+class StateScan(Answering):
     """A `StateScan` keeps cells of states by key and gives its reader's rows what they read.
 
     Port 0 is the reader: its rows come out with a new column for each read, and keep their
@@ -52,21 +46,6 @@ class StateScan(Scanning):
         answers = ((read.column, self.states[read.state].type) for read in self.reads)
         return Schema((*below[0].columns, *answers), below[0].time)
 
-    def passed_columns(self, port: int) -> Mapping[str, str]:
-        return identity(schema(self.streams[0]).names) if port == 0 else {}
-
-    def sees_order(self, port: int) -> bool:
-        return port not in self.restored
-
-    def origin_depth(self, below: Sequence[int]) -> int:
-        return below[0]
-
-    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
-        return lives[0]
-
-    def longest_hold(self, lives: Sequence[Span]) -> Span:
-        return NONE
-
     def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
         return self.reached(self.states)
 
@@ -74,10 +53,7 @@ class StateScan(Scanning):
         answers = {read.column for read in self.reads}
         requests = [merge_columns(k, m) for k, m in zip(self.keys, self.merges, strict=True)]
         requests[0] |= wanted - answers
-        for port in self.restored:
-            if port >= 0:
-                requests[port] = frozenset(schema(self.streams[port]).names)
-        return tuple(requests)
+        return self.with_restored(requests)
 
     def slimmed(self, wanted: Names) -> Self:
         reads = tuple(read for read in self.reads if read.column in wanted)
