@@ -14,19 +14,24 @@ import pyarrow as pa
 
 from weir.errors import InputError
 from weir.events.plurals import counted
+from weir.events.printable import in_one_line
 from weir.events.types import BIGINT, DOUBLE, NULL, STRING, TIMESTAMP, type_name
 from weir.files.buckets import Found
 from weir.files.chunks import Columns
-from weir.files.inferred_columns import file_columns, is_known, settled, together
+from weir.files.inferred_columns import Guess, file_columns, is_known, settled, together
 from weir.files.readers import ending_of, open_partition, source_files, source_objects
+from weir.files.sinks import UNPLAIN_NAME
 from weir.plan.durations import duration_text, rounded_up
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.urls import is_object_url
 from weir.script.cursor import RESERVED
+from weir.script.streams import TAKEN
 
 MOST_ROWS = 10_000
 _MOST_FILES = 20
-_TIME_NAMES = re.compile(r"(^|_)(vs|ts|time|timestamp|at|date|datetime|when)($|_)|Time$|At$", re.I)
+_TIME_NAMES = re.compile(
+    r"(^|_)(vs|ts|t|epoch|time|timestamp|at|date|datetime|when)($|_)|Time$|At$", re.I
+)
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SINCE, _UNTIL = 5 * 10**8, 5 * 10**9
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -56,7 +61,7 @@ class InferredStream:
         if self.delay:
             options.append(f"delay = {duration_text(self.delay)}")
         path = self.path.replace("'", "''")
-        notes = "".join(f"-- {note}\n" for note in self.notes)
+        notes = "".join(f"-- {in_one_line(note)}\n" for note in self.notes)
         said = f"STREAM {self.name} ({columns})\n  FROM '{path}'\n  WITH ({', '.join(options)});\n"
         return notes + said
 
@@ -77,7 +82,7 @@ def inferred_stream(path: str) -> InferredStream:
         files = [(file, None) for file in source_files(path, "")]
     looked = files[:_MOST_FILES]
     most = MOST_ROWS // len(looked)
-    columns, notes = _merged({file: file_columns(file, found, most) for file, found in looked})
+    columns, notes, empty = _merged({f: file_columns(f, found, most) for f, found in looked})
     if len(files) > 1:
         which = f"the first {len(looked)} of " if len(looked) < len(files) else ""
         notes.insert(0, f"Guessed from the first rows of {which}{counted(len(files), 'file')}.")
@@ -85,35 +90,46 @@ def inferred_stream(path: str) -> InferredStream:
     unit, delay = (None, 0) if vs is None else _times(looked, columns, vs, most)
     if vs is None:
         notes.append("No column looks like a time: say which one is (`vs`), TIMESTAMP or BIGINT.")
-        notes += _no_times(columns)
+        notes += _no_times([c for c in columns if c[0] not in empty])
     elif unit is not None:
         notes.append(f"{vs} looks like a number of {unit} since 1970.")
     if delay:
         notes.append(f"Rows are not in the order of {vs}: the delay admits those that were seen.")
-    name = _stream_name(path if len(files) > 1 else files[0][0])
+    is_folder = files[0][0].startswith(f"{path.rstrip('/')}/")
+    name = _stream_name(path if len(files) > 1 or is_folder else files[0][0])
     return InferredStream(name, path, columns, vs, unit, delay, notes)
 
 
 # --- columns ---------------------------------------------------------------------------------
 
 
-def _merged(found: Mapping[str, Mapping[str, pa.DataType]]) -> tuple[Columns, list[str]]:
-    """Return the columns of all files together, with notes on what was guessed or left out."""
+def _merged(found: Mapping[str, Mapping[str, Guess]]) -> tuple[Columns, list[str], list[str]]:
+    """Return the columns of all files together, with notes on what was guessed or left out, and
+    those of which no value was seen."""
     types: dict[str, pa.DataType] = {}
+    doubts: dict[str, str] = {}
     for columns in found.values():
-        for name, dtype in columns.items():
-            types[name] = together(types.get(name, NULL), dtype)
+        for name, (dtype, doubt) in columns.items():
+            before = types.get(name, NULL)
+            types[name] = together(before, dtype)
+            if types[name] == STRING and {before, dtype} - {STRING, NULL}:
+                doubt = doubt or f"{type_name(before)} in some files, {type_name(dtype)} in others"
+            doubts[name] = doubts.get(name) or doubt
     if not types:
         raise InputError("the file has no rows to guess columns from", file=next(iter(found)))
     notes: list[str] = []
     for name, dtype in list(types.items()):
         # A field may be missing in rows of JSON, a column in no other file.
         lacks = [f for f, c in found.items() if name not in c and ending_of(f) != ".jsonl"]
-        if not is_known(dtype):
+        texts = any(ending_of(file) == ".jsonl" for file in found)
+        if not _may_be_named(name, dtype) or (texts and UNPLAIN_NAME.search(name)):
+            notes.append(f"{name or '(no name)'}: no column can be called so, so it is left out.")
+        elif not is_known(dtype):
             notes.append(f"{name}: there is no type for {dtype}, so it is left out.")
         elif lacks:
             notes.append(f"{name}: {lacks[0]} has no such column, so it is left out.")
         else:
+            notes += [f"{name}: {doubts[name]}."] * bool(doubts[name])
             continue
         del types[name]
     if not types:
@@ -121,7 +137,15 @@ def _merged(found: Mapping[str, Mapping[str, pa.DataType]]) -> tuple[Columns, li
     empty = [n for n, dtype in types.items() if pa.types.is_null(dtype)]
     if empty:
         notes.append(f"{', '.join(empty)}: no value was seen, so the type is a guess.")
-    return [(n, settled(t)) for n, t in types.items()], notes
+    return [(n, settled(t)) for n, t in types.items()], notes, empty
+
+
+def _may_be_named(name: str, dtype: pa.DataType) -> bool:
+    """Tell whether a STREAM may have a column of this name, and fields of the names within."""
+    fields = dtype.value_type if pa.types.is_list(dtype) else dtype
+    inner = [(f.name, f.type) for f in fields] if pa.types.is_struct(fields) else []
+    named = name != "" and "." not in name and name not in TAKEN
+    return named and all(_may_be_named(*field) for field in inner)
 
 
 # --- the time --------------------------------------------------------------------------------
@@ -185,7 +209,8 @@ def _stream_name(path: str) -> str:
     stems = [part.split(".")[0] for part in re.split(r"[/\\]", path)]
     words = next(filter(None, (re.findall(r"[A-Za-z0-9]+", s) for s in reversed(stems))), [])
     name = "".join(word[0].upper() + word[1:] for word in words)
-    return name if name and not name[0].isdigit() else f"Stream{name}"
+    is_plain = name and not name[0].isdigit() and name.upper() not in RESERVED
+    return name if is_plain else f"Stream{name}"
 
 
 def _quoted(name: str) -> str:

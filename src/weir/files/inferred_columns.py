@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -24,21 +25,27 @@ from weir.files.framing import to_utf8
 from weir.files.readers import ending_of
 from weir.plan.binding.coercion import common_type
 
+Guess = tuple[pa.DataType, str]
+"""The type of a column, and what is to be said of it."""
+
 _TIMESTAMP = re.compile(
     r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?", re.ASCII
 )
+_BOOLEAN = re.compile("true|false", re.I)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_BIGINT = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_CODE = re.compile(r"[+-]?0\d+|\+\d+", re.ASCII)
+"""What is a number only by its looks: a postal code, a telephone number."""
 _DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity", re.ASCII)
 
 
-def file_columns(file: str, found: Found | None, most: int) -> Mapping[str, pa.DataType]:
-    """Return the columns of a file with their types, by its first rows: NULL where no value was
-    seen, and a type of Arrow's where the language has none."""
+def file_columns(file: str, found: Found | None, most: int) -> Mapping[str, Guess]:
+    """Return the columns of a file with their types, by its first rows, and what is to be said of
+    them: NULL where no value was seen, and a type of Arrow's where the language has none."""
     ending = ending_of(file)
     if ending in (".parquet", ".arrow"):
         stored = stored_schema(file, found)
-        columns = [(field.name, _weirs(field.type)) for field in stored]
+        columns = [(field.name, (_weirs(field.type), "")) for field in stored]
     elif ending == ".csv":
         columns = _csv(_lines(file, found, most), file)
     elif ending == ".jsonl":
@@ -134,7 +141,7 @@ def _lines(file: str, found: Found | None, most: int) -> list[str]:
     return lines
 
 
-def _csv(lines: Sequence[str], file: str) -> list[tuple[str, pa.DataType]]:
+def _csv(lines: Sequence[str], file: str) -> list[tuple[str, Guess]]:
     records = list(csv.reader(lines))
     header = next((r for r in records if r), None)
     if header is None:
@@ -148,29 +155,49 @@ def _csv(lines: Sequence[str], file: str) -> list[tuple[str, pa.DataType]]:
                 )
                 raise InputError(message, file=file, line=1)
     rows = [r for r in records[1:] if len(r) == len(header)]
-    return [(name, _of_texts([r[i] for r in rows])) for i, name in enumerate(header)]
+    return [(name, _of_fields([r[i] for r in rows])) for i, name in enumerate(header)]
+
+
+def _of_fields(values: Sequence[str]) -> Guess:
+    dtype = _of_texts(values)
+    if dtype == STRING and all(_DOUBLE.fullmatch(v) for v in values if v != ""):
+        return dtype, "numbers with leading zeros, a plus or many digits, so they are kept as texts"
+    return dtype, _wide(dtype)
+
+
+def _wide(dtype: pa.DataType) -> str:
+    return "there are numbers beyond 64 bits" if pa.types.is_decimal(dtype) else ""
+
+
+def _of_whole(numbers: Sequence[int]) -> pa.DataType | None:
+    """Return the type that has all of these numbers; None if there is none."""
+    if all(-(2**63) <= n < 2**63 for n in numbers):
+        return BIGINT
+    reach = max(map(abs, numbers))
+    return next((pa.decimal128(d, 0) for d in (20, 38) if reach < 10**d), None)
 
 
 def _of_texts(values: Iterable[str]) -> pa.DataType:
     seen = [v for v in values if v != ""]
     if not seen:
         return NULL
-    kinds: tuple[tuple[pa.DataType, re.Pattern[str]], ...] = (
-        (BOOLEAN, re.compile("true|false", re.I)),
-        (BIGINT, _BIGINT),
-        (DOUBLE, _DOUBLE),
-        (DATE, _DATE),
-        (TIMESTAMP, _TIMESTAMP),
-    )
-    for dtype, pattern in kinds:
-        if all(pattern.fullmatch(v) for v in seen):
-            return dtype
+    if all(_DOUBLE.fullmatch(v) for v in seen):
+        whole = all(_WHOLE.fullmatch(v) for v in seen)
+        if any(_CODE.fullmatch(v) for v in seen) or (whole and len(max(seen, key=len)) > 39):
+            return STRING
+        if whole:
+            return _of_whole([int(v) for v in seen]) or STRING
+        return DOUBLE
+    if all(_BOOLEAN.fullmatch(v) for v in seen):
+        return BOOLEAN
+    if all(_DATE.fullmatch(v) for v in seen):
+        return DATE
     if all(_DATE.fullmatch(v) or _TIMESTAMP.fullmatch(v) for v in seen):
         return TIMESTAMP
     return STRING
 
 
-def _json(lines: Sequence[str], file: str) -> Mapping[str, pa.DataType]:
+def _json(lines: Sequence[str], file: str) -> Mapping[str, Guess]:
     values: dict[str, list[object]] = {}
     decoder = msgspec.json.Decoder()
     for number, line in enumerate(lines, start=1):
@@ -185,30 +212,48 @@ def _json(lines: Sequence[str], file: str) -> Mapping[str, pa.DataType]:
         for name, value in row.items():
             if name != "$cti":
                 values.setdefault(name, []).append(value)
-    return {name: _of_values(found) for name, found in values.items()}
+    return {name: _of_field(found) for name, found in values.items()}
 
 
-def _of_values(values: Iterable[object]) -> pa.DataType:
-    """Return the type of JSON values; STRING where they have none together."""
-    seen = [v for v in values if v is not None]
-    if not seen:
+def _of_field(values: Sequence[object]) -> Guess:
+    doubts: list[str] = []
+    dtype = _of_values(values, doubts)
+    return dtype, doubts[0] if doubts else _wide(dtype)
+
+
+def _of_values(values: Iterable[object], doubts: list[str]) -> pa.DataType:
+    """Return the type of JSON values. Where they have none together it is that of most of them, and
+    `doubts` gets a sentence."""
+    kinds: dict[type, list[Any]] = {}
+    for value in values:
+        if value is not None:
+            kinds.setdefault(float if type(value) is int else type(value), []).append(value)
+    if not kinds:
         return NULL
-    if all(isinstance(v, bool) for v in seen):
+    kind, seen = max(kinds.items(), key=lambda item: (len(item[1]), item[0] is str))
+    dtype = _of_kind(kind, seen, doubts)
+    others = sum(map(len, kinds.values())) - len(seen)
+    if others:
+        count = f"{others} of {others + len(seen)} values {'is' if others == 1 else 'are'} no"
+        doubts.append(f"{count} {_SAID[kind]}: such rows are bad, and bad = 'skip' goes on")
+    return dtype
+
+
+_SAID = {bool: "BOOLEAN", float: "number", str: "text", list: "LIST", dict: "STRUCT"}
+
+
+def _of_kind(kind: type, seen: Sequence[Any], doubts: list[str]) -> pa.DataType:
+    if kind is bool:
         return BOOLEAN
-    if all(isinstance(v, int) and not isinstance(v, bool) for v in seen):
-        return BIGINT if all(-(2**63) <= int(str(v)) < 2**63 for v in seen) else DOUBLE
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in seen):
-        return DOUBLE
-    if all(isinstance(v, str) for v in seen):
-        texts = _of_texts([str(v) for v in seen if v])
+    if kind is float:
+        return (_of_whole(seen) or DOUBLE) if all(type(v) is int for v in seen) else DOUBLE
+    if kind is str:
+        texts = _of_texts(seen)
         return texts if texts in (DATE, TIMESTAMP) and "" not in seen else STRING
-    if all(isinstance(v, list) for v in seen):
-        element = _of_values([e for v in seen if isinstance(v, list) for e in v])
-        return pa.list_(element)
-    if all(isinstance(v, dict) for v in seen):
-        fields: dict[str, list[object]] = {}
-        for value in seen:
-            for name, inner in value.items() if isinstance(value, dict) else ():
-                fields.setdefault(name, []).append(inner)
-        return pa.struct([(n, _of_values(v)) for n, v in fields.items()])
-    return STRING
+    if kind is list:
+        return pa.list_(_of_values([e for v in seen for e in v], doubts))
+    fields: dict[str, list[object]] = {}
+    for value in seen:
+        for name, inner in value.items():
+            fields.setdefault(name, []).append(inner)
+    return pa.struct([(n, _of_values(v, doubts)) for n, v in fields.items()])

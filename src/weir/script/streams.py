@@ -34,7 +34,8 @@ _ELSEWHERE = {
 }
 _CHOICES = {"late": ("fail", "drop", "adjust"), "bad": ("fail", "skip")}
 _SHORTEST = {"lifetime": 1, "delay": 0, "idle": 1}
-_TAKEN = ("window_start", "window_end")
+TAKEN = ("window_start", "window_end")
+"""Names that no column of a STREAM can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def _columns(node: exp.Expr, scope: StatementScope) -> ColumnTypes:
     for column in node.expressions:
         if column.name in columns:
             raise scope.error(f"column `{column.name}` is there twice", column)
-        if column.name in _TAKEN:
+        if column.name in TAKEN:
             raise scope.error(f"a column cannot be called `{column.name}`", column)
         columns[column.name] = arrow_type(column.args["kind"], scope.source)
     return columns

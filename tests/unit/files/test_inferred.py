@@ -158,3 +158,106 @@ def test_a_column_that_not_all_tables_have(tmp_path: Path) -> None:
     assert found.as_json()["columns"] == [["ts", "BIGINT"], ["x", "DOUBLE"]]
     assert f"y: {tmp_path / 'b.csv'} has no such column, so it is left out." in found.notes
     assert found.delay == 2
+
+
+@pytest.mark.parametrize("name", ["order.csv", "sel ect.csv", "group.csv"])
+def test_a_file_that_is_called_like_a_word_of_the_language(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("vs,v\n1,2\n", encoding="utf-8")
+    assert rows_of(tmp_path / name)[0]["v"] == 2
+
+
+def test_names_that_no_column_can_have(tmp_path: Path) -> None:
+    names = ["http.method", "", "window_start", 'a"b', "a\n", "in"]
+    row = {"ts": 1, "$c": 2, **dict.fromkeys(names[:-1], 3), "in": {"x.y": 1}}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    found = inferred_stream(str(tmp_path / "a.jsonl"))
+    assert [n for n, _ in found.columns] == ["ts", "$c"]
+    assert [note.split(":")[0] for note in found.notes] == [n or "(no name)" for n in names]
+    assert all(
+        note.endswith("no column can be called so, so it is left out.") for note in found.notes
+    )
+    assert rows_of(tmp_path / "a.jsonl") == [{"vs": 1, "ve": 2, "ts": 1, "$c": 2}]
+
+
+@pytest.mark.parametrize(
+    ("value", "column"),
+    [
+        (2**63 - 1, "BIGINT"),
+        (-(2**63), "BIGINT"),
+        (2**63, "DECIMAL(20, 0)"),
+        (99999999999999999999, "DECIMAL(20, 0)"),
+        (-(10**20), "DECIMAL(38, 0)"),
+        (10**38 - 1, "DECIMAL(38, 0)"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_whole_numbers_keep_all_digits(tmp_path: Path, name: str, value: int, column: str) -> None:
+    text = f"ts,id\n1,{value}\n2,5\n"
+    if name == "a.jsonl":
+        text = f'{{"ts": 1, "id": {value}}}\n{{"ts": 2, "id": 5}}\n'
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    found = inferred_stream(str(tmp_path / name))
+    assert dict(found.as_json()["columns"])["id"] == column
+    assert ("id: there are numbers beyond 64 bits." in found.notes) == (column != "BIGINT")
+    assert [int(str(row["id"])) for row in rows_of(tmp_path / name)] == [value, 5]
+
+
+@pytest.mark.parametrize(
+    "values", ["007,01.5", "01234,99999", "+4912,+1", f"{10**40},1", f"{'9' * 5000},1", "00,1"]
+)
+def test_codes_are_no_numbers(tmp_path: Path, values: str) -> None:
+    one, other = values.split(",")
+    (tmp_path / "a.csv").write_text(f"ts,code\n1,{one}\n2,{other}\n3,\n", encoding="utf-8")
+    found = inferred_stream(str(tmp_path / "a.csv"))
+    assert dict(found.as_json()["columns"])["code"] == "STRING"
+    assert found.notes[0].startswith("code: numbers with leading zeros, a plus or many digits")
+    assert [row["code"] for row in rows_of(tmp_path / "a.csv")] == [one, other, None]
+
+
+@pytest.mark.parametrize("number", ["0", "-5", "0.5", "-0.5", "1e05", "10"])
+def test_numbers_are_no_codes(tmp_path: Path, number: str) -> None:
+    (tmp_path / "a.csv").write_text(f"ts,n\n1,{number}\n", encoding="utf-8")
+    found = inferred_stream(str(tmp_path / "a.csv"))
+    assert dict(found.as_json()["columns"])["n"] == (
+        "BIGINT" if number.isdigit() or number == "-5" else "DOUBLE"
+    )
+    assert not found.notes
+
+
+def test_values_of_several_types(tmp_path: Path) -> None:
+    rows = [{"ts": i, "a": i, "l": [i]} for i in range(9)] + [{"ts": 9, "a": "x", "l": ["y", "z"]}]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found = inferred_stream(str(tmp_path / "a.jsonl"))
+    columns = [["ts", "BIGINT"], ["a", "BIGINT"], ["l", "LIST(BIGINT)"]]
+    assert found.as_json()["columns"] == columns
+    bad = "such rows are bad, and bad = 'skip' goes on."
+    assert found.notes == [
+        f"a: 1 of 10 values is no number: {bad}", f"l: 2 of 11 values are no number: {bad}"
+    ]  # fmt: skip
+    skipping = found.text().replace("vs = ts", "vs = ts, bad = 'skip'")
+    report = weir.run(f"{skipping} OUTPUT A TO '{tmp_path / 'out.csv'}';")
+    assert (report.outputs[0].rows, report.inputs[0].bad) == (9, 1)
+
+
+def test_types_that_differ_between_files(tmp_path: Path) -> None:
+    for name, value in (("a", 1), ("b", "x")):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"ts": 1, "v": value}), encoding="utf-8")
+    found = inferred_stream(str(tmp_path / "*.jsonl"))
+    assert "v: BIGINT in some files, STRING in others." in found.notes
+
+
+def test_a_time_by_a_short_name_and_one_without_values(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"t": 1767225600123, "v": 1}', encoding="utf-8")
+    found = inferred_stream(str(tmp_path / "a.jsonl"))
+    assert (found.vs, found.unit) == ("t", "ms")
+    (tmp_path / "a.csv").write_text("ts,v\n", encoding="utf-8")
+    notes = inferred_stream(str(tmp_path / "a.csv")).notes
+    assert notes[0] == "ts, v: no value was seen, so the type is a guess."
+    assert not any("convert it before" in note for note in notes)
+
+
+def test_a_folder_of_one_file_has_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "clicks").mkdir()
+    (tmp_path / "clicks" / "part-0.csv").write_text("vs,v\n1,2\n", encoding="utf-8")
+    assert inferred_stream(str(tmp_path / "clicks")).name == "Clicks"
+    assert inferred_stream(str(tmp_path / "clicks" / "*.csv")).name == "Part0"
