@@ -20,7 +20,9 @@ OUTPUT Out TO 'out.jsonl';
 
 
 def weir(folder: Path, *arguments: str) -> str:
-    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent), "WEIR_CACHE": str(folder / "c")}
+    environment = os.environ | {
+        "PYTHONPATH": str(PACKAGE.parent), "WEIR_CACHE": str(folder / "c"), "TMPDIR": str(folder),
+    }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "weir.cli", *arguments], env=environment, cwd=folder,
         capture_output=True, text=True, check=False,

@@ -49,8 +49,10 @@ print(asked, len(found), count_compiled())
 
 
 def python(folder: Path, code: str, **variables: str) -> str:
+    # What other runs have left in the folder for temporary files is not this test's.
+    environment = {**os.environ, "TMPDIR": str(folder), **variables}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env={**os.environ, **variables},
+        [sys.executable, "-c", code], cwd=folder, env=environment,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
