@@ -22,8 +22,8 @@ from weir.events.batch import Batch
 from weir.handlers.compiling import compile_app
 from weir.handlers.loading import load_app
 from weir.local.runner import LocalRun
+from weir.plan.operators import Source, SourceOptions
 from weir.plan.program import Program
-from weir.plan.sources import stream
 from weir.plan.stream import Stream
 from weir.replay.batch_programs import FIRST_INDEX
 from weir.runtime.outputs import output_schema
@@ -154,9 +154,10 @@ def _saved(prepared: Prepared, came: Came) -> tuple[tuple[tuple[str, Stream], ..
     outputs = prepared.program.outputs[len(prepared.emits) :]
     for number, (name, output) in enumerate(zip(prepared.states, outputs, strict=True)):
         shape = output_schema(output)
-        columns = {"vs": shape.time, "ve": shape.time, **dict(shape.columns)}
-        index = FIRST_INDEX + number
-        streams.append((name, stream(f"saved {name}", columns, "", vs="vs", index=index)))
+        columns = (("vs", shape.time), ("ve", shape.time), *shape.columns)
+        options = SourceOptions("vs", "ve")
+        source = Source(f"saved {name}", columns, "", options, FIRST_INDEX + number)
+        streams.append((name, Stream(source, source.name)))
         rows = [r for b in came[len(prepared.emits) + number] for r in batch_rows(b, shape)]
         tables[f"saved {name}"] = [sorted(rows, key=itemgetter("vs"))]
     return tuple(streams), tables

@@ -204,17 +204,17 @@ class _Replay:
                 raise PlanError(f"--state-out needs --to: `{name}` is no log but a stream")
 
     def _begin_with(self, saved: Path) -> None:
-        """Begin with a saved state: with its tables, at its cut."""
+        """Begin with a saved state: with its tables, at its time."""
         states = map(self._states_of, self.task.variants)
         self.manifest, tables = load_state(saved, self.task.app, states)
-        cut, start = self.manifest.cut, self.task.start
-        if cut is not None and start is not None and start < cut:
+        upto, start = self.manifest.upto, self.task.start
+        if upto is not None and start is not None and start < upto:
             raise PlanError(
-                f"the saved state in '{saved}' has all events before {cut} already: --from {start} "
-                "would take some of them twice",
-                hint=f"leave out --from, or say {cut} or later",
+                f"the saved state in '{saved}' has all events before {upto} already: "
+                f"--from {start} would take some of them twice",
+                hint=f"leave out --from, or say {upto} or later",
             )
-        self.task = replace(self.task, start=cut if start is None else start)
+        self.task = replace(self.task, start=upto if start is None else start)
         self.begun = {key_of(v, n): path for v in self.task.variants for n, path in tables.items()}
         self.first = batch_program(
             self.task, final=True, restored=self.begun, saved=self.first.saved
@@ -352,11 +352,11 @@ class _Replay:
         return str(self.wanted.out / f"{key}.{self.wanted.format}")
 
     def _save_states(self, tables: Mapping[str, Path], cuts: LogCuts | None) -> None:
-        cut = self._cut(cuts)
+        upto = self._upto(cuts)
         for variant, folder in self._saved.items():
             states = self._states_of(variant)
             own = {name: tables[key_of(variant, name)] for name in states}
-            save_state(folder, own, self.task.app, states, cut)
+            save_state(folder, own, self.task.app, states, upto)
 
     def _states_of(self, variant: Variant) -> dict[str, FinalState]:
         """Return the states that a variant merges into, by name: what a parameter turns off has no
@@ -364,19 +364,19 @@ class _Replay:
         keys = {name: key_of(variant, name) for name in self.task.app.states}
         return {n: self.first.saved[key] for n, key in keys.items() if key in self.first.saved}
 
-    def _cut(self, cuts: LogCuts | None) -> int | None:
+    def _upto(self, cuts: LogCuts | None) -> int | None:
         """Return the time before which all events are in the last state; None if there are none, or
         nobody knows."""
         if self.task.end is not None:
             return self.task.end
         if cuts is not None and cuts.first is not None:
             return max(batch.reached for batch in cuts.batches) + 1
-        return None if self.manifest is None else self.manifest.cut  # nothing came since
+        return None if self.manifest is None else self.manifest.upto  # nothing came since
 
     def _as_of(self, cuts: LogCuts | None) -> int | None:
         """Return the time that the last state is as of, if that is known."""
-        cut = self._cut(cuts)
-        return cut if cut is None or self.task.end is not None else cut - 1
+        upto = self._upto(cuts)
+        return upto if upto is None or self.task.end is not None else upto - 1
 
     def _report(
         self,

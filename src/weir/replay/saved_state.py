@@ -1,11 +1,11 @@
-"""Saves the state of an app at a cut, and begins with one that was saved: a folder of tables.
+"""Saves the state of an app at a time, and begins with one that was saved: a folder of tables.
 
-    manifest.json     the app, the cut, and of each state its type, default, columns and digest,
+    manifest.json     the app, `upto`, and of each state its type, default, columns and digest,
                       of a window its merges too
     NAME.parquet      the cells of a state (`plan/saved_states.py`), with the digest file that every
                       output has
 
-The state has taken all events before the *cut*; what begins with it takes those from the cut on.
+The state has taken all events before the time `upto`; what begins with it takes the later ones.
 Whoever loads it must have the same states with the same types and defaults: what is missing, or
 other, is named. A window holds merges, not values: the kinds and functions that are merged into it
 must be the same too.
@@ -59,7 +59,7 @@ class StateManifest(msgspec.Struct, frozen=True):
     """Says what a folder of saved states holds."""
 
     app: str
-    cut: Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST + 1)] | None
+    upto: Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST + 1)] | None
     """The time before which all events are in it; None if there were none."""
     states: dict[str, SavedColumns]
     digests: dict[str, str]
@@ -100,7 +100,7 @@ def save_state(
     tables: Mapping[str, Path],
     app: App,
     saved: Mapping[str, FinalState],
-    cut: int | None,
+    upto: int | None,
 ) -> None:
     """Copy tables to a new folder, with a manifest; what stood there is replaced when all is
     whole. `saved` are the states that the tables are of, by name."""
@@ -116,7 +116,7 @@ def save_state(
         assert sidecar is not None, f"{table} was written without a digest"
         digests[name] = sidecar.digest
     states = {name: saved_columns(state) for name, state in saved.items()}
-    manifest = StateManifest(app.name, cut, states, digests, FORMAT)
+    manifest = StateManifest(app.name, upto, states, digests, FORMAT)
     (part / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     _remove(folder)
     rename_durably(part, folder)

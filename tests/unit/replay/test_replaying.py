@@ -109,7 +109,7 @@ def test_progress(app: App) -> None:
 def test_a_saved_state_goes_on(app: App, batch: int | None) -> None:
     replay_app(app, logs=LOGS, out="one", end=30, state_out="state", batch=batch)
     manifest = json.loads(Path("state/manifest.json").read_text("utf-8"))
-    assert (manifest["app"], manifest["cut"]) == ("spam", 30)
+    assert (manifest["app"], manifest["upto"]) == ("spam", 30)
     before = [m for m in rows(60) if m["ts"] < 30]
     saved = {row["key0"]: row["value"] for row in pq.read_table("state/n.parquet").to_pylist()}
     assert saved == {k: sum(m["k"] == k for m in before) for k in {m["k"] for m in before}}
@@ -162,7 +162,7 @@ def count(e):
 def test_without_an_end_the_cut_is_behind_the_last_event(app: App) -> None:
     replay_app(app, logs=LOGS, out="one", state_out="state")
     manifest = json.loads(Path("state/manifest.json").read_text("utf-8"))
-    assert manifest["cut"] == rows(60)[-1]["ts"] + 1
+    assert manifest["upto"] == rows(60)[-1]["ts"] + 1
     assert replay_app(app, logs=LOGS, out="two", state_in="state").events == 0
 
 

@@ -127,5 +127,5 @@ def check_restored(cell: Cell, rows: Batch, first: int) -> None:
     if len(rows) and int(rows.vs.max()) > first:
         raise SnapshotCorrupt(
             f"a saved cell of {cell.state} was merged into at {rows.vs.max()}, which is behind the "
-            f"first event, at {first}: a run that goes on from it begins at its cut"
+            f"first event, at {first}: a run that goes on from it begins behind it"
         )
