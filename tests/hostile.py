@@ -9,6 +9,7 @@ import re
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import typer.main
@@ -18,6 +19,8 @@ from weir.events.batch import Batch
 from weir.events.types import STRING
 from weir.files.object_store import ObjectStore
 from weir.job.commits import Commit, encode_part
+from weir.job.drawn_plan import DrawnOperator, DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex
+from weir.job.history import History, Sample
 from weir.job.job_record import Decisions, JobRecord, encode_job, output_record
 from weir.job.ledger import Ledger
 from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus, story_key
@@ -25,7 +28,7 @@ from weir.job.story import StoryLine
 from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import digest
-from weir.reliable.keys import JOB, commit_key, part_key, record_key
+from weir.reliable.keys import HISTORY, JOB, PLAN, commit_key, part_key, record_key
 from weir.reliable.objects import ObjectRef
 from weir.runtime.outputs import output_schema
 from weir.script.program import parse_program
@@ -114,9 +117,31 @@ def _hostile_store(folder: Path) -> None:
     host = HostStatus(EVIL, 1, EVIL, EVIL, (EVIL, "0.0"))
     status = JobStatus(EVIL, 1e300, 1, 0, 2, None, (vertex,), (host,), trouble=EVIL, error=EVIL)
     store.put(STATUS, encode_record(STATUS, status))
+    stage = DrawnStage(0, EVIL, EVIL, 1, (DrawnOperator(EVIL, EVIL, EVIL),), (), EVIL, EVIL, EVIL)
+    writes = DrawnVertex(EVIL, EVIL, 0, (), (EVIL,), EVIL)
+    reads = DrawnVertex("sink.0", "sink", 0, (EVIL,), (), EVIL)
+    plan = DrawnPlan((stage,), (DrawnOutput(EVIL, "rows", EVIL, (0,)),), (writes, reads))
+    store.put(PLAN, encode_record(PLAN, contradictory_plan(plan)))
+    sample = Sample(1e300, 1.0, 1e300, 1, (1e300,), (2**62,), (2**62,), (1e300,), ({0: 1},))
+    history = contradictory_history(History(samples=(sample, sample)))
+    store.put(HISTORY, encode_record(HISTORY, history))
     told = [StoryLine(1e300, EVIL, EVIL), StoryLine(1.0, "0.0", f"{EVIL}\nweir: error: forged")]
     store.put(story_key(1, 0), encode_record(story_key(1, 0), told))
     store.close()
+
+
+def contradictory_plan(plan: DrawnPlan) -> DrawnPlan:
+    """Take the writers of a plan away; their readers stay."""
+    mute = [msgspec.structs.replace(v, outputs=()) for v in plan.vertices]
+    return msgspec.structs.replace(plan, vertices=tuple(mute))
+
+
+def contradictory_history(history: History) -> History:
+    """Take the delays out of every other sample."""
+    torn = [
+        msgspec.structs.replace(s, delays=()) if n % 2 else s for n, s in enumerate(history.samples)
+    ]
+    return msgspec.structs.replace(history, samples=tuple(torn))
 
 
 # --- commands in this process --------------------------------------------------------------------

@@ -133,6 +133,9 @@ def bucket_of(seconds: float) -> int:
     return math.ceil(round(BUCKETS * math.log10(min(max(seconds, _LEAST), _LONGEST) / _LEAST), 6))
 
 
+LAST_BUCKET = bucket_of(_LONGEST)
+
+
 def bucket_end(bucket: int) -> float:
     """Return the longest delay, in seconds, that falls into a bucket.
 

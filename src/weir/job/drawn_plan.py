@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from weir.errors import SnapshotCorrupt
 from weir.events.types import type_name
 from weir.plan.holds import longest_holds
 from weir.plan.operators import Node, Source
@@ -142,6 +143,30 @@ _decoder = msgspec.json.Decoder(DrawnPlan)
 
 
 def read_plan(store: Store) -> DrawnPlan | None:
-    """Read the plan of a store's job; None where none is kept."""
+    """Read the plan of a store's job; None where none is kept. All that it names is in it."""
     body = store.get(PLAN)
-    return None if body is None else decode_record(PLAN, body, _decoder)
+    if body is None:
+        return None
+    plan = decode_record(PLAN, body, _decoder)
+    if unknown := next(_unknown(plan), ""):
+        raise SnapshotCorrupt(f"{PLAN} does not hold what it should: there is no {unknown}")
+    return plan
+
+
+def _unknown(plan: DrawnPlan) -> Iterator[str]:
+    """Find what a plan names and does not have."""
+    stages, outputs = range(len(plan.stages)), range(len(plan.outputs))
+    for number, stage in enumerate(plan.stages):
+        if stage.number != number:
+            yield f"stage {number}"
+        if not stage.operators:
+            yield f"operator in stage {number}"
+    links = [link.stage for stage in plan.stages for link in stage.links]
+    read = [number for output in plan.outputs for number in output.stages]
+    yield from (f"stage {number}" for number in (*links, *read) if number not in stages)
+    written = {stream for v in plan.vertices if v.kind != "sink" for stream in v.outputs}
+    for v in plan.vertices:
+        if v.stage not in (outputs if v.kind == "sink" else stages):
+            yield f"place for vertex {v.id}"
+        yield from (f"writer of {stream}" for stream in v.inputs if stream not in written)
+        yield from (f"stream {stream} out of a sink" for stream in v.outputs if v.kind == "sink")

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from weir.job.delays import added
+from weir.errors import SnapshotCorrupt
+from weir.job.delays import LAST_BUCKET, added
 from weir.job.drawn_plan import DrawnPlan
 from weir.job.status import JobStatus, VertexStatus
 from weir.reliable.codec import decode_record
@@ -58,10 +59,8 @@ class HistoryKeeper:
         self._plan = plan
         self._stage_of = {v.id: v.stage for v in plan.vertices if v.kind != "sink"}
         self._output_of = {v.id: v.stage for v in plan.vertices if v.kind == "sink"}
-        fits = known is not None and all(
-            (len(s.rates), len(s.delays)) == (len(plan.stages), len(plan.outputs))
-            for s in known.samples
-        )
+        lengths = (len(plan.stages), len(plan.outputs))
+        fits = known is not None and all(_lengths(s) == lengths for s in known.samples)
         begun = known if known is not None and fits else History()
         self._every, self._samples = begun.every, list(begun.samples)
         self._open: list[Sample] = []
@@ -104,13 +103,13 @@ class HistoryKeeper:
         events = 0.0
         for number, v in enumerate(status.vertices):
             if (stage := self._stage_of.get(v.id)) is not None:
-                rate = self._new_events(v, number) / seconds
+                rate = self._new_events(v, number, status.epoch) / seconds
                 rates[stage] += rate
                 state[stage] += v.state_rows
                 waiting[stage] += unread.get(v.id, 0)
                 events += rate if v.kind == "source" else 0.0
             elif (output := self._output_of.get(v.id)) is not None:
-                written[output] += self._new_events(v, number) / seconds
+                written[output] += self._new_events(v, number, status.epoch) / seconds
                 counted[output] = self._new_delays(v)
         return Sample(
             round(status.time, 3), round(seconds, 3), round(events, 1), len(status.hosts),
@@ -118,9 +117,14 @@ class HistoryKeeper:
             tuple(round(r, 1) for r in written), tuple(counted),
         )  # fmt: skip
 
-    def _new_events(self, v: VertexStatus, number: int) -> int:
+    def _new_events(self, v: VertexStatus, number: int, epoch: int) -> int:
         """Count the rows that an instance has read since the last sample. One that was placed anew
-        begins to count anew; a source goes on from its checkpoint, and reads rows again."""
+        begins to count anew; a source goes on from its checkpoint, and reads rows again. Where that
+        is it says when it has loaded it; under the first driver it is the beginning."""
+        if v.kind == "source" and not v.is_told:
+            if epoch == 1:
+                self._events.setdefault((v.id, number), 0)
+            return 0
         before = self._events.get((v.id, number))
         self._events[v.id, number] = v.events
         if before is None:
@@ -177,6 +181,13 @@ def merged(samples: Sequence[Sample]) -> Sample:
     )  # fmt: skip
 
 
+def _lengths(sample: Sample) -> tuple[int, int] | None:
+    """Say for how many stages and outputs a sample has figures; None if its parts differ."""
+    stages = {len(sample.rates), len(sample.unread), len(sample.state)}
+    outputs = {len(sample.written), len(sample.delays)}
+    return (stages.pop(), outputs.pop()) if len(stages) == len(outputs) == 1 else None
+
+
 def all_delays(history: History) -> list[dict[int, int]]:
     """Count the delays of each output over all of a history."""
     return [added(c) for c in zip(*(s.delays for s in history.samples), strict=True)]
@@ -186,6 +197,20 @@ _decoder = msgspec.json.Decoder(History)
 
 
 def read_history(store: Store) -> History | None:
-    """Read the history of a store's job; None where none is kept."""
+    """Read the history of a store's job; None where none is kept. Its samples are of one plan, and
+    can be merged."""
     body = store.get(HISTORY)
-    return None if body is None else decode_record(HISTORY, body, _decoder)
+    if body is None:
+        return None
+    history = decode_record(HISTORY, body, _decoder)
+    lengths = {_lengths(s) for s in history.samples}
+    buckets = {b for s in history.samples for counts in s.delays for b in counts}
+    if (
+        None in lengths
+        or len(lengths) > 1
+        or not all(s.seconds > 0 for s in history.samples)
+        or not all(0 <= b <= LAST_BUCKET for b in buckets)
+        or history.every <= 0
+    ):
+        raise SnapshotCorrupt(f"{HISTORY} does not hold what it should: its samples differ")
+    return history

@@ -76,6 +76,11 @@ class VertexStatus(msgspec.Struct, frozen=True):
     delays: dict[int, int] = {}
     """For a sink, how many of its delays fell into which bucket under this driver (`delays.py`)."""
 
+    @property
+    def is_told(self) -> bool:
+        """Whether a source's counts are known: one that waits for a host, or loads, has none."""
+        return bool(self.inputs)
+
 
 class HostStatus(msgspec.Struct, frozen=True):
     """The status of one host, and the vertices of which it runs instances."""

@@ -1,7 +1,13 @@
 """The figures of a live job for Prometheus: the text format, and a server that tells them.
 
-Figures are those of the job's last status. Counters of a vertex begin anew when it is placed anew,
-as counters of a process do. Nothing but names of vertices, outputs and the job's state are labels.
+Rules
+1. Figures are those of the job's last status. Nothing but names of vertices, outputs and the job's
+   state are labels.
+2. A counter falls only to begin anew at 0, for that is what Prometheus takes any fall for. What
+   sources have read and turned away is counted under this driver, each row once: a source that is
+   placed anew goes on from its checkpoint, and reads rows again. Rows that other vertices have read
+   are counted from 0 when the vertex is placed anew; snapshots and recoveries over its whole life.
+3. The metrics end with the job: how it ended, `weir status` tells.
 """
 
 from __future__ import annotations
@@ -12,15 +18,17 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TypeAlias
 
+import msgspec
+
 from weir.errors import PlanError, RunError
 from weir.job.delays import BUCKETS, bucket_end
 from weir.job.drawn_plan import DrawnPlan
 from weir.job.history import unread_rows
-from weir.job.status import JobStatus
+from weir.job.status import JobStatus, VertexStatus
 from weir.page.quiet_server import QuietRequest, QuietServer
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_STATES = ("starting", "running", "checking", "finished", "stopped", "failed")
+_STATES = ("starting", "running", "checking")
 _BOUNDS = range(0, 7 * BUCKETS + 1, BUCKETS // 4)
 """The buckets that are told, four to a factor of ten: from 0.1 ms to 1000 s."""
 Labels: TypeAlias = Mapping[str, str]
@@ -42,7 +50,7 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
     job: list[tuple[str, str, str, float]] = [
         ("weir_status_timestamp_seconds", "gauge", "When these figures were so.", status.time),
         ("weir_epoch", "gauge", "How many drivers have run the job.", status.epoch),
-        ("weir_events_total", "counter", "Events read by all sources.", status.events),
+        ("weir_events_total", "counter", "Events read under this driver.", status.events),
         ("weir_recoveries_total", "counter", "Vertices that were recovered.", status.recoveries),
         ("weir_hosts", "gauge", "Hosts that are there.", len(status.hosts)),
         ("weir_hosts_wanted", "gauge", "Hosts that were asked for.", status.hosts_wanted),
@@ -119,6 +127,33 @@ def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
+class _SourceCounts:
+    """Counts what sources have read and turned away, by rule 2."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[int, int, int]] = {}
+        """What each source had counted before this driver: events, late and bad rows."""
+        self._most: dict[str, tuple[int, int, int]] = {}
+
+    def counted(self, status: JobStatus) -> JobStatus:
+        """Put the counts into a status."""
+        vertices = [self._vertex(v, status.epoch) for v in status.vertices]
+        events = sum(v.events for v in vertices if v.kind == "source")
+        return msgspec.structs.replace(status, vertices=tuple(vertices), events=events)
+
+    def _vertex(self, v: VertexStatus, epoch: int) -> VertexStatus:
+        if v.kind != "source":
+            return v
+        if v.is_told:
+            told = (v.events, v.late, v.bad)
+            self._first.setdefault(v.id, (0, 0, 0) if epoch == 1 else told)
+            most = self._most.get(v.id, told)
+            self._most[v.id] = (max(most[0], told[0]), max(most[1], told[1]), max(most[2], told[2]))
+        first, most = self._first.get(v.id, (0, 0, 0)), self._most.get(v.id, (0, 0, 0))
+        events, late, bad = (m - f for m, f in zip(most, first, strict=True))
+        return msgspec.structs.replace(v, events=events, late=late, bad=bad)
+
+
 # --- the server ------------------------------------------------------------------------------
 
 
@@ -159,12 +194,13 @@ def serving_metrics(
 ) -> Iterator[tuple[Callable[[JobStatus], None], str]]:
     """Serve metrics meanwhile; give the function that takes each status, and the address."""
     last: list[JobStatus] = []
+    counts = _SourceCounts()
 
     def text() -> str:
         return metrics_text(last[-1], plan) if last else ""
 
     def take(status: JobStatus) -> None:
-        last[:] = [status]
+        last[:] = [counts.counted(status)]
 
     try:
         server = _MetricsServer(at, text)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
+from weir.errors import SnapshotCorrupt
+from weir.files.object_store import ObjectStore
 from weir.job.delays import bucket_end, bucket_of
 from weir.job.drawn_plan import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex
 from weir.job.history import (
@@ -12,9 +16,12 @@ from weir.job.history import (
     History,
     HistoryKeeper,
     all_delays,
+    read_history,
     unread_rows,
 )
 from weir.job.status import JobStatus, VertexStatus
+from weir.reliable.codec import encode_record
+from weir.reliable.keys import HISTORY
 
 
 def stage(number: int, source: str = "") -> DrawnStage:
@@ -96,6 +103,55 @@ def test_a_source_that_reads_again_and_a_vertex_that_counts_anew_give_no_negativ
         inner = msgspec.structs.replace(told.vertices[1], events=events)
         keeper.take(msgspec.structs.replace(told, vertices=(told.vertices[0], inner)))
     assert [s.rates for s in keeper.history.samples] == [(0.0, 0.0), (0.0, 50.0), (10.0, 10.0)]
+
+
+def test_a_source_without_a_report_counts_nothing() -> None:
+    """Neither a loss nor a driver that goes on makes a source's past a burst of new rows."""
+    keeper = HistoryKeeper(PLAN)
+    for time, events, epoch in (
+        (1000.0, None, 1), (1001.0, 40, 1), (1002.0, None, 1), (1003.0, 30, 1), (1004.0, 45, 1),
+    ):  # fmt: skip
+        keeper.take(unless_told(status(time, events or 0), events, epoch))
+    assert [s.events for s in keeper.history.samples] == [0.0, 40.0, 0.0, 0.0, 15.0]
+    again = HistoryKeeper(PLAN)
+    for time, events in ((1000.0, None), (1001.0, 45), (1002.0, 50)):
+        again.take(unless_told(status(time, events or 0), events, 2))
+    assert [s.events for s in again.history.samples] == [0.0, 0.0, 5.0]
+
+
+def unless_told(told: JobStatus, events: int | None, epoch: int) -> JobStatus:
+    """Take what the source says away, if it says nothing."""
+    source = told.vertices[0]
+    if events is None:
+        source = msgspec.structs.replace(source, inputs=(), outputs=(), status="loading")
+    return msgspec.structs.replace(told, vertices=(source, *told.vertices[1:]), epoch=epoch)
+
+
+@pytest.mark.parametrize("part", ["rates", "unread", "state", "written", "delays"])
+def test_a_history_whose_parts_do_not_fit_is_left_out(part: str, tmp_path: Path) -> None:
+    keeper = HistoryKeeper(PLAN)
+    keeper.take(status(1000.0, 4))
+    (sample,) = keeper.history.samples
+    ragged = History(samples=(msgspec.structs.replace(sample, **{part: ()}),) * 3)
+    assert HistoryKeeper(PLAN, ragged).history == History()
+    store = ObjectStore(str(tmp_path))
+    store.put(HISTORY, encode_record(HISTORY, ragged))
+    with pytest.raises(SnapshotCorrupt, match="history does not hold what it should"):
+        read_history(store)
+
+
+@pytest.mark.parametrize("wrong", [{"seconds": 0.0}, {"delays": ({10**9: 1},)}])
+def test_a_history_that_cannot_be_merged_is_corrupt(
+    wrong: dict[str, object], tmp_path: Path
+) -> None:
+    keeper = HistoryKeeper(PLAN)
+    keeper.take(status(1000.0, 4))
+    (sample,) = keeper.history.samples
+    store = ObjectStore(str(tmp_path))
+    history = History(samples=(msgspec.structs.replace(sample, **wrong),) * 2)
+    store.put(HISTORY, encode_record(HISTORY, history))
+    with pytest.raises(SnapshotCorrupt, match="history does not hold what it should"):
+        read_history(store)
 
 
 def test_a_history_of_another_plan_is_not_mixed_in() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,7 +17,7 @@ from simulated_store import SimulatedStore
 from weir.errors import PlanError, RunError
 from weir.job.drawn_plan import DrawnPlan, read_plan
 from weir.job.history import unread_rows
-from weir.job.status import JobStatus, read_status
+from weir.job.status import JobStatus, read_status, status_of
 from weir.page.metrics import metrics_address, metrics_text, serving_metrics
 
 
@@ -89,6 +92,53 @@ def test_they_are_served_while_a_job_runs(told: tuple[JobStatus, DrawnPlan]) -> 
         taken = pytest.raises(RunError, match=f"metrics cannot be served at 127.0.0.1:{port}")
         with taken, serving_metrics(("127.0.0.1", port), told[1]):
             pass
+
+
+def test_counters_of_sources_never_fall(tmp_path: Path) -> None:
+    """Prometheus takes any fall for a restart at 0, and would count all rows again."""
+    job = SimulatedStore(tmp_path, seconds=8)
+    job.pass_seconds(4)
+    told = _statuses(job, 0.5)
+    job.kill_host()
+    told += _statuses(job, 2.0)
+    assert any(b.events < a.events for a, b in itertools.pairwise(told))  # a source was lost
+    plan = read_plan(job.store)
+    assert plan is not None
+    before = dict[str, float]()
+    for now in _served(told, plan):
+        assert all(now[name] >= value for name, value in before.items())
+        before = now
+    assert before["weir_events_total"] == told[-1].events
+    # A driver that goes on begins at 0, whatever the checkpoints have counted.
+    (later, *_, last) = _served([msgspec.structs.replace(s, epoch=2) for s in told], plan)
+    assert later["weir_events_total"] == 0
+    assert last["weir_events_total"] == max(s.events for s in told) - told[0].events
+
+
+def _statuses(job: SimulatedStore, seconds: float) -> list[JobStatus]:
+    """What the job's manager says every 50 simulated milliseconds."""
+    found, time = list[JobStatus](), job.world.time
+    end = time.now + seconds
+    while time.now < end:
+        until = time.now + 0.05
+        time.pass_time(until + 1.0, lambda until=until: time.now >= until)  # type: ignore[misc]
+        found.append(status_of(job.world.managers.alive[-1].machine, time.now, 0.0))
+    return found
+
+
+def _served(told: list[JobStatus], plan: DrawnPlan) -> Iterator[dict[str, float]]:
+    """What is served of counters of sources after each status."""
+    with serving_metrics(("127.0.0.1", 0), plan) as (take, address):
+        for status in told:
+            take(status)
+            with urllib.request.urlopen(address) as answer:
+                found = parsed(answer.read().decode())
+            yield {
+                s.name + s.labels.get("vertex", ""): s.value
+                for name in ("weir_events", "weir_vertex_events", "weir_source_bad_rows")
+                for s in found[name].samples
+                if s.labels.get("kind", "source") == "source"
+            }
 
 
 @pytest.mark.parametrize("text", ["", "x", "1:2:x", "65536", "-1", "8080 ", "host:", "٣"])

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from hostile import contradictory_history, contradictory_plan
 from simulated_store import EVIL, SimulatedStore
 from weir.cli import app
 from weir.files.object_store import ObjectStore
 from weir.job.committed import manifests
+from weir.job.drawn_plan import read_plan
+from weir.job.history import History, read_history
 from weir.page.document import live_page, report_page
 from weir.page.view import PageView, ViewReader
+from weir.reliable.codec import encode_record
 from weir.reliable.keys import HISTORY, PLAN
 
 
@@ -92,6 +96,24 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path: Path) -> N
     assert [p.split(":")[0] for p in view.problems] == ["history"]
     assert view.stages == () and view.flows == ()
     assert view.status is not None and view.committed
+
+
+def test_objects_that_contradict_themselves_are_named_as_problems(tmp_path: Path) -> None:
+    job = SimulatedStore(tmp_path, seconds=2)
+    job.pass_seconds(3)
+    plan, history = read_plan(job.store), read_history(job.store)
+    assert plan is not None and history is not None
+    torn = contradictory_plan(plan)
+    job.store.put(PLAN, encode_record(PLAN, torn))
+    job.store.put(HISTORY, encode_record(HISTORY, contradictory_history(history)))
+    view = view_of(job.store)
+    assert [p.split(":")[0] for p in view.problems] == ["plan", "history"]
+    assert "there is no writer of" in view.problems[0]
+    assert view.flows == () and view.history == History() and view.committed
+    to = tmp_path / "report.html"
+    done = CliRunner().invoke(app, ["report", job.store.location, "--to", str(to)])
+    assert done.exit_code == 0 and "bug" not in done.output, done.output
+    assert done.stderr.count("weir: warning: ") == 2
 
 
 def test_a_slow_store_is_left_alone_for_a_while(finished: tuple[SimulatedStore, str]) -> None:

@@ -28,7 +28,7 @@ function tiles(view) {
     tile("Events read", short(status.events), turned ? `${count(turned)} turned away` : "none turned away"),
     over ? tile("Events a second", mean ? short(mean) : "–", "while it read") : tile("Events a second", short(rate), mean ? `${short(mean)} on average` : ""),
     tile("Event time reached", ...reachedTime(status.reached, type), !over && lag >= 0 ? `the last vertex is ${seconds(lag / 1e6)} behind` : ""),
-    tile("Delay, p50", worst ? seconds(worst[0].p50) : "–", worst ? `p99 ${seconds(worst[0].p99)}, ${view.outputs[worst[1]].title}` : "not measured"),
+    tile("Delay, p50", worst ? seconds(worst[0].p50) : "–", worst ? `p99 ${seconds(worst[0].p99)}${view.outputs[worst[1]] ? `, ${view.outputs[worst[1]].title}` : ""}` : "not measured"),
     tile("Recoveries", count(status.recoveries), plural(view.story.episodes.length, "loss", "losses") + " in the story"),
     tile("Hosts", over ? "–" : `${status.hosts.length} of ${status.hosts_wanted}`, `epoch ${status.epoch}`),
     tile("Store", bytes(size), plural(sum(view.kept.map((k) => k.objects)), "object")),
