@@ -226,7 +226,7 @@ def _store(location: str) -> Iterator[Diagnosis]:
     from weir.files.object_store import ObjectStore, folder_of
 
     folder = folder_of(location)
-    is_new = folder is not None and not folder.exists()
+    new = [] if folder is None else [f for f in (folder, *folder.parents) if not f.exists()]
     opened = ObjectStore(location, patience=10.0)
     key = f"doctor-{uuid4().hex}"
     try:
@@ -239,8 +239,11 @@ def _store(location: str) -> Iterator[Diagnosis]:
     finally:
         opened.delete([key])
         opened.close()
-        if folder is not None and is_new:
-            shutil.rmtree(folder)
+        for made in (f for f in new if f.exists()):
+            if made == folder:
+                shutil.rmtree(made)
+            else:
+                made.rmdir()
     yield Diagnosis("store", "ok", f"{location} keeps objects, and makes none twice")
 
 

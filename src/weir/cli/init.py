@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -135,5 +136,6 @@ def init(
             return
         say(f"made {folder}: {', '.join(name for name in made if not name.startswith('.'))}\n")
         if folder.resolve() != Path.cwd():
-            say(f"  cd {folder}")
+            path = f"./{folder}" if str(folder).startswith("-") else str(folder)
+            say(f"  cd {shlex.quote(path)}")
         say("  weir run clicks.weir\n  python -m unittest")

@@ -53,6 +53,17 @@ def test_help_lists_all_and_imports_no_command() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("name", ["plain", "a b", "it's", "-rf", "$(x)"])
+def test_a_shell_takes_the_line_that_enters_the_new_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended, said, _ = invoke(["init", "--", name])
+    assert ended == 0
+    [enter] = [line for line in said.splitlines() if line.startswith("  cd ")]
+    subprocess.run(["sh", "-ec", f"{enter}\ntest -f clicks.weir"], check=True)
+
+
 def test_a_small_run_imports_no_more_than_it_needs(tmp_path: Path) -> None:
     assert invoke(["init", str(tmp_path / "p")])[0] == 0
     code = (
@@ -138,6 +149,12 @@ def test_a_machine_that_runs_these_tests_is_well(tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()  # who looks leaves nothing behind
     ended, out, _ = invoke(["doctor"])
     assert ended == 0 and out.endswith("nothing is wrong\n")
+
+
+def test_a_store_that_is_not_there_yet_leaves_nothing_behind(tmp_path: Path) -> None:
+    _, found = findings("--store", str(tmp_path / "a" / "b" / "store"))
+    assert found["store"]["state"] == "ok"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_wrong_is_said_with_what_to_do(
