@@ -30,6 +30,7 @@ _INSTALLED = frozenset(("site-packages", "dist-packages"))
 _OWN = (sysconfig.get_path("stdlib"), str(Path(weir.__file__).parent))
 _DATA = (bool, int, float, complex, str, bytes, type(None))
 _CONTAINERS = (tuple, list, set, frozenset, deque)
+_PLAIN_CONTAINERS = frozenset((dict, MappingProxyType, *_CONTAINERS))
 _ENDS = (ModuleType, EventType, State, AppParam, *_DATA)
 
 
@@ -47,12 +48,13 @@ def _is_users_file(path: str) -> bool:
 def contained(thing: object) -> list[object] | None:
     """Return what a container holds, without plain data; None if it is none."""
     found: list[object]
-    if isinstance(thing, dict):
-        found = [*dict.keys(thing), *dict.values(thing)]
-    elif isinstance(thing, MappingProxyType):
-        found = [*thing.keys(), *thing.values()]
+    own = type(thing)  # `isinstance` would ask the object, which may say what it stands for
+    if issubclass(own, dict):
+        found = [*dict.keys(thing), *dict.values(thing)]  # type: ignore[arg-type]
+    elif issubclass(own, MappingProxyType):
+        found = [*MappingProxyType.keys(thing), *MappingProxyType.values(thing)]  # type: ignore[arg-type]
     else:
-        kind = next((kind for kind in _CONTAINERS if isinstance(thing, kind)), None)
+        kind = next((kind for kind in _CONTAINERS if issubclass(own, kind)), None)
         if kind is None:
             return None
         found = list(kind.__iter__(thing))  # type: ignore[arg-type]
@@ -61,7 +63,7 @@ def contained(thing: object) -> list[object] | None:
 
 def is_plain_container(thing: object) -> bool:
     """Tell whether a container has nothing but what it contains."""
-    return type(thing) in (dict, MappingProxyType, *_CONTAINERS)
+    return type(thing) in _PLAIN_CONTAINERS
 
 
 def inside(thing: object, *, libraries: bool = True) -> Iterator[object]:
@@ -78,6 +80,8 @@ def inside(thing: object, *, libraries: bool = True) -> Iterator[object]:
 
 
 def _parts(thing: object, libraries: bool) -> list[object]:
+    if is_plain_container(thing):
+        return contained(thing) or []
     if isinstance(thing, _ENDS):
         return []
     if isinstance(thing, App):
@@ -96,8 +100,6 @@ def _parts(thing: object, libraries: bool) -> list[object]:
     if isinstance(thing, FunctionType):
         return []
     parts = contained(thing) or []
-    if is_plain_container(thing):
-        return parts
     if _is_users_class(type(thing)):
         return [*parts, *held.values(), type(thing)]
     return [*parts, *held.values()] if libraries else parts
