@@ -32,6 +32,7 @@ from weir.cli.command_line import (
     told_warnings,
 )
 from weir.cli.progress import Meter
+from weir.cli.tables import cell, show_table
 from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
@@ -286,17 +287,16 @@ def _print_variants(report: ReplayReport) -> None:
     names = report.emitted_names
     table = Table("variant", box=None)
     for name in names:
-        for column in (in_one_line(name), "new", "gone", "digest"):
-            table.add_column(column, justify="left" if column == "digest" else "right")
+        table.add_column(cell(name), justify="right")
+        table.add_column("new", justify="right")
+        table.add_column("gone", justify="right")
+        table.add_column("digest")
     for variant in report.variants:
-        cells = [in_one_line(variant.label)]
+        cells = [variant.label]
         for output in (report.beside_first(variant, name) for name in names):
             changes = (f"+{output.only_here or 0:,}", f"-{output.only_first or 0:,}")
             cells += [f"{output.rows:,}", *changes, output.digest or "not emitted"]
-        table.add_row(*cells)
-    console = Console(no_color=True, force_terminal=False, highlight=False, width=10_000)
-    with console.capture() as captured:
-        console.print(table)
-    say("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        table.add_row(*map(cell, cells))
+    show_table(table)
     if report.page is not None:
         say(in_one_line(f"side by side -> {report.page}"))

@@ -67,7 +67,7 @@ def warm(
         from weir.local.rehearsal import rehearsed
 
         began = time.monotonic()
-        programs = _all_programs() if program is None else _programs(program, param, name)
+        programs = _all_programs() if program is None else warmed_programs(program, param, name)
         with counting(f"of {len(programs)} programs rehearsed", quiet=as_json) as progress:
             for number, each in enumerate(programs):
                 progress(number)
@@ -87,12 +87,15 @@ def warm(
             say(f"nothing to do: all loops are there, {where}")
 
 
-def _programs(path: Path, params: Sequence[str] | None, name: str | None) -> Sequence[Program]:
+def warmed_programs(
+    path: Path, params: Sequence[str] | None, name: str | None
+) -> Sequence[Program]:
     """Return the program of a script, or those of an app: without and with its final states."""
     if not is_app(path):
         if name is not None:
             raise Usage("--app belongs to an app's .py file")
-        return [read_program(path, params)]
+        with told_warnings():
+            return [read_program(path, params)]
     from weir.replay.app_programs import rehearsed_programs
 
     loaded = read_app(path, name)

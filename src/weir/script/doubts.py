@@ -70,9 +70,11 @@ def _plain_number(node: exp.Expr, what: str, scope: StatementScope) -> Iterator[
         digits = literal.name
     elif isinstance(literal, exp.Parameter) and literal.name in scope.parameters:
         digits = scope.parameters[literal.name].text
-    if not digits.isdecimal() or not 0 < int(digits) < SHORT:
+    if not digits.removeprefix("-").isdecimal():
         return
-    number = int(digits)
+    number = -int(digits) if literal is not node else int(digits)
+    if not 0 < abs(number) < SHORT:
+        return
     yield Doubt(
         f"{what}: {number} is {number:,} microseconds here, as the times are TIMESTAMPs",
         offset_of(node),

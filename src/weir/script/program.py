@@ -10,17 +10,17 @@ Contract
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from sqlglot import exp
 
-from weir.errors import PlanError, PlanWarning, ScriptError
+from weir.errors import PlanError, ScriptError
 from weir.events.types import type_name
 from weir.plan.binding.builder import build_query
 from weir.plan.binding.query import Query
+from weir.plan.doubts import warn
 from weir.plan.imported_files import ImportedFiles
 from weir.plan.operators import Node, Source, schema
 from weir.plan.program import Output, Program, ProgramText, StreamKind, turned_away
@@ -214,7 +214,7 @@ class _Checker:
                 doubt.message, line=line, column=column, source=self._source.text, hint=doubt.hint,
                 file=self._file,
             )  # fmt: skip
-            warnings.warn(PlanWarning(str(text)), stacklevel=6)
+            warn(str(text))
 
     def _name_hint(self, error: PlanError) -> str:
         """Say of a name that nothing has what it likely is: a text in double quotes, or a function

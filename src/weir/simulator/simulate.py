@@ -63,6 +63,8 @@ class SeedResult:
     faults: Faults
     steps: tuple[str, ...]
     """The kinds of the durable steps, in order."""
+    digests: tuple[str, ...]
+    """What the outputs must have, and have if it passed; none if it is not known."""
 
     @property
     def passed(self) -> bool:
@@ -146,7 +148,8 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
         except Exception as error:  # a seed that breaks a machine is a result, with its story
             reason = f"{type(error).__name__}: {error}"
     log, steps = tuple(world.time.log), tuple(world.store.steps)
-    return SeedResult(seed, chosen.name, reason, log, world.time.now, faults, steps)
+    digests = () if truth is None else tuple(map(str, truth.digests))
+    return SeedResult(seed, chosen.name, reason, log, world.time.now, faults, steps, digests)
 
 
 # --- the job ---------------------------------------------------------------------------------

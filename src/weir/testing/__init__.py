@@ -4,7 +4,7 @@
 ...     STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';
 ...     Out = SELECT SUM(v) AS total FROM A WITH TUMBLING(10);
 ... '''
->>> run(text, {"A": [[{"vs": 1, "v": 2}, {"vs": 4, "v": 5}]]}).rows
+>>> run(text, {"A": [{"vs": 1, "v": 2}, {"vs": 4, "v": 5}]}).rows
 [{'vs': 0, 've': 10, 'total': 7}]
 """
 
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from weir.testing.checking import Checked, check
 from weir.testing.counterexamples import AnswersDiffer
+from weir.testing.given import with_output
 from weir.testing.running import (
     Result,
     batch_rows,
     restart_vertices,
     run,
     run_program,
-    with_output,
     write_again,
 )
 

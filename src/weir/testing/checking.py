@@ -12,26 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeGuard
+from typing import Literal, TypeAlias
 
 from weir.errors import PlanError
 from weir.handlers.app import App
-from weir.handlers.compiling import compile_app
-from weir.local.run import Items, items_of
 from weir.plan.binding.binder import unknown
+from weir.plan.doubts import warn
 from weir.plan.limits import check_numbers
-from weir.plan.operators import Source
-from weir.plan.program import Output, Program
 from weir.plan.stream import Stream
-from weir.runtime.input_doubts import MOST_ROWS, warn_of_fields
-from weir.runtime.programs import Runnable, as_program, program_of
+from weir.runtime.programs import Runnable
 from weir.testing.counterexamples import counterexample
+from weir.testing.given import program_given, rows_given
 from weir.testing.other_process import CannotTravel, OtherProcess
-from weir.testing.running import with_output
-from weir.testing.trials import Given, GivenProgram, first_answer
+from weir.testing.trials import GivenProgram, first_answer
 from weir.testing.ways import (
     CUTS,
     PARALLELISM,
@@ -57,7 +52,7 @@ class Checked:
     ways: tuple[str, ...]
     """The ways in which the program was run."""
     left_out: tuple[str, ...] = ()
-    """The ways that are not possible for it, with the reason."""
+    """The ways that are not possible for it, with the reason; a `PlanWarning` tells them too."""
 
 
 def check(
@@ -88,8 +83,8 @@ def check(
     """
     __tracebackhide__ = True
     _check_options(runners, cuts, parallelism)
-    checked = _program(program, stream, params, directory)
-    trial = GivenProgram(checked, _given(checked, inputs))
+    checked = program_given(program, stream, params, directory)
+    trial = GivenProgram(checked, rows_given(checked, inputs))
     first = first_answer(trial)
     ran: list[str] = ["all at once"]
     left_out: list[str] = []
@@ -104,11 +99,15 @@ def check(
             if difference:
                 raise counterexample(trial, way, difference)
             ran.append(way.name)
+    if left_out:
+        warn(f"not checked: {'; '.join(left_out)}; another_process=False says that it is meant")
     named = {o.title: rows for o, rows in zip(checked.outputs, first.rows, strict=True)}
     return Checked(named, tuple(ran), tuple(left_out))
 
 
 def _check_options(runners: Sequence[str], cuts: Sequence[int], parallelism: Sequence[int]) -> None:
+    if not runners:
+        raise PlanError("`runners` has no name", hint='runners=("local",)')
     for runner in runners:
         if runner not in RUNNERS:
             raise unknown("runner", runner, RUNNERS)
@@ -139,67 +138,3 @@ def _ways(
             yield from fault_worlds(worlds)
     if "offline" in runners:
         yield offline_way()
-
-
-# --- what is given -----------------------------------------------------------------------
-
-
-def _program(
-    given: Runnable | Stream | App,
-    stream: str | None,
-    params: Mapping[str, object] | None,
-    directory: str | Path,
-) -> Program:
-    """Make a program with outputs of whatever is to be checked."""
-    if isinstance(given, App):
-        program = _app_program(given, params or {})
-    elif isinstance(given, Stream):
-        return as_program(given.to("", name=stream or "Out"))
-    else:
-        texts = {name: str(value) for name, value in (params or {}).items()}
-        program = as_program(given, params=texts, directory=directory)
-    if stream is not None:
-        return with_output(program, stream)
-    if not program.outputs:
-        outputs = tuple(Output(name, node, "") for name, node in program.streams)
-        if not outputs:
-            raise PlanError("the program has no stream to look at", hint="Out = SELECT … FROM …;")
-        return replace(program, outputs=outputs)
-    return program
-
-
-def _app_program(app: App, params: Mapping[str, object]) -> Program:
-    paths = {name: f"{name}.jsonl" for name, event in app.event_types.items() if event.is_log}
-    compiled = compile_app(app, paths=paths, params=params, final=True)
-    found = {**compiled.emitted, **{f"{n}.state": s for n, s in compiled.final.items()}}
-    if not found:
-        raise PlanError(f"the app `{app.name}` emits nothing and has no state")
-    program = program_of([stream.to("", name=name) for name, stream in found.items()])
-    streams = tuple((name, stream.node) for name, stream in found.items())
-    return replace(program, streams=streams, code=app.code, needed=app.needed)
-
-
-def _given(program: Program, inputs: Mapping[str, object]) -> Given:
-    names = [source.name for source in program.sources]
-    for name in inputs:
-        if name not in names:
-            raise unknown("input", name, names)
-    return {source.name: _partitions(source, inputs) for source in program.sources}
-
-
-def _partitions(source: Source, inputs: Mapping[str, object]) -> tuple[Items, ...]:
-    """Return the partitions of a source: a list of rows or a table is one, a list of those are
-    several."""
-    if source.name not in inputs:
-        raise PlanError(f"`inputs` has no rows for {source.name}")
-    given = inputs[source.name]
-    parts = tuple(items_of(part) for part in (given if _are_several(given) else [given]))
-    for part in parts:
-        warn_of_fields(source, islice(part, MOST_ROWS), "the rows")
-    return parts
-
-
-def _are_several(given: object) -> TypeGuard[Sequence[object]]:
-    if not isinstance(given, list | tuple):
-        return False
-    return len(given) > 0 and not any(isinstance(row, Mapping) for row in given)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from weir.errors import WeirError
 from weir.local.run import Items
-from weir.testing.trials import Given, GivenProgram, first_answer
+from weir.testing.given import Given
+from weir.testing.trials import GivenProgram, first_answer
 from weir.testing.ways import Way
 
 MOST_SHOWN = 40
@@ -17,23 +18,34 @@ class AnswersDiffer(AssertionError):
     """Says that a program gives another answer when it is run in another way: which way, with
     which few rows, and how it differs."""
 
-    def __init__(self, way: Way, trial: GivenProgram, difference: str, of: int) -> None:
-        self.way, self.suspicion = way.name, way.suspicion
-        self.difference = difference
-        self.inputs: Mapping[str, Sequence[Items]] = {
-            name: [list(items) for items in parts] for name, parts in trial.given.items()
-        }
+    def __init__(
+        self,
+        way: str,
+        suspicion: str,
+        difference: str,
+        inputs: Mapping[str, Sequence[Items]],
+        of: int,
+    ) -> None:
+        self.way, self.suspicion, self.difference = way, suspicion, difference
+        self.inputs = inputs
         """The fewest rows that were found, as `check` and `run` take them."""
+        self.of = of
+        """How many rows there were."""
+        count = sum(len(items) for parts in inputs.values() for items in parts)
         super().__init__(
-            f"another answer: {way.name}\n"
+            f"another answer: {way}\n"
             + "".join(f"  {line}\n" for line in difference.splitlines())
-            + f"with {trial.count} of {of} rows:\n"
-            + "".join(f"  {line}\n" for line in _shown(trial.given))
-            + f"perhaps {way.suspicion}"
+            + f"with {count} of {of} rows:\n"
+            + "".join(f"  {line}\n" for line in _shown(inputs))
+            + f"perhaps {suspicion}"
         )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = (self.way, self.suspicion, self.difference, self.inputs, self.of)
+        return AnswersDiffer, fields
 
-def _shown(given: Given) -> list[str]:
+
+def _shown(given: Mapping[str, Sequence[Items]]) -> list[str]:
     lines = []
     for name, parts in given.items():
         for number, items in enumerate(parts):
@@ -52,7 +64,8 @@ def counterexample(trial: GivenProgram, way: Way, difference: str) -> AnswersDif
         if found:
             way, shown = simpler, found
             break
-    return AnswersDiffer(way, small, shown, trial.count)
+    inputs = {name: [list(items) for items in parts] for name, parts in small.given.items()}
+    return AnswersDiffer(way.name, way.suspicion, shown, inputs, trial.count)
 
 
 def _difference(trial: GivenProgram, way: Way) -> str:

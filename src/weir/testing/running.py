@@ -4,7 +4,7 @@
 ...     STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';
 ...     Out = SELECT SUM(v) AS total FROM A WITH TUMBLING(10);
 ... '''
->>> run(text, {"A": [[{"vs": 1, "v": 2}, {"vs": 4, "v": 5}]]}).rows
+>>> run(text, {"A": [{"vs": 1, "v": 2}, {"vs": 4, "v": 5}]}).rows
 [{'vs': 0, 've': 10, 'total': 7}]
 """
 
@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
-from weir.errors import PlanError
 from weir.events.batch import OPEN, START, Batch
+from weir.handlers.app import App
 from weir.ingress.memory import MemoryPartition
 from weir.local.run import Items
 from weir.local.runner import LocalRun
 from weir.plan.limits import check_numbers
-from weir.plan.program import Output, Program
+from weir.plan.program import Program
 from weir.plan.schema import Schema
+from weir.plan.stream import Stream
 from weir.reliable.stream import Entry, MemoryStream
 from weir.runtime.outputs import output_schema
 from weir.runtime.partitions import Partitions
-from weir.script import parse_program
+from weir.runtime.programs import Runnable
+from weir.testing.given import program_given, rows_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +44,31 @@ class Result:
 
 
 def run(
-    text: str,
-    inputs: Mapping[str, Sequence[Items]],
+    program: Runnable | Stream | App,
+    inputs: Mapping[str, object],
     *,
     stream: str = "Out",
+    params: Mapping[str, object] | None = None,
+    directory: str | Path = ".",
     cut: int | None = None,
     parallelism: int = 1,
     snapshot_at: int | None = None,
     duplicate_writes: int | None = None,
     optimise: bool = True,
 ) -> Result:
-    """Run a program whose inputs are given as partitions of rows.
+    """Run a program over rows in memory, and return what comes out of one of its streams.
 
+    The program and `inputs` are given as `check` takes them; IMPORT starts at `directory`.
     `snapshot_at`: after this step every vertex is replaced by a fresh one that loads its
     snapshot. `duplicate_writes`: a seed by which vertices are taken back to earlier snapshots,
     so that they write rows again, and entries are written again to every stream.
     """
     check_numbers(cut=cut, parallelism=parallelism)
-    program = with_output(parse_program(text), stream)
+    chosen = program_given(program, stream, params, directory)
     return run_program(
-        program, inputs, cut=cut, parallelism=parallelism, snapshot_at=snapshot_at,
-        duplicate_writes=duplicate_writes, optimise=optimise,
+        chosen, rows_given(chosen, inputs), cut=cut, parallelism=parallelism,
+        snapshot_at=snapshot_at, duplicate_writes=duplicate_writes, optimise=optimise,
     )  # fmt: skip
-
-
-def with_output(program: Program, stream: str) -> Program:
-    """Return the program with this stream as its only output."""
-    named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
-    if stream not in named:
-        raise PlanError(f"the program has no stream `{stream}`")
-    return replace(program, outputs=(Output(stream, named[stream], ""),))
 
 
 def run_program(

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 from weir.errors import DeterminismViolation, WeirError
 from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.order import in_order
-from weir.local.run import Items
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.runtime.checking import written_by
 from weir.runtime.outputs import output_schema
 from weir.runtime.topology import make_topology
+from weir.testing.given import Given
 from weir.testing.running import Answers, batch_rows, memory_partitions, run_all
-
-Given: TypeAlias = Mapping[str, tuple[Items, ...]]
-"""The rows of each source: its partitions."""
 
 
 @dataclass(frozen=True, slots=True)

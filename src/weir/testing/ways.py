@@ -171,7 +171,8 @@ def _workload(trial: GivenProgram, seed: int) -> Workload:
 
 
 def _world(seed: int, wish: Wish, trial: GivenProgram, first: Ran) -> str:
-    return _simulated(trial, seed, wish).reason
+    result = _simulated(trial, seed, wish)
+    return result.reason or difference(trial.program, first, Ran(result.digests))
 
 
 def _fewer_faults(seed: int, trial: GivenProgram) -> list[Way]:

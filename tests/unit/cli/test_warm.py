@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from weir.cli.warm import warmed_programs
 from weir.events.loop_cache import PACKAGE
 from weir.local.rehearsal import rehearsed
 from weir.script.program import parse_program
@@ -29,6 +30,15 @@ def weir(folder: Path, *arguments: str) -> str:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_a_doubtful_program_is_warned_of_as_run_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.weir"
+    path.write_text(PROGRAM.replace("WHERE v > 3", "LIMIT 2"), encoding="utf-8")
+    warmed_programs(path, None, None)
+    assert capsys.readouterr().err.startswith(f"weir: warning: {path}, line 3")
 
 
 def test_what_a_program_needs_is_compiled_once(

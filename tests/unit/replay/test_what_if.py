@@ -100,6 +100,14 @@ def test_the_table_has_each_number_under_its_name(made: Path) -> None:
     assert on[5:8] == ["5", "+5", "-0"]
 
 
+def test_brackets_in_a_value_are_no_markup(made: Path) -> None:
+    loaded(ALIKE)
+    line = "replay app.py --log ev=ev.jsonl --out out --param a=[red]y,[/b]"
+    done = CliRunner().invoke(command, line.split())
+    assert done.exit_code == 0, done.output
+    assert [text.split()[0] for text in done.output.splitlines()[1:3]] == ["a=[red]y", "a=[/b]"]
+
+
 def test_variants_whose_values_read_alike_are_told_apart(made: Path) -> None:
     params = {"a": ["1, b=2", "1"], "b": ["3", "2, b=3"]}
     report = replay_app(loaded(ALIKE), logs=LOGS, out="out", params=params)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ from weir import (
     stream,
     tumbling,
 )
+from weir.plan.doubts import told_already
+from weir.runtime.programs import as_program
 from weir.script import parse_program
 
 HEAD = """STREAM A (vs BIGINT, k STRING) FROM 'a.jsonl';
@@ -32,12 +35,17 @@ HEAD_LINES = HEAD.count("\n")
 DOUBTS = [
     ("Out = SELECT COUNT(*) AS n FROM T WITH TUMBLING(^10);", "TUMBLING: 10 is 10 micro", "10s"),
     ("Out = SELECT COUNT(*) AS n FROM T WITH HOPPING(1h, ^300000);", "300,000 micro", "300ms"),
-    ("Out = SELECT k FROM (SELECT k FROM T WITH SHIFT(^-5)) AS x;", "SHIFT: 5 is", "5us"),
+    (
+        "Out = SELECT k FROM (SELECT k FROM T WITH SHIFT(^-5)) AS x;",
+        "SHIFT: -5 is -5 micro",
+        "write -5s for seconds, or -5us",
+    ),
     (
         "DECLARE @w BIGINT = 60; Out = SELECT COUNT(*) AS n FROM T WITH SESSION(^@w);",
         "60 is",
         "60s",
     ),
+    ("DECLARE @w BIGINT = -6; Out = SELECT k FROM T WITH SHIFT(^@w);", "SHIFT: -6 is", "-6s"),
     ("STREAM B (At TIMESTAMP) FROM 'b' WITH (vs = At, delay = ^30);", "delay: 30 is", "30s"),
     ("Out = SELECT k FROM A LIMIT ^2;", "keeps 2 rows of each instant", "--limit 2"),
     ("Out = SELECT k FROM A GROUP BY k WITH TUMBLING(5) LIMIT ^2;", "of each window", "ORDER BY x"),
@@ -101,6 +109,7 @@ def test_doubts(marked: str, message: str, hint: str) -> None:
     assert first.startswith(f"p.weir, line {HEAD_LINES + 1}, column {marked.index('^') + 1}: ")
     assert message in first
     assert last.startswith("  hint: ") and hint in last
+    assert warning.filename == __file__  # the line that gave the text, not one of ours
 
 
 @pytest.mark.parametrize("text", FINE)
@@ -108,6 +117,20 @@ def test_what_is_fine_is_silent(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         parse_program(HEAD + text)
+
+
+def test_the_line_that_runs_a_file_is_blamed(tmp_path: Path) -> None:
+    path = tmp_path / "p.weir"
+    path.write_text(f"{HEAD}Out = SELECT k FROM A LIMIT 2; OUTPUT Out TO 'o.csv';", "utf-8")
+    with pytest.warns(PlanWarning, match="each instant") as told:
+        as_program(path)
+    assert [warning.filename for warning in told] == [__file__]
+
+
+def test_what_was_told_is_not_told_again() -> None:
+    with warnings.catch_warnings(), told_already():
+        warnings.simplefilter("error")
+        parse_program(f"{HEAD}Out = SELECT k FROM A LIMIT 2;")
 
 
 def test_a_filter_makes_errors_of_them() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,8 @@ def test_a_function_that_counts_its_calls(tmp_path: Path) -> None:
     text = f"IMPORT 'mine.py';\n{STREAM}Out = SELECT number(v) AS n FROM A;"
     with pytest.raises(AnswersDiffer):  # what it says can be given to `check` again
         check(text, error.inputs, directory=tmp_path, **QUICK)
+    back = pickle.loads(pickle.dumps(error))
+    assert (str(back), back.__dict__) == (str(error), error.__dict__)
 
 
 def test_a_vectorised_function_that_sees_its_batch(tmp_path: Path) -> None:
@@ -125,6 +130,16 @@ class Count:
     assert "killed at durable step" in error.way and 0 < rows_of(error) < len(ROWS)
 
 
+def test_a_simulated_job_is_compared_with_the_first_answer() -> None:
+    """The simulator alone compares its runs with one of its own."""
+    program = with_output(parse_program(STREAM + "Out = SELECT v FROM A;"), "Out")
+    trial = GivenProgram(program, {"A": (ROWS,)})
+    first = first_answer(trial)
+    plain = next(iter(kill_points(trial, 1)))
+    assert plain.differs(trial, first) == ""
+    assert "digest" in plain.differs(trial, replace(first, digests=("another",)))
+
+
 def test_streams_outputs_and_files_are_checked(tmp_path: Path) -> None:
     a = weir.stream("A", {"vs": "BIGINT", "k": "STRING", "v": "BIGINT"}, "a.jsonl", vs="vs")
     kept = a.where("v > 9").select("v")
@@ -163,10 +178,14 @@ def test_what_cannot_travel_is_said() -> None:
         return v
 
     a = weir.stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
-    checked = check(
-        a.select(n=weir.call(local, weir.col("v"))), {"A": [{"vs": 1, "v": 1}]}, kills=0, worlds=0
-    )
+    called = a.select(n=weir.call(local, weir.col("v")))
+    with pytest.warns(weir.PlanWarning, match="not checked: in another process") as told:
+        checked = check(called, {"A": [{"vs": 1, "v": 1}]}, kills=0, worlds=0)
     assert "in another process" in checked.left_out[0] and "local" in checked.left_out[0]
+    assert [warning.filename for warning in told] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(called, {"A": [{"vs": 1, "v": 1}]}, **QUICK)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +193,7 @@ def test_what_cannot_travel_is_said() -> None:
     [
         ({}, {}, "no rows for A"),
         ({"A": ROWS, "B": []}, {}, "unknown input `B`"),
+        ({"A": ROWS}, {"runners": ()}, "`runners` has no name"),
         ({"A": ROWS}, {"runners": ("spark",)}, "unknown runner `spark`"),
         ({"A": ROWS}, {"cuts": (0,)}, "cut is None or a number"),
         ({"A": ROWS}, {"parallelism": ()}, "no number"),
