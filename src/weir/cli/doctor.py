@@ -38,6 +38,7 @@ GIB = 1 << 30
 LEAST_MEMORY, LEAST_SPARK_MEMORY = GIB, 4 * GIB
 """Below this a run of some size is short of memory; Spark's driver alone may take 2 GiB."""
 LEAST_DISK = 2 * GIB
+CGROUP = Path("/sys/fs/cgroup")
 CORE = ("numpy", "pyarrow", "numba", "llvmlite", "sqlglot", "msgspec", "obstore")
 
 StoreOption = Annotated[
@@ -153,13 +154,16 @@ def _free_memory() -> int | None:
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable")]
-    groups = (("memory.max", "memory.current"),
-              ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))  # fmt: skip
-    for limit, used in groups:
+    groups = (("memory.max", "memory.current", "memory.stat", "inactive_file"),
+              ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes",
+               "memory/memory.stat", "total_inactive_file"))  # fmt: skip
+    for limit, used, details, cached in groups:
         with suppress(OSError, ValueError):
-            top = Path("/sys/fs/cgroup")
-            most = int((top / limit).read_text(encoding="ascii"))
-            free.append(most - int((top / used).read_text(encoding="ascii")))
+            most, taken = (int((CGROUP / n).read_text(encoding="ascii")) for n in (limit, used))
+            lines = (CGROUP / details).read_text(encoding="ascii").splitlines()
+            # Pages of files count as used, and are given up when a process wants memory.
+            idle = sum(int(line.split()[1]) for line in lines if line.startswith(f"{cached} "))
+            free.append(most - taken + idle)
     return min(free, default=None)
 
 
@@ -223,10 +227,12 @@ def _loops() -> Iterator[Diagnosis]:
 
 
 def _store(location: str) -> Iterator[Diagnosis]:
-    from weir.files.object_store import ObjectStore, folder_of
+    from weir.files.object_store import WRITING, ObjectStore, folder_of
 
     folder = folder_of(location)
-    new = [] if folder is None else [f for f in (folder, *folder.parents) if not f.exists()]
+    new = []
+    if folder is not None and not folder.exists():
+        new = [f for f in (folder / WRITING, folder, *folder.parents) if not f.exists()]
     opened = ObjectStore(location, patience=10.0)
     key = f"doctor-{uuid4().hex}"
     try:
@@ -239,10 +245,8 @@ def _store(location: str) -> Iterator[Diagnosis]:
     finally:
         opened.delete([key])
         opened.close()
-        for made in (f for f in new if f.exists()):
-            if made == folder:
-                shutil.rmtree(made)
-            else:
+        for made in new:
+            with suppress(OSError):  # it is not there, or a job has begun there meanwhile
                 made.rmdir()
     yield Diagnosis("store", "ok", f"{location} keeps objects, and makes none twice")
 

@@ -34,7 +34,7 @@ from weir.files.own_folder import OwnFolder, file_time, remove_left_over
 from weir.files.paths import DEEPEST
 from weir.reliable.store import Body, ObjectExists
 
-_WRITING = ".writing"
+WRITING = ".writing"
 """A folder for what has no name yet."""
 SWEEP_EVERY = 60.0
 PATIENCE = 60.0
@@ -121,12 +121,12 @@ class ObjectStore:
         with self._lock:  # several threads write
             if self._own is None or not os.path.isdir(self._own.path):
                 self._leave()
-                (folder / _WRITING).mkdir(0o700, exist_ok=True)
-                self._own = OwnFolder(str(folder / _WRITING))
+                (folder / WRITING).mkdir(0o700, exist_ok=True)
+                self._own = OwnFolder(str(folder / WRITING))
                 self._swept_at = -SWEEP_EVERY
             if time.monotonic() - self._swept_at >= SWEEP_EVERY:
                 self._swept_at = time.monotonic()
-                remove_left_over(str(folder / _WRITING), file_time(self._own.path))
+                remove_left_over(str(folder / WRITING), file_time(self._own.path))
             return self._own.path
 
     def close(self) -> None:
@@ -239,8 +239,8 @@ def _files(folder: Path, within: str) -> Iterator[tuple[str, int]]:
     anything beside a file of a strange name, which somebody may have left there; here what is no
     text in such a name is escaped."""
     for path, folders, files in os.walk(folder / within, onerror=_unless_gone):
-        if _WRITING in folders and Path(path) == folder:
-            folders.remove(_WRITING)
+        if WRITING in folders and Path(path) == folder:
+            folders.remove(WRITING)
         for name in files:
             file = os.path.join(path, name)
             with suppress(OSError):  # it was deleted meanwhile, or is a link to nothing or itself

@@ -218,6 +218,31 @@ def test_ctrl_c_is_130_and_leaves_nothing(command: Weir, monkeypatch: pytest.Mon
     assert sorted(p.name for p in Path().iterdir()) == ["a.jsonl", "p.weir"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "q.weir"),
+        ("run", "q.weir", "--json"),
+        ("run", "q.weir", "--runner", "live", "--store", "job"),
+        ("explain", "q.weir"),
+    ],
+    ids=" ".join,
+)
+def test_strict_refuses_what_is_doubtful_before_anything_is_made(
+    command: Weir, words: tuple[str, ...]
+) -> None:
+    head = "STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl' WITH (late = 'drop');\n"
+    program(f"{head}Two = SELECT v FROM A LIMIT 2;\nOUTPUT Two TO 'two.jsonl';\n")
+    before = sorted(Path().iterdir())
+    result = command(*words, "--strict")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("weir: error: q.weir, line 2, column 29: LIMIT 2 without ORDER")
+    assert sorted(Path().iterdir()) == before
+    fine = f"{head}Two = SELECT v FROM A ORDER BY v LIMIT 2;\nOUTPUT Two TO 'two.jsonl';\n"
+    program(fine)
+    assert "live" in words or command(*words, "--strict").exit_code == 0
+
+
 def test_warnings_are_told(command: Weir) -> None:
     text = "B = SELECT A.v AS v FROM A INNER JOIN A AS C ON A.v < C.v; OUTPUT B TO 'b.csv';"
     result = command("run", program(PROGRAM + text))

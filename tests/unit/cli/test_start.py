@@ -18,6 +18,7 @@ import pytest
 from hostile import invoke
 from weir.cli import COMMANDS, doctor, load_command
 from weir.errors import PlanError
+from weir.files.object_store import ObjectStore
 from weir.runtime.extras import need_extra, packages_of, pip_line
 
 
@@ -155,6 +156,41 @@ def test_a_store_that_is_not_there_yet_leaves_nothing_behind(tmp_path: Path) -> 
     _, found = findings("--store", str(tmp_path / "a" / "b" / "store"))
     assert found["store"]["state"] == "ok"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_that_began_while_the_doctor_looked_keeps_its_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = tmp_path / "store" / "plan"
+    look = ObjectStore.check_conditions
+
+    def begin(self: ObjectStore, key: str, body: bytes) -> None:
+        began.write_text("a job", encoding="utf-8")
+        look(self, key, body)
+
+    monkeypatch.setattr(ObjectStore, "check_conditions", begin)
+    _, found = findings("--store", str(tmp_path / "store"))
+    assert found["store"]["state"] == "ok" and began.read_text(encoding="utf-8") == "a job"
+
+
+@pytest.mark.parametrize(
+    ("folder", "names"),
+    [
+        ("", ("memory.max", "memory.current", "inactive_file")),
+        ("memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")),
+    ],
+)
+def test_pages_of_files_are_free_memory_of_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, names: tuple[str, str, str]
+) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    limit, used, cached = names
+    for name, text in (
+        (limit, "1000"), (used, "900"), ("memory.stat", f"anon 300\n{cached} 600\nx{cached} 7\n")
+    ):  # fmt: skip
+        (tmp_path / folder / name).write_text(f"{text}\n", encoding="ascii")
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    assert doctor._free_memory() == 700
 
 
 def test_what_is_wrong_is_said_with_what_to_do(
