@@ -32,8 +32,8 @@ from weir.simulator.faults import Faults
 from weir.simulator.processes import SimulatedJob
 from weir.simulator.world import World
 
-BEGAN = 1_790_000_000.0
-"""When the job begins, in seconds since 1970."""
+BEGAN = 4_000_000_000.0
+"""When the job begins, in seconds since 1970: later than now, so that it is no job without news."""
 
 PROGRAM = """
 STREAM Sale (t BIGINT, shop STRING, amount BIGINT)

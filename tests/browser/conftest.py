@@ -40,6 +40,8 @@ class WatchedPage:
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", self._asked)
         self.requests = list[str]()
+        self.may_be_lost = False
+        """Whether the page may say, at the end, that it has lost its server or cannot draw."""
         page.set_default_timeout(10_000)
 
     def _heard(self, message: object) -> None:
@@ -57,4 +59,6 @@ def watched(browser: Browser) -> Iterator[WatchedPage]:
     page = WatchedPage(context.new_page())
     yield page
     assert page.complaints == []
+    if not page.may_be_lost and (lost := page.page.query_selector("#lost")) is not None:
+        assert lost.inner_text() == ""
     context.close()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Route
 
 from browser.conftest import WatchedPage
 from hostile import hostile_folder
@@ -115,6 +116,7 @@ def test_a_job_that_has_said_nothing_yet(tmp_path: Path, watched: WatchedPage) -
         page.wait_for_selector(".pill")
         assert page.locator(".pill").first.inner_text() == "nothing said yet"
         assert "The plan is not known yet" in page.locator("#graph").inner_text()
+        page.goto("about:blank")  # before the server goes
 
 
 def test_who_has_no_token_sees_nothing_of_the_job(address: str, watched: WatchedPage) -> None:
@@ -125,6 +127,31 @@ def test_who_has_no_token_sees_nothing_of_the_job(address: str, watched: Watched
     assert page.locator(".node").count() == 0
     assert [c for c in watched.complaints if "401" not in c] == []
     watched.complaints.clear()  # the browser itself tells of the 401
+    watched.may_be_lost = True
+
+
+def test_what_cannot_be_drawn_is_said_to_be_a_bug_and_drawn_anew(
+    address: str, watched: WatchedPage
+) -> None:
+    """Once a view is there that can be drawn, the page shows it."""
+    page = watched.page
+
+    def harm(route: Route) -> None:
+        answer = route.fetch()
+        view = answer.json()
+        view["story"]["lines"] = None
+        route.fulfill(response=answer, json=view)
+
+    page.route("**/view", harm)
+    page.goto(address)
+    page.wait_for_selector("#lost .note")
+    assert "which is a bug of Weir" in page.locator("#lost").inner_text()
+    assert watched.complaints
+    assert page.locator("#hosts").inner_text() == ""
+    page.unroute("**/view")
+    page.wait_for_selector("#hosts > *")
+    page.wait_for_selector("#lost .note", state="detached")
+    watched.complaints.clear()
 
 
 def test_a_file_of_a_finished_job_on_all_screens(

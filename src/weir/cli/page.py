@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 import webbrowser
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -36,11 +38,21 @@ def ui(
     with clean_errors(debug):
         from weir.page.server import serving
 
-        with serving(opened_store(store), port) as address:
+        with serving(opened_store(store), port) as address, ExitStack() as folder:
             say(address)
             if browse:
-                webbrowser.open(address)
+                _browse(address, Path(folder.enter_context(TemporaryDirectory(prefix="weir-ui-"))))
             threading.Event().wait()
+
+
+def _browse(address: str, folder: Path) -> None:
+    """Open the page by a file in a folder that nobody else can read: all users of a machine can
+    read the command line of a browser, and the address has the token."""
+    file = folder / "page.html"
+    leads = f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">'
+    file.write_text(f'{leads}<a href="{address}">the page of the job</a>\n', encoding="utf-8")
+    if not webbrowser.open(file.as_uri()):
+        say("weir: warning: there is no browser to open; open the address yourself", err=True)
 
 
 def report(

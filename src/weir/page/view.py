@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -79,9 +80,17 @@ class PageView(msgspec.Struct, frozen=True):
 class ViewReader:
     """Reads the view of a store's job, again and again."""
 
-    def __init__(self, store: ObjectStore, clock: Callable[[], float]) -> None:
-        self._store, self._clock = store, clock
+    def __init__(
+        self,
+        store: ObjectStore,
+        clock: Callable[[], float],
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` tells the time since 1970; `ticks` measures rests, and is never set back."""
+        self._store, self._clock, self._ticks = store, clock, ticks
         self._plan: DrawnPlan | None = None
+        self._epoch = 0
+        """The epoch whose plan was read: each driver writes its own."""
         self._rows = LastRows(store)
         self._story: OrderedDict[str, list[StoryLine]] = OrderedDict()
         self._last: dict[str, tuple[float, object, str]] = {}
@@ -91,6 +100,9 @@ class ViewReader:
         """Read what there is to see now."""
         now = self._clock()
         status = self._part("status", lambda: read_status(self._store), None)
+        if status is not None and status.epoch != self._epoch:
+            self._epoch, self._plan = status.epoch, None
+            self._last.pop("plan", None)
         if self._plan is None:
             self._plan = self._part("plan", lambda: read_plan(self._store), None)
         plan = self._plan or DrawnPlan((), (), ())
@@ -111,7 +123,7 @@ class ViewReader:
 
     def _part(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:
         """Read one part, or give what was read of it; see rules 2 and 3."""
-        began = self._clock()
+        began = self._ticks()
         again, known, _ = self._last.get(name, (began, otherwise, ""))
         if began < again:
             return cast(_T, known)
@@ -119,7 +131,7 @@ class ViewReader:
             found, why = read(), ""
         except WeirError as error:
             found, why = otherwise, str(error)
-        took = self._clock() - began
+        took = self._ticks() - began
         self._last[name] = (began + max(EVERY[name], REST * took), found, why)
         return found
 

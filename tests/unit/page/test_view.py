@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -15,6 +16,7 @@ from weir.files.object_store import ObjectStore
 from weir.job.committed import manifests
 from weir.job.drawn_plan import read_plan
 from weir.job.history import History, read_history
+from weir.job.status import STATUS, read_status
 from weir.page.document import live_page, report_page
 from weir.page.view import PageView, ViewReader
 from weir.reliable.codec import encode_record
@@ -126,7 +128,9 @@ def test_a_slow_store_is_left_alone_for_a_while(finished: tuple[SimulatedStore, 
             now[0] += 0.5 if key == HISTORY else 0.0
             return super().get(key)
 
-    reader = ViewReader(Slow(finished[0].store.location), lambda: now[0])
+    # A clock that is set back does not keep the page from being read.
+    store = Slow(finished[0].store.location)
+    reader = ViewReader(store, lambda: 9e9 - 3600 * now[0], lambda: now[0])
     first = reader.read()
     read.clear()
     for _ in range(4):
@@ -136,6 +140,20 @@ def test_a_slow_store_is_left_alone_for_a_while(finished: tuple[SimulatedStore, 
     now[0] += 2.0
     reader.read()
     assert read.count(HISTORY) == 1
+
+
+def test_each_driver_has_its_own_plan(tmp_path: Path) -> None:
+    job = SimulatedStore(tmp_path, seconds=2)
+    job.pass_second()
+    reader = ViewReader(job.store, lambda: 0.0, lambda: 0.0)
+    first = reader.read()
+    plan, status = read_plan(job.store), read_status(job.store)
+    assert plan is not None and status is not None
+    changed = [msgspec.structs.replace(s, strategy="replicate") for s in plan.stages]
+    job.store.put(PLAN, encode_record(PLAN, msgspec.structs.replace(plan, stages=tuple(changed))))
+    assert reader.read().stages == first.stages
+    job.store.put(STATUS, encode_record(STATUS, msgspec.structs.replace(status, epoch=2)))
+    assert {s.strategy for s in reader.read().stages} == {"replicate"}
 
 
 def test_the_command_writes_one_file(finished: tuple[SimulatedStore, str], tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ function section(id, depends, build) {
   // What has not changed is left alone, so that nobody loses a selection or their place.
   const signature = JSON.stringify(depends);
   if (state.drawn[id] === signature) return;
-  state.drawn[id] = signature;
   const root = byId(id);
   const focused = root.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
   root.replaceChildren(...[build()].flat(Infinity).filter((part) => part !== null && part !== undefined));
+  state.drawn[id] = signature;
   if (focused !== undefined) root.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
 }
 
@@ -79,20 +79,29 @@ function take(view) {
 let etag = null;
 
 async function ask(token) {
+  let view = null, tag = etag;
   try {
     const headers = { Authorization: `Bearer ${token}` };
     if (etag) headers["If-None-Match"] = etag;
     const answer = await fetch("view", { headers, cache: "no-store" });
-    if (answer.status === 401) return lost("The token in the address is not the server's: open the address that weir printed.", true);
+    if (answer.status === 401) return lost("The token in the address is not the server's: open the address that weir printed.");
     if (answer.status === 200) {
-      etag = answer.headers.get("ETag");
-      take(await answer.json());
+      tag = answer.headers.get("ETag");
+      view = await answer.json();
     } else if (answer.status !== 304) throw new Error(`the server answers ${answer.status}`);
     byId("lost").replaceChildren();
   } catch (error) {
     lost("The page has lost its server, and shows what was so last. weir ui serves it again.");
   }
   setTimeout(() => ask(token), ASK_EVERY);
+  if (!view) return;
+  try {
+    take(view);
+    etag = tag; // only of what was drawn: else it would not be sent again
+  } catch (error) {
+    lost(`The page cannot draw what the server tells, which is a bug of Weir: ${error.message}`);
+    throw error;
+  }
 }
 
 function lost(why) {
