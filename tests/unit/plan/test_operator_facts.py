@@ -43,7 +43,7 @@ from weir.plan.operators.roles import (
     SameRows,
     Stateful,
 )
-from weir.plan.operators.scanning import Scanning
+from weir.plan.operators.scanning import Answering, Scanning
 from weir.plan.program import row_outputs
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
@@ -133,6 +133,10 @@ ROLES: dict[type[Operator], set[str]] = {
         *("schema_over", "passed_columns", "columns_read", "detail"),
     },
     Scanning: {"inputs", "over", "by_position", "stateless", "meeting"},
+    Answering: {
+        *("inputs", "over", "by_position", "stateless", "meeting", "passed_columns"),
+        *("sees_order", "origin_depth", "longest_lifetime", "longest_hold"),
+    },
 }
 
 
