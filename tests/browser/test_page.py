@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 
+import msgspec
 import pytest
 from playwright.sync_api import Route
 
 from browser.conftest import WatchedPage
 from hostile import hostile_folder
 from simulated_store import EVIL, SimulatedStore
+from weir.events.printable import printable
 from weir.files.object_store import ObjectStore
+from weir.job.history import History
 from weir.page.document import report_page
 from weir.page.server import serving
 from weir.page.view import ViewReader
@@ -175,6 +179,56 @@ def test_a_file_of_a_finished_job_on_all_screens(
     assert page.locator("img").count() == 0
     assert "<b>no number</b>" in page.locator("#turned").inner_text()
     assert {url.split(":")[0] for url in watched.requests} <= {"file", "data"}
+
+
+def test_of_many_stages_the_highest_are_drawn_and_the_rest_counted(
+    job: SimulatedStore, watched: WatchedPage, tmp_path: Path
+) -> None:
+    view = ViewReader(job.store, lambda: 0.0).read()
+    plain = next(s for s in view.stages if not s.source)
+    stages = [msgspec.structs.replace(plain, number=n, name=f"S{n}", links=()) for n in range(12)]
+    samples = [
+        msgspec.structs.replace(s, hosts=1, state=tuple(range(12)), unread=(1,) + (0,) * 11)
+        for s in view.history.samples
+    ]
+    view = msgspec.structs.replace(
+        view, stages=tuple(stages), outputs=(), delays=(), flows=(),
+        history=History(samples=tuple(samples)),
+    )  # fmt: skip
+    file = tmp_path / "report.html"
+    file.write_text(report_page(view), encoding="utf-8")
+    watched.page.goto(file.as_uri())
+    chart = watched.page.locator(".chart", has_text="Rows in state")
+    legend = chart.locator(".legend li").all_inner_texts()
+    assert legend == [*(f"{n} S{n}" for n in range(4, 12)), "and 3 more, which are lower"]
+    colours = chart.locator(".legend i").evaluate_all("all => all.map((i) => i.style.background)")
+    assert len(set(colours)) == 8
+    waits = watched.page.locator(".chart", has_text="Rows that wait to be read")
+    assert waits.locator("polyline").count() == 1 and waits.locator(".legend").count() == 0
+
+
+def test_what_is_invisible_is_shown(watched: WatchedPage) -> None:
+    """All that no terminal is sent, as it is shown there, and what hides without doing harm."""
+    script = resources.files("weir.page").joinpath("assets/dom.js").read_text(encoding="utf-8")
+    shown = dict[int, str](watched.page.evaluate(f"() => {{ {script} {ESCAPED} }}"))
+    harmful = {c: printable(chr(c)) for c in range(0x110000) if printable(chr(c)) != chr(c)}
+    assert harmful.items() <= shown.items()
+    assert {0xAD, 0x200B, 0x2060, 0x3164, 0xFEFF, 0xE0041} <= shown.keys()
+    assert shown[0xFEFF] == "\\ufeff"
+    # What scripts and emoji need, and what is seen, stays.
+    assert not shown.keys() & {0x09, 0x0A, 0x200C, 0x200D, 0xFE0F, 0x20, 0xA0, 0x600, 0x1F600}
+    assert len(shown) < 10_000
+
+
+ESCAPED = """
+  const found = [];
+  for (let c = 0; c < 0x110000; c++) {
+    const text = String.fromCodePoint(c);
+    if (clean(text) !== text) found.push([c, clean(text)]);
+  }
+  return found;
+"""
+"""Finds the characters that the page does not show as they are, and how it shows them."""
 
 
 def test_a_store_that_is_meant_to_do_harm(watched: WatchedPage, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 const HIGH = 200, LEFT = 52, RIGHT = 10, TOP = 10, BOTTOM = 22;
 const TWO_COLUMNS = 900, BETWEEN = 14, WITHIN = 34;
 
-function chart({ title, series, marks, format, logarithmic, from, to, wide }) {
+function chart({ title, series, more, marks, format, logarithmic, from, to, wide }) {
   const values = series.flatMap((line) => line.points.map((p) => p[1])).filter((v) => v !== null);
   const now = series.length === 1 && values.length ? `${format(values[values.length - 1])} last, ${format(Math.max(...values))} at most` : "";
   const head = h("div", { class: "head" }, h("h3", null, title), h("span", { class: "now" }, now));
@@ -26,7 +26,7 @@ function chart({ title, series, marks, format, logarithmic, from, to, wide }) {
   const cross = s("line", { class: "cross", y1: TOP, y2: HIGH - BOTTOM, visibility: "hidden" });
   const plot = s("svg", { viewBox: `0 0 ${wide} ${HIGH}`, width: wide, height: HIGH, tabindex: 0, role: "img", "aria-label": `${title}: ${series.map((l) => summary(l, format)).join("; ")}` }, drawn, cross);
   const tip = h("div", { class: "tip", hidden: "" });
-  const card = h("div", { class: "card chart" }, head, plot, tip, series.length > 1 ? legend(series) : null);
+  const card = h("div", { class: "card chart" }, head, plot, tip, series.length > 1 ? legend(series, more) : null);
   follow(plot, tip, cross, series, { x, from, to, format, wide });
   return card;
 }
@@ -36,8 +36,9 @@ function summary(line, format) {
   return values.length ? `${line.name} ${format(values[values.length - 1])} last, ${format(Math.max(...values))} at most` : `${line.name} nothing`;
 }
 
-function legend(series) {
-  return h("ul", { class: "legend" }, series.map((line) => h("li", null, h("i", { css: { background: line.colour, opacity: line.faint ? ".45" : "1" } }), line.name)));
+function legend(series, more) {
+  return h("ul", { class: "legend" }, series.map((line) => h("li", null, h("i", { css: { background: line.colour, opacity: line.faint ? ".45" : "1" } }), line.name)),
+    more ? h("li", null, `and ${count(more)} more, which are lower`) : null);
 }
 
 function strokes(line, x, y, filled) {
@@ -118,6 +119,17 @@ function follow(plot, tip, cross, series, { x, from, to, format, wide }) {
 
 const COLOURS = [0, 1, 2, 3, 4, 5, 6, 7].map((n) => `var(--c${n})`);
 
+function highest(groups) {
+  // As many stages or outputs as there are colours: those that reach highest, in their order.
+  const peak = (group) => Math.max(...group.flatMap((line) => line.points.map((p) => p[1] ?? 0)));
+  const there = groups.filter((group) => peak(group) > 0);
+  const shown = new Set([...there].sort((a, b) => peak(b) - peak(a)).slice(0, COLOURS.length));
+  // A stage has one colour in all charts, unless there are more stages than colours.
+  const ranked = groups.length > COLOURS.length ? groups.filter((group) => shown.has(group)) : groups;
+  const series = there.filter((group) => shown.has(group)).flatMap((group) => group.map((line) => ({ ...line, colour: COLOURS[ranked.indexOf(group)] })));
+  return { series, more: there.length - shown.size };
+}
+
 function percentileOf(counts, share) {
   const wanted = share * sum(Object.values(counts));
   let soFar = 0;
@@ -143,18 +155,16 @@ function charts(view, room) {
   const columns = room >= TWO_COLUMNS ? 2 : 1;
   const common = { marks, from, to, wide: Math.floor((room - BETWEEN * (columns - 1)) / columns) - WITHIN };
   const points = (value) => samples.map((p) => [p[0], value(p), p[1]]);
-  const delays = view.outputs.flatMap((output, n) => [
-    { name: `${output.title} p50`, colour: COLOURS[n % 8], points: points((p) => percentileOf(p[8][n] || {}, 0.5)) },
-    { name: "p99", faint: true, colour: COLOURS[n % 8], points: points((p) => percentileOf(p[8][n] || {}, 0.99)) },
-  ]).filter((line) => line.points.some((p) => p[1] !== null));
+  const delays = highest(view.outputs.map((output, n) => [
+    { name: `${output.title} p50`, points: points((p) => percentileOf(p[8][n] || {}, 0.5)) },
+    { name: "p99", faint: true, points: points((p) => percentileOf(p[8][n] || {}, 0.99)) },
+  ]));
   const stages = view.stages.filter((stage) => !stage.source);
-  const byStage = (index) => stages
-    .map((stage) => ({ name: `${stage.number} ${stageName(stage)}`, colour: COLOURS[stage.number % 8], points: points((p) => p[index][stage.number] ?? null) }))
-    .filter((line) => line.points.some((p) => p[1] > 0)).slice(0, 8);
+  const byStage = (index) => highest(stages.map((stage) => [{ name: `${stage.number} ${stageName(stage)}`, points: points((p) => p[index][stage.number] ?? null) }]));
   return [
     chart({ title: "Events read a second", series: [{ name: "events/s", colour: COLOURS[0], points: points((p) => p[2]) }], format: short, ...common }),
-    chart({ title: "Delay from sources to outputs", series: delays, format: seconds, logarithmic: true, ...common }),
-    chart({ title: "Rows that wait to be read", series: byStage(5), format: short, ...common }),
-    chart({ title: "Rows in state", series: byStage(6), format: short, ...common }),
+    chart({ title: "Delay from sources to outputs", ...delays, format: seconds, logarithmic: true, ...common }),
+    chart({ title: "Rows that wait to be read", ...byStage(5), format: short, ...common }),
+    chart({ title: "Rows in state", ...byStage(6), format: short, ...common }),
   ];
 }

@@ -1,11 +1,12 @@
 // Elements, and how figures are written. Foreign text only ever becomes text nodes and attributes.
 
 const SVG = "http://www.w3.org/2000/svg";
-// What would turn the direction of writing or is invisible is shown as its escape.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+// What would turn the direction of writing or is invisible is shown as its escape; not what joins
+// letters or chooses their form, as scripts and emoji need.
+const HIDDEN = /(?![\t\n\u034f\u200c\u200d\p{Variation_Selector}])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 function clean(text) {
-  return String(text).replace(HIDDEN, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+  return String(text).replace(HIDDEN, (c) => c.split("").map((unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
 }
 
 function fill(element, attributes, children) {
